@@ -1,4 +1,6 @@
-"""The exception tree: every error says what happened, what was expected and found, and what to do next."""
+"""The exception tree: every error says what happened,
+what was expected and found, and what to do next.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ class PrepError(Exception):
         detail: what was expected and what was found; one line, may be empty.
         hint: what to do next; one line, may be empty.
 
-    ``exit_code`` is the exit status of the command line. ``choices`` are the ways to go on, a line each, each of which
-    ends with its command.
+    ``exit_code`` is the exit status of the command line. ``choices`` are the ways to go on, a line
+    each, each of which ends with its command.
     """
 
     exit_code = 1
@@ -63,15 +65,17 @@ class InputError(PrepError):
 
 
 RecordFault: TypeAlias = Literal["checksum", "record", "image"]
-"""The damaged part: the bytes of a record, by its checksums; a sound record that is no Example; or its image."""
+"""The damaged part: the bytes of a record, by its checksums;
+a sound record that is no Example; or its image.
+"""
 
 
 class DamagedRecordError(InputError):
     """One damaged record of a set whose other records can be read.
 
     Attributes:
-        fault: "checksum", if its bytes are not those that were written; "record", if it is not an Example; "image", if
-            its image can't be decoded.
+        fault: "checksum", if its bytes are not those that were written; "record", if it is not an
+            Example; "image", if its image can't be decoded.
         number: of the record in its shard, from 0; -1 if it is not known.
         image: the name of its image's file; "" if it is not known.
     """
@@ -105,8 +109,14 @@ def all_of(obstacles: Sequence[InputError]) -> InputError:
     if len(obstacles) > _SHOWN:
         shown.append(f"and {len(obstacles) - _SHOWN:,} more")
     hints = dict.fromkeys(each.hint for each in obstacles[:_SHOWN] if each.hint)
-    error = InputError(f"{len(obstacles):,} obstacles: {shown[0]}", f"then: {'; '.join(shown[1:])}", "; ".join(hints))
-    return error.with_choices(list(dict.fromkeys(choice for each in obstacles for choice in each.choices)))
+    error = InputError(
+        f"{len(obstacles):,} obstacles: {shown[0]}",
+        f"then: {'; '.join(shown[1:])}",
+        "; ".join(hints),
+    )
+    return error.with_choices(
+        list(dict.fromkeys(choice for each in obstacles for choice in each.choices))
+    )
 
 
 class IncompleteError(InputError):

@@ -1,7 +1,7 @@
 """Escapes text from data for a terminal, and quotes words as a command line that can be copied.
 
-A name can hold anything: a newline that forges a line, an escape sequence that moves the cursor, or a mark that
-changes the direction of writing. They are all escaped before they are printed.
+A name can hold anything: a newline that forges a line, an escape sequence that moves the cursor, or
+a mark that changes the direction of writing. They are all escaped before they are printed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ Settings: TypeAlias = tuple[tuple[str, object], ...]
 """Settings of a stage, each with its value, by their Python names."""
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Unicode categories that control a terminal or are invisible: control, format, surrogate, line, paragraph."""
+"""Unicode categories that control a terminal or are invisible:
+control, format, surrogate, line, paragraph.
+"""
 
 
 def escaped(text: str) -> str:
@@ -70,7 +72,9 @@ def path_word(path: Path | str) -> str:
 
 
 def program() -> str:
-    """The command that calls this program again: its name, or its path if the name is not on PATH."""
+    """The command that calls this program again:
+    its name, or its path if the name is not on PATH.
+    """
     called = Path(sys.argv[0])
     folders = os.environ.get("PATH", "").split(os.pathsep)
     is_found = any(os.access(Path(folder, NAME), os.X_OK) for folder in folders)  # never raises
@@ -78,7 +82,9 @@ def program() -> str:
 
 
 def command(stage: str, folder: object, settings: Settings = ()) -> str:
-    """The command line that runs a stage on a folder, with ``settings``, by their Python names, as options."""
+    """The command line that runs a stage on a folder, with ``settings``,
+    by their Python names, as options.
+    """
     return command_line([program(), stage, path_word(str(folder)), *_options(settings)])
 
 
@@ -95,7 +101,9 @@ def _options(settings: Settings) -> Iterator[str]:
 
 
 def traced(error: BaseException) -> str:
-    """An exception's traceback as Python prints it, except that the exception's own message is one line."""
+    """An exception's traceback as Python prints it,
+    except that the exception's own message is one line.
+    """
     chunks = traceback.format_exception(type(error), error, error.__traceback__)
     stack = (chunk.startswith(("Traceback ", "  ", "\n")) for chunk in chunks)
     parts = (

@@ -40,9 +40,9 @@ class Box(Struct, frozen=True):
 class Item(Struct, frozen=True):
     """One image with everything that its record holds, except its bytes.
 
-    ``label`` is 1 to 1000 (0 is background); ``wnid`` is the WordNet id "n01440764"; ``text`` its words. In other sets
-    ``label`` counts the classes from 1 (0: none), and ``wnid`` is the name of the class. ``columns`` holds all other
-    values by name; None means that there is no value.
+    ``label`` is 1 to 1000 (0 is background); ``wnid`` is the WordNet id "n01440764"; ``text`` its
+    words. In other sets ``label`` counts the classes from 1 (0: none), and ``wnid`` is the name of
+    the class. ``columns`` holds all other values by name; None means that there is no value.
     """
 
     filename: str
@@ -54,7 +54,8 @@ class Item(Struct, frozen=True):
 
 
 class ShardPlan(Struct, frozen=True):
-    """One shard's work: rows ``start`` to ``stop`` of the ordered split; a pure function of inputs and settings.
+    """One shard's work: rows ``start`` to ``stop`` of the ordered split; a pure function of inputs
+    and settings.
 
     ``fingerprint`` is a digest of its ordered items and of the settings that decide bytes.
     """
@@ -70,12 +71,13 @@ class ShardPlan(Struct, frozen=True):
 class ShardInfo(Struct, frozen=True):
     """One finished shard, as the journal records it.
 
-    ``size`` is in bytes. ``digest`` is the SHA-256 (hex) over each record's length and data-CRC framing fields, in
-    order. ``set_aside`` names images left out by ``--on-damaged skip``, and ``faults`` has the reason for each of
-    them. ``repairs`` names images that were repaired or turned, with the change: "n02105855_2933.JPEG (png)".
-    ``file_digest`` is the SHA-256 (hex) of the bytes of a compressed file, "" for a plain one: some of its bytes decide
-    no record. ``warned`` names images that are unusual though their pixels are whole, with the warning: "a.jpg (bytes
-    after the end)".
+    ``size`` is in bytes. ``digest`` is the SHA-256 (hex) over each record's length and data-CRC
+    framing fields, in order. ``set_aside`` names images left out by ``--on-damaged skip``, and
+    ``faults`` has the reason for each of them. ``repairs`` names images that were repaired or
+    turned, with the change: "n02105855_2933.JPEG (png)". ``file_digest`` is the SHA-256 (hex) of
+    the bytes of a compressed file, "" for a plain one: some of its bytes decide no record.
+    ``warned`` names images that are unusual though their pixels are whole, with the warning: "a.jpg
+    (bytes after the end)".
     """
 
     name: str
@@ -147,7 +149,8 @@ class Problem(Struct, frozen=True):
         subject: where the fault is: a shard, an archive member, a file.
         detail: the whole finding as a sentence.
         remedy: how to correct it.
-        record, offset: number (from 0) and byte offset of the record in a shard; None if it has none.
+        record, offset: number (from 0) and byte offset of the record in a shard; None if it has
+            none.
         image: file name of the image; "" if it has none or it is unknown.
         expected, got: the expected and the actual value; "" if neither is a value.
         count: how many findings with one cause this one summarizes.
@@ -172,7 +175,8 @@ class Progress(Protocol):
     """A receiver of a stage's progress; the command line draws it, other callers may ignore it."""
 
     def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
-        """Start a bar: ``total`` units (None: unknown), ``done`` of them finished by an earlier run.
+        """Start a bar: ``total`` units (None: unknown), ``done`` of them finished by an earlier
+        run.
 
         ``unit`` is "B" for bytes (drawn as kB, MB, GB), otherwise a noun such as "images".
         """
@@ -215,7 +219,9 @@ class Done(Struct, Generic[T, R], frozen=True):
 
 
 class Failed(Struct, Generic[T], frozen=True):
-    """The outcome of a task that raised, or whose worker died too often. A failure is a value, not an exception."""
+    """The outcome of a task that raised, or whose worker died too often.
+    A failure is a value, not an exception.
+    """
 
     task: T
     error: Exception
@@ -225,15 +231,19 @@ Outcomes: TypeAlias = Generator[Done[T, R] | Failed[T], None, None]
 
 
 class Portable(Generic[T]):
-    """A function that can run on other machines: it and its tasks are picklable, and a task may run twice at once.
+    """A function that can run on other machines: it and its tasks are picklable, and a task may run
+    twice at once.
 
-    An engine of several machines sends these functions to the machines, and runs all other functions here.
+    An engine of several machines sends these functions to the machines, and runs all other
+    functions here.
     """
 
     __slots__ = ()
 
     def meeting_point(self, task: T, token: str) -> Path | None:
-        """A path below the shared folder for a file that an engine writes there; None if no folder must be shared."""
+        """A path below the shared folder for a file that an engine writes there;
+        None if no folder must be shared.
+        """
         raise NotImplementedError
 
     def inputs(self, task: T) -> Sequence[Path]:
@@ -246,7 +256,9 @@ class Portable(Generic[T]):
 
 
 class Engine(Protocol):
-    """An engine runs tasks. Every task yields exactly one outcome, in any order; tasks are consumed lazily."""
+    """An engine runs tasks. Every task yields exactly one outcome, in any order;
+    tasks are consumed lazily.
+    """
 
     @property
     def workers(self) -> int:

@@ -1,4 +1,6 @@
-"""Runs stages in sequence: all required stages (``imagenet-prep run``), or verify, repair and verify again."""
+"""Runs stages in sequence: all required stages (``imagenet-prep run``),
+or verify, repair and verify again.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,13 @@ from imagenet_prep.sources.parquets import check_pyarrow
 from imagenet_prep.stages import download as downloading
 from imagenet_prep.stages.annotate import AnnotateSummary, annotate
 from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.download import DownloadOptions, DownloadSummary, Incoming, download, download_copy
+from imagenet_prep.stages.download import (
+    DownloadOptions,
+    DownloadSummary,
+    Incoming,
+    download,
+    download_copy,
+)
 from imagenet_prep.stages.repair import RepairSummary, read_manifest, repair
 from imagenet_prep.stages.report import SAMPLES, Contents, ReportSummary, write_report
 from imagenet_prep.stages.untar import UntarSummary, untar
@@ -57,7 +65,9 @@ class RunSummary(Struct, frozen=True):
     verify: Verdict
 
 
-def missing_archives(layout: Layout, *, validation_boxes: bool = False, part: Part = WHOLE) -> tuple[str, ...]:
+def missing_archives(
+    layout: Layout, *, validation_boxes: bool = False, part: Part = WHOLE
+) -> tuple[str, ...]:
     """The archives to download: their content is not in the raw folder in any form.
 
     Raises:
@@ -117,9 +127,11 @@ def foresee(
     options: ConvertOptions = ConvertOptions(),
     progress: Progress | None = None,
 ) -> tuple[Need, ...]:
-    """Estimate the disk space that ``run`` requires with these settings, step by step; nothing is written.
+    """Estimate the disk space that ``run`` requires with these settings, step by step; nothing is
+    written.
 
-    Only a site's list of files is requested. Sizes of image-net.org are published, so it is not contacted.
+    Only a site's list of files is requested. Sizes of image-net.org are published, so it is not
+    contacted.
 
     Raises:
         AccessError, InputError, UsageError: ``run`` would fail before its first download.
@@ -134,7 +146,9 @@ def foresee(
             progress.note(downloading.all_come(wanted.site, options.part))
     elif wanted.keys:
         check_digest = fetching.check_digest
-        incoming = downloading.foresee(layout, only=wanted.keys, part=options.part, check_digest=check_digest)
+        incoming = downloading.foresee(
+            layout, only=wanted.keys, part=options.part, check_digest=check_digest
+        )
     return tuple(wanted.needs(layout, incoming))
 
 
@@ -163,7 +177,9 @@ def verify_and_repair(
     layout = layout.one_set()
     with hold(layout.lock_paths):
         manifest = read_manifest(layout)
-        known_set(layout, manifest).refuse_without_source()  # fail now, not after every shard was read
+        known_set(
+            layout, manifest
+        ).refuse_without_source()  # fail now, not after every shard was read
         found = verify(layout, engine, depth=depth, progress=progress)
         summary = repair(layout, engine, found.faulty, progress=progress)
         verdict = verify(layout, engine, depth=depth, progress=progress) if summary.made else found
@@ -179,10 +195,12 @@ def report(
     page: Path | None = None,
     progress: Progress | None = None,
 ) -> ReportSummary:
-    """Make the page about the shards with ``samples`` images; verify first, unless the last verdict is current.
+    """Make the page about the shards with ``samples`` images; verify first, unless the last verdict
+    is current.
 
-    ``page`` is where it is written, by default ``layout.report_path``; another place allows shards on a read-only disk.
-    Instead of a layout, it also takes one TFRecord file, of any maker, which it always verifies.
+    ``page`` is where it is written, by default ``layout.report_path``; another place allows shards
+    on a read-only disk. Instead of a layout, it also takes one TFRecord file, of any maker, which
+    it always verifies.
     For ``near_duplicates`` every image is decoded, and ImageHash is required.
 
     Raises:
@@ -198,20 +216,31 @@ def report(
     else:
         verdict = verify_file(layout)
     return write_report(
-        layout, engine, verdict, contents=Contents(samples, near_duplicates), page=page, progress=progress
+        layout,
+        engine,
+        verdict,
+        contents=Contents(samples, near_duplicates),
+        page=page,
+        progress=progress,
     )
 
 
 def _kept_verdict(layout: Layout) -> Verdict | None:
-    """The last verdict, if it read every byte and neither shards nor manifest have changed since."""
+    """The last verdict, if it read every byte and neither shards nor
+    manifest have changed since.
+    """
     kept = load_verdict(layout)
     if kept is None or not kept.is_current or kept.verdict.depth == "quick":
         return None
     return kept.verdict if SetState.read(layout).is_usable else None
 
 
-def _annotate(layout: Layout, engine: Engine, wanted: _Wanted, progress: Progress) -> AnnotateSummary | None:
-    """Run annotate, unless the site's copy has no boxes or an earlier annotate already read other boxes."""
+def _annotate(
+    layout: Layout, engine: Engine, wanted: _Wanted, progress: Progress
+) -> AnnotateSummary | None:
+    """Run annotate, unless the site's copy has no boxes or an earlier
+    annotate already read other boxes.
+    """
     validation, site = wanted.options.validation_boxes, wanted.site
     splits = facts.SPLITS if validation else (facts.TRAIN,)
     if any(find_annotations(layout, split) is None for split in splits):
@@ -238,7 +267,9 @@ class _Wanted(Struct, frozen=True):
     extract: bool
 
     @classmethod
-    def find(cls, layout: Layout, fetching: DownloadOptions, options: ConvertOptions, extract: bool) -> _Wanted:
+    def find(
+        cls, layout: Layout, fetching: DownloadOptions, options: ConvertOptions, extract: bool
+    ) -> _Wanted:
         """Decide by what the raw folder lacks."""
         check_options(options)
         if extract and options.consume:
@@ -246,12 +277,16 @@ class _Wanted(Struct, frozen=True):
             raise UsageError(what, "expected one of them, or neither")
         if options.consume:
             refuse_another_output(layout)
-        keys = missing_archives(layout, validation_boxes=options.validation_boxes, part=options.part)
+        keys = missing_archives(
+            layout, validation_boxes=options.validation_boxes, part=options.part
+        )
         site = fetching.site
         if site is not None:
             keys = tuple(split for split in facts.SPLITS if _is_incomplete(layout, split, options))
             site = site.for_splits(keys) if keys else site
-            if keys and options.consume and isinstance(site, KaggleSite):  # before a download of 167 GB
+            if (
+                keys and options.consume and isinstance(site, KaggleSite)
+            ):  # before a download of 167 GB
                 raise UsageError(
                     "--consume does not work with Kaggle's zip, which holds both splits",
                     "none of it can be freed before the last split is made",
@@ -262,7 +297,9 @@ class _Wanted(Struct, frozen=True):
         return cls(keys, site, fetching, options, extract)
 
     def needs(self, layout: Layout, incoming: Sequence[Incoming]) -> list[Need]:
-        """The disk space that every step requires. Modes of conversion that differ state theirs in needs_behind."""
+        """The disk space that every step requires. Modes of conversion
+        that differ state theirs in needs_behind.
+        """
         coming = Coming(
             splits=tuple(split for split in facts.SPLITS if split in self.keys),
             size=sum(each.size for each in incoming),
@@ -274,9 +311,16 @@ class _Wanted(Struct, frozen=True):
         return [*(each.need(layout) for each in incoming), *behind]
 
     def may_consume(self, layout: Layout) -> bool:
-        """Whether the shards could take the space of the raw data, as far as known before it is fetched."""
+        """Whether the shards could take the space of the raw data,
+        as far as known before it is fetched.
+        """
         has_fitting_site = self.site is None or isinstance(self.site, HuggingFaceSite)
-        is_plain = layout.raw is None and layout.output is None and self.options.part.is_whole and not self.extract
+        is_plain = (
+            layout.raw is None
+            and layout.output is None
+            and self.options.part.is_whole
+            and not self.extract
+        )
         is_new = SetState.read(layout).kind != "finished"
         return (
             not self.options.consume
@@ -294,7 +338,10 @@ def _fetch(layout: Layout, wanted: _Wanted, progress: Progress) -> DownloadSumma
         needs = wanted.needs(layout, incoming)
         refuse_lack(needs, may_consume=wanted.may_consume(layout))
         if wanted.site is None and incoming:
-            names, to_come = listed(each.name for each in incoming), sum(each.to_come for each in incoming)
+            names, to_come = (
+                listed(each.name for each in incoming),
+                sum(each.to_come for each in incoming),
+            )
             progress.note(f"image-net.org: {names}: {size_text(to_come)} to download")
         for room in rooms_for(needs):
             needed, free = size_text(room.size), size_text(room.free)
@@ -306,19 +353,30 @@ def _fetch(layout: Layout, wanted: _Wanted, progress: Progress) -> DownloadSumma
             before(())
         return None
     if wanted.site is not None:
-        return download_copy(layout, wanted.site, fetching, part=part, before=before, progress=progress)
+        return download_copy(
+            layout, wanted.site, fetching, part=part, before=before, progress=progress
+        )
     with _or_without_boxes(layout, wanted):
-        return download(layout, fetching, only=wanted.keys, part=part, before=before, progress=progress)
+        return download(
+            layout, fetching, only=wanted.keys, part=part, before=before, progress=progress
+        )
 
 
 @contextlib.contextmanager
 def _or_without_boxes(layout: Layout, wanted: _Wanted) -> Iterator[None]:
-    """If only boxes could not be downloaded, add the command that continues without boxes to the error."""
+    """If only boxes could not be downloaded, add the command that
+    continues without boxes to the error.
+    """
     try:
         yield
     except (AccessError, NetworkError) as error:
         if not set(wanted.keys) & set(facts.SPLITS) and not wanted.options.validation_boxes:
-            convert = command("convert", layout.data_dir, (*layout.elsewhere(), *wanted.options.chosen()))
-            also = f"the images are here, only their boxes are missing; to continue without boxes: {convert}"
+            convert = command(
+                "convert", layout.data_dir, (*layout.elsewhere(), *wanted.options.chosen())
+            )
+            also = (
+                "the images are here, only their boxes are missing; to continue without boxes: "
+                f"{convert}"
+            )
             error.hint = f"{error.hint}; {also}" if error.hint else also
         raise

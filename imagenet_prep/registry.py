@@ -50,7 +50,8 @@ def read_dataset(recipe: Path, *, allow_python: bool = False) -> Dataset:
 
 
 def imagenet_options(file: RecipeFile) -> ConvertOptions:
-    """The settings of a recipe for ILSVRC2012: the recipe of this package, or any with ``imagenet: true``.
+    """The settings of a recipe for ILSVRC2012: the recipe of this package, or any with ``imagenet:
+    true``.
 
     Raises:
         UsageError: a key or a value is invalid; the error names file, line and key.
@@ -63,7 +64,9 @@ def imagenet_options(file: RecipeFile) -> ConvertOptions:
         ("shards", Shards | _Counts, _Counts()),
         *((each.name, each.type, each.default) for each in keys),
     ]
-    said = file.convert(file.value, msgspec.defstruct("ImageNetRecipe", fields, forbid_unknown_fields=True), ())
+    said = file.convert(
+        file.value, msgspec.defstruct("ImageNetRecipe", fields, forbid_unknown_fields=True), ()
+    )
     given = {each.name: getattr(said, each.name) for each in keys}
     counts = _Counts(said.shards, said.shards) if isinstance(said.shards, int) else said.shards
     given |= {name: getattr(counts, split) for split, name in SHARD_COUNTS.items()}
@@ -80,13 +83,17 @@ class _Counts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def refuse_other_set(layout: Layout, dataset: Dataset) -> None:
-    """Raise UsageError if a conversion to ILSVRC2012 would start in the folder of a recipe's set."""
+    """Raise UsageError if a conversion to ILSVRC2012 would start in the
+    folder of a recipe's set.
+    """
     if isinstance(dataset, ImageNet):
         refuse_made(layout)
 
 
 def refuse_images(layout: Layout, manifest: Manifest) -> None:
-    """Raise InputError if the images of a set that is about to be finished are not those of its data set."""
+    """Raise InputError if the images of a set that is about to be finished
+    are not those of its data set.
+    """
     known_set(layout, manifest).refuse_images(layout, manifest.shards.values())
 
 
@@ -99,19 +106,24 @@ def labels_of_classes(layout: Layout, manifest: Manifest | None) -> Mapping[str,
 
 
 def name_imagenet(numbering: Numbering) -> Numbering:
-    """The numbering of a set of ILSVRC2012 with the words of its classes, and all 1000 labels if it says nothing."""
+    """The numbering of a set of ILSVRC2012 with the words of its classes,
+    and all 1000 labels if it says nothing.
+    """
     labels = numbering.labels or facts.labels()
     texts = facts.texts()
     return replace(numbering, labels=labels, texts={wnid: texts.get(wnid, wnid) for wnid in labels})
 
 
 def known_set(layout: Layout, manifest: Manifest | None) -> Dataset:
-    """The data set of the shards: from their manifest, then from the start of their conversion; default ILSVRC2012."""
+    """The data set of the shards: from their manifest, then from the start of their conversion;
+    default ILSVRC2012.
+    """
     return RecipeSet.find(layout, manifest) or ImageNet.made(layout, manifest)
 
 
 def known_file(path: AnyPath) -> tuple[Layout, Dataset, Manifest]:
-    """The folder, the data set and the manifest of one shard; any other file is a data set of its own, without promise.
+    """The folder, the data set and the manifest of one shard; any other file is a data set of its
+    own, without promise.
 
     The manifest has no entry but that of the shard, and no version if the file is of another maker.
 

@@ -1,4 +1,6 @@
-"""Formats counts, sizes and names ("1,024 shards", "22.7 MB", "a, b or c"), and parses sizes such as "100MB"."""
+"""Formats counts, sizes and names ("1,024 shards", "22.7 MB", "a,
+b or c"), and parses sizes such as "100MB".
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,17 @@ _UNITS |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
 _UNITS |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)}
 """Bytes by unit, in small letters: B, kB, MB, GB, TB, and KiB, MiB, GiB, TiB."""
 
-_PAGE_STARTS = (b"<!doctype", b"<html", b"<head", b"<body", b"<title", b"<meta", b"<script", b"<?xml", b"<!--")
+_PAGE_STARTS = (
+    b"<!doctype",
+    b"<html",
+    b"<head",
+    b"<body",
+    b"<title",
+    b"<meta",
+    b"<script",
+    b"<?xml",
+    b"<!--",
+)
 
 
 def is_web_page(head: bytes) -> bool:
@@ -23,7 +35,9 @@ _DOCTYPES = tuple("<!DOCTYPE".encode(encoding) for encoding in ("ascii", "utf-16
 
 
 def has_doctype(content: bytes) -> bool:
-    """Whether XML may declare a document type; entities can only be declared there, so none can expand without it."""
+    """Whether XML may declare a document type; entities can only be declared there,
+    so none can expand without it.
+    """
     return any(word in content for word in _DOCTYPES)
 
 
@@ -35,14 +49,18 @@ def number_of(count: int, one: str, many: str = "") -> str:
 SIZES = "expected a number of bytes, perhaps with a unit: 100MB, 2 kB or 1.5GiB"
 """The grammar of sizes, for messages."""
 
-_SIZE = re.compile(r"(\d{1,15}|\d{1,3}(?:,\d{3}){1,4})(?:\.(\d{1,15}))? ?([a-z]*)", re.ASCII | re.IGNORECASE)
+_SIZE = re.compile(
+    r"(\d{1,15}|\d{1,3}(?:,\d{3}){1,4})(?:\.(\d{1,15}))? ?([a-z]*)", re.ASCII | re.IGNORECASE
+)
 
 
 def parse_size(value: object) -> int | None:
-    """Bytes of a size as users and this program write it; None if it is no size, less than a byte, or 1.5 bytes.
+    """Bytes of a size as users and this program write it; None if it is no size, less than a byte,
+    or 1.5 bytes.
 
     Args:
-        value: a number of bytes, or a text such as "100MB" (10^6), "1.5GiB" (2^30) or "22.7 MB"; units in any case.
+        value: a number of bytes, or a text such as "100MB" (10^6), "1.5GiB" (2^30) or "22.7 MB";
+            units in any case.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return value if value > 0 else None
@@ -57,7 +75,9 @@ def parse_size(value: object) -> int | None:
 
 
 def size_text(count: float) -> str:
-    """A number of bytes in a suitable unit, powers of 1000, to one decimal: "512 B", "3 kB", "22.7 MB"."""
+    """A number of bytes in a suitable unit, powers of 1000, to one decimal:
+    "512 B", "3 kB", "22.7 MB".
+    """
     count = round(count)
     for unit in ("B", "kB", "MB", "GB"):
         if count < 999.95:

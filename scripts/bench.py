@@ -2,15 +2,17 @@
 
 python scripts/bench.py [--images 10000] [--repeat 5] [--only as-is,decode] [--against CHECKOUT]
 
-All figures are of whole processes, from start to end, on a warm page cache. Within a row the commands take turns: ours,
-the limit, the rivals, and again. Before each one the outputs are removed and the disk is synced. A ratio is the
-median of the rounds' ratios, so other load on the machine affects both sides of it.
+All figures are of whole processes, from start to end, on a warm page cache. Within a row the
+commands take turns: ours, the limit, the rivals, and again. Before each one the outputs are removed
+and the disk is synced. A ratio is the median of the rounds' ratios, so other load on the machine
+affects both sides of it.
 
 ray: its start, which takes seconds, included.
 growth: as-is on a tenth and on a third of the images, and with more and more workers.
-rehearsal: tiny images, 13 for each requested one: the cost of planning and of each image without its bytes.
---against: another checkout of this project, such as an earlier version, is the only rival of each row, on its own
-shards. It runs in the same environment, so only the code differs. Without --only: as-is, verify, rehearsal and help.
+rehearsal: tiny images, 13 for each requested one: the cost of planning and of each image without
+its bytes. --against: another checkout of this project, such as an earlier version, is the only
+rival of each row, on its own shards. It runs in the same environment, so only the code differs.
+Without --only: as-is, verify, rehearsal and help.
 """
 
 from __future__ import annotations
@@ -34,20 +36,26 @@ from statistics import median
 
 from bench_data import image_count, make_input
 
-# Neither Pillow nor TensorFlow is imported here: this process's memory when it starts another one would count towards
-# the other one's peak.
+# Neither Pillow nor TensorFlow is imported here: this process's memory when it starts another one
+# would count towards the other one's peak.
 
 PROJECT = Path(__file__).resolve().parent.parent
 CPUS = len(os.sched_getaffinity(0))
 WORKERS = sorted({CPUS, *(1 << power for power in range(CPUS.bit_length()))})
 
-ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-"""Settings for every command: with this one set, Python compiles all modules at each start, unlike installed ones."""
+ENVIRONMENT = {
+    name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+}
+"""Settings for every command: with this one set, Python compiles all modules at each start,
+unlike installed ones.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A command to compare ours with, and its name in the table. Words in braces: see ``places``."""
+    """A command to compare ours with, and its name in the table.
+    Words in braces: see ``places``.
+    """
 
     name: str
     command: str
@@ -90,7 +98,9 @@ DECODE = f"{CONVERT} --check decode"
 REHEARSAL = CONVERT.replace("{data}", "{out} --raw {data}/raw-data")
 VERIFY = "{prep} verify {shards} --workers {workers} --quiet"
 CAT = Run("cat", """sh -c 'cat "$1"/*-of-* > /dev/null' sh {shards}""")
-COPY = Run("cp and sync", """sh -c 'cp "$1" "$2" "$3" && sync -f "$3"' sh {train} {validation} {out}""")
+COPY = Run(
+    "cp and sync", """sh -c 'cp "$1" "$2" "$3" && sync -f "$3"' sh {train} {validation} {out}"""
+)
 TF_LOOP = Run(
     "TensorFlow loop",
     "{python} {rivals}/tf_loop.py {train} {validation} {out} --train-shards {train_shards}"
@@ -101,14 +111,20 @@ TF_NO_DECODE = Run("the same, no decode", f"{TF_LOOP.command} --no-decode", need
 TF_COUNT = Run("tf.data count", "{python} {rivals}/count_tf.py {shards}", needs_tensorflow=True)
 ONE = Run("1 worker", AS_IS.replace("{workers}", "1"))
 CODEC = "{python} {rivals}/codec_loop.py %s {train} {validation} --workers {workers}"
-TAR_TWICE = """sh -c 'sh "$@" && sync -f "$4"' sh {rivals}/tar_twice.sh {train} {validation} {out}"""
+TAR_TWICE = (
+    """sh -c 'sh "$@" && sync -f "$4"' sh {rivals}/tar_twice.sh {train} {validation} {out}"""
+)
 ELEMENT_TREE = """sh -c 'tar xzf "$1" -C "$2" && "$3" "$4" "$2" "$2/boxes.csv"' sh
     {boxes} {out} {python} {rivals}/annotate_elementtree.py"""
 
 ROWS = (
     Row("as-is", AS_IS, limit=COPY, rivals=(TF_LOOP, TF_NO_DECODE)),
     Row("decode", DECODE, limit=Run("bare codec loop", CODEC % "decode"), rivals=(TF_LOOP,)),
-    Row("resize", f"{CONVERT} --resize 256 --quality 90", limit=Run("bare codec loop", CODEC % "resize")),
+    Row(
+        "resize",
+        f"{CONVERT} --resize 256 --quality 90",
+        limit=Run("bare codec loop", CODEC % "resize"),
+    ),
     Row(
         "untar",
         "{prep} untar {out} --raw {data}/raw-data --workers {workers} --quiet",
@@ -131,11 +147,20 @@ ROWS = (
     Row(
         "rehearsal, annotate",
         "{prep} annotate {out} --raw {data}/raw-data --workers {workers} --quiet",
-        limit=Run("gzip -dc", """sh -c 'gzip -dc "$1" | cat > /dev/null' sh {data}/raw-data/{boxes_name}"""),
+        limit=Run(
+            "gzip -dc",
+            """sh -c 'gzip -dc "$1" | cat > /dev/null' sh {data}/raw-data/{boxes_name}""",
+        ),
         on="rehearsal",
     ),
     Row("rehearsal, convert", REHEARSAL, limit=COPY, on="rehearsal"),
-    Row("rehearsal, verify", VERIFY, limit=CAT, on="rehearsal", before=REHEARSAL.replace("{out}", "{shards}")),
+    Row(
+        "rehearsal, verify",
+        VERIFY,
+        limit=CAT,
+        on="rehearsal",
+        before=REHEARSAL.replace("{out}", "{shards}"),
+    ),
     Row(
         "report",
         "{prep} report {shards} --workers {workers} --output {out}/page.html --quiet",
@@ -145,7 +170,10 @@ ROWS = (
     Row("ray", f"{DECODE} --engine ray", limit=Run("the local engine", DECODE)),
     Row("help", "{prep} --help", limit=Run("python -c pass", "{python} -c pass"), on=""),
     *(Row(f"growth, 1/{part}", AS_IS, limit=COPY, part=part) for part in (10, 3, 1)),
-    *(Row(f"growth, workers {n}", AS_IS, limit=COPY, rivals=(ONE,) if n > 1 else (), workers=n) for n in WORKERS),
+    *(
+        Row(f"growth, workers {n}", AS_IS, limit=COPY, rivals=(ONE,) if n > 1 else (), workers=n)
+        for n in WORKERS
+    ),
 )
 
 COMPARED = ["as-is", "verify", "rehearsal", "help"]
@@ -169,15 +197,34 @@ def main() -> None:
 
 def parse_arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dir", type=Path, default=PROJECT / ".bench", help="for inputs (kept) and outputs (removed)")
-    parser.add_argument("--images", type=int, default=10_000, help="10,000 are 1.0 GB, made once within minutes")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--dir",
+        type=Path,
+        default=PROJECT / ".bench",
+        help="for inputs (kept) and outputs (removed)",
+    )
+    parser.add_argument(
+        "--images", type=int, default=10_000, help="10,000 are 1.0 GB, made once within minutes"
+    )
     parser.add_argument("--repeat", type=int, default=5, help="rounds")
-    parser.add_argument("--warm-up", type=int, default=1, help="rounds before them that don't count")
-    parser.add_argument("--only", type=lambda text: text.split(","), metavar="ROW,ROW", help=", ".join(groups()))
-    parser.add_argument("--workers", type=int, default=CPUS, help="of our commands and of the codec loops")
-    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="an earlier version, as the only rival")
-    parser.add_argument("--no-tensorflow", action="store_true", help="leave out the rivals that need it")
+    parser.add_argument(
+        "--warm-up", type=int, default=1, help="rounds before them that don't count"
+    )
+    parser.add_argument(
+        "--only", type=lambda text: text.split(","), metavar="ROW,ROW", help=", ".join(groups())
+    )
+    parser.add_argument(
+        "--workers", type=int, default=CPUS, help="of our commands and of the codec loops"
+    )
+    parser.add_argument(
+        "--against", type=Path, metavar="CHECKOUT", help="an earlier version, as the only rival"
+    )
+    parser.add_argument(
+        "--no-tensorflow", action="store_true", help="leave out the rivals that need it"
+    )
     given = parser.parse_args()
     if unknown := set(given.only or ()) - set(groups()):
         parser.error(f"no row {', '.join(sorted(unknown))}: expected some of {', '.join(groups())}")
@@ -201,12 +248,14 @@ def groups() -> list[str]:
     return list(dict.fromkeys(map(group, ROWS)))
 
 
-# timing ----------------------------------------------------------------------------------------------------------
+# timing -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """The cost of a process: seconds, user and system seconds with its children, MB of the largest of them."""
+    """The cost of a process: seconds, user and system seconds with its children,
+    MB of the largest of them.
+    """
 
     seconds: float
     cpu: float
@@ -215,7 +264,9 @@ class Took:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The rounds of a row, each with the cost of our command, then of the limit (if any) and the rivals."""
+    """The rounds of a row, each with the cost of our command,
+    then of the limit (if any) and the rivals.
+    """
 
     row: Row
     rivals: tuple[Run, ...]
@@ -233,7 +284,10 @@ class Result:
         """Our wall and processor time relative to the other version's."""
         wall = 1 / self.ratio(-1, 0)
         cpu = median(each[0].cpu / each[-1].cpu for each in self.rounds)
-        return f"{self.row.name}: {wall:.3f} of the earlier version's wall time, {cpu:.3f} of its processor time"
+        return (
+            f"{self.row.name}: {wall:.3f} of the earlier version's wall time, "
+            f"{cpu:.3f} of its processor time"
+        )
 
     def times(self, column: int) -> str:
         """A rival's duration relative to ours; near 1 the second digit counts."""
@@ -263,7 +317,10 @@ def time_row(row: Row, given: argparse.Namespace) -> Result:
     rivals = [rival for rival in row.rivals if not (rival.needs_tensorflow and given.no_tensorflow)]
     ours, before = row.ours, [row.before] if row.before else []
     if given.against:
-        ours, theirs = version(ours, PROJECT), version(ours, given.against).replace("{shards}", "{earlier}")
+        ours, theirs = (
+            version(ours, PROJECT),
+            version(ours, given.against).replace("{shards}", "{earlier}"),
+        )
         before += [version(each, given.against).replace("{shards}", "{earlier}") for each in before]
         rivals = [Run("earlier version", theirs)]
     where = places(row, given)
@@ -273,7 +330,9 @@ def time_row(row: Row, given: argparse.Namespace) -> Result:
     out = folders[0]
     for command, folder in zip(before, folders[1:], strict=False):
         timed(fill(command, where), folder)
-    rounds = [[timed(command, out) for command in commands] for _ in range(given.warm_up + given.repeat)]
+    rounds = [
+        [timed(command, out) for command in commands] for _ in range(given.warm_up + given.repeat)
+    ]
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(trash_dir(folder), ignore_errors=True)
@@ -282,7 +341,9 @@ def time_row(row: Row, given: argparse.Namespace) -> Result:
 
 def version(command: str, checkout: Path) -> str:
     """Our command with the code of a checkout."""
-    return command.replace("{prep}", f"env PYTHONPATH={shlex.quote(str(checkout.resolve()))} {{prep}}")
+    return command.replace(
+        "{prep}", f"env PYTHONPATH={shlex.quote(str(checkout.resolve()))} {{prep}}"
+    )
 
 
 def places(row: Row, given: argparse.Namespace) -> dict[str, str]:
@@ -293,7 +354,9 @@ def places(row: Row, given: argparse.Namespace) -> dict[str, str]:
         "python": sys.executable,
         "rivals": str(PROJECT / "scripts" / "rivals"),
         "workers": str(row.workers or given.workers),
-        "train_shards": str(max(8, images * 64 // 10_000)),  # in proportion: a shard has some 150 images
+        "train_shards": str(
+            max(8, images * 64 // 10_000)
+        ),  # in proportion: a shard has some 150 images
         "validation_shards": str(max(1, images * 8 // 10_000)),
         "data": str(data),
         "train": str(data / "raw-data" / "ILSVRC2012_img_train.tar"),
@@ -307,7 +370,9 @@ def places(row: Row, given: argparse.Namespace) -> dict[str, str]:
 
 
 def fill(command: str, where: dict[str, str]) -> list[str]:
-    """A command's words; each place is filled in after splitting, since paths may contain blanks."""
+    """A command's words; each place is filled in after splitting,
+    since paths may contain blanks.
+    """
     return [word.format_map(where) for word in shlex.split(command)]
 
 
@@ -317,7 +382,9 @@ def timed(command: Sequence[str], out: Path) -> Took:
     os.sync()
     with tempfile.TemporaryFile() as errors:
         begin = time.perf_counter()
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env=ENVIRONMENT)
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=errors, env=ENVIRONMENT
+        )
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - begin
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -329,15 +396,18 @@ def timed(command: Sequence[str], out: Path) -> Took:
 
 
 def clear(out: Path) -> None:
-    """Make ``out`` an empty folder. Its former content is emptied, and removed only when the row ends.
+    """Make ``out`` an empty folder. Its former content is emptied, and removed only when the row
+    ends.
 
-    ext4 does not reuse an inode within minutes of its removal, and skips such inodes one by one: 10,000 files made
-    right after 10,000 were removed need two more seconds, with any program. For the same reason untar comes before
-    annotate, whose rival leaves 54,454 files per round.
+    ext4 does not reuse an inode within minutes of its removal, and skips such inodes one by one:
+    10,000 files made right after 10,000 were removed need two more seconds, with any program. For
+    the same reason untar comes before annotate, whose rival leaves 54,454 files per round.
     """
     if out.exists():
         files = [path for path in out.rglob("*") if path.is_file() and not path.is_symlink()]
-        with ThreadPoolExecutor(16) as threads:  # a disk may discard freed blocks at once: each removal waits
+        with ThreadPoolExecutor(
+            16
+        ) as threads:  # a disk may discard freed blocks at once: each removal waits
             list(threads.map(lambda path: os.truncate(path, 0), files))
         trash_dir(out).mkdir(exist_ok=True)
         out.rename(trash_dir(out) / str(time.monotonic_ns()))
@@ -349,7 +419,7 @@ def trash_dir(out: Path) -> Path:
     return out.with_name(f"{out.name}.trash")
 
 
-# inputs ----------------------------------------------------------------------------------------------------------
+# inputs -------------------------------------------------------------------------------------------
 
 
 def make_inputs(rows: Sequence[Row], given: argparse.Namespace) -> None:
@@ -368,7 +438,7 @@ def input_dir(row: Row, given: argparse.Namespace) -> Path:
     return Path(given.dir, f"{row.on}-{given.images // row.part}")
 
 
-# the table -------------------------------------------------------------------------------------------------------
+# the table ----------------------------------------------------------------------------------------
 
 HEADINGS = (
     "row",
@@ -393,7 +463,8 @@ def table(lines: Sequence[Sequence[str]]) -> str:
 def about(given: argparse.Namespace) -> str:
     """The settings of the run, and how to read it."""
     return (
-        f"{image_count(given.images):,} images; medians; rounds: {given.repeat}. ours / limit: our duration relative to"
+        f"{image_count(given.images):,} images; medians; rounds: {given.repeat}. ours / limit: "
+        "our duration relative to"
         " the limit's; rival / ours: the rival's duration relative to ours."
     )
 
@@ -401,7 +472,10 @@ def about(given: argparse.Namespace) -> str:
 def machine() -> str:
     """Processor, memory, system and versions."""
     processors = Path("/proc/cpuinfo").read_text().splitlines()
-    model = next((line.partition(":")[2].strip() for line in processors if line.startswith("model name")), "unknown")
+    model = next(
+        (line.partition(":")[2].strip() for line in processors if line.startswith("model name")),
+        "unknown",
+    )
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     names = ("crc32c", "pillow", "simplejpeg", "numpy", "tensorflow")
     libraries = ", ".join(f"{name} {version_of(name)}" for name in names)

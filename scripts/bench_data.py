@@ -1,4 +1,6 @@
-"""The inputs of bench.py: archives of photographs nested as the official ones are, and an annotation archive."""
+"""The inputs of bench.py: archives of photographs nested as the official ones are,
+and an annotation archive.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ BOXES_PER_ANNOTATION = 615_299 / 544_546
 
 
 def make_input(on: str, images: int, folder: Path) -> None:
-    """Make a data set of "images", "annotations" or "rehearsal"; the folder gets its name when it is complete."""
+    """Make a data set of "images", "annotations" or "rehearsal";
+    the folder gets its name when it is complete.
+    """
     partial = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     if on == "images":
@@ -56,11 +60,15 @@ def make_images(images: int, folder: Path) -> None:
 
 
 def make_rehearsal(images: int, folder: Path) -> None:
-    """A DATA_DIR like a rehearsal's: all classes, 13 tiny images for each requested one, their boxes."""
+    """A DATA_DIR like a rehearsal's: all classes,
+    13 tiny images for each requested one, their boxes.
+    """
     from rehearsal import build
 
     build(folder / "raw-data", images / 100_000)
-    subprocess.run([sys.executable, "-m", "imagenet_prep", "annotate", str(folder), "--quiet"], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "imagenet_prep", "annotate", str(folder), "--quiet"], check=True
+    )
     shutil.rmtree(folder / "imagenet-prep")
 
 
@@ -87,5 +95,8 @@ def iter_annotations(files: int) -> Iterator[MadeAnnotation]:
     for index in range(files):
         wnid = synsets()[index * len(synsets()) // files]
         boxes = int((index + 1) * BOXES_PER_ANNOTATION) - int(index * BOXES_PER_ANNOTATION)
-        made = (annotation(f"{wnid}_{index}", wnid, photograph_size(index), seed=seed) for seed in count())
+        made = (
+            annotation(f"{wnid}_{index}", wnid, photograph_size(index), seed=seed)
+            for seed in count()
+        )
         yield next(each for each in made if len(each.lines) == boxes)

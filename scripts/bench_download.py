@@ -1,11 +1,12 @@
-"""Times a download, digest included, against curl in one interleaved run, with one and several connections.
+"""Times a download, digest included, against curl in one interleaved run, with one and several
+connections.
 
     python scripts/bench_download.py                  # 2 GB on loopback, 3 rounds: minutes
     python scripts/bench_download.py --size 500 --repeat 5 --folder /mnt/disk
 
-The server is a process of its own (tests/paced_server.py: sendfile). curl writes the file and hashes nothing. Our
-engine writes it, computes its SHA-256 or MD5, whichever is faster here, and syncs it. curl, tee, sha256sum and sync
-show the cost of the same work with a system's own tools.
+The server is a process of its own (tests/paced_server.py: sendfile). curl writes the file and
+hashes nothing. Our engine writes it, computes its SHA-256 or MD5, whichever is faster here, and
+syncs it. curl, tee, sha256sum and sync show the cost of the same work with a system's own tools.
 """
 
 from __future__ import annotations
@@ -57,12 +58,16 @@ def beside_curl(served: Path, came: Path, megabytes: int, rounds: int) -> None:
         came.mkdir()
 
     with paced_server(served) as url:
-        shell = functools.partial(subprocess.run, shell=True, cwd=came, stdout=subprocess.DEVNULL, check=True)
+        shell = functools.partial(
+            subprocess.run, shell=True, cwd=came, stdout=subprocess.DEVNULL, check=True
+        )
         ours = functools.partial(run, sys.executable, "-c", OURS, url, came / "a.part")
         ways = {
             "curl": lambda: shell(f"curl -sfo a.tar {url}a.tar"),
             "curl, sync": lambda: shell(f"curl -sfo a.tar {url}a.tar && sync a.tar"),
-            "curl, sha256sum, sync": lambda: shell(f"curl -sf {url}a.tar | tee a.tar | sha256sum && sync a.tar"),
+            "curl, sha256sum, sync": lambda: shell(
+                f"curl -sf {url}a.tar | tee a.tar | sha256sum && sync a.tar"
+            ),
             "ours, 1 connection": lambda: ours(1, *digests),
             "ours, 4 connections": lambda: ours(4, *digests),
             "ours, 4, no digest": lambda: ours(4),

@@ -1,11 +1,13 @@
-"""Measures how fast a network trains on a GPU from memory, from our Loader, and from other loaders; prints JSON.
+"""Measures how fast a network trains on a GPU from memory, from our Loader, and from other loaders;
+prints JSON.
 
     python scripts/bench_gpu.py --json gpu.json                   # one GPU, 16 cores: at most 8 minutes
     python scripts/bench_gpu.py --device cpu --photographs 8 --images 64 --batch 8 --seconds 1     # a dry run
 
-Each measurement is a process of its own: first batches alone, then with training (bf16, channels_last). The script
-draws its photographs, and repeats them to ``--images`` records of an epoch. The page cache is warm. Cores are
-processor time of the process and its workers, by the time measured. It needs torchvision, and for "dali" that package.
+Each measurement is a process of its own: first batches alone, then with training (bf16,
+channels_last). The script draws its photographs, and repeats them to ``--images`` records of an
+epoch. The page cache is warm. Cores are processor time of the process and its workers, by the time
+measured. It needs torchvision, and for "dali" that package.
 """
 
 from __future__ import annotations
@@ -44,14 +46,18 @@ Batches = Iterator[tuple[Any, Any]]
 
 def options() -> Options:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--photographs", type=int, default=2000, help="different ones")
     parser.add_argument("--images", type=int, default=11_000, help="records")
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--seconds", type=float, default=5, help="of each measurement")
-    parser.add_argument("--within", type=float, default=440, help="seconds: what does not fit is left out")
+    parser.add_argument(
+        "--within", type=float, default=440, help="seconds: what does not fit is left out"
+    )
     parser.add_argument("--only", default="", help="measurements, comma-separated")
     parser.add_argument("--folder", type=Path, help="keep photographs and shards here")
     parser.add_argument("--json", type=Path)
@@ -59,7 +65,7 @@ def options() -> Options:
     return parser.parse_args()
 
 
-# data -----------------------------------------------------------------------------------------------------------------
+# data ---------------------------------------------------------------------------------------------
 
 
 def draw(number: int) -> bytes:
@@ -85,11 +91,20 @@ def write_data(folder: Path, photographs: int, images: int) -> None:
     with records.ShardWriter(folder / "set" / "train", shards=16) as shards:
         for number in range(images):
             content, label = contents[number % photographs], number % 10
-            item = Item(f"n{label:08d}_{number}.JPEG", label + 1, f"n{label:08d}", f"class {label}, some words", ())
+            item = Item(
+                f"n{label:08d}_{number}.JPEG",
+                label + 1,
+                f"n{label:08d}",
+                f"class {label}, some words",
+                (),
+            )
             header = read_header(content)
             head, tail = inception.record_parts(item, header.width, header.height, len(content))
             shards.write(head + content + tail)
-            os.link(folder / f"{number % photographs}.jpg", folder / "tree" / str(label) / f"{number}.jpg")
+            os.link(
+                folder / f"{number % photographs}.jpg",
+                folder / "tree" / str(label) / f"{number}.jpg",
+            )
 
 
 class ManyTimes:
@@ -106,7 +121,7 @@ class ManyTimes:
             yield from random.sample(range(self.count), self.count)
 
 
-# loaders --------------------------------------------------------------------------------------------------------------
+# loaders ------------------------------------------------------------------------------------------
 
 
 def from_memory(chosen: Options, _: int) -> Batches:
@@ -114,7 +129,9 @@ def from_memory(chosen: Options, _: int) -> Batches:
     import torch
 
     shape = (chosen.batch, 3, chosen.size, chosen.size)
-    images = torch.randn(shape, device=chosen.device, dtype=torch.bfloat16).to(memory_format=torch.channels_last)
+    images = torch.randn(shape, device=chosen.device, dtype=torch.bfloat16).to(
+        memory_format=torch.channels_last
+    )
     labels = torch.randint(0, 10, (chosen.batch,), device=chosen.device)
     while True:
         yield images, labels
@@ -161,17 +178,25 @@ def from_folder(chosen: Options, workers: int) -> Batches:
     from torchvision.datasets import ImageFolder
     from torchvision.transforms import v2
 
-    steps = [v2.PILToTensor(), v2.RandomResizedCrop(chosen.size, antialias=True), v2.RandomHorizontalFlip()]
+    steps = [
+        v2.PILToTensor(),
+        v2.RandomResizedCrop(chosen.size, antialias=True),
+        v2.RandomHorizontalFlip(),
+    ]
     images = ImageFolder(str(chosen.folder / "tree"), v2.Compose(steps))
     settings = {"num_workers": workers, "pin_memory": chosen.device != "cpu", "drop_last": True}
-    yield from normalised(DataLoader(images, chosen.batch, sampler=ManyTimes(len(images)), **settings), chosen)
+    yield from normalised(
+        DataLoader(images, chosen.batch, sampler=ManyTimes(len(images)), **settings), chosen
+    )
 
 
 def normalised(loader: Any, chosen: Options) -> Batches:
     """Batches of levels, moved to the device and normalised there."""
     import torch
 
-    mean, std = (255 * torch.tensor(values, device=chosen.device).view(1, 3, 1, 1) for values in (MEAN, STD))
+    mean, std = (
+        255 * torch.tensor(values, device=chosen.device).view(1, 3, 1, 1) for values in (MEAN, STD)
+    )
     for images, labels in loader:
         levels = images.to(chosen.device, non_blocking=True)
         moved = labels.to(chosen.device, non_blocking=True)
@@ -190,7 +215,9 @@ def from_dali(chosen: Options, threads: int) -> Batches:
         images = fn.resize(images, size=(chosen.size, chosen.size))
         mean, std = ([255 * value for value in values] for values in (MEAN, STD))
         settings = {"mean": mean, "std": std, "dtype": types.FLOAT16, "output_layout": "CHW"}
-        return fn.crop_mirror_normalize(images, mirror=fn.random.coin_flip(), **settings), labels.gpu()
+        return fn.crop_mirror_normalize(
+            images, mirror=fn.random.coin_flip(), **settings
+        ), labels.gpu()
 
     for (batch,) in DALIGenericIterator([pipeline()], ["images", "labels"]):
         yield batch["images"].bfloat16(), batch["labels"].squeeze(1).long()
@@ -216,7 +243,7 @@ PARTS: dict[str, tuple[Callable[[Options, int], Batches], int]] = {
 """Measurements by name, the most important first; a number is that of threads or workers."""
 
 
-# measuring ------------------------------------------------------------------------------------------------------------
+# measuring ----------------------------------------------------------------------------------------
 
 
 def trainer(chosen: Options, network: str) -> Callable[[Any, Any], Any]:
@@ -252,7 +279,12 @@ def processor_time() -> float:
     ticks = 0
     for child in multiprocessing.active_children():
         with suppress(OSError):
-            ticks += sum(map(int, Path(f"/proc/{child.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]))
+            ticks += sum(
+                map(
+                    int,
+                    Path(f"/proc/{child.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13],
+                )
+            )
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime + ticks / os.sysconf("SC_CLK_TCK")
 
@@ -276,7 +308,9 @@ def rate(batches: Batches, use: Callable[[Any, Any], Any], chosen: Options) -> d
 
 
 def measure(chosen: Options) -> None:
-    """One part: batches alone, and fed to networks. Prints what is known so far, each time a line of JSON."""
+    """One part: batches alone, and fed to networks.
+    Prints what is known so far, each time a line of JSON.
+    """
     import torch
 
     torch.set_num_threads(1)
@@ -302,9 +336,19 @@ def versions(device: str) -> dict[str, Any]:
 
     import torch
 
-    values: dict[str, Any] = {"python": sys.version.split()[0], "cores": len(os.sched_getaffinity(0))}
+    values: dict[str, Any] = {
+        "python": sys.version.split()[0],
+        "cores": len(os.sched_getaffinity(0)),
+    }
     values["card"] = torch.cuda.get_device_name() if device != "cpu" else "none"
-    for name in ("torch", "torchvision", "torchcodec", "triton", "simplejpeg", "nvidia-dali-cuda130"):
+    for name in (
+        "torch",
+        "torchvision",
+        "torchcodec",
+        "triton",
+        "simplejpeg",
+        "nvidia-dali-cuda130",
+    ):
         with suppress(PackageNotFoundError):
             values[name] = version(name)
     return values
@@ -319,7 +363,15 @@ def measure_all(chosen: Options, begin: float) -> dict[str, Any]:
         if left < 5 * chosen.seconds:
             results[name] = "left out: no time"
             continue
-        command = [sys.executable, __file__, *sys.argv[1:], "--folder", str(chosen.folder), "--part", name]
+        command = [
+            sys.executable,
+            __file__,
+            *sys.argv[1:],
+            "--folder",
+            str(chosen.folder),
+            "--part",
+            name,
+        ]
         try:
             done = subprocess.run(command, capture_output=True, timeout=min(left, 90), check=False)
             output, problem = done.stdout, done.stderr.decode()[-400:] if done.returncode else ""
@@ -340,7 +392,8 @@ def main() -> None:
     if chosen.part:
         measure(chosen)
         for child in multiprocessing.active_children():
-            child.kill()  # otherwise workers keep the output open until they find that their parent ended
+            # otherwise workers keep the output open until they find that their parent ended
+            child.kill()
         os._exit(0)  # threads end with it
     with tempfile.TemporaryDirectory() as temporary:
         chosen.folder = chosen.folder or Path(temporary)

@@ -1,15 +1,18 @@
-"""Times making a set in an object store, and from one to another, against bare loops of obstore in one run.
+"""Times making a set in an object store, and from one to another, against bare loops of obstore in
+one run.
 
     python scripts/bench_objects.py                    # 6,000 photographs, 0.6 GB, 5 rounds: minutes
     python scripts/bench_objects.py --images 12000 --repeat 3 --folder /data/bench     # kept there for the next time
 
-The store is SeaweedFS on this machine with default settings: there is no network, and the server shares the
-processors. The archives were uploaded in parts of 8 MiB, as convert and `aws s3 cp` send them.
+The store is SeaweedFS on this machine with default settings: there is no network, and the server
+shares the processors. The archives were uploaded in parts of 8 MiB, as convert and `aws s3 cp` send
+them.
 
-The bare loops move the same bytes with as many threads: they upload the finished shards, or download the archives and
-then upload the shards. They read the archives from front to back. Conversions run from the command line, start
-included. Images are checked by their headers: decoding would outweigh everything else. Processor time is the client's,
-its workers included, and not the server's. The script needs the extra `dev`.
+The bare loops move the same bytes with as many threads: they upload the finished shards, or
+download the archives and then upload the shards. They read the archives from front to back.
+Conversions run from the command line, start included. Images are checked by their headers: decoding
+would outweigh everything else. Processor time is the client's, its workers included, and not the
+server's. The script needs the extra `dev`.
 """
 
 from __future__ import annotations
@@ -38,7 +41,13 @@ from imagenet_prep.storage.object_store import PART, ObjectStore, client  # noqa
 
 T = TypeVar("T")
 
-OPTIONS = ("--allow-incomplete", "--train-shards=8", "--validation-shards=2", "--check=header", "--quiet")
+OPTIONS = (
+    "--allow-incomplete",
+    "--train-shards=8",
+    "--validation-shards=2",
+    "--check=header",
+    "--quiet",
+)
 
 
 def main() -> None:
@@ -57,18 +66,34 @@ def make_set(data_dir: Path, images: int, workers: int) -> None:
     """Archives of photographs in 20 classes, and their shards here; existing ones are kept."""
     if not Layout(data_dir).raw_dir.is_dir():
         Layout(data_dir).raw_dir.mkdir(parents=True)
-        make(Layout(data_dir).raw_dir, classes=20, per_class=images // 20, validation=max(20, images // 60))
+        make(
+            Layout(data_dir).raw_dir,
+            classes=20,
+            per_class=images // 20,
+            validation=max(20, images // 60),
+        )
         annotate(Layout(data_dir), ProcessEngine(workers))
     command_line(data_dir, workers)
 
 
 def command_line(data_dir: Path | Location, workers: int, *more: str) -> None:
     """Convert in a process of its own."""
-    run(sys.executable, "-m", "imagenet_prep", "convert", data_dir, *OPTIONS, f"--workers={workers}", *more)
+    run(
+        sys.executable,
+        "-m",
+        "imagenet_prep",
+        "convert",
+        data_dir,
+        *OPTIONS,
+        f"--workers={workers}",
+        *more,
+    )
 
 
 def measure(data_dir: Path, base: str, repeat: int, workers: int) -> None:
-    """Time each conversion in turn with the bare loop that moves the same bytes; amounts are in MB."""
+    """Time each conversion in turn with the bare loop that moves the same bytes;
+    amounts are in MB.
+    """
     shards = sorted(data_dir.glob("*-of-*"))
     archives = sorted(Layout(data_dir).raw_dir.glob("*.tar"))
     size = sum(path.stat().st_size for path in shards)
@@ -88,7 +113,10 @@ def measure(data_dir: Path, base: str, repeat: int, workers: int) -> None:
         return functools.partial(command_line, source, workers, f"--output={to}")
 
     uploads = {"bare upload": upload_all, "convert to the store": converted(data_dir)}
-    copies = {"bare download and upload": download_and_upload, "convert from store to store": converted(raw)}
+    copies = {
+        "bare download and upload": download_and_upload,
+        "convert from store to store": converted(raw),
+    }
     for ways in (uploads, copies):
         heading = f"{size / 1e6:,.0f} MB in {len(shards)} shards, {workers} workers"
         compare(heading, ways, size / 1e6, repeat, lambda: empty(to))

@@ -2,10 +2,11 @@
 
     python scripts/bench_planning.py --images 13153500 --classes 19167 --shards 10240
 
-Only the listing is made up: reading folders and file status, which no planning can avoid, is replaced. Each class
-folder returns names like ImageNet's, with lengths and times. That time is not counted. The rest is what convert does
-with a recipe of class folders: each part is pickled as a worker would send it, joined, checked, labelled, divided,
-shuffled, cut into shards with their fingerprints; then every task is made and pickled.
+Only the listing is made up: reading folders and file status, which no planning can avoid, is
+replaced. Each class folder returns names like ImageNet's, with lengths and times. That time is not
+counted. The rest is what convert does with a recipe of class folders: each part is pickled as a
+worker would send it, joined, checked, labelled, divided, shuffled, cut into shards with their
+fingerprints; then every task is made and pickled.
 """
 
 from __future__ import annotations
@@ -58,7 +59,12 @@ def made_up(images: int, classes: int) -> tuple[list[str], Callable[[Any, str], 
         names = sorted(f"{lead}{7 * each % 100_003}.JPEG" for each in range(count))
         found = CatalogBuilder(folders_module.Folder(self.base))
         for number, name in enumerate(names):
-            found.append(name, 0, 90_000 + number * 7919 % 60_007, 1_600_000_000_000_000_000 + number * 7_919_000_123)
+            found.append(
+                name,
+                0,
+                90_000 + number * 7919 % 60_007,
+                1_600_000_000_000_000_000 + number * 7_919_000_123,
+            )
         return found.listed(), Remarks()
 
     return folders, walk
@@ -84,16 +90,23 @@ def main() -> int:
         (split,) = planned.splits
         works = [Work(split, split.plans, 0, in_order=False)]
         sizes = [
-            len(pickle.dumps(task)) for task in prepare_tasks(works, Layout(Path(folder)), MakingOptions(), Silent())
+            len(pickle.dumps(task))
+            for task in prepare_tasks(works, Layout(Path(folder)), MakingOptions(), Silent())
         ]
     spent = time.process_time() - began - _made_up
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     images = len(split.catalog)
-    print(f"{images:,} images of {given.classes:,} classes in {len(sizes):,} shards: {spent:.1f} s of")
     print(
-        f"processor time, {most:,.0f} MB at most, {1000 * sum(sizes) / images / 1000:.1f} kB of tasks for 1,000 images;"
+        f"{images:,} images of {given.classes:,} classes in {len(sizes):,} shards: {spent:.1f} s of"
     )
-    print(f"not counted: {_made_up:.1f} s to make the listing up; by the clock {time.monotonic() - wall:.0f} s")
+    print(
+        f"processor time, {most:,.0f} MB at most, {1000 * sum(sizes) / images / 1000:.1f} kB of "
+        "tasks for 1,000 images;"
+    )
+    print(
+        f"not counted: {_made_up:.1f} s to make the listing up; "
+        f"by the clock {time.monotonic() - wall:.0f} s"
+    )
     return 0
 
 

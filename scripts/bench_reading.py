@@ -1,12 +1,14 @@
-"""Times reading and decoding finished shards against bare loops and other readers, in one interleaved run.
+"""Times reading and decoding finished shards against bare loops and other readers, in one
+interleaved run.
 
     python scripts/bench_reading.py                       # 5,000 records of 110 kB, 5 rounds: minutes
     python scripts/bench_reading.py --records 10000 --repeat 7 --folder /mnt/disk
 
-The page cache is warm. The first table has processor time per record within one process, compared with a bare loop.
-The second has whole processes, start and imports included. The third has training batches per second, of a random crop
-of each image. Ratios are medians of the rounds' ratios. The script needs the extra `dev`. --rivals names a Python that
-has this project's dependencies, and any of torchvision, webdataset, mosaicml-streaming, litdata, nvidia-dali-cuda120.
+The page cache is warm. The first table has processor time per record within one process, compared
+with a bare loop. The second has whole processes, start and imports included. The third has training
+batches per second, of a random crop of each image. Ratios are medians of the rounds' ratios. The
+script needs the extra `dev`. --rivals names a Python that has this project's dependencies, and any
+of torchvision, webdataset, mosaicml-streaming, litdata, nvidia-dali-cuda120.
 """
 
 from __future__ import annotations
@@ -73,7 +75,9 @@ PROGRAM = ROOT / "scripts" / "rivals" / "loaders.py"
 def main() -> None:
     """Measure, and print three tables."""
     parser = options(__doc__, records=5000, images=2000, repeat=5)
-    parser.add_argument("--rivals", default=sys.executable, help="a Python with other loaders (default: this one)")
+    parser.add_argument(
+        "--rivals", default=sys.executable, help="a Python with other loaders (default: this one)"
+    )
     parser.add_argument("--only", choices=("reading", "loaders"), help="one kind of tables")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
@@ -82,8 +86,13 @@ def main() -> None:
             make_set(folder / "set", given.records)
             within_one_process(folder / "set", given.records, given.repeat)
             call = functools.partial(functools.partial, run, sys.executable, "-c")
-            whole = {name: call(HEAD + program, folder / "set", given.records) for name, program in WHOLE.items()}
-            compare(f"{given.records:,} records, a process each", whole, given.records, given.repeat)
+            whole = {
+                name: call(HEAD + program, folder / "set", given.records)
+                for name, program in WHOLE.items()
+            }
+            compare(
+                f"{given.records:,} records, a process each", whole, given.records, given.repeat
+            )
         if given.only != "reading":
             make_set(folder / "images" / "set", given.images)
             train(folder / "images", given.images, given.repeat, given.rivals)
@@ -96,17 +105,31 @@ def make_set(folder: Path, count: int) -> None:
         for number in range(count):
             content, (width, height) = photographs[number % PHOTOGRAPHS]
             label = number * 7919 % 1000 + 1
-            item = Item(f"n{label:08d}_{number}.JPEG", label, f"n{label:08d}", f"class {label}, some words", ())
+            item = Item(
+                f"n{label:08d}_{number}.JPEG",
+                label,
+                f"n{label:08d}",
+                f"class {label}, some words",
+                (),
+            )
             head, tail = inception.record_parts(item, width, height, len(content))
             shards.write(head + content + tail)
 
 
-# loaders for training -------------------------------------------------------------------------------------------
+# loaders for training -----------------------------------------------------------------------------
 
 
 def train(folder: Path, count: int, rounds: int, rivals: str) -> None:
     """Images per second of each loader that is installed, without its imports."""
-    run(sys.executable, "-m", "imagenet_prep", "export", "folders", folder / "set", folder / "folders")
+    run(
+        sys.executable,
+        "-m",
+        "imagenet_prep",
+        "export",
+        "folders",
+        folder / "set",
+        folder / "folders",
+    )
     (folder / "folders" / "train").rename(folder / "images")
     ways: dict[str, Callable[[], Cost]] = {}
     for name in LOADERS:
@@ -122,10 +145,15 @@ def train(folder: Path, count: int, rounds: int, rivals: str) -> None:
             print(f"{name}: left out: {str(failed).strip().splitlines()[-1]}")
         else:
             ways[name] = told
-    compare(f"{count:,} images, random crops of 224, 2 workers, two epochs, imports aside", ways, 2 * count, rounds)
+    compare(
+        f"{count:,} images, random crops of 224, 2 workers, two epochs, imports aside",
+        ways,
+        2 * count,
+        rounds,
+    )
 
 
-# within one process --------------------------------------------------------------------------------------------
+# within one process -------------------------------------------------------------------------------
 
 
 def within_one_process(folder: Path, count: int, rounds: int) -> None:
@@ -144,7 +172,9 @@ def within_one_process(folder: Path, count: int, rounds: int) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent) as out:
         arrays = array_records(folder, Path(out) / "arrays")
         at_random = {
-            "bare slice + crc32c": lambda: [crc32c(view[a:b]) for view, a, b in (slices[k] for k in order)],
+            "bare slice + crc32c": lambda: [
+                crc32c(view[a:b]) for view, a, b in (slices[k] for k in order)
+            ],
             "open: label, view, CRC": lambda: look(kept[k] for k in order),
             "array_record": lambda: [arrays[k] for k in order],
         }
@@ -168,7 +198,9 @@ def data_of(view: memoryview) -> list[tuple[int, int]]:
 
 
 def bare(path: Path) -> None:
-    """Map a shard, and compute the CRC of each record's data: any reader that checks them must do this."""
+    """Map a shard, and compute the CRC of each record's data:
+    any reader that checks them must do this.
+    """
     view, offset, unpack = mapped(path), 0, struct.Struct("<Q").unpack_from
     end = len(view)
     while offset < end:

@@ -57,7 +57,9 @@ def main() -> None:
                 continue
             layout = make_set(case, folder / case)
             out = export(layout, "mds", folder / "exports" / case, ENGINE).out
-            for split in sorted(path.name for path in out.iterdir() if (path / "index.json").exists()):
+            for split in sorted(
+                path.name for path in out.iterdir() if (path / "index.json").exists()
+            ):
                 print(f"{case}: {check_split(layout, out, split)} records of {split} are equal")
 
 

@@ -1,8 +1,10 @@
-"""Breaks the order of durable writing, one place at a time, in a copy of the project: a test must fail each time.
+"""Breaks the order of durable writing, one place at a time, in a copy of the project: a test must
+fail each time.
 
     python scripts/durable_mutants.py [--only WORD]
 
-mutmut changes what a module computes. Only tests of recorded system calls notice a sync in the wrong order.
+mutmut changes what a module computes. Only tests of recorded system calls notice a sync in the
+wrong order.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ PARTIAL = f"{POWER}test_a_partial_file_never_says_too_much"
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A module of the package, a text that occurs once in it, its replacement, and the test that must fail."""
+    """A module of the package, a text that occurs once in it,
+    its replacement, and the test that must fail.
+    """
 
     module: str
     old: str
@@ -63,24 +67,56 @@ MUTANTS = (
         LINES,
     ),
     Mutant("storage/durable.py", "            fsync_dir(each.parent)", "            pass", SAVED),
-    Mutant("shards/maker.py", "sink.seal()\n        self._write_index()", "self._write_index()", NAMED),
-    Mutant("shards/maker.py", "if is_taken or self._task.syncs:", "if self._task.syncs:", f"{NAMED}[overwrite]"),
+    Mutant(
+        "shards/maker.py", "sink.seal()\n        self._write_index()", "self._write_index()", NAMED
+    ),
+    Mutant(
+        "shards/maker.py",
+        "if is_taken or self._task.syncs:",
+        "if self._task.syncs:",
+        f"{NAMED}[overwrite]",
+    ),
     Mutant("shards/run.py", "                store.sync()", "                pass", JOURNALLED),
-    Mutant("stages/untar.py", "                sync_file_system(raw_dir)", "                pass", AT_EXIT),
-    Mutant("stages/untar.py", "                    fsync_dir(raw_dir / split)", "                    pass", AT_EXIT),
+    Mutant(
+        "stages/untar.py",
+        "                sync_file_system(raw_dir)",
+        "                pass",
+        AT_EXIT,
+    ),
+    Mutant(
+        "stages/untar.py",
+        "                    fsync_dir(raw_dir / split)",
+        "                    pass",
+        AT_EXIT,
+    ),
     Mutant("fetch/partial.py", "os.fsync(self._open_file())", "self._open_file()", PARTIAL),
-    Mutant("fetch/partial.py", "            fsync_dir(self.path.parent)", "            pass", SAVED),
-    Mutant("fetch/partial.py", "    path.replace(final)", "    forget(path)\n    path.replace(final)", FINISHED),
+    Mutant(
+        "fetch/partial.py", "            fsync_dir(self.path.parent)", "            pass", SAVED
+    ),
+    Mutant(
+        "fetch/partial.py",
+        "    path.replace(final)",
+        "    forget(path)\n    path.replace(final)",
+        FINISHED,
+    ),
     Mutant("fetch/partial.py", "        fsync_dir(folder)", "        pass", SAVED),
     Mutant(
         "shards/consumption.py",
-        "    layout.shards.sync()  # finished shards must be durable: the space of their images is freed, too\n"
+        "    layout.shards.sync()  # finished shards must be durable: "
+        "the space of their images is freed, too\n"
         "    layout.indexes.sync()\n",
         "",
         LAST_COPY,
     ),
-    Mutant("shards/consumption.py", "                fsync_dir(path.parent)", "                pass", ONE_NAME),
-    Mutant("state/journal.py", "self.sync()\n        for path in theirs:", "for path in theirs:", RANKS),
+    Mutant(
+        "shards/consumption.py",
+        "                fsync_dir(path.parent)",
+        "                pass",
+        ONE_NAME,
+    ),
+    Mutant(
+        "state/journal.py", "self.sync()\n        for path in theirs:", "for path in theirs:", RANKS
+    ),
     Mutant(
         "shards/finishing.py",
         "    manifest.save(layout.manifest_path)\n",
@@ -108,17 +144,29 @@ def tried(project: Path, mutant: Mutant) -> bool:
 
 def main() -> int:
     """Try the mutants; the exit status is 1 if one survived."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", metavar="WORD", help="mutants with this in their module or test")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only", default="", metavar="WORD", help="mutants with this in their module or test"
+    )
     only = parser.parse_args().only
     survived = 0
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy = Path(folder, "project")
-        shutil.copytree(PROJECT, copy, symlinks=True, ignore=shutil.ignore_patterns(".*", "mutants", "__pycache__"))
+        shutil.copytree(
+            PROJECT,
+            copy,
+            symlinks=True,
+            ignore=shutil.ignore_patterns(".*", "mutants", "__pycache__"),
+        )
         for mutant in (each for each in MUTANTS if only in f"{each.module} {each.test}"):
             is_killed = tried(copy, mutant)
             survived += not is_killed
-            print(f"{'killed' if is_killed else 'SURVIVED':<9}{mutant.module}: {mutant.old!r}", flush=True)
+            print(
+                f"{'killed' if is_killed else 'SURVIVED':<9}{mutant.module}: {mutant.old!r}",
+                flush=True,
+            )
     return 1 if survived else 0
 
 

@@ -1,8 +1,10 @@
-"""make fuzz: feeds strange input to every parser of the package, for a given time or number of inputs.
+"""make fuzz: feeds strange input to every parser of the package, for a given time or number of
+inputs.
 
-Each target (fuzzing/targets.py) runs in its own process under atheris, which searches for inputs that reach new code.
-The learned inputs are kept in .fuzz/corpus, the findings in .fuzz/found. tests/corpus has the seeds and former
-findings. Exit status 0: no findings; 3: some. scripts/README.md explains more.
+Each target (fuzzing/targets.py) runs in its own process under atheris, which searches for inputs
+that reach new code. The learned inputs are kept in .fuzz/corpus, the findings in .fuzz/found.
+tests/corpus has the seeds and former findings. Exit status 0: no findings; 3: some.
+scripts/README.md explains more.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ SEEDS = ROOT / "tests" / "corpus"
 KEPT = ROOT / ".fuzz"
 
 HANG = 20
-"""Wall seconds after which an input is stopped; the bound itself is one of processor time (bounds.py)."""
+"""Wall seconds after which an input is stopped;
+the bound itself is one of processor time (bounds.py).
+"""
 
 MEMORY = 1024
 """MB at which libFuzzer stops a process between two inputs, so that the machine stays usable."""
@@ -54,7 +58,10 @@ class Outcome:
         return f"{self.target:<20} {cost} {len(self.found):>8}"
 
 
-HEADER = f"{'target':<20} {'inputs':>9} {'inputs/s':>9} {'slowest ms':>10} {'more MB':>7} {'findings':>8}"
+HEADER = (
+    f"{'target':<20} {'inputs':>9} {'inputs/s':>9} {'slowest ms':>10} {'more MB':>7} "
+    f"{'findings':>8}"
+)
 
 
 def fuzz(name: str, runs: int, seconds: float, seed: int) -> Outcome:
@@ -72,7 +79,17 @@ def fuzz(name: str, runs: int, seconds: float, seed: int) -> Outcome:
         f"-artifact_prefix={found}/",
         "-verbosity=0",
     ]
-    command = [sys.executable, FUZZING / "worker.py", name, summary, runs, seconds, *flags, learned, SEEDS / name]
+    command = [
+        sys.executable,
+        FUZZING / "worker.py",
+        name,
+        summary,
+        runs,
+        seconds,
+        *flags,
+        learned,
+        SEEDS / name,
+    ]
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, errors="replace")
     cost = json.loads(summary.read_text()) if summary.is_file() else {}
     new = tuple(sorted(set(found.iterdir()) - before))
@@ -87,7 +104,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = options.only or list(TARGETS)
     strange = sorted(set(names) - TARGETS.keys())
     if strange:
-        print(f"no such target: {', '.join(strange)}; expected some of {', '.join(TARGETS)}", file=sys.stderr)
+        print(
+            f"no such target: {', '.join(strange)}; expected some of {', '.join(TARGETS)}",
+            file=sys.stderr,
+        )
         return 2
     if options.list:
         print(*(f"{name:<20} {TARGETS[name].run.__doc__}" for name in names), sep="\n")
@@ -107,10 +127,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=1e9, help="in total, divided equally among the targets")
+    parser.add_argument(
+        "--seconds", type=float, default=1e9, help="in total, divided equally among the targets"
+    )
     parser.add_argument("--runs", type=int, help="inputs for each target")
-    parser.add_argument("--only", type=lambda text: text.split(","), help="names of targets, with commas")
-    parser.add_argument("--seed", type=int, default=0, help="of the random numbers; 0 for a new one every time")
+    parser.add_argument(
+        "--only", type=lambda text: text.split(","), help="names of targets, with commas"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the random numbers; 0 for a new one every time"
+    )
     parser.add_argument("--list", action="store_true", help="list the targets")
     options = parser.parse_args(arguments)
     if options.runs is None and options.seconds == 1e9 and not options.list:

@@ -1,9 +1,11 @@
-"""Tests ``--consume`` on a disk too small for raw data and shards: it finishes, also when killed again and again.
+"""Tests ``--consume`` on a disk too small for raw data and shards: it finishes, also when killed
+again and again.
 
     python scripts/half_disk.py [--kills 50] [--megabytes 2000] [--free 400]
 
-Requires root: it mounts a file system that holds the raw data and ``--free`` megabytes more. The set has the
-photographs of the demo. Exit status 1: shards differ, or the peak was more than 1.1 times their size.
+Requires root: it mounts a file system that holds the raw data and ``--free`` megabytes more. The
+set has the photographs of the demo. Exit status 1: shards differ, or the peak was more than 1.1
+times their size.
 """
 
 from __future__ import annotations
@@ -39,11 +41,17 @@ CONVERT = ("--allow-incomplete", "--workers", "2", "--quiet")
 
 def main() -> int:
     """Make the set, convert it in three ways, and compare."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--megabytes", type=int, default=2000)
     parser.add_argument("--free", type=int, default=400)
-    parser.add_argument("--dir", type=Path, help="a folder with room for three times that (default: a temporary one)")
+    parser.add_argument(
+        "--dir",
+        type=Path,
+        help="a folder with room for three times that (default: a temporary one)",
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.dir, prefix="half-disk-") as folder:
         plain = Path(folder, "plain")
@@ -63,8 +71,19 @@ def main() -> int:
                 kills += kill_again_and_again(disk, given.kills - kills, random.Random(kills))
                 rounds += 1
                 is_right = is_right and digests(disk) == expected and verified(disk)
-    found: dict[str, object] = {"raw": raw, "shards": shards, "disk": raw + given.free * 10**6, "begin": began}
-    found |= {"peak": peak, "peak_by_shards": peak / shards, "kills": kills, "rounds": rounds, "is_right": is_right}
+    found: dict[str, object] = {
+        "raw": raw,
+        "shards": shards,
+        "disk": raw + given.free * 10**6,
+        "begin": began,
+    }
+    found |= {
+        "peak": peak,
+        "peak_by_shards": peak / shards,
+        "kills": kills,
+        "rounds": rounds,
+        "is_right": is_right,
+    }
     print(json.dumps(found))
     return 0 if is_right and peak <= 1.1 * shards else 1
 
@@ -119,7 +138,9 @@ def watch(process: subprocess.Popen[bytes], disk: Path) -> int:
 
 
 def kill_again_and_again(disk: Path, count: int, draw: random.Random) -> int:
-    """Kill the conversion up to ``count`` times, then let it finish; returns the number of kills."""
+    """Kill the conversion up to ``count`` times, then let it finish;
+    returns the number of kills.
+    """
     for kills in range(count):
         process = convert(disk, "--consume")
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -138,7 +159,10 @@ def verified(disk: Path) -> bool:
 
 def digests(folder: Path) -> dict[str, str]:
     """SHA-256 of each shard."""
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("*-of-*"))}
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.glob("*-of-*"))
+    }
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""Checks that another version of this project makes the same bytes: makes each set twice and compares them.
+"""Checks that another version of this project makes the same bytes: makes each set twice and
+compares them.
 
     python scripts/identity.py CHECKOUT [--dir FOLDER] [--only imagenet,recipe-folders]
 
-The input is that of the demo. Shards, their indexes, and exports are compared byte by byte. Manifest, journal and plan
-are not: they may contain versions and times. It prints a line per set; exit status 1 means that one differs.
+The input is that of the demo. Shards, their indexes, and exports are compared byte by byte.
+Manifest, journal and plan are not: they may contain versions and times. It prints a line per set;
+exit status 1 means that one differs.
 """
 
 from __future__ import annotations
@@ -113,12 +115,18 @@ def make_input(raw: Path) -> None:
     shutil.make_archive(str(raw / "pictures"), "tar", raw / "pictures")
     lines = ["filename,label,age"]
     pictures = sorted(raw.glob("pictures/*/*.JPEG"))
-    lines += [f"{path.relative_to(raw)},{path.parent.name},{n % 7 or ''}" for n, path in enumerate(pictures)]
+    lines += [
+        f"{path.relative_to(raw)},{path.parent.name},{n % 7 or ''}"
+        for n, path in enumerate(pictures)
+    ]
     (raw / "labels.csv").write_text("\n".join(lines) + "\n")
     (raw / "arrays").mkdir()
     numbers = np.random.default_rng(1)
     for number in range(9):
-        np.save(raw / "arrays" / f"{number}.npy", numbers.normal(0, 2, (3, 4 + number)).astype("float32"))
+        np.save(
+            raw / "arrays" / f"{number}.npy",
+            numbers.normal(0, 2, (3, 4 + number)).astype("float32"),
+        )
     for name, text in RECIPES.items():
         (raw / name).write_text(text)
 
@@ -138,11 +146,20 @@ def made(checkout: Path, made_by: MadeBy, raw: Path, out: Path) -> str:
 
 
 def contents(out: Path) -> dict[str, Path]:
-    """Shards, indexes and exported files by their names; the state of a set with a prefix is named like any other."""
+    """Shards, indexes and exported files by their names;
+    the state of a set with a prefix is named like any other.
+    """
     files = (path for path in out.rglob("*") if path.is_file())
-    kept = {re.sub("^imagenet-prep/sets/[^/]+/", "imagenet-prep/", str(path.relative_to(out))): path for path in files}
+    kept = {
+        re.sub("^imagenet-prep/sets/[^/]+/", "imagenet-prep/", str(path.relative_to(out))): path
+        for path in files
+    }
     state = ("imagenet-prep/", "raw-data/", "exported/imagenet-prep/")
-    return {name: path for name, path in kept.items() if name.startswith(INDEX) or not name.startswith(state)}
+    return {
+        name: path
+        for name, path in kept.items()
+        if name.startswith(INDEX) or not name.startswith(state)
+    }
 
 
 def differences(one: Path, other: Path) -> list[str]:
@@ -150,7 +167,9 @@ def differences(one: Path, other: Path) -> list[str]:
     here, there = contents(one), contents(other)
     different = here.keys() ^ there.keys()
     different |= {
-        name for name in here.keys() & there.keys() if not filecmp.cmp(here[name], there[name], shallow=False)
+        name
+        for name in here.keys() & there.keys()
+        if not filecmp.cmp(here[name], there[name], shallow=False)
     }
     return sorted(different)
 
@@ -171,7 +190,9 @@ def compared(made_by: MadeBy, checkout: Path, raw: Path, folder: Path) -> tuple[
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare the requested sets; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("checkout", type=Path, help="another version of this project")
     parser.add_argument("--dir", type=Path, help="work in this folder, and keep everything there")
     parser.add_argument("--only", type=lambda text: text.split(","), metavar="SET,SET")

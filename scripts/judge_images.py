@@ -2,9 +2,10 @@
 
     python scripts/judge_images.py FOLDER [--all]
 
-A line per file that differs, or that is warned; with ``--all`` a line per file. Each image is taken as convert does
-with ``check: decode`` and a recipe that allows its format. Pillow's own test images, in the ``Tests/images`` folder of
-its source distribution, are a good folder: hundreds of odd and of damaged files.
+A line per file that differs, or that is warned; with ``--all`` a line per file. Each image is taken
+as convert does with ``check: decode`` and a recipe that allows its format. Pillow's own test
+images, in the ``Tests/images`` folder of its source distribution, are a good folder: hundreds of
+odd and of damaged files.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def main() -> None:
     """Print the table, then the number of files of each format and grade."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--all", action="store_true", help="every file, not only those that differ or are warned")
+    parser.add_argument(
+        "--all", action="store_true", help="every file, not only those that differ or are warned"
+    )
     options = parser.parse_args()
     counts: Counter[tuple[str, str, str]] = Counter()
     for path in sorted(path for path in options.folder.rglob("*") if path.is_file()):
@@ -57,7 +60,9 @@ def main() -> None:
         counts[kind, grade, "whole" if pillow == "whole" else "refused"] += 1
         is_agreed = (grade == "taken") == (pillow == "whole")
         if options.all or not is_agreed:
-            print(f"{path.relative_to(options.folder)}\t{kind}\tPillow: {pillow}\t{grade}: {reason}")
+            print(
+                f"{path.relative_to(options.folder)}\t{kind}\tPillow: {pillow}\t{grade}: {reason}"
+            )
     print("\nformat\tgrade\tPillow\tfiles")
     for (kind, grade, pillow), count in sorted(counts.items()):
         print(f"{kind}\t{grade}\t{pillow}\t{count}")

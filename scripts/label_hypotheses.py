@@ -1,11 +1,12 @@
 """weigh: which explanation of a set's labels a network's probabilities support, and by what odds.
 
-An explanation says which class of the network each image belongs to: the labels as they are, moved by one, in another
-known order. Its evidence for one image is log10 of the probability that the network gives to that class, relative to
-one in a thousand. Evidence adds up over images: 3 more than another explanation are odds of 1,000 to 1.
+An explanation says which class of the network each image belongs to: the labels as they are, moved
+by one, in another known order. Its evidence for one image is log10 of the probability that the
+network gives to that class, relative to one in a thousand. Evidence adds up over images: 3 more
+than another explanation are odds of 1,000 to 1.
 
-If the network's probabilities are honest, a wrong explanation beats the right one by that much in at most one of 1,000
-sets (Markov's inequality), whatever the number of images.
+If the network's probabilities are honest, a wrong explanation beats the right one by that much in
+at most one of 1,000 sets (Markov's inequality), whatever the number of images.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ ENOUGH = 3.0
 NONE = -1
 """The class of an image whose label means no class."""
 
-_DOUBT = 0.05  # the share of images that the network sees quite differently: one of them costs 1.3, and not infinity
+# the share of images that the network sees quite differently: one of them costs 1.3, and not
+# infinity
+_DOUBT = 0.05
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,8 @@ class LabelledImages:
     """What a set says about the images of a sample.
 
     Attributes:
-        order: the network's class of each of the set's classes, in the order of their labels; NONE for a number that
-            is no label.
+        order: the network's class of each of the set's classes, in the order of their labels; NONE
+            for a number that is no label.
         positions: the place of each image's label in that order; some may be outside of it.
         by_wnid: the network's class by the WordNet id in each record; NONE where there is none.
     """
@@ -60,8 +63,8 @@ class Explanation:
 
     Attributes:
         name: for the table.
-        reason: what is wrong with the labels if this explanation is right; "" for the labels as they are.
-        classes: the network's class of each image.
+        reason: what is wrong with the labels if this explanation is right; "" for the labels as
+        they are. classes: the network's class of each image.
     """
 
     name: str
@@ -75,7 +78,9 @@ _BY_WNID = "labels are wrong; the WordNet ids of the records are right"
 
 
 def explanations(images: LabelledImages) -> list[Explanation]:
-    """The labels as they are, then every known way to get them wrong that differs from those before it."""
+    """The labels as they are, then every known way to get them wrong that
+    differs from those before it.
+    """
     order, positions = images.order, images.positions
     stated = images.take(order, positions)
     official = np.arange(facts.CLASSES)
@@ -98,11 +103,17 @@ def _other_orders(images: LabelledImages) -> list[Explanation]:
     order, positions = images.order, images.positions
     known: list[Explanation] = []
     for name, key in _SORT_KEYS.items():
-        places = np.array(sorted(range(len(order)), key=lambda place: key(place, int(order[place]))))
+        places = np.array(
+            sorted(range(len(order)), key=lambda place: key(place, int(order[place])))
+        )
         reason = f"labels count the classes in another order: {name}"
         backwards = f"{reason}, converted in the wrong direction"
         known.append(Explanation(name, reason, images.take(order[places], positions)))
-        known.append(Explanation(f"{name}, inverse", backwards, images.take(order[np.argsort(places)], positions)))
+        known.append(
+            Explanation(
+                f"{name}, inverse", backwards, images.take(order[np.argsort(places)], positions)
+            )
+        )
     return known
 
 
@@ -123,7 +134,9 @@ _SORT_KEYS: dict[str, Callable[[int, int], int | str]] = {
     "class names, not WordNet ids": _words,
     "numbers as text: 0, 1, 10, 100": _digits,
 }
-"""What classes are sorted by where someone got it wrong: keys by the place of a class in the set and in the network."""
+"""What classes are sorted by where someone got it wrong:
+keys by the place of a class in the set and in the network.
+"""
 
 
 def _without_twins(known: Sequence[Explanation]) -> list[Explanation]:
@@ -135,7 +148,9 @@ def _without_twins(known: Sequence[Explanation]) -> list[Explanation]:
 
 
 def evidence(probabilities: Probabilities, classes: Indices) -> NDArray[np.float64]:
-    """The evidence of each image for its class: 0 says no more than chance, at most 3, at least -1.3."""
+    """The evidence of each image for its class:
+    0 says no more than chance, at most 3, at least -1.3.
+    """
     rows = np.arange(len(classes))
     chance = 1 / facts.CLASSES
     likelihood = np.where(classes == NONE, 0, probabilities[rows, classes]).astype(np.float64)
@@ -157,7 +172,9 @@ class Weighed:
 
 
 def weigh(probabilities: Probabilities, images: LabelledImages) -> list[Weighed]:
-    """Every explanation with its evidence: first the labels as they are, then the others, the best first."""
+    """Every explanation with its evidence: first the labels as they are,
+    then the others, the best first.
+    """
     known = [Weighed(one, evidence(probabilities, one.classes)) for one in explanations(images)]
     stated, *others = known
     moved = [one for one in others if one.explanation.reason in (_ONE_MORE, _ONE_LESS)]
@@ -169,17 +186,23 @@ def weigh(probabilities: Probabilities, images: LabelledImages) -> list[Weighed]
 
 
 def _moved_from_a_class_on(images: LabelledImages, stated: Weighed, moved: Weighed) -> Weighed:
-    """The best mixture of two explanations: the labels as they are up to one class, and moved from it on.
+    """The best mixture of two explanations: the labels as they are up to one class, and moved from
+    it on.
 
-    The choice among so many classes has its price, the logarithm of their number, twice for the two directions.
+    The choice among so many classes has its price, the logarithm of their number, twice for the two
+    directions.
     """
     count = len(images.order)
     places = images.positions.clip(0, count - 1)
     gains = np.bincount(places, moved.by_image - stated.by_image, count)
-    start = count - 1 - int(np.cumsum(gains[::-1]).argmax())  # of equal ones the last: a class of the sample
+    start = (
+        count - 1 - int(np.cumsum(gains[::-1]).argmax())
+    )  # of equal ones the last: a class of the sample
     is_moved = images.positions >= start
     first = f"{start}, {class_name(int(images.order[start]))},"
-    reason = f"labels from {first} on are moved by one: is a class missing before it, or one too many?"
+    reason = (
+        f"labels from {first} on are moved by one: is a class missing before it, or one too many?"
+    )
     classes = np.where(is_moved, moved.explanation.classes, stated.explanation.classes)
     by_image = np.where(is_moved, moved.by_image, stated.by_image)
     name = f"{moved.explanation.name} from {start} on"
@@ -197,8 +220,8 @@ def class_name(network_class: int) -> str:
 def alikeness(probabilities: Probabilities, positions: Indices) -> float:
     """The evidence that images with the same label are of one class, whichever that is.
 
-    Each image's class is foretold by the others of its label, compared with all images. Labels with one image say
-    nothing.
+    Each image's class is foretold by the others of its label, compared with all images. Labels with
+    one image say nothing.
     """
     overall = probabilities.mean(axis=0)
     total = 0.0

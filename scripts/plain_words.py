@@ -1,4 +1,6 @@
-"""Finds phrases that a reader must decode, in pages, strings, docstrings and comments; `make lint` runs it."""
+"""Finds phrases that a reader must decode, in pages, strings, docstrings and comments;
+`make lint` runs it.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,19 @@ PLAIN = {
     r"of (ours|theirs) (own)?": "our, their",
     r"whoever|whosoever": "any program, anyone who",
     r"has come|have come|came to its|come to its": "has reached, is finished",
-    r"an image it takes|a (shard|image|second|record|class|line|task|worker) (it )?(takes|costs)": "per image takes",
+    (
+        r"an image it takes|a (shard|image|second|record|class|line|task|worker) (it "
+        r")?(takes|costs)"
+    ): "per image takes",
     r"begun|begins?|began": "start",
     r"lies|lie|lay|lain": "is, are",
     r"thus|hence|thereof|therein|whence|wherein": "so",
 }
 """A phrase, as a pattern, and its replacement."""
 
-HEADLESS = re.compile(r"(?:^|(?<=[.!?:] )|(?<=\n))(Of|What|Those|Who|That of|Such|The same,|Where it) (?!.*\?)\S+ \S+")
+HEADLESS = re.compile(
+    r"(?:^|(?<=[.!?:] )|(?<=\n))(Of|What|Those|Who|That of|Such|The same,|Where it) (?!.*\?)\S+ \S+"
+)
 """A sentence that opens without its subject; questions may."""
 
 
@@ -60,7 +67,11 @@ def pages() -> Iterator[tuple[str, int, str]]:
 
 def code() -> Iterator[tuple[str, int, str]]:
     """Every string of words and every comment of the package."""
-    kinds = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+    kinds = {
+        tokenize.STRING,
+        tokenize.COMMENT,
+        getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING),
+    }
     for path in ROOT.glob("imagenet_prep/**/*.py"):
         with path.open("rb") as file:
             for token in tokenize.tokenize(file.readline):
@@ -71,7 +82,11 @@ def code() -> Iterator[tuple[str, int, str]]:
 
 def main() -> int:
     """Print every finding; returns 1 if there is one."""
-    found = [f"{path}:{line}: {each}" for path, line, text in (*pages(), *code()) for each in findings(text)]
+    found = [
+        f"{path}:{line}: {each}"
+        for path, line, text in (*pages(), *code())
+        for each in findings(text)
+    ]
     print("\n".join(found))
     return 1 if found else 0
 

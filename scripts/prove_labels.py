@@ -1,10 +1,12 @@
-"""Prove the labels of an ImageNet set with a published network: ``make prove DATA_DIR=/data/imagenet``.
+"""Prove the labels of an ImageNet set with a published network: ``make prove
+DATA_DIR=/data/imagenet``.
 
     python scripts/prove_labels.py DATA_DIR [--split validation] [--images 2000] [--first-label 1]
 
-EfficientNet-Lite0, whose weights come as a Python package, classifies a sample spread over all shards. Exit status 0:
-labels and colors are right; 3: they are wrong, the last line says how; 4: the images are too few, or can't be read;
-2: the set has other classes than ILSVRC2012. docs/howto/prove-labels.md explains the output.
+EfficientNet-Lite0, whose weights come as a Python package, classifies a sample spread over all
+shards. Exit status 0: labels and colors are right; 3: they are wrong, the last line says how; 4:
+the images are too few, or can't be read; 2: the set has other classes than ILSVRC2012.
+docs/howto/prove-labels.md explains the output.
 """
 
 from __future__ import annotations
@@ -48,18 +50,20 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 """The exit status after Ctrl-C, as of every command of imagenet-prep."""
 
-_ALLOWED = 0.05  # how far below the published accuracy all 50,000 images may be: other resizing, other JPEG decoders
+# how far below the published accuracy all 50,000 images may be: other resizing, other JPEG decoders
+_ALLOWED = 0.05
 _SMALLEST = 200  # pixels of the shorter side: all but a few of the validation images have more
 _BATCH = 32
 _SHOWN_CLASSES = 10
 _SHOWN_EXPLANATIONS = 4
 
 
-# the set -----------------------------------------------------------------------------------------------------------
+# the set ------------------------------------------------------------------------------------------
 
 
 def open_records(data_dir: str, split: str, first_label: int | None) -> ShardSet:
-    """The records of a set; ``first_label`` is that of a set without a manifest, None: as the set says.
+    """The records of a set; ``first_label`` is that of a set without a manifest, None: as the set
+    says.
 
     Raises:
         PrepError: there are none, or the set has a manifest, which says where its labels start.
@@ -70,18 +74,22 @@ def open_records(data_dir: str, split: str, first_label: int | None) -> ShardSet
     if records.class_names:
         what = f"--first-label {first_label}: the manifest of {data_dir} says that labels start at"
         raise UsageError(
-            f"{what} {records.first_label}", "expected a set without a manifest", "leave --first-label out"
+            f"{what} {records.first_label}",
+            "expected a set without a manifest",
+            "leave --first-label out",
         )
     records.first_label = first_label
     return records
 
 
 def class_order(names: Mapping[int, str], first_label: int) -> Indices:
-    """The network's class of each class of a set, in the order of labels; NONE for a number that is no label.
+    """The network's class of each class of a set, in the order of labels; NONE for a number that is
+    no label.
 
     Args:
-        names: the names of the classes by label: WordNet ids, or words such as "tench". A set without names, or with a
-            thousand numbers, is taken to have the 1000 classes in official order.
+        names: the names of the classes by label: WordNet ids, or words such as "tench". A set
+            without names, or with a thousand numbers, is taken to have the 1000 classes in official
+            order.
         first_label: the label that counts as class 0.
 
     Raises:
@@ -94,9 +102,14 @@ def class_order(names: Mapping[int, str], first_label: int) -> Indices:
     known = _classes_by_name()
     strangers = [name for name in names.values() if _plain(name) not in known]
     if strangers:
-        what = f"{len(strangers):,} of {len(names):,} classes are none of ILSVRC2012's 1000: {escaped(strangers[0])}"
+        what = (
+            f"{len(strangers):,} of {len(names):,} classes are none of ILSVRC2012's 1000: "
+            f"{escaped(strangers[0])}"
+        )
         expected = "expected WordNet ids such as n01440764, or words such as tench"
-        raise UsageError(what, expected, "the network knows no other classes, so it can't prove these labels")
+        raise UsageError(
+            what, expected, "the network knows no other classes, so it can't prove these labels"
+        )
     classes = {label - first_label: known[_plain(name)] for label, name in names.items()}
     if all(position == network_class for position, network_class in classes.items()):
         return official  # a part of the classes, under their official labels
@@ -106,11 +119,17 @@ def class_order(names: Mapping[int, str], first_label: int) -> Indices:
 
 
 def _classes_by_name() -> dict[str, int]:
-    """The network's class by WordNet id, by all of its words, and by each word, if no other class has the same."""
+    """The network's class by WordNet id, by all of its words, and by each word,
+    if no other class has the same.
+    """
     texts = [facts.texts()[wnid] for wnid in facts.synsets()]
     words = [(word, number) for number, text in enumerate(texts) for word in text.split(", ")]
     whole = [(text, number) for number, text in enumerate(texts)]
-    return _unique(words) | _unique(whole) | {wnid: label - 1 for wnid, label in facts.labels().items()}
+    return (
+        _unique(words)
+        | _unique(whole)
+        | {wnid: label - 1 for wnid, label in facts.labels().items()}
+    )
 
 
 def _unique(named: Iterable[tuple[str, int]]) -> dict[str, int]:
@@ -126,7 +145,9 @@ def _plain(name: str) -> str:
 
 @dataclass(frozen=True)
 class Described:
-    """What a record says of its image: its label from 0, the network's class by its WordNet id, its shorter side."""
+    """What a record says of its image: its label from 0,
+    the network's class by its WordNet id, its shorter side.
+    """
 
     position: int
     by_wnid: int
@@ -135,7 +156,9 @@ class Described:
 
     @classmethod
     def read(cls, record: Record, image: Image.Image, first_label: int) -> Described:
-        """Counts the label itself: ``class_index`` refuses labels below the first, which are to be explained."""
+        """Counts the label itself: ``class_index`` refuses labels below the first,
+        which are to be explained.
+        """
         assert record.label is not None
         by_wnid = facts.labels().get(record.wnid or "", 0) - 1
         return cls(record.label - first_label, by_wnid, record.filename, min(image.size))
@@ -170,7 +193,9 @@ class Sample:
 
 
 def classify_sample(records: ShardSet, network: Network, count: int) -> Sample:
-    """Classify ``count`` images, evenly spread over a set; 0 for all. Images without a label are left out."""
+    """Classify ``count`` images, evenly spread over a set; 0 for all.
+    Images without a label are left out.
+    """
     order = class_order(records.class_names, records.first_label)
     labelled = (record for record in _spread(records, count) if record.label is not None)
     described: list[Described] = []
@@ -181,11 +206,15 @@ def classify_sample(records: ShardSet, network: Network, count: int) -> Sample:
         pixels = np.stack([middle(image) for image in images])
         probabilities.append(network.classify(pixels))
         swapped.append(network.classify(np.ascontiguousarray(pixels[..., ::-1])))
-        described += [Described.read(*pair, records.first_label) for pair in zip(batch, images, strict=True)]
+        described += [
+            Described.read(*pair, records.first_label) for pair in zip(batch, images, strict=True)
+        ]
     if not described:
         raise IncompleteError(f"{records!r} has no image with a label", "expected labelled images")
     _refuse_other_numbers(described, len(order))
-    return Sample(len(records), order, described, np.concatenate(probabilities), np.concatenate(swapped))
+    return Sample(
+        len(records), order, described, np.concatenate(probabilities), np.concatenate(swapped)
+    )
 
 
 def _spread(records: ShardSet, count: int) -> Iterator[Record]:
@@ -202,19 +231,25 @@ def _spread(records: ShardSet, count: int) -> Iterator[Record]:
 
 
 def _refuse_other_numbers(described: Sequence[Described], classes: int) -> None:
-    """Labels far from the classes are of another data set; one beyond them is a mistake to explain."""
+    """Labels far from the classes are of another data set;
+    one beyond them is a mistake to explain.
+    """
     positions = [image.position for image in described]
     if min(positions) < -1 or max(positions) > classes:
         what = f"labels, counted from 0, are {min(positions):,} to {max(positions):,}"
-        raise UsageError(what, f"expected 0 to {classes - 1:,}: ILSVRC2012's classes, or a part of them")
+        raise UsageError(
+            what, f"expected 0 to {classes - 1:,}: ILSVRC2012's classes, or a part of them"
+        )
 
 
-# the verdict -------------------------------------------------------------------------------------------------------
+# the verdict --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class LabelVerdict:
-    """What is known of a set: its explanations, under the colors that fit better, the verdict and its exit status."""
+    """What is known of a set: its explanations, under the colors that fit better,
+    the verdict and its exit status.
+    """
 
     weighed: list[Weighed]
     probabilities: Probabilities
@@ -228,7 +263,9 @@ def judge(sample: Sample) -> LabelVerdict:
     in_rgb = weigh(sample.probabilities, sample.labelled)
     in_bgr = weigh(sample.swapped, sample.labelled)
     totals = [max(one.total for one in weighed) for weighed in (in_rgb, in_bgr)]
-    lead = totals[0] - totals[1] if max(totals) >= ENOUGH else 0.0  # labels that fit nothing say nothing of colors
+    lead = (
+        totals[0] - totals[1] if max(totals) >= ENOUGH else 0.0
+    )  # labels that fit nothing say nothing of colors
     is_swapped = lead <= -ENOUGH
     probabilities = sample.swapped if is_swapped else sample.probabilities
     weighed = in_bgr if is_swapped else in_rgb
@@ -246,11 +283,15 @@ def judge(sample: Sample) -> LabelVerdict:
 
 def _colors(lead: float, count: int) -> str:
     if abs(lead) < ENOUGH:
-        return f"undecided: about {_needed(abs(lead), count):,} images are needed to tell RGB from BGR"
+        return (
+            f"undecided: about {_needed(abs(lead), count):,} images are needed to tell RGB from BGR"
+        )
     return f"{'RGB' if lead > 0 else 'BGR'}, odds {_odds(abs(lead))}"
 
 
-def _label_faults(weighed: Sequence[Weighed], probabilities: Probabilities, sample: Sample) -> list[str]:
+def _label_faults(
+    weighed: Sequence[Weighed], probabilities: Probabilities, sample: Sample
+) -> list[str]:
     """What is wrong with the labels beyond doubt."""
     stated, *others = weighed
     best = others[0]
@@ -262,12 +303,18 @@ def _label_faults(weighed: Sequence[Weighed], probabilities: Probabilities, samp
     return _low_accuracy(top(probabilities, stated.explanation.classes, 1), sample)
 
 
-_UNKNOWN_ORDER = "images with the same label look alike, but labels count the classes in an unknown order"
-_NOTHING = "labels say nothing about the images: they belong to others, or the images are decoded wrong"
+_UNKNOWN_ORDER = (
+    "images with the same label look alike, but labels count the classes in an unknown order"
+)
+_NOTHING = (
+    "labels say nothing about the images: they belong to others, or the images are decoded wrong"
+)
 
 
 def _low_accuracy(top1: NDArray[np.bool_], sample: Sample) -> list[str]:
-    """Whether official validation images are classified worse than published, by more than three standard errors."""
+    """Whether official validation images are classified worse than published,
+    by more than three standard errors.
+    """
     is_official = all(image.is_official for image in sample.described)
     if not is_official or len(sample.order) < facts.CLASSES:
         return []
@@ -276,7 +323,12 @@ def _low_accuracy(top1: NDArray[np.bool_], sample: Sample) -> list[str]:
     error = math.sqrt(allowed * (1 - allowed) / len(top1))
     if accuracy >= allowed - 3 * error:
         return []
-    return [f"top-1 is {accuracy:.1%}, far below {PUBLISHED_TOP1:.1%}: a part of the labels or images is wrong"]
+    return [
+        (
+            f"top-1 is {accuracy:.1%}, far below {PUBLISHED_TOP1:.1%}: "
+            "a part of the labels or images is wrong"
+        )
+    ]
 
 
 def _label_doubt(weighed: Sequence[Weighed], count: int) -> str:
@@ -287,11 +339,16 @@ def _label_doubt(weighed: Sequence[Weighed], count: int) -> str:
     if lead >= ENOUGH:
         return ""
     needed = _needed(abs(lead), count)
-    return f"{number_of(count, 'image')} can't say whether the labels are right: about {needed:,} are needed"
+    return (
+        f"{number_of(count, 'image')} can't say whether the labels are right: "
+        f"about {needed:,} are needed"
+    )
 
 
 def _needed(lead: float, count: int) -> int:
-    """The images that would decide at the same lead per image; at most a hundred times as many, at least one more."""
+    """The images that would decide at the same lead per image;
+    at most a hundred times as many, at least one more.
+    """
     per_image = max(lead / count, ENOUGH / (100 * count))
     return max(count + 1, math.ceil(ENOUGH / per_image))
 
@@ -303,7 +360,7 @@ def top(probabilities: Probabilities, classes: Indices, count: int) -> NDArray[n
     return is_among
 
 
-# what is printed ---------------------------------------------------------------------------------------------------
+# what is printed ----------------------------------------------------------------------------------
 
 
 def report(sample: Sample, verdict: LabelVerdict) -> list[str]:
@@ -331,7 +388,9 @@ def _odds(decimals: float) -> str:
 
 
 def _standing_out(verdict: LabelVerdict, positions: Indices) -> list[str]:
-    """A line for each class none of whose images, at least two, is among the first five: the worst ones."""
+    """A line for each class none of whose images, at least two, is among the first five:
+    the worst ones.
+    """
     stated = verdict.weighed[0].explanation.classes
     is_seen = top(verdict.probabilities, stated, 5)
     by_image = evidence(verdict.probabilities, stated)
@@ -340,7 +399,11 @@ def _standing_out(verdict: LabelVerdict, positions: Indices) -> list[str]:
         mine = positions == position
         if mine.sum() > 1 and not is_seen[mine].any():
             misfits.append((float(by_image[mine].sum()), int(position)))
-    lines = ["", "classes that stand out: none of their images is among the first five"] if misfits else []
+    lines = (
+        ["", "classes that stand out: none of their images is among the first five"]
+        if misfits
+        else []
+    )
     for _, position in sorted(misfits)[:_SHOWN_CLASSES]:
         mine = positions == position
         seen = class_name(int(verdict.probabilities[mine].sum(axis=0).argmax()))
@@ -355,8 +418,12 @@ def main() -> None:
     """Classify a sample, print the report, exit with the status of the verdict."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("data_dir", help="the folder of the shards")
-    parser.add_argument("--split", default=facts.VALIDATION, help="the split to look at (default: validation)")
-    parser.add_argument("--images", type=int, default=2000, help="size of the sample; 0: all images (default: 2000)")
+    parser.add_argument(
+        "--split", default=facts.VALIDATION, help="the split to look at (default: validation)"
+    )
+    parser.add_argument(
+        "--images", type=int, default=2000, help="size of the sample; 0: all images (default: 2000)"
+    )
     help_of_first = "the label of the first class, for a set without a manifest (default: 1)"
     parser.add_argument("--first-label", type=int, help=help_of_first)
     options = parser.parse_args()

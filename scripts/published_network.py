@@ -1,4 +1,6 @@
-"""Network: EfficientNet-Lite0, whose weights are a Python package; middle: the part of an image that it looks at."""
+"""Network: EfficientNet-Lite0, whose weights are a Python package;
+middle: the part of an image that it looks at.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,13 @@ SIDE = 224
 """Pixels per side of its input."""
 
 PUBLISHED_TOP1 = 0.751
-"""https://github.com/tensorflow/tpu/blob/master/models/official/efficientnet/lite/README.md: FP32 accuracy of lite0."""
+"""https://github.com/tensorflow/tpu/blob/master/models/official/efficientnet/lite/README.md:
+FP32 accuracy of lite0.
+"""
 
-_PART = SIDE / (SIDE + 32)  # the middle that its evaluation takes: CROP_PADDING in efficientnet/preprocessing.py
+_PART = SIDE / (
+    SIDE + 32
+)  # the middle that its evaluation takes: CROP_PADDING in efficientnet/preprocessing.py
 
 
 class Network:
@@ -45,8 +51,12 @@ class Network:
 
 
 def middle(image: Image.Image) -> NDArray[np.uint8]:
-    """The part of an RGB image that the network's own evaluation takes, resized (bicubic): (224, 224, 3)."""
+    """The part of an RGB image that the network's own evaluation takes, resized (bicubic):
+    (224, 224, 3).
+    """
     side = max(1, round(_PART * min(image.size)))
     left, top = (image.width - side) // 2, (image.height - side) // 2
-    resized = image.resize((SIDE, SIDE), Image.Resampling.BICUBIC, box=(left, top, left + side, top + side))
+    resized = image.resize(
+        (SIDE, SIDE), Image.Resampling.BICUBIC, box=(left, top, left + side, top + side)
+    )
     return np.array(resized)  # a copy, which PyTorch may write to

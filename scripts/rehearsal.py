@@ -1,12 +1,14 @@
-"""A dress rehearsal at full count: the official archives with tiny images, then annotate, convert and verify.
+"""A dress rehearsal at full count: the official archives with tiny images, then annotate, convert
+and verify.
 
     python scripts/rehearsal.py DIR
 
-Builds an ImageNet in DIR/raw-data with its official names and true counts: 1,281,167 train images in 1000 classes of
-732 to 1300, 50,000 validation images, 544,546 annotation files with 615,299 boxes. Each image is a real JPEG of some
-330 bytes. Then it runs the three commands as a user would, with no allowance for missing images, measures time and
-memory, and compares the totals with the official ones. It needs 3.5 GB in DIR, and Linux (memory is read from /proc).
-Existing archives are kept; everything made from them is made again.
+Builds an ImageNet in DIR/raw-data with its official names and true counts: 1,281,167 train images
+in 1000 classes of 732 to 1300, 50,000 validation images, 544,546 annotation files with 615,299
+boxes. Each image is a real JPEG of some 330 bytes. Then it runs the three commands as a user would,
+with no allowance for missing images, measures time and memory, and compares the totals with the
+official ones. It needs 3.5 GB in DIR, and Linux (memory is read from /proc). Existing archives are
+kept; everything made from them is made again.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ SMALLEST, LARGEST = 732, 1300
 """Images per class."""
 
 SAMPLE_SECONDS = 0.02
-"""Seconds between memory checks; shared memory is checked every tenth time, since the system must walk all pages."""
+"""Seconds between memory checks; shared memory is checked every tenth time,
+since the system must walk all pages.
+"""
 
 _HIGHEST_NUMBER = 32_000
 _DISTINCT = 300  # JPEGs, and annotations of each number of boxes
@@ -47,12 +51,14 @@ _MTIME = 1_339_545_600  # 13 June 2012
 _STAND_IN = "n02092002"  # the class of every annotation template
 
 
-# the counts ----------------------------------------------------------------------------------------------------
+# the counts ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The amount of everything: train images by class, validation images, annotation files, boxes, shards by split."""
+    """The amount of everything: train images by class, validation images,
+    annotation files, boxes, shards by split.
+    """
 
     classes: tuple[int, ...]
     validation: int
@@ -83,7 +89,9 @@ def official(scale: float) -> Counts:
 
 
 def _class_sizes() -> Iterator[int]:
-    """The size of each class: most are full, as in the real set; the shortfall is spread over some of them."""
+    """The size of each class: most are full, as in the real set;
+    the shortfall is spread over some of them.
+    """
     rng = random.Random("class sizes")
     lacking = facts.CLASSES * LARGEST - facts.IMAGES["train"]
     spread = LARGEST - SMALLEST
@@ -99,11 +107,19 @@ def train_names(counts: Counts) -> Iterator[tuple[str, list[bytes]]]:
     """Each class with the names of its images without suffix, shuffled."""
     rng = random.Random("train names")
     for wnid, size in zip(facts.synsets(), counts.classes, strict=True):
-        yield wnid, [b"%s_%d" % (wnid.encode(), number) for number in rng.sample(range(1, _HIGHEST_NUMBER), size)]
+        yield (
+            wnid,
+            [
+                b"%s_%d" % (wnid.encode(), number)
+                for number in rng.sample(range(1, _HIGHEST_NUMBER), size)
+            ],
+        )
 
 
 def annotated(counts: Counts) -> Iterator[tuple[str, list[tuple[bytes, int]]]]:
-    """Each class with the names of its annotations and their number of boxes, spread evenly over all images."""
+    """Each class with the names of its annotations and their number of boxes,
+    spread evenly over all images.
+    """
     chosen = _evenly(counts.box_files, counts.train)
     boxes = _evenly(counts.boxes, counts.box_files)
     for wnid, names in train_names(counts):
@@ -112,10 +128,13 @@ def annotated(counts: Counts) -> Iterator[tuple[str, list[tuple[bytes, int]]]]:
 
 def _evenly(total: int, parts: int) -> Iterator[int]:
     """``total`` as a sum of ``parts`` whole numbers that differ by one at most."""
-    return (after - before for before, after in itertools.pairwise(i * total // parts for i in range(parts + 1)))
+    return (
+        after - before
+        for before, after in itertools.pairwise(i * total // parts for i in range(parts + 1))
+    )
 
 
-# building the archives -----------------------------------------------------------------------------------------
+# building the archives ----------------------------------------------------------------------------
 
 
 def build(raw_dir: Path, scale: float) -> None:
@@ -149,7 +168,9 @@ def write_validation(path: Path, counts: Counts) -> None:
     jpegs = itertools.cycle(_jpegs())
     numbers = random.Random("validation").sample(range(1, counts.validation + 1), counts.validation)
     with _whole(path) as partial, partial.open("wb") as file:
-        file.writelines(_image(facts.validation_filename(number).encode(), next(jpegs)) for number in numbers)
+        file.writelines(
+            _image(facts.validation_filename(number).encode(), next(jpegs)) for number in numbers
+        )
         file.write(_END)
 
 
@@ -180,20 +201,27 @@ def _jpegs() -> list[tuple[int, bytes]]:
 
 
 def _templates(boxes: int) -> list[bytes]:
-    """Annotations with that many boxes, every tenth of them odd in some way, with @name and @wnid to fill in."""
+    """Annotations with that many boxes, every tenth of them odd in some way,
+    with @name and @wnid to fill in.
+    """
     odd = itertools.cycle(quirk for quirk in QUIRKS if quirk not in BAD_QUIRKS)
     found: list[bytes] = []
     for seed in itertools.count():
         quirk = Quirk.OTHER_CLASS if boxes == 0 else next(odd) if seed % 10 == 0 else Quirk.NONE
-        made = annotation(f"{_STAND_IN}_0", _STAND_IN, photographs.photograph_size(seed), quirk, seed)
+        made = annotation(
+            f"{_STAND_IN}_0", _STAND_IN, photographs.photograph_size(seed), quirk, seed
+        )
         if len(made.lines) == boxes:
-            found.append(made.xml.replace(made.name.encode(), b"@name").replace(_STAND_IN.encode(), b"@wnid"))
+            found.append(
+                made.xml.replace(made.name.encode(), b"@name").replace(_STAND_IN.encode(), b"@wnid")
+            )
         if len(found) == _DISTINCT:
             break
     return found
 
 
-# tar: POSIX.1-2017, "ustar Interchange Format"; tarfile itself would need minutes for so many members
+# tar: POSIX.1-2017, "ustar Interchange Format"; tarfile itself would need minutes for so many
+# members
 
 _BLOCK = 512
 _END = bytes(2 * _BLOCK)
@@ -210,7 +238,9 @@ def _header(name: bytes, size: int) -> bytes:
 
 @functools.cache
 def _frame(size: int) -> tuple[bytes, bytes, int]:
-    """The parts before and after the checksum in the header of a nameless file, and the checksum."""
+    """The parts before and after the checksum in the header of a nameless file,
+    and the checksum.
+    """
     entry = tarfile.TarInfo()
     entry.size, entry.mtime = size, _MTIME
     header = entry.tobuf(tarfile.GNU_FORMAT)
@@ -221,15 +251,16 @@ def _padded(content: bytes) -> bytes:
     return content + bytes(-len(content) % _BLOCK)
 
 
-# running the commands ------------------------------------------------------------------------------------------
+# running the commands -----------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class Usage:
-    """The cost of a command: seconds, and the peak memory in bytes of the parent and of its largest worker.
+    """The cost of a command: seconds, and the peak memory in bytes of the parent and of its largest
+    worker.
 
-    A worker is forked and shares the parent's pages. ``worker`` counts all its memory except mapped files (these are
-    the system's cache), ``worker_own`` only the memory that it doesn't share.
+    A worker is forked and shares the parent's pages. ``worker`` counts all its memory except mapped
+    files (these are the system's cache), ``worker_own`` only the memory that it doesn't share.
     """
 
     name: str
@@ -256,7 +287,10 @@ class Rehearsal:
         shards = [f"--{split}-shards={count}" for split, count in self.counts.shards.items()]
         part = [] if self.scale == 1 else [*shards, "--allow-incomplete"]
         for command in (["annotate"], ["convert", *part], ["verify"]):
-            usage = measure([sys.executable, "-m", "imagenet_prep", *command, str(self.folder), "--quiet"], command[0])
+            usage = measure(
+                [sys.executable, "-m", "imagenet_prep", *command, str(self.folder), "--quiet"],
+                command[0],
+            )
             self.usages.append(usage)
             if usage.status:
                 return [f"{usage.name}: exit status {usage.status}"]
@@ -274,16 +308,28 @@ class Rehearsal:
             ("boxes", counts.boxes, annotate["boxes"]),
             (
                 "train",
-                SplitTotals(counts.train, facts.IMAGES["train"], 1000, counts.boxes, shards["train"]),
+                SplitTotals(
+                    counts.train, facts.IMAGES["train"], 1000, counts.boxes, shards["train"]
+                ),
                 totals.get("train"),
             ),
             (
                 "validation",
-                SplitTotals(counts.validation, facts.IMAGES["validation"], validation_classes, 0, shards["validation"]),
+                SplitTotals(
+                    counts.validation,
+                    facts.IMAGES["validation"],
+                    validation_classes,
+                    0,
+                    shards["validation"],
+                ),
                 totals.get("validation"),
             ),
         )
-        return (f"{name}: expected {expected}, got {got}" for name, expected, got in checks if expected != got)
+        return (
+            f"{name}: expected {expected}, got {got}"
+            for name, expected, got in checks
+            if expected != got
+        )
 
 
 def _clear(layout: Layout) -> None:
@@ -308,7 +354,9 @@ def measure(command: list[str], name: str) -> Usage:
             for worker in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
                 usage.worker = max(usage.worker, _kilobytes(worker, "status", "RssAnon"))
                 if sample % 10 == 0:
-                    usage.worker_own = max(usage.worker_own, _kilobytes(worker, "smaps_rollup", "Private_Dirty"))
+                    usage.worker_own = max(
+                        usage.worker_own, _kilobytes(worker, "smaps_rollup", "Private_Dirty")
+                    )
         time.sleep(SAMPLE_SECONDS)
     usage.wall = time.perf_counter() - start
     usage.status = os.waitstatus_to_exitcode(ended[1])
@@ -324,26 +372,42 @@ def _kilobytes(process: int | str, file: str, key: str) -> int:
 
 def print_table(usages: list[Usage], images_: int) -> None:
     """Print the cost of each command."""
-    print(f"{'':10}{'wall s':>9}{'CPU s':>9}{'us/image':>10}{'parent MB':>11}{'worker MB':>11}{'its own':>9}")
+    print(
+        f"{'':10}{'wall s':>9}{'CPU s':>9}{'us/image':>10}{'parent MB':>11}{'worker MB':>11}{'its own':>9}"
+    )
     for usage in usages:
-        memory = f"{usage.parent / 1e6:11.0f}{usage.worker / 1e6:11.0f}{usage.worker_own / 1e6:9.0f}"
-        print(f"{usage.name:10}{usage.wall:9.1f}{usage.cpu:9.1f}{usage.wall / images_ * 1e6:10.1f}{memory}")
+        memory = (
+            f"{usage.parent / 1e6:11.0f}{usage.worker / 1e6:11.0f}{usage.worker_own / 1e6:9.0f}"
+        )
+        print(
+            f"{usage.name:10}{usage.wall:9.1f}{usage.cpu:9.1f}{usage.wall / images_ * 1e6:10.1f}{memory}"
+        )
 
 
 def main() -> int:
     """Build, run, print; the exit status is 0 if the totals are right."""
-    parser = argparse.ArgumentParser(description="annotate, convert and verify an ImageNet of tiny images")
+    parser = argparse.ArgumentParser(
+        description="annotate, convert and verify an ImageNet of tiny images"
+    )
     parser.add_argument("folder", type=Path, metavar="DIR")
-    parser.add_argument("--scale", type=float, default=1, help="build a fraction of everything, such as 0.001")
+    parser.add_argument(
+        "--scale", type=float, default=1, help="build a fraction of everything, such as 0.001"
+    )
     given = parser.parse_args()
     counts = official(given.scale)
     start = time.perf_counter()
     build(Layout(given.folder).own_raw_dir, given.scale)
-    print(f"{counts.images:,} images, {counts.box_files:,} annotations: built in {time.perf_counter() - start:.1f} s")
+    print(
+        f"{counts.images:,} images, {counts.box_files:,} annotations: "
+        f"built in {time.perf_counter() - start:.1f} s"
+    )
     rehearsal = Rehearsal(given.folder, counts, given.scale)
     wrong = rehearsal.run()
     print_table(rehearsal.usages, counts.images)
-    print("\n".join(wrong) or f"all totals are right: {counts.boxes:,} boxes, {sum(counts.shards.values()):,} shards")
+    print(
+        "\n".join(wrong)
+        or f"all totals are right: {counts.boxes:,} boxes, {sum(counts.shards.values()):,} shards"
+    )
     return 1 if wrong else 0
 
 

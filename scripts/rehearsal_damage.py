@@ -1,9 +1,11 @@
-"""Tests verify on a full-count set that lacks one image in 1.3 million, or one class: run it after a rehearsal.
+"""Tests verify on a full-count set that lacks one image in 1.3 million, or one class: run it after
+a rehearsal.
 
     python scripts/rehearsal_damage.py DIR
 
-It takes the shards that rehearsal.py left in DIR, damages them in one way after the other, and compares verify's
-findings with the damage. Finally repair restores everything. Exit status 0 if each damage was identified.
+It takes the shards that rehearsal.py left in DIR, damages them in one way after the other, and
+compares verify's findings with the damage. Finally repair restores everything. Exit status 0 if
+each damage was identified.
 """
 
 from __future__ import annotations
@@ -39,7 +41,11 @@ def drop_class(layout: Layout) -> str:
     """Remove all images of a class from train; returns its wnid."""
     for path in layout.output_dir.glob("train-*"):
         records = data_of(path)
-        kept = [data for data in records if not read_record(memoryview(data)).filename.startswith(LOST_CLASS)]
+        kept = [
+            data
+            for data in records
+            if not read_record(memoryview(data)).filename.startswith(LOST_CLASS)
+        ]
         if len(kept) < len(records):
             write(path, kept)
     return LOST_CLASS
@@ -58,13 +64,18 @@ def expect(name: str, check: Callable[[], bool]) -> bool:
     """Run one check, and print the result."""
     start = time.perf_counter()
     is_right = check()
-    print(f"{'right' if is_right else 'WRONG'}  {time.perf_counter() - start:6.1f} s  {name}", flush=True)
+    print(
+        f"{'right' if is_right else 'WRONG'}  {time.perf_counter() - start:6.1f} s  {name}",
+        flush=True,
+    )
     return is_right
 
 
 def main() -> int:
     """Run every damage in turn."""
-    parser = argparse.ArgumentParser(description="damage the shards of a rehearsal, and check verify's findings")
+    parser = argparse.ArgumentParser(
+        description="damage the shards of a rehearsal, and check verify's findings"
+    )
     parser.add_argument("folder", type=Path, metavar="DIR")
     layout = Layout(parser.parse_args().folder)
     state, aside = layout.state_dir, layout.data_dir / "state-aside"
@@ -72,7 +83,9 @@ def main() -> int:
     def one_image() -> bool:
         image = drop_one(layout)
         status, problems = look(layout)
-        found = [(each["kind"], each["subject"], each["record"], each["image"]) for each in problems]
+        found = [
+            (each["kind"], each["subject"], each["record"], each["image"]) for each in problems
+        ]
         return (status, found) == (3, [("missing-record", SHARD, RECORD, image)])
 
     def one_image_without_manifest() -> bool:
@@ -85,7 +98,11 @@ def main() -> int:
         lost = drop_class(layout)
         status, problems = look(layout)
         kinds = {str(each["kind"]): str(each["detail"]) for each in problems}
-        return status == 3 and set(kinds) == {"missing-image", "missing-class"} and lost in kinds["missing-class"]
+        return (
+            status == 3
+            and set(kinds) == {"missing-image", "missing-class"}
+            and lost in kinds["missing-class"]
+        )
 
     def repaired() -> bool:
         for path in [*state.rglob("*")]:

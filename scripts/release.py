@@ -1,4 +1,5 @@
-"""make release: builds wheel and sdist, checks their metadata and contents, and runs the demo from the wheel.
+"""make release: builds wheel and sdist, checks their metadata and contents, and runs the demo from
+the wheel.
 
     python scripts/release.py [PYTHON ...]      default: every python3.10 to python3.13 that is found
 
@@ -24,7 +25,14 @@ NEEDED = (
     "imagenet_prep/ilsvrc2012/data/imagenet_lsvrc_2015_synsets.txt",
     "imagenet_prep/reporting/page.html",
 )
-NEEDED_IN_SDIST = ("README.md", "CHANGELOG.md", "LICENSE", "Makefile", "tests/conftest.py", "data/README.md")
+NEEDED_IN_SDIST = (
+    "README.md",
+    "CHANGELOG.md",
+    "LICENSE",
+    "Makefile",
+    "tests/conftest.py",
+    "data/README.md",
+)
 STRANGE = re.compile(r"\.(JPEG|jpg|tfrecord|pyc|part)$|__pycache__|demo-data|\.env$|^site/")
 
 
@@ -43,19 +51,26 @@ def main() -> None:
     with tarfile.open(sdist) as tar:
         names = [name.partition("/")[2] for name in tar.getnames()]
     _look(sdist.name, names, (*NEEDED, *NEEDED_IN_SDIST))
-    pythons = sys.argv[1:] or [each for minor in range(10, 14) if (each := shutil.which(f"python3.{minor}"))]
+    pythons = sys.argv[1:] or [
+        each for minor in range(10, 14) if (each := shutil.which(f"python3.{minor}"))
+    ]
     for python in pythons or [sys.executable]:
         _try(python, wheel, version)
     print(f"{wheel.name} and {sdist.name} are ready in {DIST}", flush=True)
 
 
 def _version() -> str:
-    found = re.search(r'^__version__ = "(.+)"$', (ROOT / "imagenet_prep" / "__init__.py").read_text(), re.M)
+    found = re.search(
+        r'^__version__ = "(.+)"$', (ROOT / "imagenet_prep" / "__init__.py").read_text(), re.M
+    )
     stated = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.M)
     cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.M)
     versions = {match[1] for match in (found, stated, cited) if match}
     if len(versions) != 1:
-        sys.exit(f"expected one version in the code, pyproject.toml and CITATION.cff, got {sorted(versions)}")
+        sys.exit(
+            "expected one version in the code, pyproject.toml and CITATION.cff, "
+            f"got {sorted(versions)}"
+        )
     return versions.pop()
 
 
@@ -67,12 +82,16 @@ def _look(package: str, names: list[str], needed: tuple[str, ...]) -> None:
 
 
 def _try(python: str, wheel: Path, version: str) -> None:
-    """Install the wheel in an empty environment, and run the demo and its report from an empty folder."""
+    """Install the wheel in an empty environment,
+    and run the demo and its report from an empty folder.
+    """
     with tempfile.TemporaryDirectory() as folder:
         _run(python, "-m", "venv", f"{folder}/venv")
         _run(f"{folder}/venv/bin/python", "-m", "pip", "install", "--quiet", wheel)
         program = f"{folder}/venv/bin/imagenet-prep"
-        said = subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout
+        said = subprocess.run(
+            [program, "--version"], check=True, capture_output=True, text=True
+        ).stdout
         if version not in said:
             sys.exit(f"{python}: expected version {version}, got {said}")
         _run(program, "demo", "demo-data", "--quiet", cwd=folder)

@@ -1,9 +1,11 @@
-"""Takes the pictures of a report in docs/images: the demo's, in chromium, on a laptop and a phone, light and dark.
+"""Takes the pictures of a report in docs/images: the demo's, in chromium, on a laptop and a phone,
+light and dark.
 
     make screenshots
     python scripts/screenshots.py [DATA_DIR]     of another set of shards
 
-The script needs Debian's chromium and playwright. Each picture is the top of the page, in 256 colours.
+The script needs Debian's chromium and playwright. Each picture is the top of the page, in 256
+colours.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ GAP = 24
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 CHROMIUM = "/usr/bin/chromium"
 PARTS = {1280: ("body",), 390: ("body", "#colours")}
-"""By window width in CSS pixels: the start of each part of the page in the picture, from left to right."""
+"""By window width in CSS pixels: the start of each part of the page in the picture,
+from left to right.
+"""
 
 HEIGHTS = {1280: 1700, 390: 1500}
 """The height of such a part, in CSS pixels."""
@@ -39,8 +43,12 @@ def main() -> None:
         data_dir = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(folder) / "demo-data"
         prep = [sys.executable, "-m", "imagenet_prep"]
         if len(sys.argv) == 1:
-            subprocess.run([*prep, "demo", data_dir, "--quiet"], check=True, stdout=subprocess.DEVNULL)
-        subprocess.run([*prep, "report", data_dir, "--quiet"], check=False, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                [*prep, "demo", data_dir, "--quiet"], check=True, stdout=subprocess.DEVNULL
+            )
+        subprocess.run(
+            [*prep, "report", data_dir, "--quiet"], check=False, stdout=subprocess.DEVNULL
+        )
         IMAGES.mkdir(exist_ok=True)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
@@ -53,10 +61,15 @@ def main() -> None:
 def take(browser: Any, page_path: Path, width: int, scheme: str) -> None:
     """One picture."""
     size = {"width": width, "height": HEIGHTS[width]}
-    context = browser.new_context(viewport=size, color_scheme=scheme, device_scale_factor=SCALES[width])
+    context = browser.new_context(
+        viewport=size, color_scheme=scheme, device_scale_factor=SCALES[width]
+    )
     page = context.new_page()
     page.goto(page_path.resolve().as_uri())
-    parts = [page.eval_on_selector(start, "each => each.getBoundingClientRect().top") for start in PARTS[width]]
+    parts = [
+        page.eval_on_selector(start, "each => each.getBoundingClientRect().top")
+        for start in PARTS[width]
+    ]
     clips = [{"x": 0, "y": max(0, top - 16), **size} for top in parts]
     shots = [Image.open(io.BytesIO(page.screenshot(full_page=True, clip=clip))) for clip in clips]
     context.close()

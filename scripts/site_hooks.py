@@ -20,7 +20,15 @@ ELSEWHERE = {
 }
 """Pages outside docs/, and their names in the site."""
 
-BOOSTS = {"howto/": 8, "tutorial": 4, "changes": 0.2, "choices": 0.2, "performance": 0.2, "benchmarks": 0.2, "api": 0.2}
+BOOSTS = {
+    "howto/": 8,
+    "tutorial": 4,
+    "changes": 0.2,
+    "choices": 0.2,
+    "performance": 0.2,
+    "benchmarks": 0.2,
+    "api": 0.2,
+}
 """The boost of a page in the search, by the start of its name."""
 
 SCRIPT = "site/site.js"
@@ -40,10 +48,18 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Point links out of docs/ to those pages' places in the site, and rank the page for the search."""
+    """Point links out of docs/ to those pages' places in the site,
+    and rank the page for the search.
+    """
     source = page.file.src_uri
-    page.meta["search"] = {"boost": next((boost for start, boost in BOOSTS.items() if source.startswith(start)), 1)}
-    return markdown if source in ELSEWHERE.values() else _relinked(markdown, ROOT / "docs" / source, source)
+    page.meta["search"] = {
+        "boost": next((boost for start, boost in BOOSTS.items() if source.startswith(start)), 1)
+    }
+    return (
+        markdown
+        if source in ELSEWHERE.values()
+        else _relinked(markdown, ROOT / "docs" / source, source)
+    )
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
@@ -57,9 +73,12 @@ def on_post_template(output_content: str, template_name: str, config: Any) -> st
 
 
 def _mended(page: str, script: str) -> str:
-    """Name the search dialog for screen readers; load the script that runs the search on disk from the site itself."""
+    """Name the search dialog for screen readers; load the script that runs the search on disk
+    from the site itself.
+    """
     named = page.replace(
-        'data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"'
+        'data-md-component="search" role="dialog"',
+        'data-md-component="search" role="dialog" aria-label="Search"',
     )
     return named.replace("https://unpkg.com/iframe-worker/shim", script)
 
@@ -88,7 +107,9 @@ def _relinked(text: str, path: Path, name: str) -> str:
         else:
             at = ELSEWHERE.get(str(found), "")
         if not at or not Path(at).suffix:
-            return "](" + os.path.relpath("index.md", here) + ")"  # a folder, or a file without a page
+            return (
+                "](" + os.path.relpath("index.md", here) + ")"
+            )  # a folder, or a file without a page
         return f"]({os.path.relpath(at, here)}{mark}{fragment})"
 
     return re.sub(r"\]\(([^)\s]+)\)", link, text)

@@ -1,12 +1,13 @@
-"""Interrupts every command in every way, on a disk of its own, and runs it again: the bytes must be the same.
+"""Interrupts every command in every way, on a disk of its own, and runs it again: the bytes must be
+the same.
 
     python scripts/torture.py                               # 200 rounds, then every recorded power cut
     python scripts/torture.py --rounds 50 --only cut,full   # kinds of rounds, or commands, by name
     python scripts/torture.py --seed 7                      # other moments
 
-The disk is a file with ext4 on it, mounted by a loop device, which requires root. If it can't be mounted, the script
-says so, and runs only the rounds that need no disk. Each round makes a new disk and runs a command on a tiny set, which
-may be new, grow, or be replaced with ``--overwrite``:
+The disk is a file with ext4 on it, mounted by a loop device, which requires root. If it can't be
+mounted, the script says so, and runs only the rounds that need no disk. Each round makes a new disk
+and runs a command on a tiny set, which may be new, grow, or be replaced with ``--overwrite``:
 
     cut        the power fails in mid-run: the file system stops, and unwritten data is lost
     after      the power fails right after exit status 0: everything must be on the disk
@@ -16,8 +17,9 @@ may be new, grow, or be replaced with ``--overwrite``:
     inject     the system refuses one call (strace)
     replay     a run is recorded (strace), and each state that a power cut may leave on any file system is made
 
-After each round a set that verify calls right must be the one from before or the one to be made, never a mixture. Then
-the command runs again. It must exit with status 0, and every shard, index, list, manifest, image and
+After each round a set that verify calls right must be the one from before or the one to be made,
+never a mixture. Then the command runs again. It must exit with status 0, and every shard, index,
+list, manifest, image and
 box must be, to the byte, that of an uninterrupted run. Exit status 1 if a round ends otherwise.
 """
 
@@ -54,12 +56,30 @@ MOUNTED = ("cut", "after", "full", "readonly")
 KINDS = (*MOUNTED, "kill", "inject", "replay")
 
 _SIZE = 48 << 20
-_OPTIONS = ("defaults", "noauto_da_alloc", "noauto_da_alloc,data=writeback", "noauto_da_alloc,commit=1")
-"""ext4 syncs a file that replaces another on rename; most file systems don't, so this option turns it off."""
+_OPTIONS = (
+    "defaults",
+    "noauto_da_alloc",
+    "noauto_da_alloc,data=writeback",
+    "noauto_da_alloc,commit=1",
+)
+"""ext4 syncs a file that replaces another on rename;
+most file systems don't, so this option turns it off.
+"""
 _SHUTDOWN = 0x8004587D  # EXT4_IOC_SHUTDOWN
 _NO_LOG_FLUSH = 2  # unwritten data is lost
 _START = 0.5  # seconds from the start of Python to the first step of a command
-_CALLS = ("fsync", "syncfs", "rename", "write", "writev", "pwrite64", "unlink", "mkdir", "ftruncate", "copy_file_range")
+_CALLS = (
+    "fsync",
+    "syncfs",
+    "rename",
+    "write",
+    "writev",
+    "pwrite64",
+    "unlink",
+    "mkdir",
+    "ftruncate",
+    "copy_file_range",
+)
 _ERRORS = ("EIO", "ENOSPC", "EROFS", "EDQUOT")
 
 
@@ -79,12 +99,23 @@ class Disk:
 
     def mount(self) -> None:
         """Mount it: the journal is replayed, as after a power cut."""
-        _call("mount", "-o", f"loop,errors=remount-ro,{self._options}", str(self._image), str(self.path))
+        _call(
+            "mount",
+            "-o",
+            f"loop,errors=remount-ro,{self._options}",
+            str(self._image),
+            str(self.path),
+        )
 
     def unmount(self) -> None:
         """Unmount it; a worker may take a moment to end."""
         for _ in range(100):
-            if subprocess.run(["umount", str(self.path)], capture_output=True, check=False).returncode == 0:
+            if (
+                subprocess.run(
+                    ["umount", str(self.path)], capture_output=True, check=False
+                ).returncode
+                == 0
+            ):
                 return
             time.sleep(0.05)
         _call("umount", str(self.path))
@@ -116,7 +147,9 @@ def _call(*command: str) -> str:
 
 @dataclass(frozen=True)
 class Bench:
-    """The means of every round: a folder, a command runner, a random generator, and each scenario's duration."""
+    """The means of every round: a folder, a command runner, a random generator,
+    and each scenario's duration.
+    """
 
     folder: Path
     commands: Commands
@@ -125,7 +158,9 @@ class Bench:
 
     @contextlib.contextmanager
     def disk(self, recording: Recording) -> Iterator[tuple[Disk, Path]]:
-        """A new disk with the files that precede the command, all of them durable; and the folder to run in."""
+        """A new disk with the files that precede the command, all of them durable;
+        and the folder to run in.
+        """
         disk = Disk(self.folder, self.draw.choice(_OPTIONS))
         try:
             shutil.copytree(recording.before, disk.path / FOLDER)
@@ -135,11 +170,14 @@ class Bench:
         finally:
             disk.unmount()
 
-    def run_beside(self, recording: Recording, folder: Path, act: Callable[[], None]) -> tuple[int, str]:
+    def run_beside(
+        self, recording: Recording, folder: Path, act: Callable[[], None]
+    ) -> tuple[int, str]:
         """Run the command, and call ``act`` at some moment of its run."""
         ended: list[tuple[int, str]] = []
         thread = threading.Thread(
-            target=lambda: ended.append(self.commands.run(recording.scenario.command, folder)), daemon=True
+            target=lambda: ended.append(self.commands.run(recording.scenario.command, folder)),
+            daemon=True,
         )
         thread.start()
         thread.join(self.draw.uniform(0, self.took[recording.scenario.name]))
@@ -155,7 +193,9 @@ def cut(bench: Bench, recording: Recording) -> str:
         disk.unmount()
         disk.mount()
         lost = differing(recording, read(folder)) if status == 0 else ""
-        return (lost and f"lost after status 0: {lost}") or run_after(recording, folder, bench.commands, "")
+        return (lost and f"lost after status 0: {lost}") or run_after(
+            recording, folder, bench.commands, ""
+        )
 
 
 def after(bench: Bench, recording: Recording) -> str:
@@ -165,8 +205,14 @@ def after(bench: Bench, recording: Recording) -> str:
         disk.cut()
         disk.unmount()
         disk.mount()
-        lost = f"exit status {status}: {_end(printed)}" if status else differing(recording, read(folder))
-        return (lost and f"lost after status 0: {lost}") or run_after(recording, folder, bench.commands, "")
+        lost = (
+            f"exit status {status}: {_end(printed)}"
+            if status
+            else differing(recording, read(folder))
+        )
+        return (lost and f"lost after status 0: {lost}") or run_after(
+            recording, folder, bench.commands, ""
+        )
 
 
 def full(bench: Bench, recording: Recording) -> str:
@@ -286,7 +332,12 @@ class Tally:
         rows = [["", *kinds]]
         for name in names:
             cells = ((self.rounds[kind, name], self.faults[kind, name]) for kind in kinds)
-            rows.append([name, *(f"{rounds}/{faults}" if faults else str(rounds) for rounds, faults in cells)])
+            rows.append(
+                [
+                    name,
+                    *(f"{rounds}/{faults}" if faults else str(rounds) for rounds, faults in cells),
+                ]
+            )
         return "\n".join("".join(f"{cell:<16}" for cell in row).rstrip() for row in rows)
 
 
@@ -304,7 +355,9 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=200, help="of all kinds but replay together")
     parser.add_argument("--replays", type=int, help="the most per command; default: all")
-    parser.add_argument("--only", default="", help="kinds of rounds and commands, with commas; default: all")
+    parser.add_argument(
+        "--only", default="", help="kinds of rounds and commands, with commas; default: all"
+    )
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
 
@@ -314,7 +367,10 @@ def _chosen(only: str, names: list[str]) -> tuple[list[str], list[str]]:
     words = [word for word in only.split(",") if word]
     unknown = [word for word in words if word not in (*KINDS, *names)]
     if unknown:
-        raise SystemExit(f"{unknown[0]} is neither a kind ({', '.join(KINDS)}) nor a command ({', '.join(names)})")
+        raise SystemExit(
+            f"{unknown[0]} is neither a kind ({', '.join(KINDS)}) nor a command "
+            f"({', '.join(names)})"
+        )
     kinds = [kind for kind in KINDS if kind in words] or list(KINDS)
     return kinds, [name for name in names if name in words] or names
 
@@ -324,7 +380,8 @@ def _available(kinds: list[str], folder: Path) -> list[str]:
     reason = why_no_mount(folder) if {*kinds} & {*MOUNTED} else ""
     if reason:
         print(
-            f"NOT RUN: {', '.join(kind for kind in kinds if kind in MOUNTED)}: no disk can be mounted here ({reason})"
+            f"NOT RUN: {', '.join(kind for kind in kinds if kind in MOUNTED)}: "
+            f"no disk can be mounted here ({reason})"
         )
     if not shutil.which("strace"):
         raise SystemExit("strace is not installed: apt-get install strace")
@@ -346,12 +403,20 @@ def main() -> int:
     large, small = scenarios(shards=24, workers=2), scenarios(shards=2, workers=1)
     kinds, names = _chosen(options.only, list(large))
     tally, draw = Tally(), random.Random(options.seed)
-    with tempfile.TemporaryDirectory(prefix="imagenet-prep-torture-") as temporary, Commands() as commands:
+    with (
+        tempfile.TemporaryDirectory(prefix="imagenet-prep-torture-") as temporary,
+        Commands() as commands,
+    ):
         folder = Path(temporary)
         kinds = _available(kinds, folder)
         made = make(folder / "made", classes=4, per_class=40, validation=20, tiny=True)
-        recordings = {name: record_scenario(large[name], folder / "large", made, commands) for name in names}
-        took = {name: _timed(recording, commands, folder / "timed") for name, recording in recordings.items()}
+        recordings = {
+            name: record_scenario(large[name], folder / "large", made, commands) for name in names
+        }
+        took = {
+            name: _timed(recording, commands, folder / "timed")
+            for name, recording in recordings.items()
+        }
         bench = Bench(folder, commands, draw, took)
         rounds = [kind for kind in kinds if kind != "replay"]
         pairs = [(kind, name) for name in names for kind in rounds]

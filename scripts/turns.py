@@ -1,4 +1,6 @@
-"""Ways to the same result that take turns, so that other load affects all of them; a table of what each costs."""
+"""Ways to the same result that take turns, so that other load affects all of them;
+a table of what each costs.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class Cost(NamedTuple):
 
 def options(doc: str | None, **numbers: int) -> argparse.ArgumentParser:
     """A parser of these numbers and their defaults, and of ``--folder``."""
-    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     for name, default in numbers.items():
         parser.add_argument(f"--{name}", type=int, default=default, help=f"default: {default}")
     parser.add_argument("--folder", type=Path, help="where to write (default: a temporary folder)")
@@ -34,7 +38,9 @@ def options(doc: str | None, **numbers: int) -> argparse.ArgumentParser:
 
 
 def run(*command: object) -> str:
-    """Run a command with the code of this project; returns its output, and shows its errors if it fails."""
+    """Run a command with the code of this project;
+    returns its output, and shows its errors if it fails.
+    """
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # or Python compiles all modules at each start
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, env=environment)
@@ -50,10 +56,12 @@ def compare(
     rounds: int,
     clear: Callable[[], object] = lambda: None,
 ) -> None:
-    """Run each way once per round, and once before; print medians, and medians of the rounds' ratios to the first way.
+    """Run each way once per round, and once before; print medians, and medians of the rounds'
+    ratios to the first way.
 
-    ``amount`` is the number of things that a way deals with. A way may return its own ``Cost``. The order of a round is
-    random: on some machines an earlier way changes the cost of getting pages of memory.
+    ``amount`` is the number of things that a way deals with. A way may return its own ``Cost``. The
+    order of a round is random: on some machines an earlier way changes the cost of getting pages of
+    memory.
     """
     took: dict[str, list[Cost]] = {name: [] for name in ways}
     for turn in range(rounds + 1):
@@ -62,17 +70,24 @@ def compare(
             began = _spent()
             own = way()
             cost = (
-                own if isinstance(own, Cost) else Cost(*(now - then for now, then in zip(_spent(), began, strict=True)))
+                own
+                if isinstance(own, Cost)
+                else Cost(*(now - then for now, then in zip(_spent(), began, strict=True)))
             )
             if turn:
                 took[name].append(cost)
     first = took[next(iter(ways))]
     print(f"\n{heading}; rounds: {rounds}")
-    print(f"{'':34}{'wall s':>9}{'CPU s':>9}{'per second':>12}{'CPU us each':>13}{'speed / 1st':>13}{'CPU / 1st':>11}")
+    print(
+        f"{'':34}{'wall s':>9}{'CPU s':>9}{'per second':>12}{'CPU us each':>13}{'speed / 1st':>13}{'CPU / 1st':>11}"
+    )
     for name, costs in took.items():
         wall, cpu = (median(values) for values in zip(*costs, strict=True))
         pairs = [*zip(costs, first, strict=True)]
-        speed, used = median(a.wall / b.wall for b, a in pairs), median(a.cpu / b.cpu for a, b in pairs)
+        speed, used = (
+            median(a.wall / b.wall for b, a in pairs),
+            median(a.cpu / b.cpu for a, b in pairs),
+        )
         each = f"{amount / wall:12,.0f}{1e6 * cpu / amount:13.2f}"
         print(f"{name:34}{wall:9.3f}{cpu:9.3f}{each}{speed:13.2f}{used:11.2f}", flush=True)
 

@@ -15,12 +15,16 @@ from types import FrameType
 from typing import NamedTuple
 
 _LOADED = 4
-"""What takes a second of processor time alone takes up to so many beside others: they share caches and cores."""
+"""What takes a second of processor time alone takes up to so many beside others:
+they share caches and cores.
+"""
 
 
 @contextlib.contextmanager
 def processor_time(seconds: float = 1.0) -> Iterator[None]:
-    """Fail a block, as soon as it has computed for far longer than that: waiting and other processes don't count."""
+    """Fail a block, as soon as it has computed for far longer than that:
+    waiting and other processes don't count.
+    """
     seconds *= _LOADED
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -52,7 +56,9 @@ def bounded(seconds: int = 10) -> Iterator[None]:
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and all that it has forked, and wait until none is left: till then, one may hold a lock."""
+    """Kill a process and all that it has forked, and wait until none is left:
+    till then, one may hold a lock.
+    """
     with contextlib.suppress(ProcessLookupError):
         while True:
             os.killpg(process.pid, signal.SIGKILL)
@@ -61,7 +67,9 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
 
 
 class Measured(NamedTuple):
-    """How a command ended, what it said, and what it cost at its most: seconds of processor time, bytes of memory."""
+    """How a command ended, what it said, and what it cost at its most:
+    seconds of processor time, bytes of memory.
+    """
 
     status: int
     out: str
@@ -86,14 +94,26 @@ process.returncode = os.waitstatus_to_exitcode(status)
 with open(result, "w") as file:
     json.dump([process.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024], file)
 """
-# A process begins with the peak of the one that starts it: that of pytest, which may have loaded TensorFlow, is no
-# command's. So a small one stands between.
+# A process begins with the peak of the one that starts it: that of pytest, which may have loaded
+# TensorFlow, is no command's. So a small one stands between.
 
 
 def measure(folder: Path, *words: object, limit: int = 60) -> Measured:
-    """Run a command of ours and measure it; one that waits is killed after ``limit`` seconds of real time."""
+    """Run a command of ours and measure it; one that waits is killed after
+    ``limit`` seconds of real time.
+    """
     out, err, result = (folder / f"measured.{name}" for name in ("out", "err", "result"))
-    call = [sys.executable, "-c", _LAUNCHER, result, limit, sys.executable, "-m", "imagenet_prep", *words]
+    call = [
+        sys.executable,
+        "-c",
+        _LAUNCHER,
+        result,
+        limit,
+        sys.executable,
+        "-m",
+        "imagenet_prep",
+        *words,
+    ]
     with out.open("wb") as to_out, err.open("wb") as to_err:
         subprocess.run(list(map(str, call)), stdout=to_out, stderr=to_err, check=True)
     said = [path.read_text(errors="replace") for path in (out, err)]

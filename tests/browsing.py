@@ -1,4 +1,6 @@
-"""Pages in Debian's chromium: opened at a width, light or dark, and what they say on the console."""
+"""Pages in Debian's chromium: opened at a width, light or dark,
+and what they say on the console.
+"""
 
 from __future__ import annotations
 
@@ -33,18 +35,24 @@ class Shown:
 
 def show(browser: Any, page_path: Path, width: int, scheme: str, **how: Any) -> Shown:
     """Open a page at a width in CSS pixels, light or dark, and wait until it has settled."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **how)
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, **how
+    )
     shown = Shown(context.new_page())
     shown.page.on("console", lambda message: shown.said.append(f"{message.type}: {message.text}"))
     shown.page.on("pageerror", lambda error: shown.said.append(f"error: {error}"))
-    shown.page.on("dialog", lambda dialog: (shown.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    shown.page.on(
+        "dialog", lambda dialog: (shown.said.append(f"dialog: {dialog.message}"), dialog.dismiss())
+    )
     shown.page.on("request", lambda request: shown.requests.append(request.url))
     shown.page.goto(page_path.resolve().as_uri(), wait_until="load")
     return shown
 
 
 def serious_findings(page: Any) -> list[str]:
-    """What axe finds on a page that keeps people out: rule and place, those of a serious or critical impact."""
+    """What axe finds on a page that keeps people out:
+    rule and place, those of a serious or critical impact.
+    """
     from axe_playwright_python.sync_playwright import Axe
 
     found = Axe().run(page).response["violations"]

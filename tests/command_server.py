@@ -1,6 +1,8 @@
-"""Commands of ours in processes that are forked from one that has loaded all modules: a start takes 20 ms, not 300.
+"""Commands of ours in processes that are forked from one that has loaded all modules: a start takes
+20 ms, not 300.
 
-What runs is what ``python -m imagenet_prep`` runs, in a process, a folder and an environment of its own.
+What runs is what ``python -m imagenet_prep`` runs, in a process, a folder and an environment of its
+own.
 """
 
 from __future__ import annotations
@@ -25,18 +27,22 @@ from typing import NoReturn
 LARGEST = 1 << 18  # bytes of a request: words, folder and environment
 PATIENCE = 600  # seconds that a command may take, on a busy machine
 READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_")
-"""How the names of variables begin that decide as an interpreter starts: with other values it must start anew."""
+"""How the names of variables begin that decide as an interpreter starts:
+with other values it must start anew.
+"""
 
 
 def _read_at_start(environment: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name.startswith(READ_AT_START)}
 
 
-# the tests' side -----------------------------------------------------------------------------------------------
+# the tests' side ----------------------------------------------------------------------------------
 
 
 class CommandServer:
-    """The process that forks, and what asks it; its commands may have any environment that starts Python alike."""
+    """The process that forks, and what asks it; its commands may have any environment that
+    starts Python alike.
+    """
 
     def __init__(self, environment: dict[str, str] | None = None) -> None:
         environment = environment or dict(os.environ)
@@ -46,24 +52,36 @@ class CommandServer:
         self._channel.settimeout(PATIENCE)
         with other:
             call = [sys.executable, __file__, str(other.fileno())]
-            self._process = subprocess.Popen(call, stdin=subprocess.DEVNULL, pass_fds=[other.fileno()], env=environment)
+            self._process = subprocess.Popen(
+                call, stdin=subprocess.DEVNULL, pass_fds=[other.fileno()], env=environment
+            )
 
     def can_run(self, environment: dict[str, str]) -> bool:
         """Whether a command in this environment is the same when it is forked."""
         return self._owner == os.getpid() and self._environment == _read_at_start(environment)
 
     def run(
-        self, words: Sequence[str], folder: Path, environment: dict[str, str], errors: str = "strict"
+        self,
+        words: Sequence[str],
+        folder: Path,
+        environment: dict[str, str],
+        errors: str = "strict",
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end, nobody at the keyboard; ``errors``: what bytes become that are no text."""
+        """Run a command to its end, nobody at the keyboard;
+        ``errors``: what bytes become that are no text.
+        """
         with (
             open(os.devnull) as nobody,
             tempfile.TemporaryFile("w+", errors=errors) as said,
             tempfile.TemporaryFile("w+", errors=errors) as told,
         ):
             streams = [nobody.fileno(), said.fileno(), told.fileno()]
-            variables = {os.fsencode(name): os.fsencode(value) for name, value in environment.items()}
-            request = pickle.dumps(([os.fsencode(word) for word in words], os.fsencode(folder), variables))
+            variables = {
+                os.fsencode(name): os.fsencode(value) for name, value in environment.items()
+            }
+            request = pickle.dumps(
+                ([os.fsencode(word) for word in words], os.fsencode(folder), variables)
+            )
             try:
                 socket.send_fds(self._channel, [request], streams)
                 status = self._wait()
@@ -99,7 +117,9 @@ _one_at_a_time = threading.Lock()
 def run_forked(
     words: Sequence[str], folder: Path, environment: dict[str, str]
 ) -> subprocess.CompletedProcess[str] | None:
-    """Run a command; None where that takes an interpreter that starts anew, or another command is running."""
+    """Run a command; None where that takes an interpreter that starts anew,
+    or another command is running.
+    """
     global _server
     if not hasattr(socket, "SOCK_SEQPACKET") or not _one_at_a_time.acquire(blocking=False):
         return None
@@ -125,14 +145,18 @@ def close() -> None:
         _server = None
 
 
-# the side of the process that forks ----------------------------------------------------------------------------
+# the side of the process that forks ---------------------------------------------------------------
 
 
 def load() -> None:
-    """Import all modules of the package but those that need TensorFlow or PyTorch, and what commands import late."""
+    """Import all modules of the package but those that need TensorFlow or PyTorch,
+    and what commands import late.
+    """
     folder = Path(__file__).parents[1] / "imagenet_prep"
     for path in sorted(folder.rglob("*.py")):
-        name = ".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__")
+        name = ".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(
+            ".__init__"
+        )
         if not name.endswith("__main__") and not {"torch", "tensorflow"} & set(name.split(".")):
             importlib.import_module(name)
     for name in ("imagehash", "jinja2", "numpy.ma", "yaml"):
@@ -141,7 +165,9 @@ def load() -> None:
 
 
 def serve(channel: socket.socket) -> None:
-    """Fork for each request and answer with the process's id, then with its status; returns in what was forked."""
+    """Fork for each request and answer with the process's id, then with its status;
+    returns in what was forked.
+    """
     while True:
         request, streams, _, _ = socket.recv_fds(channel, LARGEST, 3)
         if not request:
@@ -158,8 +184,12 @@ def serve(channel: socket.socket) -> None:
         channel.send(str(os.waitstatus_to_exitcode(ended)).encode())
 
 
-def become(words: list[bytes], folder: bytes, environment: dict[bytes, bytes], streams: list[int]) -> None:
-    """Make this process what ``python -m imagenet_prep`` would be with these words, there, with these streams."""
+def become(
+    words: list[bytes], folder: bytes, environment: dict[bytes, bytes], streams: list[int]
+) -> None:
+    """Make this process what ``python -m imagenet_prep`` would be with these words,
+    there, with these streams.
+    """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
@@ -172,7 +202,9 @@ def become(words: list[bytes], folder: bytes, environment: dict[bytes, bytes], s
 
 
 def finish(status: int) -> NoReturn:
-    """End as multiprocessing ends what it forked: taking every module apart would copy their memory first."""
+    """End as multiprocessing ends what it forked:
+    taking every module apart would copy their memory first.
+    """
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()

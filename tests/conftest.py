@@ -1,4 +1,6 @@
-"""What all tests share: the small ImageNet, data folders holding it, a guard around the tester's credentials, rules."""
+"""What all tests share: the small ImageNet, data folders holding it,
+a guard around the tester's credentials, rules.
+"""
 
 from __future__ import annotations
 
@@ -21,31 +23,38 @@ if TYPE_CHECKING:
     from object_server import ObjectServer
 
 MAY_SKIP = os.environ.get("IMAGENET_PREP_SKIPS")
-"""Set in CI, where no test is skipped without a word: those that may be, by the beginning of their ids."""
+"""Set in CI, where no test is skipped without a word:
+those that may be, by the beginning of their ids.
+"""
 
 NOWHERE = "http://127.0.0.1:9"
 """Where nobody answers: no test asks an object store but its own."""
 
 SAME_EVERYWHERE = """
-annotation_formats census class_numbers damaged_loaders data_files demo_images detection diff dividing evidence
-export_tfds folder_evidence folders fuzz grades growing guards huggingface imports impossible_boxes init kept_folders
-labels_file large_sets layouts looks manifest_crc mask_pixels odd_json part_sets raw_set recipe_pages recipe_places
-recipe_sets recorders refusals regroup remedies repaired_bytes segmentation setting_values shard_writer show sites
-status table_page terminal trust twice universal_table upright voc whole_inputs wording
+annotation_formats census class_numbers damaged_loaders data_files demo_images detection diff
+dividing evidence export_tfds folder_evidence folders fuzz grades growing guards huggingface imports
+impossible_boxes init kept_folders labels_file large_sets layouts looks manifest_crc mask_pixels
+odd_json part_sets raw_set recipe_pages recipe_places recipe_sets recorders refusals regroup
+remedies repaired_bytes segmentation setting_values shard_writer show sites status table_page
+terminal trust twice universal_table upright voc whole_inputs wording
 """
 """Tests of what no Python changes, by the names of their modules: a second Python is spared them.
 
-They ask what is listed, labelled, counted, said or decoded: that is code of ours, or of NumPy, Pillow and msgspec. What
-reads zips, tars, mail headers or processes by the standard library runs on each Python.
+They ask what is listed, labelled, counted, said or decoded: that is code of ours, or of NumPy,
+Pillow and msgspec. What reads zips, tars, mail headers or processes by the standard library runs on
+each Python.
 """
 
 LONG = 3600  # seconds that one of the exhaustive tests may take
 
-# Containers often set PYTHONDONTWRITEBYTECODE. Then each of the thousands of processes that tests start compiles
-# the whole package again, and each worker of pytest-xdist all modules of tests: half of the suite's processor time.
+# Containers often set PYTHONDONTWRITEBYTECODE. Then each of the thousands of processes that tests
+# start compiles the whole package again, and each worker of pytest-xdist all modules of tests: half
+# of the suite's processor time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored, for children too
+signal.signal(
+    signal.SIGINT, signal.default_int_handler
+)  # a shell in the background has it ignored, for children too
 sys.dont_write_bytecode = False
 
 settings.register_profile("any machine", deadline=None)
@@ -56,7 +65,9 @@ _skipped: list[str] = []
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what takes TensorFlow or a browser by the fixtures it asks for, and give the exhaustive tests their time."""
+    """Mark what takes TensorFlow or a browser by the fixtures it asks for,
+    and give the exhaustive tests their time.
+    """
     for item in items:
         for name, mark in (
             ("tf", "tensorflow"),
@@ -76,11 +87,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _bring_together(items: list[pytest.Item]) -> None:
-    """Put first the modules that load TensorFlow, then those with PyTorch: each takes seconds of each process of tests.
+    """Put first the modules that load TensorFlow, then those with PyTorch: each takes seconds of
+    each process of tests.
 
-    pytest-xdist gives a process a run of neighbours, so that one or two load TensorFlow, and not all.
+    pytest-xdist gives a process a run of neighbours, so that one or two load TensorFlow, and not
+    all.
     """
-    loading = {mark: {item.path for item in items if item.get_closest_marker(mark)} for mark in ("tensorflow", "torch")}
+    loading = {
+        mark: {item.path for item in items if item.get_closest_marker(mark)}
+        for mark in ("tensorflow", "torch")
+    }
     items.sort(key=lambda item: [item.path not in paths for paths in loading.values()])
 
 
@@ -89,7 +105,9 @@ def pytest_runtest_logreport(report: pytest.TestReport | pytest.CollectReport) -
     if MAY_SKIP is None or not report.skipped or hasattr(report, "wasxfail"):
         return
     if not report.nodeid.startswith(tuple(MAY_SKIP.split())):
-        _skipped.append(f"{report.nodeid}: {report.longrepr[2] if isinstance(report.longrepr, tuple) else ''}")
+        _skipped.append(
+            f"{report.nodeid}: {report.longrepr[2] if isinstance(report.longrepr, tuple) else ''}"
+        )
 
 
 pytest_collectreport = pytest_runtest_logreport
@@ -111,7 +129,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_credentials(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep the tester's own account, cache and settings out of every test and of every process that a test starts.
+    """Keep the tester's own account, cache and settings out of every test and of every process that
+    a test starts.
 
     Programs that tests start keep what they print in a buffer, as is usual.
     """
@@ -141,19 +160,25 @@ def torch() -> Any:
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> MadeSet:
-    """72 photographs in 6 classes, all odd images and annotation quirks among them. Read only: work in ``data_dir``."""
+    """72 photographs in 6 classes, all odd images and annotation quirks among them.
+    Read only: work in ``data_dir``.
+    """
     return make(tmp_path_factory.mktemp("made"), classes=6, per_class=8, validation=24)
 
 
 @pytest.fixture(scope="session")
 def made_tiny(tmp_path_factory: pytest.TempPathFactory) -> MadeSet:
     """380 images of 16x16 pixels in 10 classes. Read only: work in ``tiny_data_dir``."""
-    return make(tmp_path_factory.mktemp("made-tiny"), classes=10, per_class=30, validation=80, tiny=True)
+    return make(
+        tmp_path_factory.mktemp("made-tiny"), classes=10, per_class=30, validation=80, tiny=True
+    )
 
 
 @pytest.fixture(scope="session")
 def sound(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
-    """8 shards of train and 8 of validation of ``made_tiny``, boxes and all; raw data lies elsewhere. Read only."""
+    """8 shards of train and 8 of validation of ``made_tiny``, boxes and all;
+    raw data lies elsewhere. Read only.
+    """
     from made_sets import annotated
 
     return annotated(tmp_path_factory.mktemp("sound") / "data", made_tiny)
@@ -167,10 +192,14 @@ def layout(tmp_path: Path, sound: Layout) -> Layout:
 
 @pytest.fixture
 def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
-    """A file system of 1 MB, or of what the parameter says, where this machine lets a test mount one."""
+    """A file system of 1 MB, or of what the parameter says,
+    where this machine lets a test mount one.
+    """
     disk, size = tmp_path / "my disk", getattr(request, "param", "1m")
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], capture_output=True).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], capture_output=True
+    ).returncode:
         pytest.skip("mounting a tmpfs takes root")
     yield disk
     subprocess.run(["umount", "--lazy", disk], check=True)
@@ -187,7 +216,9 @@ def object_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectSe
 
 @pytest.fixture
 def objects(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
-    """The same, with what reaches it in the environment; afterwards this process may be forked again."""
+    """The same, with what reaches it in the environment;
+    afterwards this process may be forked again.
+    """
     for name, value in object_server.environment.items():
         monkeypatch.setenv(name, value)
     from imagenet_prep.storage.object_store import _state, client

@@ -1,11 +1,23 @@
-"""A program of a user who types strictly: mypy reads it as theirs (tests/test_release.py), nothing runs it."""
+"""A program of a user who types strictly: mypy reads it as theirs (tests/test_release.py),
+nothing runs it.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import imagenet_prep
-from imagenet_prep import ConvertOptions, Layout, PrepError, annotate, convert, diff, make_engine, repair, verify
+from imagenet_prep import (
+    ConvertOptions,
+    Layout,
+    PrepError,
+    annotate,
+    convert,
+    diff,
+    make_engine,
+    repair,
+    verify,
+)
 
 
 def make(folder: Path) -> list[str]:

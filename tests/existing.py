@@ -6,7 +6,9 @@ from pathlib import Path
 
 
 def existing(folder: Path, pattern: str) -> list[Path]:
-    """All paths below ``folder`` that match, in order. Where there may be none, ``list(folder.glob(...))`` says so."""
+    """All paths below ``folder`` that match, in order.
+    Where there may be none, ``list(folder.glob(...))`` says so.
+    """
     paths = sorted(folder.glob(pattern))
     assert paths, f"nothing in {folder} matches {pattern}"
     return paths

@@ -1,4 +1,6 @@
-"""The demo's file server with faults to inject: everything that a server, a proxy or a cable has been seen to do."""
+"""The demo's file server with faults to inject:
+everything that a server, a proxy or a cable has been seen to do.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ class Faults:
     """What goes wrong; by default nothing does.
 
     Args:
-        when: whether a request beginning at this offset is struck; statuses are sent whatever it says.
+        when: whether a request beginning at this offset is struck; statuses are sent whatever it
+            says.
         times: how many requests are struck before the fault heals.
         statuses: answers sent to the next requests, before anything else: a status and headers.
         content_range: sent in place of the right one, with wrong bytes; "" leaves it out.
@@ -46,8 +49,8 @@ class Faults:
         page: a page (its type, its bytes) sent with status 200 in place of everything.
         redirect: where everything is redirected to; "{path}" is the path asked for.
 
-        login: "redirect", "page" or "forbidden": how one without a session cookie is led to a sign-in form.
-        form: that form.
+        login: "redirect", "page" or "forbidden": how one without a session cookie is led to a
+        sign-in form. form: that form.
         etags: the ETags of several servers behind this one address, in turn, a request each.
         most: how many requests for parts are answered at a time; more get ``refusal``.
     """
@@ -122,7 +125,9 @@ class FaultServer(FileServer):
 
 
 @contextmanager
-def fault_server(folder: Path, *, is_open: bool = True, tls: ssl.SSLContext | None = None) -> Iterator[FaultServer]:
+def fault_server(
+    folder: Path, *, is_open: bool = True, tls: ssl.SSLContext | None = None
+) -> Iterator[FaultServer]:
     """A running FaultServer; ``is_open``: it wants no credentials."""
     server = FaultServer(folder, is_open, tls)
     with run_server(server):
@@ -143,7 +148,9 @@ class FaultHandler(FileHandler):
             return
         fields = {name: values[0] for name, values in parse_qs(body.decode()).items()}
         if fields == {"csrf": CSRF, "user": USERNAME, "pass": PASSWORD, "go": "1"}:
-            self.send_nothing(303, {"Set-Cookie": f"session={COOKIE}; Path=/; HttpOnly", "Location": "/"})
+            self.send_nothing(
+                303, {"Set-Cookie": f"session={COOKIE}; Path=/; HttpOnly", "Location": "/"}
+            )
         else:
             self._send_page("text/html", self.server.faults.form.encode())
 
@@ -167,9 +174,15 @@ class FaultHandler(FileHandler):
 
     def asked_range(self, size: int, headers: dict[str, str]) -> tuple[int, int] | None:
         """The range asked for, unless it is to be ignored."""
-        return None if self.struck and self.server.faults.ignore_range else super().asked_range(size, headers)
+        return (
+            None
+            if self.struck and self.server.faults.ignore_range
+            else super().asked_range(size, headers)
+        )
 
-    def send_part(self, file: BinaryIO, start: int, stop: int, status: int, headers: dict[str, str]) -> None:
+    def send_part(
+        self, file: BinaryIO, start: int, stop: int, status: int, headers: dict[str, str]
+    ) -> None:
         """Send a part, with headers and length as the faults want them."""
         faults = self.server.faults
         if self.struck and faults.content_range is not None and "Content-Range" in headers:
@@ -202,7 +215,9 @@ class FaultHandler(FileHandler):
         file.seek(start)
         content = file.read(end - start)
         if faults.content_range is not None and "Range" in self.headers:
-            content = b"\xff" * len(content)  # so that whoever keeps a byte of it ends with another file
+            content = b"\xff" * len(
+                content
+            )  # so that whoever keeps a byte of it ends with another file
         step = max(1, int(faults.rate / 50) if faults.rate else len(content))
         for offset in range(0, len(content), step):
             self.wfile.write(content[offset : offset + step])
@@ -231,7 +246,9 @@ class FaultHandler(FileHandler):
             self.send_nothing(302, {"Location": "/login"})
         else:
             self._send_page(
-                "text/html; charset=utf-8", faults.form.encode(), 403 if faults.login == "forbidden" else 200
+                "text/html; charset=utf-8",
+                faults.form.encode(),
+                403 if faults.login == "forbidden" else 200,
             )
 
     def _send_page(self, kind: str, page: bytes, status: int = 200) -> None:

@@ -1,4 +1,6 @@
-"""A server of one folder that asks for credentials and answers ranges; servers with faults are made from it."""
+"""A server of one folder that asks for credentials and answers ranges;
+servers with faults are made from it.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class FileServer(ThreadingHTTPServer):
     is_open = False
     """Whether everyone is welcome."""
 
-    def __init__(self, handler: type[FileHandler], folder: Path, username: str, password: str) -> None:
+    def __init__(
+        self, handler: type[FileHandler], folder: Path, username: str, password: str
+    ) -> None:
         super().__init__(("127.0.0.1", 0), handler)
         self.folder = folder
         self.authorization = "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
@@ -54,7 +58,9 @@ class FileServer(ThreadingHTTPServer):
 @contextlib.contextmanager
 def run_server(server: FileServer) -> Iterator[str]:
     """Run a server in a thread while the block runs, and yield its URL."""
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    )
     thread.start()
     try:
         yield server.url
@@ -69,7 +75,9 @@ class FileHandler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     timeout = 60
-    disable_nagle_algorithm = True  # otherwise a small body waits 40 ms for the acknowledgement of its headers
+    disable_nagle_algorithm = (
+        True  # otherwise a small body waits 40 ms for the acknowledgement of its headers
+    )
     server: FileServer
 
     def do_GET(self) -> None:
@@ -82,7 +90,10 @@ class FileHandler(BaseHTTPRequestHandler):
         """Answer a GET or a HEAD."""
         path = self.find_file()
         if not self.is_welcome():
-            self.send_nothing(HTTPStatus.UNAUTHORIZED, {"WWW-Authenticate": 'Basic realm="archives", charset="UTF-8"'})
+            self.send_nothing(
+                HTTPStatus.UNAUTHORIZED,
+                {"WWW-Authenticate": 'Basic realm="archives", charset="UTF-8"'},
+            )
         elif path is None:
             self.send_nothing(HTTPStatus.NOT_FOUND)
         else:
@@ -91,7 +102,9 @@ class FileHandler(BaseHTTPRequestHandler):
     def is_welcome(self) -> bool:
         """Whether the request has the right credentials, or needs none."""
         given = self.headers.get("Authorization", "")
-        return self.server.is_open or secrets.compare_digest(given.encode(), self.server.authorization.encode())
+        return self.server.is_open or secrets.compare_digest(
+            given.encode(), self.server.authorization.encode()
+        )
 
     def find_file(self) -> Path | None:
         """The requested file, if it is directly in the folder."""
@@ -122,7 +135,9 @@ class FileHandler(BaseHTTPRequestHandler):
                 self.send_part(file, *span, HTTPStatus.PARTIAL_CONTENT, headers)
 
     def asked_range(self, size: int, headers: dict[str, str]) -> tuple[int, int] | None:
-        """Start and stop of the requested range, None for the whole file; start >= stop: beyond the end."""
+        """Start and stop of the requested range, None for the whole file;
+        start >= stop: beyond the end.
+        """
         condition = self.headers.get("If-Range")
         if condition is not None and condition not in (headers["ETag"], headers["Last-Modified"]):
             return None
@@ -132,7 +147,9 @@ class FileHandler(BaseHTTPRequestHandler):
         """Send an answer without a body."""
         self.send_head(status, {**(headers or {}), "Content-Length": "0"})
 
-    def send_part(self, file: BinaryIO, start: int, stop: int, status: int, headers: dict[str, str]) -> None:
+    def send_part(
+        self, file: BinaryIO, start: int, stop: int, status: int, headers: dict[str, str]
+    ) -> None:
         """Send the bytes ``start`` to ``stop`` of a file."""
         self.send_head(status, {**headers, "Content-Length": str(stop - start)})
         if self.command != "HEAD":

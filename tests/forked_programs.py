@@ -1,7 +1,8 @@
-"""Runs programs one after another, each in a process of its own that has the frameworks imported: that takes seconds.
+"""Runs programs one after another, each in a process of its own that has the frameworks imported:
+that takes seconds.
 
-`python forked_programs.py FOLDER first.py second.py` runs them in FOLDER and writes first.out: what the program
-printed, and its exit status in the last line.
+`python forked_programs.py FOLDER first.py second.py` runs them in FOLDER and writes first.out: what
+the program printed, and its exit status in the last line.
 """
 
 from __future__ import annotations

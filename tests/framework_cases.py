@@ -1,7 +1,9 @@
-"""Training programs of the frameworks: each gives the numbers of the records that its rank saw, batch by batch.
+"""Training programs of the frameworks: each gives the numbers of the records that its rank saw,
+batch by batch.
 
-`python framework_cases.py FOLDER OUT lightning others` runs those of both kinds, and writes OUT/0.json for rank 0.
-Programs of Lightning start their other rank themselves, all others are started as torchrun does it.
+`python framework_cases.py FOLDER OUT lightning others` runs those of both kinds, and writes
+OUT/0.json for rank 0. Programs of Lightning start their other rank themselves, all others are
+started as torchrun does it.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ def epochs(batches: Iterable[Any], count: int = 2) -> Phases:
     return {f"epoch {epoch}": numbers(batches) for epoch in range(count)}
 
 
-# Lightning -----------------------------------------------------------------------------------------------------
+# Lightning ----------------------------------------------------------------------------------------
 
 
 def module(folder: Path, seen: Phases, **loaders: Any) -> Any:
@@ -96,7 +98,10 @@ def module(folder: Path, seen: Phases, **loaders: Any) -> Any:
         def configure_optimizers(self) -> Any:
             return torch.optim.SGD(self.parameters(), lr=0.1)
 
-    hooks = {f"{name}_dataloader": (lambda self, give=give: give(folder)) for name, give in loaders.items()}
+    hooks = {
+        f"{name}_dataloader": (lambda self, give=give: give(folder))
+        for name, give in loaders.items()
+    }
     return type("Network", (Noting,), hooks)()
 
 
@@ -104,7 +109,12 @@ def trainer(**settings: Any) -> Any:
     """A trainer on the processor, which prints and keeps nothing."""
     import lightning
 
-    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "num_sanity_val_steps": 0}
+    quiet = {
+        "logger": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+        "num_sanity_val_steps": 0,
+    }
     keeping = {} if "callbacks" in settings else {"enable_checkpointing": False}
     ranks = {"accelerator": "cpu", "devices": WORLD, "strategy": "ddp" if WORLD > 1 else "auto"}
     return lightning.Trainer(**{**quiet, **keeping, **ranks, "max_epochs": 2, **settings})
@@ -154,13 +164,17 @@ def lightning_overfit(folder: Path) -> Phases:
 def lightning_limited(folder: Path) -> Phases:
     """Two batches of training, and two of validation, each epoch."""
     seen: Phases = {}
-    trainer(limit_train_batches=2, limit_val_batches=2).fit(module(folder, seen), loader(folder), in_order(folder))
+    trainer(limit_train_batches=2, limit_val_batches=2).fit(
+        module(folder, seen), loader(folder), in_order(folder)
+    )
     return seen
 
 
 @case("lightning")
 def lightning_resumed(folder: Path) -> Phases:
-    """A checkpoint after 4 batches of the second epoch, and another trainer that continues from it."""
+    """A checkpoint after 4 batches of the second epoch,
+    and another trainer that continues from it.
+    """
     from lightning.pytorch.callbacks import ModelCheckpoint
 
     before: Phases = {}
@@ -170,27 +184,39 @@ def lightning_resumed(folder: Path) -> Phases:
     save = ModelCheckpoint(checkpoints, every_n_train_steps=step, save_top_k=-1, filename="at")
     stopped = trainer(max_steps=step, callbacks=[save])
     stopped.fit(module(folder, before), loader(folder))
-    trainer(max_epochs=3).fit(module(folder, after), loader(folder), ckpt_path=checkpoints / "at.ckpt")
+    trainer(max_epochs=3).fit(
+        module(folder, after), loader(folder), ckpt_path=checkpoints / "at.ckpt"
+    )
     return {**{f"before: {name}": batches for name, batches in before.items()}, **after}
 
 
 @case("lightning")
 def lightning_cycled_resumed(folder: Path) -> Phases:
-    """Two loaders, the smaller one repeated; a checkpoint in the second epoch, when it is in an epoch ahead."""
+    """Two loaders, the smaller one repeated; a checkpoint in the second epoch,
+    when it is in an epoch ahead.
+    """
     from lightning.pytorch.callbacks import ModelCheckpoint
     from lightning.pytorch.utilities import CombinedLoader
 
     def both() -> Any:
-        return CombinedLoader([loader(folder), loader(folder, batch_size=2 * BATCH)], "max_size_cycle")
+        return CombinedLoader(
+            [loader(folder), loader(folder, batch_size=2 * BATCH)], "max_size_cycle"
+        )
 
     checkpoints = Path(tempfile.gettempdir(), "cycled")
     step = 2 * steps_per_epoch() - 1
     save = ModelCheckpoint(checkpoints, every_n_train_steps=step, save_top_k=-1, filename="at")
     runs: list[Phases] = [{}, {}, {}]
-    for seen, settings in zip(runs, ({}, {"max_steps": step, "callbacks": [save]}, {}), strict=True):
+    for seen, settings in zip(
+        runs, ({}, {"max_steps": step, "callbacks": [save]}, {}), strict=True
+    ):
         network = module(folder, seen)
-        network.training_step = lambda batches, number, note=network.note: sum(note("seen", batch) for batch in batches)
-        trainer(**settings).fit(network, both(), ckpt_path=checkpoints / "at.ckpt" if seen is runs[2] else None)
+        network.training_step = lambda batches, number, note=network.note: sum(
+            note("seen", batch) for batch in batches
+        )
+        trainer(**settings).fit(
+            network, both(), ckpt_path=checkpoints / "at.ckpt" if seen is runs[2] else None
+        )
     return {"whole": runs[0]["seen"], "parts": runs[1]["seen"] + runs[2]["seen"]}
 
 
@@ -203,7 +229,9 @@ def launched() -> Any:
     """Fabric on all ranks."""
     import lightning
 
-    runner = lightning.Fabric(accelerator="cpu", devices=WORLD, strategy="ddp" if WORLD > 1 else "auto")
+    runner = lightning.Fabric(
+        accelerator="cpu", devices=WORLD, strategy="ddp" if WORLD > 1 else "auto"
+    )
     runner.launch()
     return runner
 
@@ -226,7 +254,7 @@ def fabric_resumed(folder: Path) -> Phases:
     return epochs(launched().setup_dataloaders(second))
 
 
-# PyTorch -------------------------------------------------------------------------------------------------------
+# PyTorch ------------------------------------------------------------------------------------------
 
 
 @case("others")
@@ -259,7 +287,9 @@ def stateful(folder: Path) -> Phases:
 
 
 def stopped_and_resumed(make: Callable[[], Any]) -> Phases:
-    """Two epochs, the first of them by two loaders: what the second gives after the state of the first."""
+    """Two epochs, the first of them by two loaders:
+    what the second gives after the state of the first.
+    """
     first, second = make(), make()
     before = numbers(batch for _, batch in zip(range(BATCH), first, strict=False))
     second.load_state_dict(first.state_dict())
@@ -281,13 +311,15 @@ def in_its_place(folder: Path) -> Phases:
 def foreign(folder: Path) -> Phases:
     """Another DataLoader around a Loader's batches: right on one rank, refused on two."""
     parts = loader(folder)
-    other = torch.utils.data.DataLoader(parts.dataset, batch_sampler=parts.batch_sampler, collate_fn=parts.collate_fn)
+    other = torch.utils.data.DataLoader(
+        parts.dataset, batch_sampler=parts.batch_sampler, collate_fn=parts.collate_fn
+    )
     first = numbers(other)
     parts.set_epoch(1)
     return {"epoch 0": first, "epoch 1": numbers(other)}
 
 
-# accelerate ----------------------------------------------------------------------------------------------------
+# accelerate ---------------------------------------------------------------------------------------
 
 
 def accelerator(**settings: Any) -> Any:
@@ -348,7 +380,9 @@ def accelerate_skips(folder: Path) -> Phases:
 @case("others")
 def accelerate_stateful(folder: Path) -> Phases:
     """Its loader is torchdata's: its state, after 2 batches of the second epoch, in another one."""
-    first, second = (accelerator(use_stateful_dataloader=True).prepare(loader(folder)) for _ in range(2))
+    first, second = (
+        accelerator(use_stateful_dataloader=True).prepare(loader(folder)) for _ in range(2)
+    )
     numbers(first)
     before = numbers(batch for _, batch in zip(range(2), first, strict=False))
     state = first.state_dict()
@@ -388,7 +422,7 @@ def accelerate_skips_unprepared(folder: Path) -> Phases:
     return {"whole": numbers(train), "rest": numbers(runner.skip_first_batches(loader(folder), 2))}
 
 
-# Ignite --------------------------------------------------------------------------------------------------------
+# Ignite -------------------------------------------------------------------------------------------
 
 
 def engine_run(kind: str, data: Any) -> Phases:
@@ -401,9 +435,13 @@ def engine_run(kind: str, data: Any) -> Phases:
     def step(running: Any, batch: Any) -> None:
         seen.setdefault(f"epoch {running.state.epoch - 1}", []).append(batch[1].tolist())
 
-    runner = {"Engine": engine.Engine, "DeterministicEngine": deterministic.DeterministicEngine}[kind](step)
+    runner = {"Engine": engine.Engine, "DeterministicEngine": deterministic.DeterministicEngine}[
+        kind
+    ](step)
     if kind == "Engine":
-        runner.add_event_handler(engine.Events.EPOCH_STARTED, lambda running: data.set_epoch(running.state.epoch - 1))
+        runner.add_event_handler(
+            engine.Events.EPOCH_STARTED, lambda running: data.set_epoch(running.state.epoch - 1)
+        )
     runner.run(data, max_epochs=2)
     return seen
 
@@ -422,7 +460,9 @@ def ignite_deterministic(folder: Path) -> Phases:
 
 @case("others")
 def ignite_resumed(folder: Path) -> Phases:
-    """A state after 4 batches of the first epoch, in another Loader, for as many steps as an epoch has."""
+    """A state after 4 batches of the first epoch, in another Loader,
+    for as many steps as an epoch has.
+    """
     from ignite.engine import Engine
 
     seen: list[list[int]] = []
@@ -439,14 +479,18 @@ def ignite_auto(folder: Path) -> Phases:
     import ignite.distributed as idist
 
     dataset = ImageDataset(imagenet_prep.open(folder, "train"))
-    return {"validate": numbers(idist.auto_dataloader(dataset, batch_size=BATCH * WORLD, shuffle=False))}
+    return {
+        "validate": numbers(idist.auto_dataloader(dataset, batch_size=BATCH * WORLD, shuffle=False))
+    }
 
 
-# transformers --------------------------------------------------------------------------------------------------
+# transformers -------------------------------------------------------------------------------------
 
 
 def trained(folder: Path, *, prepare: bool, resume: bool = False) -> Phases:
-    """Trainer: two epochs and an evaluation, or a resume from the checkpoint in the second of those."""
+    """Trainer: two epochs and an evaluation,
+    or a resume from the checkpoint in the second of those.
+    """
     from transformers import Trainer, TrainingArguments
 
     class Network(torch.nn.Module):
@@ -476,10 +520,16 @@ def trained(folder: Path, *, prepare: bool, resume: bool = False) -> Phases:
     name = "train"
     out = Path(tempfile.gettempdir(), f"trainer-{prepare}")
     steps = steps_per_epoch()
-    settings = {"per_device_train_batch_size": BATCH, "num_train_epochs": 2, "save_steps": steps + 2}
+    settings = {
+        "per_device_train_batch_size": BATCH,
+        "num_train_epochs": 2,
+        "save_steps": steps + 2,
+    }
     quiet = {"report_to": "none", "disable_tqdm": True, "use_cpu": True, "logging_strategy": "no"}
     arguments = TrainingArguments(str(out), **settings, **quiet)
-    running = ImageTrainer(Network(), arguments, compute_metrics=lambda result: {"n": len(result.label_ids)})
+    running = ImageTrainer(
+        Network(), arguments, compute_metrics=lambda result: {"n": len(result.label_ids)}
+    )
     if resume:
         running.train(resume_from_checkpoint=str(out / f"checkpoint-{steps + 2}"))
         return {"rest": seen["train"]}
@@ -487,7 +537,12 @@ def trained(folder: Path, *, prepare: bool, resume: bool = False) -> Phases:
     name = "validate"
     evaluated = running.evaluate()
     both = seen.pop("train")
-    return {**seen, "epoch 0": both[:steps], "epoch 1": both[steps:], "evaluated": [[evaluated["eval_n"]]]}
+    return {
+        **seen,
+        "epoch 0": both[:steps],
+        "epoch 1": both[steps:],
+        "evaluated": [[evaluated["eval_n"]]],
+    }
 
 
 @case("others")
@@ -514,7 +569,7 @@ def trainer_unprepared_resumed(folder: Path) -> Phases:
     return trained(folder, prepare=False, resume=True)
 
 
-# all of them ---------------------------------------------------------------------------------------------------
+# all of them --------------------------------------------------------------------------------------
 
 
 def outcome(program: Callable[[Path], Phases], folder: Path) -> Phases | str:

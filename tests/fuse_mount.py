@@ -1,6 +1,7 @@
 """A folder seen through FUSE with direct_io, as some network file systems mount theirs: read only.
 
-A process speaks the kernel's protocol (linux/fuse.h, version 7.31) directly; it takes root and /dev/fuse.
+A process speaks the kernel's protocol (linux/fuse.h, version 7.31) directly; it takes root and
+/dev/fuse.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class _Server:
                 answer, number = self._answer(operation, node, request[_HEAD.size :]), 0
             except OSError as error:
                 answer, number = b"", -(error.errno or errno.EIO)
-            os.write(self._descriptor, struct.pack("<IiQ", 16 + len(answer), number, unique) + answer)
+            os.write(
+                self._descriptor, struct.pack("<IiQ", 16 + len(answer), number, unique) + answer
+            )
 
     def _answer(self, operation: int, node: int, data: bytes) -> bytes:
         path = self._paths[min(node, len(self._paths) - 1)]
@@ -68,7 +71,9 @@ class _Server:
             _, offset, size = struct.unpack_from("<QQI", data)
             return _listing(path, offset, size)
         if operation == _STATFS:
-            return struct.pack("<QQQQQIIII24x", 1 << 20, 1 << 19, 1 << 19, 1 << 20, 1 << 19, 4096, 255, 4096, 0)
+            return struct.pack(
+                "<QQQQQIIII24x", 1 << 20, 1 << 19, 1 << 19, 1 << 20, 1 << 19, 4096, 255, 4096, 0
+            )
         if operation in (_RELEASE, _RELEASEDIR, _FLUSH):
             return b""
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
@@ -103,7 +108,8 @@ def _listing(path: str, offset: int, size: int) -> bytes:
 
 @contextmanager
 def fuse_mount(folder: Path, place: Path, reads: int = -1) -> Iterator[subprocess.Popen[bytes]]:
-    """``folder`` mounted at ``place`` as long as the block runs, by a process that ends after some reads, if not -1.
+    """``folder`` mounted at ``place`` as long as the block runs, by a process that ends after some
+    reads, if not -1.
 
     Once it has ended, the mount is one that went away.
     """

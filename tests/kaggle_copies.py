@@ -16,7 +16,9 @@ Tree = dict[str, bytes]
 
 
 def tree(made: MadeSet) -> Tree:
-    """All files by their path, in the order of Kaggle's archive: annotations first; test images among them."""
+    """All files by their path, in the order of Kaggle's archive: annotations first;
+    test images among them.
+    """
     files: Tree = {}
     for each in made.annotations:
         files[f"ILSVRC/Annotations/CLS-LOC/train/{each.wnid}/{each.name}.xml"] = each.xml

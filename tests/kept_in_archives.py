@@ -1,7 +1,8 @@
-"""Images in arrays, archives, databases and columns of tables, as data sets and libraries leave them.
+"""Images in arrays, archives, databases and columns of tables, as data sets and libraries leave
+them.
 
-An image within a file has a path of its own here: the file's path, then its name or number there. A class that is only
-a number in its file is called by that number, and keeps it.
+An image within a file has a path of its own here: the file's path, then its name or number there. A
+class that is only a number in its file is called by that number, and keeps it.
 """
 
 from __future__ import annotations
@@ -41,10 +42,12 @@ Classes = dict[str, str | None]
 """The class of each image by its path."""
 
 
-# what the builders share ---------------------------------------------------------------------------------------
+# what the builders share --------------------------------------------------------------------------
 
 
-def stacked(painter: Painter, name: str, count: int, shape: tuple[int, ...]) -> tuple[list[str], np.ndarray]:
+def stacked(
+    painter: Painter, name: str, count: int, shape: tuple[int, ...]
+) -> tuple[list[str], np.ndarray]:
     """Arrays of images in one: their paths, and N x ``shape``."""
     paths = numbered(name + "/{}", count)
     return paths, np.stack([painter.pixels(path, shape) for path in paths])
@@ -73,7 +76,9 @@ def by_number(paths: Sequence[str], labels: Sequence[int] | np.ndarray) -> Class
 
 
 def keep_numbers(classes: Mapping[str, str | None], first: int = 0, **more: Any) -> Truth:
-    """Images whose classes are numbers that stay as they are; ``first`` is the smallest that their format has."""
+    """Images whose classes are numbers that stay as they are;
+    ``first`` is the smallest that their format has.
+    """
     names = sorted({name for name in classes.values() if name is not None})
     return Truth(classes, numbers={name: int(name) - first for name in names}, **more)
 
@@ -112,8 +117,12 @@ def zipped(members: Mapping[str, bytes]) -> bytes:
     return stream.getvalue()
 
 
-def pack(painter: Painter, archive: str, classes: Mapping[str, str | None]) -> tuple[dict[str, bytes], Classes]:
-    """The members of an archive: images by their names there, and the class of each by its path here."""
+def pack(
+    painter: Painter, archive: str, classes: Mapping[str, str | None]
+) -> tuple[dict[str, bytes], Classes]:
+    """The members of an archive: images by their names there,
+    and the class of each by its path here.
+    """
     members = {name: painter.encode(f"{archive}/{name}") for name in classes}
     return members, {f"{archive}/{name}": class_name for name, class_name in classes.items()}
 
@@ -123,12 +132,14 @@ def in_class_folders(pattern: str, count: int, names: Sequence[str] = CLASSES) -
     return {pattern.format(name, number): name for name in names for number in range(count)}
 
 
-# arrays --------------------------------------------------------------------------------------------------------
+# arrays -------------------------------------------------------------------------------------------
 
 
 @kept
 def kuzushiji_mnist(painter: Painter) -> Truth:
-    """KMNIST: kmnist-train-imgs.npz and kmnist-train-labels.npz, each with one array arr_0; the same of the test."""
+    """KMNIST: kmnist-train-imgs.npz and kmnist-train-labels.npz, each with one array arr_0;
+    the same of the test.
+    """
     classes: Classes = {}
     for split, count in {"train": 8, "test": 4}.items():
         paths, images = stacked(painter, f"kmnist-{split}-imgs.npz", count, (28, 28))
@@ -136,7 +147,9 @@ def kuzushiji_mnist(painter: Painter) -> Truth:
         painter.write(f"kmnist-{split}-imgs.npz", npz(images))
         painter.write(f"kmnist-{split}-labels.npz", npz(labels))
         classes |= by_number(paths, labels)
-    return keep_numbers(classes, splits=splits_of(classes, train="kmnist-train", test="kmnist-test"))
+    return keep_numbers(
+        classes, splits=splits_of(classes, train="kmnist-train", test="kmnist-test")
+    )
 
 
 @kept
@@ -148,7 +161,9 @@ def quick_draw(painter: Painter) -> Truth:
 
 @kept
 def one_array_a_class(painter: Painter) -> Truth:
-    """Arrays by class as a lab keeps them: healthy.npy and sick.npy of N x height x width x 3, beside a README."""
+    """Arrays by class as a lab keeps them: healthy.npy and sick.npy of N x height x width x 3,
+    beside a README.
+    """
     shape = (12, 16, 3)
     classes = array_a_class(painter, {"healthy": 5, "sick": 3}, shape, shape)
     painter.write("README.txt", "RGB, uint8\n")
@@ -157,7 +172,9 @@ def one_array_a_class(painter: Painter) -> Truth:
 
 @kept
 def mean_beside_the_arrays(painter: Painter) -> Truth:
-    """x_train.npy, y_train.npy, x_test.npy, y_test.npy, and mean.npy and std.npy of the pixels beside them."""
+    """x_train.npy, y_train.npy, x_test.npy, y_test.npy,
+    and mean.npy and std.npy of the pixels beside them.
+    """
     classes: Classes = {}
     for split, count in {"train": 7, "test": 3}.items():
         paths, images = stacked(painter, f"x_{split}.npy", count, (12, 16, 3))
@@ -191,25 +208,33 @@ def npz_of_unnamed_arrays(painter: Painter) -> Truth:
 
 @kept
 def celebrity_faces(painter: Painter) -> Truth:
-    """The 5-celebrity faces of a tutorial: one .npz, arr_0 to arr_3: train images, train names, test images, names."""
+    """The 5-celebrity faces of a tutorial: one .npz, arr_0 to arr_3:
+    train images, train names, test images, names.
+    """
     names = np.array(["ben_afflek", "elton_john", "madonna"])
     train, train_images = stacked(painter, "faces.npz/arr_0", 7, (16, 16, 3))
     test, test_images = stacked(painter, "faces.npz/arr_2", 3, (16, 16, 3))
     train_names, test_names = names[labels_of(7)], names[labels_of(3)]
     painter.write("faces.npz", npz(train_images, train_names, test_images, test_names))
-    classes: Classes = dict(zip(train + test, [*train_names.tolist(), *test_names.tolist()], strict=True))
+    classes: Classes = dict(
+        zip(train + test, [*train_names.tolist(), *test_names.tolist()], strict=True)
+    )
     splits = {**dict.fromkeys(train, "train"), **dict.fromkeys(test, "test")}
     return Truth(classes, splits=splits)
 
 
 @kept
 def medmnist_of_several_labels(painter: Painter) -> Truth:
-    """MedMNIST's ChestMNIST: train_images, val_images, test_images, and labels of N x 14 zeros and ones."""
+    """MedMNIST's ChestMNIST: train_images, val_images, test_images,
+    and labels of N x 14 zeros and ones.
+    """
     findings: dict[str, tuple[str, ...] | str | None] = {}
     splits: dict[str, str] = {}
     arrays = {}
     for split, count in {"train": 6, "val": 3, "test": 3}.items():
-        paths, arrays[f"{split}_images"] = stacked(painter, f"chestmnist.npz/{split}", count, (28, 28))
+        paths, arrays[f"{split}_images"] = stacked(
+            painter, f"chestmnist.npz/{split}", count, (28, 28)
+        )
         labels = np.zeros((count, 14), np.uint8)
         for number, path in enumerate(paths):
             labels[number, [number % 3, 5 + number % 2]] = 1
@@ -224,14 +249,18 @@ def medmnist_of_several_labels(painter: Painter) -> Truth:
 
 @kept
 def two_sets_of_medmnist(painter: Painter) -> Truth:
-    """A folder of downloads: bloodmnist.npz and pathmnist.npz, whose numbers mean other classes; a person takes one."""
+    """A folder of downloads: bloodmnist.npz and pathmnist.npz, whose numbers mean other classes;
+    a person takes one.
+    """
     truths = []
     for name in ("bloodmnist", "pathmnist"):
         classes: Classes = {}
         splits: dict[str, str] = {}
         arrays = {}
         for split, count in {"train": 6, "val": 2, "test": 2}.items():
-            paths, arrays[f"{split}_images"] = stacked(painter, f"{name}.npz/{split}", count, (28, 28, 3))
+            paths, arrays[f"{split}_images"] = stacked(
+                painter, f"{name}.npz/{split}", count, (28, 28, 3)
+            )
             labels = labels_of(count)
             arrays[f"{split}_labels"] = labels[:, None]
             classes |= by_number(paths, labels)
@@ -239,12 +268,20 @@ def two_sets_of_medmnist(painter: Painter) -> Truth:
         painter.write(f"{name}.npz", npz(**arrays))
         truths.append(keep_numbers(classes, splits=splits))
     blood, path_truth = truths
-    return Truth(blood.classes, splits=blood.splits, numbers=blood.numbers, choices=[path_truth], must_ask=True)
+    return Truth(
+        blood.classes,
+        splits=blood.splits,
+        numbers=blood.numbers,
+        choices=[path_truth],
+        must_ask=True,
+    )
 
 
 @kept
 def arrays_of_other_names(painter: Painter) -> Truth:
-    """A lab's data.npz with "faces", "emotions" and "subject": a person knows by the shapes which is which; or asks."""
+    """A lab's data.npz with "faces", "emotions" and "subject":
+    a person knows by the shapes which is which; or asks.
+    """
     paths, images = stacked(painter, "data.npz", 9, (24, 24))
     emotions = labels_of(9)
     subjects = labels_of(9, 2)
@@ -255,7 +292,9 @@ def arrays_of_other_names(painter: Painter) -> Truth:
 
 @kept
 def stl_10(painter: Painter) -> Truth:
-    """STL-10's binaries: train_X.bin, 96 x 96 x 3 by channel and column; train_y.bin from 1 on; class_names.txt."""
+    """STL-10's binaries: train_X.bin, 96 x 96 x 3 by channel and column;
+    train_y.bin from 1 on; class_names.txt.
+    """
     names = ("airplane", "bird", "car")
     classes: Classes = {}
     for split, count in {"train": 6, "test": 3}.items():
@@ -266,30 +305,39 @@ def stl_10(painter: Painter) -> Truth:
         classes |= {path: names[label - 1] for path, label in zip(paths, labels, strict=True)}
     painter.write("class_names.txt", "".join(f"{name}\n" for name in names))
     numbers = {name: number for number, name in enumerate(names)}
-    return Truth(classes, splits=splits_of(classes, train="train_X", test="test_X"), numbers=numbers)
+    return Truth(
+        classes, splits=splits_of(classes, train="train_X", test="test_X"), numbers=numbers
+    )
 
 
 @kept
 def cifar_10_binary(painter: Painter) -> Truth:
-    """CIFAR-10's binary version: data_batch_1.bin of a label and 3,072 bytes each; batches.meta.txt has the names."""
+    """CIFAR-10's binary version: data_batch_1.bin of a label and 3,072 bytes each;
+    batches.meta.txt has the names.
+    """
     names = ("airplane", "automobile", "bird")
     classes: Classes = {}
     for name, count in {"data_batch_1": 4, "data_batch_2": 4, "test_batch": 3}.items():
         paths, images = stacked(painter, f"{name}.bin", count, (32, 32, 3))
         labels = labels_of(count)
         rows = [
-            bytes([label]) + image.transpose(2, 0, 1).tobytes() for label, image in zip(labels, images, strict=True)
+            bytes([label]) + image.transpose(2, 0, 1).tobytes()
+            for label, image in zip(labels, images, strict=True)
         ]
         painter.write(f"{name}.bin", b"".join(rows))
         classes |= {path: names[label] for path, label in zip(paths, labels, strict=True)}
     painter.write("batches.meta.txt", "".join(f"{name}\n" for name in names))
     numbers = {name: number for number, name in enumerate(names)}
-    return Truth(classes, splits=splits_of(classes, train="data_batch", test="test_batch"), numbers=numbers)
+    return Truth(
+        classes, splits=splits_of(classes, train="data_batch", test="test_batch"), numbers=numbers
+    )
 
 
 @kept
 def udacity_traffic_signs(painter: Painter) -> Truth:
-    """Udacity's traffic signs: train.p, valid.p and test.p, pickles of features, labels, sizes and coords."""
+    """Udacity's traffic signs: train.p, valid.p and test.p,
+    pickles of features, labels, sizes and coords.
+    """
     classes: Classes = {}
     for split, count in {"train": 6, "valid": 3, "test": 3}.items():
         paths, images = stacked(painter, f"{split}.p", count, (32, 32, 3))
@@ -308,7 +356,9 @@ def udacity_traffic_signs(painter: Painter) -> Truth:
 
 @kept
 def pickled_object_array(painter: Painter) -> Truth:
-    """np.save of a list of (image, label), as a tutorial has it: a pickle that must not run; a person asks."""
+    """np.save of a list of (image, label), as a tutorial has it: a pickle that must not run;
+    a person asks.
+    """
     paths, images = stacked(painter, "training_data.npy", 6, (16, 16))
     labels = labels_of(6, 2)
     rows = np.empty((6, 2), object)
@@ -321,12 +371,14 @@ def pickled_object_array(painter: Painter) -> Truth:
     return keep_numbers(by_number(paths, labels), must_ask=True)
 
 
-# numbers in a CSV ----------------------------------------------------------------------------------------------
+# numbers in a CSV ---------------------------------------------------------------------------------
 
 
 @kept
 def fashion_mnist_csv(painter: Painter) -> Truth:
-    """Kaggle's Fashion MNIST: fashion-mnist_train.csv and _test.csv of label,pixel1,...,pixel784."""
+    """Kaggle's Fashion MNIST: fashion-mnist_train.csv and _test.csv of
+    label,pixel1,...,pixel784.
+    """
     classes: Classes = {}
     header = ",".join(["label", *(f"pixel{number}" for number in range(1, 785))])
     for split, count in {"train": 6, "test": 3}.items():
@@ -351,12 +403,16 @@ def digit_recognizer(painter: Painter) -> Truth:
     painter.write("test.csv", table(images.reshape(3, 784).tolist(), header))
     painter.write("sample_submission.csv", "ImageId,Label\n1,0\n2,0\n3,0\n")
     classes: Classes = {**by_number(train, labels), **dict.fromkeys(test)}
-    return keep_numbers(classes, splits=splits_of(classes, train="train", test="test"), left_out=test)
+    return keep_numbers(
+        classes, splits=splits_of(classes, train="train", test="test"), left_out=test
+    )
 
 
 @kept
 def fer_2013(painter: Painter) -> Truth:
-    """FER-2013: fer2013.csv of emotion, pixels as one text of 2,304 numbers, and Usage, which is the split."""
+    """FER-2013: fer2013.csv of emotion, pixels as one text of 2,304 numbers,
+    and Usage, which is the split.
+    """
     usages = {"Training": "train", "PublicTest": "validation", "PrivateTest": "test"}
     paths, images = stacked(painter, "fer2013.csv", 9, (48, 48))
     labels = labels_of(9)
@@ -370,7 +426,7 @@ def fer_2013(painter: Painter) -> Truth:
     return keep_numbers(by_number(paths, labels), splits=splits)
 
 
-# MATLAB and HDF5 -----------------------------------------------------------------------------------------------
+# MATLAB and HDF5 ----------------------------------------------------------------------------------
 
 
 def mat_element(kind: int, data: bytes) -> bytes:
@@ -379,7 +435,9 @@ def mat_element(kind: int, data: bytes) -> bytes:
 
 
 def mat_matrix(name: str, value: Any) -> bytes:
-    """A matrix: an array of bytes or floats, a text, texts (a cell array), a mapping or several alike (structures)."""
+    """A matrix: an array of bytes or floats, a text, texts (a cell array),
+    a mapping or several alike (structures).
+    """
     if isinstance(value, Mapping):
         return mat_matrix(name, [value])
     if isinstance(value, list) and isinstance(value[0], Mapping):
@@ -407,13 +465,19 @@ def mat_matrix(name: str, value: Any) -> bytes:
 
 def mat(**matrices: Any) -> bytes:
     """A MATLAB 5 file."""
-    head = b"MATLAB 5.0 MAT-file, Platform: PCWIN64".ljust(116) + bytes(8) + struct.pack("<H2s", 0x0100, b"IM")
+    head = (
+        b"MATLAB 5.0 MAT-file, Platform: PCWIN64".ljust(116)
+        + bytes(8)
+        + struct.pack("<H2s", 0x0100, b"IM")
+    )
     return head + b"".join(mat_matrix(name, value) for name, value in matrices.items())
 
 
 @kept
 def svhn_cropped(painter: Painter) -> Truth:
-    """SVHN's format 2: train_32x32.mat with X of 32 x 32 x 3 x N, and y from 1 to 10, where 10 is the digit 0."""
+    """SVHN's format 2: train_32x32.mat with X of 32 x 32 x 3 x N,
+    and y from 1 to 10, where 10 is the digit 0.
+    """
     classes: Classes = {}
     for split, count in {"train": 6, "test": 3}.items():
         paths, images = stacked(painter, f"{split}_32x32.mat", count, (32, 32, 3))
@@ -427,7 +491,9 @@ def svhn_cropped(painter: Painter) -> Truth:
 
 @kept
 def emnist_letters(painter: Painter) -> Truth:
-    """EMNIST's emnist-letters.mat: a structure of train and test, whose images are columns of 784; labels from 1."""
+    """EMNIST's emnist-letters.mat: a structure of train and test, whose images are columns of 784;
+    labels from 1.
+    """
     classes: Classes = {}
     splits: dict[str, str] = {}
     parts: dict[str, Any] = {}
@@ -435,18 +501,26 @@ def emnist_letters(painter: Painter) -> Truth:
         paths, images = stacked(painter, f"emnist-letters.mat/{split}", count, (28, 28))
         labels = labels_of(count, first=1)
         columns = images.transpose(0, 2, 1).reshape(count, 784)
-        parts[split] = {"images": columns, "labels": labels[:, None].astype(float), "writers": labels[:, None]}
+        parts[split] = {
+            "images": columns,
+            "labels": labels[:, None].astype(float),
+            "writers": labels[:, None],
+        }
         classes |= by_number(paths, labels)
         splits |= dict.fromkeys(paths, split)
     mapping = np.array([[number, 64 + number, 96 + number] for number in range(1, 4)], float)
     painter.write("emnist-letters.mat", mat(dataset={**parts, "mapping": mapping}))
-    letters = Truth({path: "ABC"[int(str(name)) - 1] for path, name in classes.items()}, splits=splits)
+    letters = Truth(
+        {path: "ABC"[int(str(name)) - 1] for path, name in classes.items()}, splits=splits
+    )
     return keep_numbers(classes, 1, splits=splits, choices=[letters])
 
 
 @kept
 def oxford_flowers_102(painter: Painter) -> Truth:
-    """Oxford Flowers 102: jpg/image_00001.jpg, imagelabels.mat in the order of names, setid.mat of the splits."""
+    """Oxford Flowers 102: jpg/image_00001.jpg, imagelabels.mat in the order of names,
+    setid.mat of the splits.
+    """
     paths = painter.paint_all("jpg/image_{:05}.jpg", 9, 1)
     labels = labels_of(9, first=1)
     setid = {"trnid": [1, 2, 3, 4], "valid": [5, 6], "tstid": [7, 8, 9]}
@@ -460,7 +534,9 @@ def oxford_flowers_102(painter: Painter) -> Truth:
 
 @kept
 def stanford_cars(painter: Painter) -> Truth:
-    """Stanford Cars: cars_train/00001.jpg, and devkit/cars_train_annos.mat of a box, a class and a file name each."""
+    """Stanford Cars: cars_train/00001.jpg, and devkit/cars_train_annos.mat of a box,
+    a class and a file name each.
+    """
     names = ("AM General Hummer SUV 2000", "Acura RL Sedan 2012", "Acura TL Sedan 2012")
     classes: Classes = {}
     boxes: Boxes = {}
@@ -473,7 +549,8 @@ def stanford_cars(painter: Painter) -> Truth:
         boxes[path] = [(names[label - 1], xmin, ymin, xmax, ymax)]
         keys = ("bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2", "class")
         row: dict[str, Any] = {
-            key: np.full((1, 1), value, np.uint8) for key, value in zip(keys, [*corners, label], strict=True)
+            key: np.full((1, 1), value, np.uint8)
+            for key, value in zip(keys, [*corners, label], strict=True)
         }
         rows.append({**row, "fname": name_of(path)})
     painter.write("devkit/cars_train_annos.mat", mat(annotations=rows))
@@ -495,7 +572,9 @@ def hdf5(**values: Any) -> bytes:
 
 @kept
 def patch_camelyon(painter: Painter) -> Truth:
-    """PatchCamelyon: camelyonpatch_level_2_split_train_x.h5 and _y.h5 of N x 1 x 1 x 1, the same of valid and test."""
+    """PatchCamelyon: camelyonpatch_level_2_split_train_x.h5 and _y.h5 of N x 1 x 1 x 1,
+    the same of valid and test.
+    """
     classes: Classes = {}
     top = "camelyonpatch_level_2_split"
     for split, count in {"train": 5, "valid": 3, "test": 2}.items():
@@ -510,29 +589,41 @@ def patch_camelyon(painter: Painter) -> Truth:
 
 @kept
 def cats_of_a_course(painter: Painter) -> Truth:
-    """A deep learning course's train_catvnoncat.h5: train_set_x, train_set_y, list_classes; the same of the test."""
+    """A deep learning course's train_catvnoncat.h5: train_set_x, train_set_y, list_classes;
+    the same of the test.
+    """
     names = np.array([b"non-cat", b"cat"])
     classes: Classes = {}
     for split, count in {"train": 6, "test": 3}.items():
         paths, images = stacked(painter, f"{split}_catvnoncat.h5", count, (64, 64, 3))
         labels = labels_of(count, 2)
-        values = {f"{split}_set_x": images, f"{split}_set_y": labels.astype(np.int64), "list_classes": names}
+        values = {
+            f"{split}_set_x": images,
+            f"{split}_set_y": labels.astype(np.int64),
+            "list_classes": names,
+        }
         painter.write(f"{split}_catvnoncat.h5", hdf5(**values))
-        classes |= {path: ("non-cat", "cat")[label] for path, label in zip(paths, labels, strict=True)}
+        classes |= {
+            path: ("non-cat", "cat")[label] for path, label in zip(paths, labels, strict=True)
+        }
     splits = splits_of(classes, train="train_catvnoncat", test="test_catvnoncat")
     return Truth(classes, splits=splits, numbers={"non-cat": 0, "cat": 1})
 
 
-# tars and zips of class folders --------------------------------------------------------------------------------
+# tars and zips of class folders -------------------------------------------------------------------
 
 
 @kept
 def tar_with_a_table_in_it(painter: Painter) -> Truth:
     """A shared tar: images/0001.jpg in one folder, and labels.csv among its members."""
     names = numbered("images/{:04}.jpg", 8)
-    members, classes = pack(painter, "pets.tar", {name: CLASSES[place % 2] for place, name in enumerate(names)})
+    members, classes = pack(
+        painter, "pets.tar", {name: CLASSES[place % 2] for place, name in enumerate(names)}
+    )
     rows = [(name, classes[f"pets.tar/{name}"]) for name in names]
-    painter.write("pets.tar", tar({**members, "labels.csv": table(rows, "filename,label").encode()}))
+    painter.write(
+        "pets.tar", tar({**members, "labels.csv": table(rows, "filename,label").encode()})
+    )
     return Truth(classes)
 
 
@@ -541,15 +632,21 @@ def tar_of_class_folders_with_a_table(painter: Painter) -> Truth:
     """A tar of class folders with metadata.csv beside them, which has the weight of each animal."""
     members, classes = pack(painter, "animals.tar", in_class_folders("animals/{0}/{0}_{1}.jpg", 4))
     rows = [(name, 3 + place) for place, name in enumerate(members)]
-    painter.write("animals.tar", tar({**members, "animals/metadata.csv": table(rows, "path,weight").encode()}))
+    painter.write(
+        "animals.tar", tar({**members, "animals/metadata.csv": table(rows, "path,weight").encode()})
+    )
     return Truth(classes)
 
 
 @kept
 def zip_beside_a_table(painter: Painter) -> Truth:
-    """A competition's download: train_images.zip of images without folders, and train.csv of image_id,label."""
+    """A competition's download: train_images.zip of images without folders,
+    and train.csv of image_id,label.
+    """
     names = numbered("{:08x}.jpg", 8)
-    members, classes = pack(painter, "train_images.zip", {name: CLASSES[place % 2] for place, name in enumerate(names)})
+    members, classes = pack(
+        painter, "train_images.zip", {name: CLASSES[place % 2] for place, name in enumerate(names)}
+    )
     painter.write("train_images.zip", zipped(members))
     rows = [(name, classes[f"train_images.zip/{name}"]) for name in names]
     painter.write("train.csv", table(rows, "image_id,label"))
@@ -558,9 +655,13 @@ def zip_beside_a_table(painter: Painter) -> Truth:
 
 @kept
 def compressed_tar_beside_a_table(painter: Painter) -> Truth:
-    """A university's page: images.tar.gz of images/0001.jpg, and labels.csv of filename,species beside it."""
+    """A university's page: images.tar.gz of images/0001.jpg,
+    and labels.csv of filename,species beside it.
+    """
     names = numbered("images/{:04}.jpg", 8)
-    members, classes = pack(painter, "images.tar.gz", {name: CLASSES[place % 2] for place, name in enumerate(names)})
+    members, classes = pack(
+        painter, "images.tar.gz", {name: CLASSES[place % 2] for place, name in enumerate(names)}
+    )
     painter.write("images.tar.gz", tar(members, "w:gz"))
     rows = [(name_of(name), classes[f"images.tar.gz/{name}"]) for name in names]
     painter.write("labels.csv", table(rows, "filename,species"))
@@ -572,21 +673,29 @@ def compressed_tar_of_classes(painter: Painter) -> Truth:
     """TensorFlow's flower_photos.tgz: class folders in a folder, with LICENSE.txt."""
     names = in_class_folders("flower_photos/{0}/{1}_abc.jpg", 4, ("daisy", "roses"))
     members, classes = pack(painter, "flower_photos.tgz", names)
-    painter.write("flower_photos.tgz", tar({**members, "flower_photos/LICENSE.txt": b"CC-BY\n"}, "w:gz"))
+    painter.write(
+        "flower_photos.tgz", tar({**members, "flower_photos/LICENSE.txt": b"CC-BY\n"}, "w:gz")
+    )
     return Truth(classes)
 
 
 @kept
 def zip_of_class_folders(painter: Painter) -> Truth:
-    """A data set as it was downloaded: archive.zip of train and test with class folders, and macOS's own files."""
+    """A data set as it was downloaded: archive.zip of train and test with class folders,
+    and macOS's own files.
+    """
     classes: Classes = {}
     members: dict[str, bytes] = {}
     for split, count in {"train": 3, "test": 2}.items():
-        packed, known = pack(painter, "archive.zip", in_class_folders(split + "/{0}/{0}.{1}.jpg", count))
+        packed, known = pack(
+            painter, "archive.zip", in_class_folders(split + "/{0}/{0}.{1}.jpg", count)
+        )
         members |= packed
         classes |= known
     painter.write("archive.zip", zipped({**members, "__MACOSX/train/cat/._cat.0.jpg": b"Mac OS X"}))
-    return Truth(classes, splits=splits_of(classes, train="archive.zip/train/", test="archive.zip/test/"))
+    return Truth(
+        classes, splits=splits_of(classes, train="archive.zip/train/", test="archive.zip/test/")
+    )
 
 
 @kept
@@ -594,7 +703,9 @@ def zip_a_class(painter: Painter) -> Truth:
     """One zip a class, as a shared drive gives folders: healthy.zip, rust.zip, blight.zip."""
     classes: Classes = {}
     for name in ("blight", "healthy", "rust"):
-        members, known = pack(painter, f"{name}.zip", dict.fromkeys(numbered("IMG_{:03}.jpg", 3), name))
+        members, known = pack(
+            painter, f"{name}.zip", dict.fromkeys(numbered("IMG_{:03}.jpg", 3), name)
+        )
         painter.write(f"{name}.zip", zipped(members))
         classes |= known
     return Truth(classes)
@@ -602,19 +713,25 @@ def zip_a_class(painter: Painter) -> Truth:
 
 @kept
 def dogs_vs_cats_zips(painter: Painter) -> Truth:
-    """Kaggle's Dogs vs. Cats as downloaded: train.zip of train/cat.0.jpg, and test1.zip without classes."""
+    """Kaggle's Dogs vs. Cats as downloaded: train.zip of train/cat.0.jpg,
+    and test1.zip without classes.
+    """
     train, classes = pack(painter, "train.zip", in_class_folders("train/{0}.{1}.jpg", 4))
     test, tests = pack(painter, "test1.zip", dict.fromkeys(numbered("test1/{}.jpg", 3, 1)))
     painter.write("train.zip", zipped(train))
     painter.write("test1.zip", zipped(test))
     full = {**classes, **tests}
     splits = splits_of(full, train="train.zip", test="test1.zip")
-    return Truth(full, splits=splits, left_out=list(tests), choices=[Truth(classes, left_out=list(tests))])
+    return Truth(
+        full, splits=splits, left_out=list(tests), choices=[Truth(classes, left_out=list(tests))]
+    )
 
 
 @kept
 def tars_of_parts(painter: Painter) -> Truth:
-    """A crawl in numbered tars, images_00.tar and images_01.tar, with labels.tsv of one line an image beside."""
+    """A crawl in numbered tars, images_00.tar and images_01.tar,
+    with labels.tsv of one line an image beside.
+    """
     classes: Classes = {}
     rows = []
     for part in range(2):
@@ -630,7 +747,9 @@ def tars_of_parts(painter: Painter) -> Truth:
 
 @kept
 def not_mnist(painter: Painter) -> Truth:
-    """notMNIST_small: folders A to C of PNGs, one of which is empty and one cut, as everybody's notebook finds out."""
+    """notMNIST_small: folders A to C of PNGs, one of which is empty and one cut,
+    as everybody's notebook finds out.
+    """
     classes: Classes = {}
     for name in "ABC":
         for path in painter.paint_all(f"{name}/Q2{name.lower()}zc{{:02}}.png", 4):
@@ -640,7 +759,7 @@ def not_mnist(painter: Painter) -> Truth:
     return Truth(classes)
 
 
-# WebDataset ----------------------------------------------------------------------------------------------------
+# WebDataset ---------------------------------------------------------------------------------------
 
 
 def web(painter: Painter, archive: str, samples: Mapping[str, Mapping[str, bytes]]) -> list[str]:
@@ -657,13 +776,19 @@ def web(painter: Painter, archive: str, samples: Mapping[str, Mapping[str, bytes
 
 @kept
 def web_of_three_members(painter: Painter) -> Truth:
-    """WebDataset with .jpg, .cls, .json and .txt a sample: the class is a number, the JSON and caption are more."""
+    """WebDataset with .jpg, .cls, .json and .txt a sample:
+    the class is a number, the JSON and caption are more.
+    """
     classes: Classes = {}
     for part in range(2):
         samples = {}
         for number in range(4):
             meta = json.dumps({"width": 16, "height": 12, "source": "web", "id": number}).encode()
-            samples[f"{part}{number:05}"] = {"cls": b"%d" % (number % 3), "json": meta, "txt": b"a photograph"}
+            samples[f"{part}{number:05}"] = {
+                "cls": b"%d" % (number % 3),
+                "json": meta,
+                "txt": b"a photograph",
+            }
         paths = web(painter, f"shard-{part:06}.tar", samples)
         classes |= by_number(paths, [0, 1, 2, 0])
     return keep_numbers(classes)
@@ -671,7 +796,9 @@ def web_of_three_members(painter: Painter) -> Truth:
 
 @kept
 def web_in_split_folders(painter: Painter) -> Truth:
-    """WebDataset as train/00000.tar, train/00001.tar and val/00000.tar, with words in .cls and sizes.json."""
+    """WebDataset as train/00000.tar, train/00001.tar and val/00000.tar,
+    with words in .cls and sizes.json.
+    """
     classes: Classes = {}
     for name in ("train/00000.tar", "train/00001.tar", "val/00000.tar"):
         samples = {f"{number:04}": {"cls": CLASSES[number % 2].encode()} for number in range(4)}
@@ -693,7 +820,9 @@ def web_with_masks(painter: Painter) -> Truth:
 
 @kept
 def web_of_labels_in_json(painter: Painter) -> Truth:
-    """WebDataset whose JSON alone has the class, {"label": 2, "classname": "owl"}, as clip-benchmark's exports."""
+    """WebDataset whose JSON alone has the class, {"label": 2, "classname":
+    "owl"}, as clip-benchmark's exports.
+    """
     names = ("ant", "bee", "owl")
     labels = labels_of(8)
     samples = {}
@@ -705,8 +834,13 @@ def web_of_labels_in_json(painter: Painter) -> Truth:
     named: Classes = {path: names[label] for path, label in zip(paths, labels, strict=True)}
     numbers = {name: number for number, name in enumerate(names)}
     splits = dict.fromkeys(paths, "train")
-    choices = [keep_numbers(by_number(paths, labels)), keep_numbers(by_number(paths, labels), splits=splits)]
-    return Truth(named, numbers=numbers, splits=splits, choices=[*choices, Truth(named, numbers=numbers)])
+    choices = [
+        keep_numbers(by_number(paths, labels)),
+        keep_numbers(by_number(paths, labels), splits=splits),
+    ]
+    return Truth(
+        named, numbers=numbers, splits=splits, choices=[*choices, Truth(named, numbers=numbers)]
+    )
 
 
 @kept
@@ -714,35 +848,51 @@ def web_with_embeddings(painter: Painter) -> Truth:
     """WebDataset with .npy features of a network beside .jpg and .cls."""
     samples = {}
     for number in range(8):
-        samples[f"{number:06}"] = {"cls": b"%d" % (number % 3), "npy": npy(np.arange(4, dtype=np.float32))}
+        samples[f"{number:06}"] = {
+            "cls": b"%d" % (number % 3),
+            "npy": npy(np.arange(4, dtype=np.float32)),
+        }
     paths = web(painter, "features-{000000}.tar".replace("{", "").replace("}", ""), samples)
     return keep_numbers(by_number(paths, [number % 3 for number in range(8)]))
 
 
 @kept
 def img2dataset_with_failures(painter: Painter) -> Truth:
-    """img2dataset's output: 00000.tar with captions, 00000_stats.json, 00000.parquet; failed rows have no image."""
+    """img2dataset's output: 00000.tar with captions, 00000_stats.json, 00000.parquet;
+    failed rows have no image.
+    """
     pa = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     keys = numbered("{:09}", 8)
     samples = {}
     for key in keys[:6]:
-        meta = {"caption": f"a thing {key}", "url": f"https://x/{key}.jpg", "key": key, "status": "success"}
+        meta = {
+            "caption": f"a thing {key}",
+            "url": f"https://x/{key}.jpg",
+            "key": key,
+            "status": "success",
+        }
         samples[key] = {"json": json.dumps(meta).encode(), "txt": f"a thing {key}".encode()}
     paths = web(painter, "00000.tar", samples)
     status = ["success"] * 6 + ["failed_to_download"] * 2
-    rows = pa.table({"url": [f"https://x/{key}.jpg" for key in keys], "key": keys, "status": status})
+    rows = pa.table(
+        {"url": [f"https://x/{key}.jpg" for key in keys], "key": keys, "status": status}
+    )
     stream = io.BytesIO()
     parquet.write_table(rows, stream)
     painter.write("00000.parquet", stream.getvalue())
-    painter.write("00000_stats.json", json.dumps({"count": 8, "successes": 6, "failed_to_download": 2}))
+    painter.write(
+        "00000_stats.json", json.dumps({"count": 8, "successes": 6, "failed_to_download": 2})
+    )
     return Truth(dict.fromkeys(paths))
 
 
-# columns of tables ---------------------------------------------------------------------------------------------
+# columns of tables --------------------------------------------------------------------------------
 
 
-def image_cells(painter: Painter, paths: Sequence[str], size: tuple[int, int] = (16, 12)) -> list[dict[str, Any]]:
+def image_cells(
+    painter: Painter, paths: Sequence[str], size: tuple[int, int] = (16, 12)
+) -> list[dict[str, Any]]:
     """Images as Hugging Face's datasets keep them."""
     return [{"bytes": painter.encode(path, size), "path": name_of(path)} for path in paths]
 
@@ -789,9 +939,19 @@ def saved_to_disk(painter: Painter, folder: str, split: str, count: int, parts: 
         columns = {"image": image_cells(painter, paths), "label": labels}
         painter.write(f"{folder}{files[-1]}", arrow(described(columns, feature_of(names))))
         classes |= {path: names[label] for path, label in zip(paths, labels, strict=True)}
-    state = {"_data_files": [{"filename": name} for name in files], "_fingerprint": "9b0a", "_split": split}
-    painter.write(f"{folder}state.json", json.dumps({**state, "_format_type": None, "_format_columns": None}))
-    info = {"features": feature_of(names), "builder_name": "beans", "splits": {split: {"num_examples": count * parts}}}
+    state = {
+        "_data_files": [{"filename": name} for name in files],
+        "_fingerprint": "9b0a",
+        "_split": split,
+    }
+    painter.write(
+        f"{folder}state.json", json.dumps({**state, "_format_type": None, "_format_columns": None})
+    )
+    info = {
+        "features": feature_of(names),
+        "builder_name": "beans",
+        "splits": {split: {"num_examples": count * parts}},
+    }
     painter.write(f"{folder}dataset_info.json", json.dumps(info))
     return classes
 
@@ -801,14 +961,18 @@ LEAVES = {"angular_leaf_spot": 0, "bean_rust": 1, "healthy": 2}
 
 @kept
 def dataset_saved_to_disk(painter: Painter) -> Truth:
-    """Hugging Face's Dataset.save_to_disk: two .arrow files, state.json, dataset_info.json; _split is train."""
+    """Hugging Face's Dataset.save_to_disk: two .arrow files, state.json, dataset_info.json;
+    _split is train.
+    """
     classes = saved_to_disk(painter, "", "train", 4, parts=2)
     return Truth(classes, numbers=LEAVES, splits=dict.fromkeys(classes, "train"))
 
 
 @kept
 def datasets_saved_to_disk(painter: Painter) -> Truth:
-    """Hugging Face's DatasetDict.save_to_disk: dataset_dict.json, and train, validation and test folders of .arrow."""
+    """Hugging Face's DatasetDict.save_to_disk: dataset_dict.json, and train,
+    validation and test folders of .arrow.
+    """
     classes: Classes = {}
     for split, count in {"train": 6, "validation": 3, "test": 3}.items():
         classes |= saved_to_disk(painter, f"{split}/", split, count)
@@ -819,15 +983,23 @@ def datasets_saved_to_disk(painter: Painter) -> Truth:
 
 @kept
 def parquet_without_labels_in_test(painter: Painter) -> Truth:
-    """ImageNet's and others' copies on the Hub: the label of every test image is -1, no class; README.md beside."""
+    """ImageNet's and others' copies on the Hub: the label of every test image is -1, no class;
+    README.md beside.
+    """
     names = ("cat", "dog", "owl")
     classes: Classes = {}
     for split, count in {"train": 6, "test": 3}.items():
         paths = numbered(f"data/{split}-00000-of-00001.parquet/" + "{}.jpg", count)
         labels = labels_of(count).astype(np.int64) if split == "train" else np.full(count, -1)
         columns = {"image": image_cells(painter, paths), "label": labels}
-        painter.write(f"data/{split}-00000-of-00001.parquet", parquet_of(described(columns, feature_of(names))))
-        classes |= {path: None if label < 0 else names[label] for path, label in zip(paths, labels, strict=True)}
+        painter.write(
+            f"data/{split}-00000-of-00001.parquet",
+            parquet_of(described(columns, feature_of(names))),
+        )
+        classes |= {
+            path: None if label < 0 else names[label]
+            for path, label in zip(paths, labels, strict=True)
+        }
     painter.write("README.md", "---\ndataset_info:\n  features:\n  - name: image\n---\n")
     splits = splits_of(classes, train="data/train", test="data/test")
     tests = [path for path in classes if splits[path] == "test"]
@@ -849,23 +1021,34 @@ def parquet_of_bytes_and_words(painter: Painter) -> Truth:
     }
     painter.write("dataset.parquet", parquet_of(pa.table(columns)))
     classes: Classes = {path: names[label] for path, label in zip(paths, labels, strict=True)}
-    splits = {path: "validation" if part == "val" else part for path, part in zip(paths, parts, strict=True)}
+    splits = {
+        path: "validation" if part == "val" else part
+        for path, part in zip(paths, parts, strict=True)
+    }
     return Truth(classes, splits=splits, choices=[Truth(classes)])
 
 
 @kept
 def parquet_of_paths(painter: Painter) -> Truth:
-    """An index of a data lake: index.parquet of path and label, the images beside it in folders of dates."""
+    """An index of a data lake: index.parquet of path and label,
+    the images beside it in folders of dates.
+    """
     pa = pytest.importorskip("pyarrow")
-    paths = painter.paint_all("2023-05-01/{:03}.jpg", 4) + painter.paint_all("2023-05-02/{:03}.jpg", 4)
+    paths = painter.paint_all("2023-05-01/{:03}.jpg", 4) + painter.paint_all(
+        "2023-05-02/{:03}.jpg", 4
+    )
     classes: Classes = {path: CLASSES[place % 2] for place, path in enumerate(paths)}
-    painter.write("index.parquet", parquet_of(pa.table({"path": paths, "label": list(classes.values())})))
+    painter.write(
+        "index.parquet", parquet_of(pa.table({"path": paths, "label": list(classes.values())}))
+    )
     return Truth(classes)
 
 
 @kept
 def parquet_of_objects(painter: Painter) -> Truth:
-    """cppe-5 on the Hub: image, and objects of bbox (x, y, width, height), category with names, area and id."""
+    """cppe-5 on the Hub: image, and objects of bbox (x, y, width,
+    height), category with names, area and id.
+    """
     names = ("Coverall", "Face_Shield", "Gloves")
     boxes: Boxes = {}
     for split, count in {"train": 5, "test": 3}.items():
@@ -873,17 +1056,33 @@ def parquet_of_objects(painter: Painter) -> Truth:
         objects = []
         for path in paths:
             boxes[path] = boxes_of(len(boxes), names)
-            bbox = [[float(x), float(y), float(x2 - x), float(y2 - y)] for _, x, y, x2, y2 in boxes[path]]
+            bbox = [
+                [float(x), float(y), float(x2 - x), float(y2 - y)]
+                for _, x, y, x2, y2 in boxes[path]
+            ]
             category = [names.index(name) for name, *_ in boxes[path]]
             area = [width * height for _, _, width, height in bbox]
-            objects.append({"id": list(range(len(bbox))), "area": area, "bbox": bbox, "category": category})
-        columns = {"image": image_cells(painter, paths, SIZE), "image_id": list(range(count)), "objects": objects}
+            objects.append(
+                {"id": list(range(len(bbox))), "area": area, "bbox": bbox, "category": category}
+            )
+        columns = {
+            "image": image_cells(painter, paths, SIZE),
+            "image_id": list(range(count)),
+            "objects": objects,
+        }
         box = {"feature": {"dtype": "float32", "_type": "Value"}, "length": 4, "_type": "Sequence"}
         category_feature = {"names": list(names), "_type": "ClassLabel"}
-        features = {"image": {"_type": "Image"}, "objects": {"feature": {"bbox": box, "category": category_feature}}}
-        painter.write(f"data/{split}-00000-of-00001.parquet", parquet_of(described(columns, features)))
+        features = {
+            "image": {"_type": "Image"},
+            "objects": {"feature": {"bbox": box, "category": category_feature}},
+        }
+        painter.write(
+            f"data/{split}-00000-of-00001.parquet", parquet_of(described(columns, features))
+        )
     numbers = {name: number for number, name in enumerate(names)}
-    return only_boxes(boxes, splits=splits_of(boxes, train="data/train", test="data/test"), numbers=numbers)
+    return only_boxes(
+        boxes, splits=splits_of(boxes, train="data/train", test="data/test"), numbers=numbers
+    )
 
 
 @kept
@@ -899,7 +1098,9 @@ def parquet_of_masks(painter: Painter) -> Truth:
     features = {"image": {"_type": "Image"}, "annotation": {"_type": "Image"}}
     painter.write("data/train-00000-of-00001.parquet", parquet_of(described(columns, features)))
     splits = dict.fromkeys(masks, "train")
-    return only_masks(masks, splits=splits, choices=[only_masks(masks), Truth(dict.fromkeys(masks))])
+    return only_masks(
+        masks, splits=splits, choices=[only_masks(masks), Truth(dict.fromkeys(masks))]
+    )
 
 
 @kept
@@ -917,7 +1118,9 @@ def json_lines_of_base64(painter: Painter) -> Truth:
 
 @kept
 def json_of_base64(painter: Painter) -> Truth:
-    """A dump of a web page: one JSON array of {"imageData": "data:image/jpeg;base64,...", "class": ...}."""
+    """A dump of a web page: one JSON array of {"imageData":
+    "data:image/jpeg;base64,...", "class": ...}.
+    """
     paths = numbered("dump.json/{}.jpg", 8)
     classes: Classes = {path: CLASSES[place % 2] for place, path in enumerate(paths)}
     rows = []
@@ -930,7 +1133,9 @@ def json_of_base64(painter: Painter) -> Truth:
 
 @kept
 def tsv_of_base64(painter: Painter) -> Truth:
-    """OFA's and MS-Celeb's tables without a header: a name, a class and an image as base64 a line, tabs between."""
+    """OFA's and MS-Celeb's tables without a header:
+    a name, a class and an image as base64 a line, tabs between.
+    """
     paths = numbered("faces.tsv/{}.jpg", 8)
     classes: Classes = {path: f"m.0{place % 3}c1" for place, path in enumerate(paths)}
     lines = []
@@ -941,11 +1146,15 @@ def tsv_of_base64(painter: Painter) -> Truth:
     return Truth(classes)
 
 
-# databases and shards of other libraries -----------------------------------------------------------------------
+# databases and shards of other libraries ----------------------------------------------------------
 
 
-def mds(painter: Painter, folder: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> None:
-    """A folder as MosaicML's MDSWriter leaves it: index.json and a shard; columns are in the order of their names."""
+def mds(
+    painter: Painter, folder: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]
+) -> None:
+    """A folder as MosaicML's MDSWriter leaves it: index.json and a shard;
+    columns are in the order of their names.
+    """
     sizes = {"int": 8, "jpeg": None, "str": None}
     encodings = dict(sorted(columns.items()))
     samples = []
@@ -954,7 +1163,11 @@ def mds(painter: Painter, folder: str, rows: Sequence[Mapping[str, Any]], column
         for name, encoding in encodings.items():
             value = row[name]
             cells.append(struct.pack("<q", value) if encoding == "int" else value)
-        lengths = [len(cell) for cell, kind in zip(cells, encodings.values(), strict=True) if sizes[kind] is None]
+        lengths = [
+            len(cell)
+            for cell, kind in zip(cells, encodings.values(), strict=True)
+            if sizes[kind] is None
+        ]
         samples.append(struct.pack(f"<{len(lengths)}I", *lengths) + b"".join(cells))
     config = {
         "column_encodings": list(encodings.values()),
@@ -976,17 +1189,24 @@ def mds(painter: Painter, folder: str, rows: Sequence[Mapping[str, Any]], column
     painter.write(f"{folder}shard.00000.mds", shard)
     raw = {"basename": "shard.00000.mds", "bytes": len(shard), "hashes": {}}
     entry = {**config, "raw_data": raw, "samples": len(samples), "zip_data": None}
-    painter.write(f"{folder}index.json", json.dumps({"shards": [entry], "version": 2}, sort_keys=True))
+    painter.write(
+        f"{folder}index.json", json.dumps({"shards": [entry], "version": 2}, sort_keys=True)
+    )
 
 
 @kept
 def mosaic_streaming(painter: Painter) -> Truth:
-    """MosaicML's streaming: train and val, each with index.json and shard.00000.mds of image (jpeg) and label (int)."""
+    """MosaicML's streaming: train and val, each with index.json and shard.00000.mds of image
+    (jpeg) and label (int).
+    """
     classes: Classes = {}
     for split, count in {"train": 6, "val": 3}.items():
         paths = numbered(split + "/{}.jpg", count)
         labels = labels_of(count)
-        rows = [{"image": painter.encode(path), "label": int(label)} for path, label in zip(paths, labels, strict=True)]
+        rows = [
+            {"image": painter.encode(path), "label": int(label)}
+            for path, label in zip(paths, labels, strict=True)
+        ]
         mds(painter, f"{split}/", rows, {"image": "jpeg", "label": "int"})
         classes |= by_number(paths, labels)
     return keep_numbers(classes, splits=splits_of(classes, train="train/", validation="val/"))
@@ -1024,7 +1244,9 @@ def lmdb(entries: Mapping[bytes, bytes]) -> bytes:
     leaves: list[list[bytes]] = [[]]
     firsts: list[bytes] = []
     for key, value in sorted(entries.items()):
-        node = struct.pack("<HHHH", len(value) & 0xFFFF, len(value) >> 16, 0, len(key)) + key + value
+        node = (
+            struct.pack("<HHHH", len(value) & 0xFFFF, len(value) >> 16, 0, len(key)) + key + value
+        )
         node += bytes(len(node) % 2)
         assert len(node) < 2038
         used = 16 + sum(2 + len(other) for other in leaves[-1])
@@ -1048,23 +1270,35 @@ def lmdb(entries: Mapping[bytes, bytes]) -> bytes:
     metas = []
     for number in range(2):
         head = struct.pack("<QHHI", number, 0, 8, 0)
-        meta = struct.pack("<IIQQ", 0xBEEFC0DE, 1, 0, 1 << 20) + free + main + struct.pack("<QQ", root, number)
+        meta = (
+            struct.pack("<IIQQ", 0xBEEFC0DE, 1, 0, 1 << 20)
+            + free
+            + main
+            + struct.pack("<QQ", root, number)
+        )
         metas.append((head + meta).ljust(PAGE, b"\0"))
     return b"".join([*metas, *pages])
 
 
 @kept
 def lsun_lmdb(painter: Painter) -> Truth:
-    """LSUN: bedroom_train_lmdb/data.mdb and church_outdoor_val_lmdb/data.mdb, whose values are JPEGs."""
+    """LSUN: bedroom_train_lmdb/data.mdb and church_outdoor_val_lmdb/data.mdb,
+    whose values are JPEGs.
+    """
     classes: Classes = {}
     for name in ("bedroom", "church_outdoor"):
         for split, count in {"train": 4, "val": 2}.items():
             folder = f"{name}_{split}_lmdb"
             keys = numbered(f"{folder}/" + "{:040x}.jpg", count, 7 if split == "train" else 70)
-            painter.write(f"{folder}/data.mdb", lmdb({stem(path).encode(): painter.encode(path) for path in keys}))
+            painter.write(
+                f"{folder}/data.mdb",
+                lmdb({stem(path).encode(): painter.encode(path) for path in keys}),
+            )
             painter.write(f"{folder}/lock.mdb", bytes(8192))
             classes |= dict.fromkeys(keys, name)
-    return Truth(classes, splits={path: "train" if "_train_" in path else "validation" for path in classes})
+    return Truth(
+        classes, splits={path: "train" if "_train_" in path else "validation" for path in classes}
+    )
 
 
 def varint(number: int) -> bytes:
@@ -1078,7 +1312,9 @@ def varint(number: int) -> bytes:
 
 @kept
 def caffe_lmdb(painter: Painter) -> Truth:
-    """Caffe's convert_imageset --encoded: ilsvrc12_train_lmdb/data.mdb, whose values are Datums of JPEG and label."""
+    """Caffe's convert_imageset --encoded: ilsvrc12_train_lmdb/data.mdb,
+    whose values are Datums of JPEG and label.
+    """
     classes: Classes = {}
     for split, count in {"train": 9, "val": 3}.items():
         folder = f"{split}_lmdb"
@@ -1087,12 +1323,21 @@ def caffe_lmdb(painter: Painter) -> Truth:
         entries = {}
         for path, label in zip(paths, labels, strict=True):
             content = painter.encode(path)
-            datum = b"\x22" + varint(len(content)) + content + b"\x28" + varint(int(label)) + b"\x38\x01"
+            datum = (
+                b"\x22"
+                + varint(len(content))
+                + content
+                + b"\x28"
+                + varint(int(label))
+                + b"\x38\x01"
+            )
             entries[stem(path).encode()] = datum
         painter.write(f"{folder}/data.mdb", lmdb(entries))
         painter.write(f"{folder}/lock.mdb", bytes(8192))
         classes |= by_number(paths, labels)
-    return keep_numbers(classes, splits=splits_of(classes, train="train_lmdb", validation="val_lmdb"))
+    return keep_numbers(
+        classes, splits=splits_of(classes, train="train_lmdb", validation="val_lmdb")
+    )
 
 
 def framed(examples: Sequence[Mapping[str, Feature | None]]) -> bytes:
@@ -1112,7 +1357,9 @@ def text_list(*texts: str) -> BytesList:
 
 @kept
 def detection_tfrecords(painter: Painter) -> Truth:
-    """TensorFlow's object detection: train.record, test.record, and label_map.pbtxt with ids from 1."""
+    """TensorFlow's object detection: train.record, test.record,
+    and label_map.pbtxt with ids from 1.
+    """
     boxes: Boxes = {}
     for split, count in {"train": 5, "test": 3}.items():
         examples = []
@@ -1127,20 +1374,26 @@ def detection_tfrecords(painter: Painter) -> Truth:
                 "image/height": Int64List((SIZE[1],)),
                 "image/width": Int64List((SIZE[0],)),
                 "image/object/class/text": text_list(*names),
-                "image/object/class/label": Int64List(tuple(CLASSES.index(name) + 1 for name in names)),
+                "image/object/class/label": Int64List(
+                    tuple(CLASSES.index(name) + 1 for name in names)
+                ),
             }
             for place, corner in enumerate(("xmin", "ymin", "xmax", "ymax"), 1):
                 values = tuple(float(box[place]) / SIZE[1 - place % 2] for box in boxes[path])
                 features[f"image/object/bbox/{corner}"] = FloatList(values)
             examples.append(features)
         painter.write(f"{split}.record", framed(examples))
-    painter.write("label_map.pbtxt", "item {\n  id: 1\n  name: 'cat'\n}\nitem {\n  id: 2\n  name: 'dog'\n}\n")
+    painter.write(
+        "label_map.pbtxt", "item {\n  id: 1\n  name: 'cat'\n}\nitem {\n  id: 2\n  name: 'dog'\n}\n"
+    )
     return only_boxes(boxes, splits=splits_of(boxes, train="train.record", test="test.record"))
 
 
 @kept
 def petals_to_the_metal(painter: Painter) -> Truth:
-    """Kaggle's Petals to the Metal: train/00-192x192-4.tfrec of id, image, class; those of the test have no class."""
+    """Kaggle's Petals to the Metal: train/00-192x192-4.tfrec of id, image, class;
+    those of the test have no class.
+    """
     classes: Classes = {}
     for split, count in {"train": 6, "val": 3, "test": 3}.items():
         name = f"tfrecords-jpeg-192x192/{split}/00-192x192-{count}.tfrec"
@@ -1167,7 +1420,9 @@ TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
 
 @kept
 def tensorflow_datasets(painter: Painter) -> Truth:
-    """A folder that TFDS prepared: beans/0.1.0 of .tfrecord files, features.json and label.labels.txt."""
+    """A folder that TFDS prepared: beans/0.1.0 of .tfrecord files,
+    features.json and label.labels.txt.
+    """
     classes: Classes = {}
     top = "beans/0.1.0"
     names = tuple(LEAVES)
@@ -1177,7 +1432,9 @@ def tensorflow_datasets(painter: Painter) -> Truth:
         paths = numbered(name + "/{}.jpg", count)
         examples: list[dict[str, Feature | None]] = []
         for path, label in zip(paths, labels_of(count).tolist(), strict=True):
-            examples.append({"image": BytesList((painter.encode(path),)), "label": Int64List((label,))})
+            examples.append(
+                {"image": BytesList((painter.encode(path),)), "label": Int64List((label,))}
+            )
             classes[path] = names[label]
         painter.write(name, framed(examples))
         entries.append({"name": split, "shardLengths": [str(count)], "filepathTemplate": TEMPLATE})
@@ -1189,17 +1446,27 @@ def tensorflow_datasets(painter: Painter) -> Truth:
     image = {"shape": shape, "dtype": "uint8", "encodingFormat": "jpeg"}
     features = {
         "image": {"pythonClassName": f"{package}.image_feature.Image", "image": image},
-        "label": {"pythonClassName": f"{package}.class_label_feature.ClassLabel", "classLabel": {"numClasses": "3"}},
+        "label": {
+            "pythonClassName": f"{package}.class_label_feature.ClassLabel",
+            "classLabel": {"numClasses": "3"},
+        },
     }
-    value = {"pythonClassName": f"{package}.features_dict.FeaturesDict", "featuresDict": {"features": features}}
+    value = {
+        "pythonClassName": f"{package}.features_dict.FeaturesDict",
+        "featuresDict": {"features": features},
+    }
     painter.write(f"{top}/features.json", json.dumps(value))
-    splits = splits_of(classes, train=f"{top}/beans-train", validation=f"{top}/beans-val", test=f"{top}/beans-test")
+    splits = splits_of(
+        classes, train=f"{top}/beans-train", validation=f"{top}/beans-val", test=f"{top}/beans-test"
+    )
     return Truth(classes, splits=splits, numbers=LEAVES)
 
 
 @kept
 def tfrecords_of_raw_pixels(painter: Painter) -> Truth:
-    """A 2017 tutorial's train.tfrecords: image_raw (bytes of pixels), height, width, depth, label."""
+    """A 2017 tutorial's train.tfrecords: image_raw (bytes of pixels),
+    height, width, depth, label.
+    """
     paths = numbered("train.tfrecords/{}", 8)
     labels = labels_of(8)
     examples: list[dict[str, Feature | None]] = []
@@ -1209,12 +1476,16 @@ def tfrecords_of_raw_pixels(painter: Painter) -> Truth:
         examples.append({**sizes, "label": Int64List((label,)), "image_raw": raw})
     painter.write("train.tfrecords", framed(examples))
     classes = by_number(paths, labels)
-    return keep_numbers(classes, splits=dict.fromkeys(paths, "train"), choices=[keep_numbers(classes)])
+    return keep_numbers(
+        classes, splits=dict.fromkeys(paths, "train"), choices=[keep_numbers(classes)]
+    )
 
 
 @kept
 def compressed_tfrecords(painter: Painter) -> Truth:
-    """TFRecords with gzip, train-00000-of-00002.tfrecord.gz, with image/encoded and image/class/label from 1."""
+    """TFRecords with gzip, train-00000-of-00002.tfrecord.gz,
+    with image/encoded and image/class/label from 1.
+    """
     classes: Classes = {}
     for part in range(2):
         name = f"train-{part:05}-of-00002.tfrecord.gz"
@@ -1229,12 +1500,14 @@ def compressed_tfrecords(painter: Painter) -> Truth:
     return keep_numbers(classes, 1, splits=dict.fromkeys(classes, "train"))
 
 
-# what has no images, or not all --------------------------------------------------------------------------------
+# what has no images, or not all -------------------------------------------------------------------
 
 
 @kept
 def table_of_addresses(painter: Painter) -> Truth:
-    """A set that is only a list: train.csv of url,label, and four images that somebody fetched; a person downloads."""
+    """A set that is only a list: train.csv of url,label, and four images that somebody fetched;
+    a person downloads.
+    """
     paths = painter.paint_all("images/{:03}.jpg", 4)
     rows = [(f"https://example.org/{number:03}.jpg", CLASSES[number % 2]) for number in range(12)]
     painter.write("train.csv", table(rows, "url,label"))
@@ -1243,19 +1516,28 @@ def table_of_addresses(painter: Painter) -> Truth:
 
 @kept
 def torch_tensors(painter: Painter) -> Truth:
-    """torchvision's processed MNIST of old: training.pt and test.pt, zips of a pickle; a person saves them as .npz."""
+    """torchvision's processed MNIST of old: training.pt and test.pt, zips of a pickle;
+    a person saves them as .npz.
+    """
     paths, images = stacked(painter, "processed/training.pt", 6, (28, 28))
     labels = labels_of(6)
     members = {"training/data.pkl": pickle.dumps("tensors", 2), "training/data/0": images.tobytes()}
-    painter.write("processed/training.pt", zipped({**members, "training/data/1": labels.astype("<i8").tobytes()}))
+    painter.write(
+        "processed/training.pt",
+        zipped({**members, "training/data/1": labels.astype("<i8").tobytes()}),
+    )
     return keep_numbers(by_number(paths, labels), must_ask=True)
 
 
 @kept
 def part_of_a_split_archive(painter: Painter) -> Truth:
-    """A download in parts, images.tar.gz.00 and .01, with labels.csv: a person joins them first with cat."""
+    """A download in parts, images.tar.gz.00 and .01, with labels.csv:
+    a person joins them first with cat.
+    """
     names = numbered("images/{:03}.jpg", 8)
-    members, classes = pack(painter, "images.tar.gz", {name: CLASSES[place % 2] for place, name in enumerate(names)})
+    members, classes = pack(
+        painter, "images.tar.gz", {name: CLASSES[place % 2] for place, name in enumerate(names)}
+    )
     content = tar(members, "w:gz")
     middle = len(content) // 2
     painter.write("images.tar.gz.00", content[:middle])

@@ -1,6 +1,8 @@
-"""Trial of a kept folder: init, then convert, then every record is compared with what a person reads from the folder.
+"""Trial of a kept folder: init, then convert, then every record is compared with what a person
+reads from the folder.
 
-After a refusal the commands that its message names are run, and those of the next refusal, as a user would.
+After a refusal the commands that its message names are run, and those of the next refusal, as a
+user would.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.state.manifest import features_by_column, load_manifest
 
 RIGHT, ASKED, REFUSED, WRONG = "right", "asked", "refused", "wrong"
-"""Right in two commands; right by a command that a refusal names; refused, and no named command is right; wrong."""
+"""Right in two commands; right by a command that a refusal names;
+refused, and no named command is right; wrong.
+"""
 
 MOST_STEPS = 4
 """So many commands in a row are followed."""
@@ -76,7 +80,11 @@ class _Trial:
         with _current_folder(self._place):
             before = set(self._place.iterdir())
             try:
-                with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), _threads():
+                with (
+                    contextlib.redirect_stdout(io.StringIO()),
+                    contextlib.redirect_stderr(io.StringIO()),
+                    _threads(),
+                ):
                     cli.main(words[1:], prog_name="imagenet-prep", standalone_mode=False)
                     recipes = list(self._place.glob("*.yaml"))
                     if len(recipes) != 1:
@@ -93,7 +101,9 @@ class _Trial:
             except SystemExit as error:
                 return REFUSED, f"{shlex.join(words)} ended with {error.code}"
             finally:
-                for path in set(self._place.iterdir()) - before:  # a recipe, and the lists that it names
+                for path in (
+                    set(self._place.iterdir()) - before
+                ):  # a recipe, and the lists that it names
                     if path.is_file():
                         path.unlink()
 
@@ -118,20 +128,26 @@ class _Trial:
         return "; ".join(outcomes) or "no command of init is named"
 
     def _go_on(self, tried: tuple[str, str], said: str, steps: int) -> tuple[str, str]:
-        """What became of a command, and of those that its refusal names, unless ``said`` named them already."""
+        """What became of a command, and of those that its refusal names,
+        unless ``said`` named them already.
+        """
         outcome, text = tried
         if outcome == REFUSED and steps > 1 and text != said:
             outcome = text = self.follow(text, steps - 1)
         return outcome, text
 
     def _after_tool(self, words: Sequence[str], said: str, steps: int) -> tuple[str, str]:
-        """Run a command of the shell in a copy of the folder, then init again, and what that names."""
+        """Run a command of the shell in a copy of the folder,
+        then init again, and what that names.
+        """
         kept = self._place / f"kept-{steps}"
         self._outcomes.clear()
         shutil.copytree(self._place / "data", kept)
         try:
             line = " ".join(words)
-            ran = subprocess.run(["sh", "-c", line], cwd=self._place, capture_output=True, text=True, check=False)
+            ran = subprocess.run(
+                ["sh", "-c", line], cwd=self._place, capture_output=True, text=True, check=False
+            )
             if ran.returncode:
                 return REFUSED, f"{line}: {ran.stderr}"
             return self._go_on(self.run(["imagenet-prep", "init", "data"]), said, steps)
@@ -142,19 +158,25 @@ class _Trial:
 
 
 def commands_in(message: str) -> Iterator[list[str]]:
-    """The commands that a message names, as words; a line of the shell's own tools is one word after its name."""
+    """The commands that a message names, as words;
+    a line of the shell's own tools is one word after its name.
+    """
     for match in re.finditer(r"imagenet-prep init ", message):
         rest = message[match.start() :]
         end = _ENDS.search(rest)
         assert end is not None
         with contextlib.suppress(ValueError):
             yield shlex.split(rest[: end.start()].rstrip(".,;:"))
-    for match in re.finditer(rf"(?:^|: |; or )((?:{'|'.join(_TOOLS)}) [^\n;]+)", message, re.MULTILINE):
+    for match in re.finditer(
+        rf"(?:^|: |; or )((?:{'|'.join(_TOOLS)}) [^\n;]+)", message, re.MULTILINE
+    ):
         yield [match[1]]
 
 
 def _threads() -> Any:
-    """Threads in place of the processes of the commands: to fork for each of some images takes most of the time."""
+    """Threads in place of the processes of the commands:
+    to fork for each of some images takes most of the time.
+    """
     return mock.patch.object(commands, "_engine", return_value=ENGINE)
 
 
@@ -168,11 +190,13 @@ def _current_folder(folder: Path) -> Iterator[None]:
         os.chdir(before)
 
 
-# records and truth ---------------------------------------------------------------------------------------------
+# records and truth --------------------------------------------------------------------------------
 
 
 def _first_fitting(layout: Layout, painter: Painter, truths: Sequence[Truth]) -> tuple[str, str]:
-    """RIGHT if the records are those of one truth, else WRONG and how they differ from the first."""
+    """RIGHT if the records are those of one truth,
+    else WRONG and how they differ from the first.
+    """
     differences = []
     for truth in truths:
         try:
@@ -222,7 +246,9 @@ def _pixels(record: Any, roles: Mapping[str, Sequence[str]]) -> np.ndarray:
         image = Image.open(io.BytesIO(record.features[min(roles["encoded"])]))
         return np.asarray(image if image.mode in ("L", "RGB") else image.convert("RGB"))
     (raw,) = (record.features[name] for name in roles.get("raw", ())[:1])
-    shape = [record.features[min(roles[name])] for name in ("height", "width", "depth") if name in roles]
+    shape = [
+        record.features[min(roles[name])] for name in ("height", "width", "depth") if name in roles
+    ]
     if "shape" in roles:
         several = record.features[min(roles["shape"])]
         shape = several if isinstance(several, list) else [several]
@@ -231,19 +257,30 @@ def _pixels(record: Any, roles: Mapping[str, Sequence[str]]) -> np.ndarray:
 
 
 def _compare_classes(
-    path: str, record: Any, roles: Mapping[str, Sequence[str]], records: Any, truth: Truth, numbers: dict[str, int]
+    path: str,
+    record: Any,
+    roles: Mapping[str, Sequence[str]],
+    records: Any,
+    truth: Truth,
+    numbers: dict[str, int],
 ) -> None:
-    """Compare the class of a record; ``numbers`` collects the number of each class, counted from 0."""
+    """Compare the class of a record; ``numbers`` collects the number of each class,
+    counted from 0.
+    """
     expected = truth.classes[path]
     features = record.features
     found = _labels_of(record, roles)
-    wanted = [] if expected is None else list(expected) if isinstance(expected, tuple) else [expected]
+    wanted = (
+        [] if expected is None else list(expected) if isinstance(expected, tuple) else [expected]
+    )
     if len(found) != len(wanted):
         raise Mismatch(f"{path} has the labels {found}, and should have {wanted}")
     names = records.class_names
     words = _first(features, roles, "text", "text.list")
     texts = words if isinstance(words, list) else [words]
-    known = [{names.get(number, str(number)), *_texts_at(texts, at)} for at, number in enumerate(found)]
+    known = [
+        {names.get(number, str(number)), *_texts_at(texts, at)} for at, number in enumerate(found)
+    ]
     for class_name in wanted:
         at = next((at for at, several in enumerate(known) if class_name in several), None)
         if at is None:
@@ -275,7 +312,9 @@ def _compare_numbers(numbers: dict[str, int], truth: Truth) -> None:
         raise Mismatch(f"two classes have one number: {numbers}")
     if min(numbers.values(), default=0) < 0:
         raise Mismatch(f"a class is counted below 0: {numbers}")
-    in_order = {name: number for number, name in enumerate(sorted(_names_of(truth), key=str.encode))}
+    in_order = {
+        name: number for number, name in enumerate(sorted(_names_of(truth), key=str.encode))
+    }
     for name, number in (truth.numbers or in_order).items():
         if name in numbers and numbers[name] != number:
             raise Mismatch(f"{name} is {numbers[name]}, and should be {number}")
@@ -298,18 +337,30 @@ def _compare_objects(path: str, record: Any, truth: Truth) -> None:
         if any(box[0] == ANY for box in wanted):
             found = [(ANY, *box[1:]) for box in found]
         for box, expected in zip(sorted(found), sorted(wanted), strict=True):
-            if box[0] != expected[0] or max(abs(a - b) for a, b in zip(box[1:], expected[1:], strict=True)) > 0.05:
+            if (
+                box[0] != expected[0]
+                or max(abs(a - b) for a, b in zip(box[1:], expected[1:], strict=True)) > 0.05
+            ):
                 raise Mismatch(f"{path} has the box {box}, and should have {expected}")
     if path in truth.masks:
         encoded = features.get("image/segmentation/class/encoded")
         mask = None if encoded is None else np.asarray(Image.open(io.BytesIO(encoded)))
-        if mask is None or mask.shape != truth.masks[path].shape or (mask != truth.masks[path]).any():
+        if (
+            mask is None
+            or mask.shape != truth.masks[path].shape
+            or (mask != truth.masks[path]).any()
+        ):
             raise Mismatch(f"{path} has another mask")
     if path in truth.object_masks:
-        several = [np.asarray(Image.open(io.BytesIO(mask))) for mask in features.get("image/object/mask", [])]
+        several = [
+            np.asarray(Image.open(io.BytesIO(mask)))
+            for mask in features.get("image/object/mask", [])
+        ]
         wanted_masks = truth.object_masks[path]
         if len(several) != len(wanted_masks):
-            raise Mismatch(f"{path} has {len(several)} object masks, and should have {len(wanted_masks)}")
+            raise Mismatch(
+                f"{path} has {len(several)} object masks, and should have {len(wanted_masks)}"
+            )
         if any(
             (got > 0).tobytes() != (np.asarray(want) > 0).tobytes()
             for got, want in zip(several, wanted_masks, strict=True)
@@ -320,7 +371,10 @@ def _compare_objects(path: str, record: Any, truth: Truth) -> None:
 def _boxes_of(features: dict[str, Any]) -> list[Box]:
     """The boxes of a record in pixels."""
     width, height = features["image/width"], features["image/height"]
-    edges = {edge: features.get(f"image/object/bbox/{edge}", []) for edge in ("xmin", "ymin", "xmax", "ymax")}
+    edges = {
+        edge: features.get(f"image/object/bbox/{edge}", [])
+        for edge in ("xmin", "ymin", "xmax", "ymax")
+    }
     names = features.get("image/object/class/text", [])
     corners = zip(edges["xmin"], edges["ymin"], edges["xmax"], edges["ymax"], strict=True)
     return [

@@ -21,14 +21,28 @@ from imagenet_prep.records import ShardWriter
 NAMES = ("a.b", "chat noir", "été", "日本")
 """Classes of folders; validation has images of the first and the third."""
 
-ODD_NAMES = ("a\x7fb", "a\x85b", "a\u2028b", "\ufeffa", "a\nb", "\x01", "😀", "'\"", "class_map.txt", "---", "null")
+ODD_NAMES = (
+    "a\x7fb",
+    "a\x85b",
+    "a\u2028b",
+    "\ufeffa",
+    "a\nb",
+    "\x01",
+    "😀",
+    "'\"",
+    "class_map.txt",
+    "---",
+    "null",
+)
 """Classes of a file of labels."""
 
 SPLITS = ("train", "validation")
 
 
 class Sample(NamedTuple):
-    """A record: its name with the true ending, its bytes, its class from 0 and by name, and its boxes."""
+    """A record: its name with the true ending, its bytes,
+    its class from 0 and by name, and its boxes.
+    """
 
     name: str
     encoded: bytes
@@ -46,7 +60,9 @@ def picture(form: str, mode: str = "RGB", seed: int = 0) -> bytes:
 
 
 def fill_classes(folder: Path) -> None:
-    """Images that become JPEGs, next to JPEGs of the same stem; odd names of classes; one in a folder of its own."""
+    """Images that become JPEGs, next to JPEGs of the same stem;
+    odd names of classes; one in a folder of its own.
+    """
     for number, name in enumerate(NAMES):
         for split in SPLITS:
             images = {
@@ -76,9 +92,16 @@ def fill_objects(folder: Path) -> None:
         save(folder / f"in/train2017/{number}.jpg", photograph(40, 30, number))
     for image, count in ((6, 1), (7, 3)):
         for box in range(count):
-            entry = {"id": len(annotations) + 1, "image_id": image, "category_id": 2 + box, "iscrowd": 0}
+            entry = {
+                "id": len(annotations) + 1,
+                "image_id": image,
+                "category_id": 2 + box,
+                "iscrowd": 0,
+            }
             annotations.append({**entry, "bbox": [1 + box, 2, 10, 9], "area": 90})
-    categories = [{"id": number, "name": name} for number, name in enumerate(("chien", "été", "日本"), 2)]
+    categories = [
+        {"id": number, "name": name} for number, name in enumerate(("chien", "été", "日本"), 2)
+    ]
     value = {"info": {}, "images": images, "annotations": annotations, "categories": categories}
     save(folder / "in/annotations/instances_train2017.json", json.dumps(value))
 
@@ -89,7 +112,11 @@ def fill_lists(folder: Path) -> None:
     for number in range(10):
         save(folder / f"in/{number}.jpg", picture("JPEG", seed=number))
         count = max(0, number - 6)
-        lines.append(json.dumps({"path": f"{number}.jpg", "label": NAMES[1 : count + 1], "scores": [0.5] * count}))
+        lines.append(
+            json.dumps(
+                {"path": f"{number}.jpg", "label": NAMES[1 : count + 1], "scores": [0.5] * count}
+            )
+        )
     save(folder / "in/labels.jsonl", "\n".join(lines) + "\n")
 
 
@@ -98,12 +125,16 @@ def fill_partly(folder: Path) -> None:
     lines = ["path,label,price"]
     for number in range(10):
         save(folder / f"in/{number}.jpg", picture("JPEG", seed=number))
-        lines.append(f"{number}.jpg," + (f"{NAMES[number % 3 + 1]},{number}" if number > 5 else ","))
+        lines.append(
+            f"{number}.jpg," + (f"{NAMES[number % 3 + 1]},{number}" if number > 5 else ",")
+        )
     save(folder / "in/labels.csv", "\n".join(lines) + "\n")
 
 
 def fill_odd_names(folder: Path) -> None:
-    """Classes that only a file of labels can name: signs that JSON may hold as they are, and YAML may not."""
+    """Classes that only a file of labels can name:
+    signs that JSON may hold as they are, and YAML may not.
+    """
     lines = []
     for number, name in enumerate(ODD_NAMES):
         save(folder / f"in/{number}.jpg", picture("JPEG", seed=number))
@@ -143,11 +174,14 @@ class Recipe(NamedTuple):
 
 
 _PRICE = "{from: price, type: float, optional: true}"
-_PARTLY = f"{{image/encoded: encoded, image/filename: path, image/class/label: label, price: {_PRICE}}}"
+_PARTLY = (
+    f"{{image/encoded: encoded, image/filename: path, image/class/label: label, price: {_PRICE}}}"
+)
 
 _CAPTIONED = "source: {files: in/*.jpg}\nlabels: {file: in/labels.csv}\nshards: 1\nshuffle: false"
 _OWN_NAMES = (
-    "image/encoded: encoded, image/filename: path, text: {from: caption}, filename: {from: caption}, "
+    "image/encoded: encoded, image/filename: path, text: {from: caption}, filename: {from: "
+    "caption}, "
     "label: {from: score, type: float, optional: true}, wnid: {from: code, type: int64}"
 )
 """Features with the names that exports have for other values."""
@@ -162,17 +196,24 @@ RECIPES = {
         "boxes: {coco: in/annotations/instances_train2017.json, unannotated: empty}\n",
     ),
     "lists": Recipe(
-        fill_lists, "source: {files: in/*.jpg}\nlabels: {file: in/labels.jsonl}\nshards: 1\nshuffle: false\n"
+        fill_lists,
+        "source: {files: in/*.jpg}\nlabels: {file: in/labels.jsonl}\nshards: 1\nshuffle: false\n",
     ),
     "partly": Recipe(
         fill_partly,
-        f"source: {{files: in/*.jpg}}\nlabels: {{file: in/labels.csv}}\nshards: 1\nshuffle: false\nrecord: {_PARTLY}\n",
+        (
+            f"source: {{files: in/*.jpg}}\nlabels: {{file: in/labels.csv}}\nshards: 1\nshuffle: "
+            f"false\nrecord: {_PARTLY}\n"
+        ),
     ),
     "odd names": Recipe(
-        fill_odd_names, "source: {files: in/*.jpg}\nlabels: {file: in/labels.jsonl}\nshards: 1\nshuffle: false\n"
+        fill_odd_names,
+        "source: {files: in/*.jpg}\nlabels: {file: in/labels.jsonl}\nshards: 1\nshuffle: false\n",
     ),
     "captions": Recipe(fill_captions, f"{_CAPTIONED}\nrecord: {{{_OWN_NAMES}}}\n"),
-    "captions and classes": Recipe(fill_captions, f"{_CAPTIONED}\nrecord: {{class: label, {_OWN_NAMES}}}\n"),
+    "captions and classes": Recipe(
+        fill_captions, f"{_CAPTIONED}\nrecord: {{class: label, {_OWN_NAMES}}}\n"
+    ),
     "plain": Recipe(fill_plain, "source: {files: in/*.jpg}\nshards: 8\n"),
     "formats": Recipe(
         fill_formats,
@@ -189,8 +230,17 @@ def make_set(name: str, folder: Path) -> Layout:
         for split, count in (("test", 0), ("train", 3)):
             with ShardWriter(folder / "shards" / split, shards=1) as writer:
                 for number in range(count):
-                    values = {"image/encoded": photograph(20, 20, number), "image/filename": f"{number}.jpg"}
-                    writer.write({**values, "image/class/label": number + 1, "image/class/synset": NAMES[number]})
+                    values = {
+                        "image/encoded": photograph(20, 20, number),
+                        "image/filename": f"{number}.jpg",
+                    }
+                    writer.write(
+                        {
+                            **values,
+                            "image/class/label": number + 1,
+                            "image/class/synset": NAMES[number],
+                        }
+                    )
         return layout
     recipe = RECIPES[name]
     recipe.fill(folder)
@@ -213,7 +263,10 @@ def samples_of(layout: Layout, split: str) -> list[Sample]:
         label = features.get("image/class/label")
         label = label if isinstance(label, int) else None
         class_name = features.get("image/class/synset", b"").decode() or names.get(label)
-        edges = [features.get(f"image/object/bbox/{edge}", []) for edge in ("xmin", "ymin", "xmax", "ymax")]
+        edges = [
+            features.get(f"image/object/bbox/{edge}", [])
+            for edge in ("xmin", "ymin", "xmax", "ymax")
+        ]
         samples.append(
             Sample(
                 true_name(features["image/filename"].decode(), features["image/encoded"]),

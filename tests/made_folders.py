@@ -1,4 +1,6 @@
-"""Folders as people bring them: small images in their layouts, with the labels files and the faults that they have."""
+"""Folders as people bring them: small images in their layouts,
+with the labels files and the faults that they have.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,11 @@ class Made:
     def save(self, folder: Path) -> None:
         """Write all files; {home} in a text is the folder."""
         for name, content in self.files.items():
-            data = picture(name) if content is None else content.replace(b"{home}", str(folder).encode())
+            data = (
+                picture(name)
+                if content is None
+                else content.replace(b"{home}", str(folder).encode())
+            )
             write(folder, **{name: data})
 
 
@@ -81,18 +87,24 @@ BARE = {
     "scan.0": ["0", "1", "2", "scan.0", "scan.1", "scan.2"],
     "in a folder": [f"images/img.{n}" for n in range(6)],
 }
-SEVEN = {f"{kind}/x.{kind}": f"x.{kind}" for kind in ("jpg", "png", "gif", "webp", "bmp", "tif", "avif")}
+SEVEN = {
+    f"{kind}/x.{kind}": f"x.{kind}" for kind in ("jpg", "png", "gif", "webp", "bmp", "tif", "avif")
+}
 TWO = {name.rpartition("/")[2]: label for name, label in CATS.items()}
 
 
-def labelled(name: str, content: str | bytes, *, names: list[str] = FLAT) -> dict[str, bytes | None]:
+def labelled(
+    name: str, content: str | bytes, *, names: list[str] = FLAT
+) -> dict[str, bytes | None]:
     """Flat images and a labels file."""
     return {**images(*names), name: content.encode() if isinstance(content, str) else content}
 
 
 def rows(line: str, labels: Mapping[str, object] = LETTERS, header: str = "") -> str:
     """A line for each image: {n} is its name, {s} its stem, {l} its label."""
-    lines = [line.format(n=name, s=name.rpartition(".")[0], l=label) for name, label in labels.items()]
+    lines = [
+        line.format(n=name, s=name.rpartition(".")[0], l=label) for name, label in labels.items()
+    ]
     return "".join(f"{each}\n" for each in ([header] if header else []) + lines)
 
 
@@ -107,18 +119,24 @@ def saved(values: object) -> bytes:
 
 
 def painted(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-    """Images of the colours that their names have as samples, channels last or first; zeros of any other shape."""
+    """Images of the colours that their names have as samples, channels last or first;
+    zeros of any other shape.
+    """
     found = np.zeros(shape, np.uint8)
     for number in range(shape[0] if len(shape) > 2 else 0):
         colours = np.array(colour(f"{number:06}.png"), np.uint8)
-        found[number] = colours[0] if len(shape) == 3 else colours if shape[3] == 3 else colours[:, None, None]
+        found[number] = (
+            colours[0] if len(shape) == 3 else colours if shape[3] == 3 else colours[:, None, None]
+        )
     return found
 
 
 def arrays(**shapes: tuple[int, ...]) -> bytes:
     """An .npz of several arrays."""
     return in_memory(
-        lambda file: np.savez_compressed(file, **{name: painted(*shape) for name, shape in shapes.items()})
+        lambda file: np.savez_compressed(
+            file, **{name: painted(*shape) for name, shape in shapes.items()}
+        )
     )
 
 
@@ -132,7 +150,9 @@ def web(*samples: str) -> bytes:
 
 
 def framed(*names: str, words: bool = False) -> bytes:
-    """A TFRecord file of Examples; the label is the name's number, or its last bit with a word of each sample."""
+    """A TFRecord file of Examples; the label is the name's number,
+    or its last bit with a word of each sample.
+    """
     parts: list[bytes] = []
     for name in names:
         values: dict[str, Feature | None] = {
@@ -148,23 +168,39 @@ def framed(*names: str, words: bool = False) -> bytes:
 
 
 def parquet(
-    *names: str, column: str = "image", label: str = "label", first: str = "cat", **more: list[object]
+    *names: str,
+    column: str = "image",
+    label: str = "label",
+    first: str = "cat",
+    **more: list[object],
 ) -> bytes:
-    """A file as Hugging Face's datasets write it; the label is 0 for odd names and 1 for even ones."""
+    """A file as Hugging Face's datasets write it;
+    the label is 0 for odd names and 1 for even ones.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     images = [{"bytes": picture(name), "path": name} for name in names]
     values = {column: images} if column else {}
     values |= {label: [1 - int(name[0]) % 2 for name in names], **more}
-    classes = {key: {"_type": "ClassLabel", "names": [first, "dog"]} for key in (label, "coarse") if key in values}
+    classes = {
+        key: {"_type": "ClassLabel", "names": [first, "dog"]}
+        for key in (label, "coarse")
+        if key in values
+    }
     metadata = {"huggingface": json.dumps({"info": {"features": classes}})}
-    return in_memory(lambda file: pq.write_table(pa.table(values).replace_schema_metadata(metadata), file))
+    return in_memory(
+        lambda file: pq.write_table(pa.table(values).replace_schema_metadata(metadata), file)
+    )
 
 
 def idx(*shape: int) -> bytes:
     """An IDX file."""
-    return bytes([0, 0, 8, len(shape)]) + struct.pack(f">{len(shape)}I", *shape) + painted(*shape).tobytes()
+    return (
+        bytes([0, 0, 8, len(shape)])
+        + struct.pack(f">{len(shape)}I", *shape)
+        + painted(*shape).tobytes()
+    )
 
 
 def zipped(content: bytes) -> bytes:
@@ -183,7 +219,9 @@ def _of_bytes(content: bytes) -> bytes:
     return pickle.dumps({name.encode(): value for name, value in pickle.loads(content).items()}, 2)
 
 
-def taken(files: Mapping[str, bytes | None], *said: str, layout: str | None = None, **right: Labels) -> Made:
+def taken(
+    files: Mapping[str, bytes | None], *said: str, layout: str | None = None, **right: Labels
+) -> Made:
     """A folder that init takes, with the labels of each split."""
     return Made(files, right, layout=layout, said=said)
 
@@ -198,8 +236,15 @@ def _pictures(*names: str) -> dict[str, bytes]:
 
 
 def _annotated() -> dict[str, bytes | None]:
-    value = {"images": [{"file_name": "0.jpg", "id": 1}], "annotations": [{"image_id": 1}], "categories": []}
-    return {**images(*(f"images/{name}" for name in FLAT)), "annotations/instances.json": json.dumps(value).encode()}
+    value = {
+        "images": [{"file_name": "0.jpg", "id": 1}],
+        "annotations": [{"image_id": 1}],
+        "categories": [],
+    }
+    return {
+        **images(*(f"images/{name}" for name in FLAT)),
+        "annotations/instances.json": json.dumps(value).encode(),
+    }
 
 
 HEAD = "file,label"
@@ -207,28 +252,49 @@ CSV = rows("{n},{l}", header=HEAD)
 NONE = dict.fromkeys(FLAT)
 NESTED = [f"{place}/{name}" for place in ("x", "y") for name in FLAT]
 DEEP = ["animals/cats/tabby/1.jpg", "animals/dogs/pug/2.jpg", "plants/rose/3.jpg"]
-WNIDS = {"n00000001.tar": ["n00000001_1.JPEG", "n00000001_2.JPEG"], "n00000002.tar": ["n00000002_1.JPEG"]}
+WNIDS = {
+    "n00000001.tar": ["n00000001_1.JPEG", "n00000001_2.JPEG"],
+    "n00000002.tar": ["n00000002_1.JPEG"],
+}
 WHOLE = {name: name.partition("_")[0] for names in WNIDS.values() for name in names}
 TARS = {name: pack(_pictures(*names)) for name, names in WNIDS.items()}
-SPLIT = ["train/cat/a1.jpg", "train/dog/a2.jpg", "train/dog/a3.jpg", "val/cat/b1.jpg", "val/dog/b2.jpg"]
+SPLIT = [
+    "train/cat/a1.jpg",
+    "train/dog/a2.jpg",
+    "train/dog/a3.jpg",
+    "val/cat/b1.jpg",
+    "val/dog/b2.jpg",
+]
 IN_SPLITS = {
     "train": {"a1.jpg": "cat", "a2.jpg": "dog", "a3.jpg": "dog"},
     "validation": {"b1.jpg": "cat", "b2.jpg": "dog"},
 }
 BY_SPLIT = images("train/1.jpg", "train/2.jpg", "val/3.jpg")
 INNER = images(*(f"{split}/a/{n}/{split}{n}.jpg" for split in ("train", "val") for n in "xy"))
-INNER_RIGHT = {"train": {"trainx.jpg": "x", "trainy.jpg": "y"}, "validation": {"valx.jpg": "x", "valy.jpg": "y"}}
+INNER_RIGHT = {
+    "train": {"trainx.jpg": "x", "trainy.jpg": "y"},
+    "validation": {"valx.jpg": "x", "valy.jpg": "y"},
+}
 TWELVE = {f"{number}/p{number}.jpg": None for number in range(12)}
 TWELVE_RIGHT = {f"p{number}.jpg": number for number in range(12)}
 HUB = {"train": ("1.jpg", "2.jpg", "3.png"), "test": ("4.jpg",)}
 MEDICAL = arrays(
-    **{f"{s}_{n}": (2, *r) for s in ("train", "val") for n, r in (("images", (8, 8, 3)), ("labels", (1,)))}
+    **{
+        f"{s}_{n}": (2, *r)
+        for s in ("train", "val")
+        for n, r in (("images", (8, 8, 3)), ("labels", (1,)))
+    }
 )
 NPZ = arrays(x_train=(2, 8, 8), y_train=(2,), x_test=(1, 8, 8), y_test=(1,))
 ZEROS = {"000000.png": 0, "000001.png": 0}
 AMBIGUOUS = [f"{name}.tar" for name in ("part-1", "part-2")]
-CONTRADICTING = {**images(*CATS), "l.csv": b"file,label\ncat/c1.jpg,x\ncat/c2.jpg,y\ndog/d1.jpg,x\ndog/d2.png,y\n"}
-A_LINE_EACH = labelled("l.csv", f"{HEAD}\n" + "".join(f"{n},{each}\n" for n, own in SEVERAL.items() for each in own))
+CONTRADICTING = {
+    **images(*CATS),
+    "l.csv": b"file,label\ncat/c1.jpg,x\ncat/c2.jpg,y\ndog/d1.jpg,x\ndog/d2.png,y\n",
+}
+A_LINE_EACH = labelled(
+    "l.csv", f"{HEAD}\n" + "".join(f"{n},{each}\n" for n, own in SEVERAL.items() for each in own)
+)
 PAIRS = images("benign/0.png", "benign/0_mask.png", "normal/1.png", "normal/1_mask.png")
 COLUMN = "l.csv names 6 of 6 images in its column `Id`; the column breed gives 2 classes"
 
@@ -274,23 +340,39 @@ FOLDERS: dict[str, Made] = {
     # class folders
     "class folders": taken(images(*CATS), "2 folders of files: cat, dog", train=TWO),
     "class folders two down": taken(images(*(f"data/set/{name}" for name in CATS)), train=TWO),
-    "spaces": taken(images("big cat/a b.jpg", "dög/ü.jpg"), train={"a b.jpg": "big cat", "ü.jpg": "dög"}),
+    "spaces": taken(
+        images("big cat/a b.jpg", "dög/ü.jpg"), train={"a b.jpg": "big cat", "ü.jpg": "dög"}
+    ),
     "numeric class folders": taken(TWELVE, "12 folders of files: 0, 1, 2", train=TWELVE_RIGHT),
-    "padded numbers": taken(images("01/a.jpg", "2/b.jpg", "10/c.jpg"), train={"a.jpg": 1, "b.jpg": 2, "c.jpg": 3}),
-    "true and 1e3": taken(images("true/a.jpg", "1e3/b.jpg"), train={"a.jpg": "true", "b.jpg": "1e3"}),
+    "padded numbers": taken(
+        images("01/a.jpg", "2/b.jpg", "10/c.jpg"), train={"a.jpg": 1, "b.jpg": 2, "c.jpg": 3}
+    ),
+    "true and 1e3": taken(
+        images("true/a.jpg", "1e3/b.jpg"), train={"a.jpg": "true", "b.jpg": "1e3"}
+    ),
     "one class": refused(images("cat/1.jpg", "cat/2.jpg"), "--as class-folders", "--as unlabelled"),
     "one class, asked": taken(images("cat/1.jpg"), layout="class-folders", train={"1.jpg": "cat"}),
-    "one folder of images": taken(images("images/1.jpg", "images/2.jpg"), train={"1.jpg": None, "2.jpg": None}),
-    "nested class folders": refused(images("dog/husky/1.jpg", "dog/poodle/2.jpg", "cat/3.jpg"), "classes: ["),
-    "nested class folders, their ways": refused(images(*DEEP), "--as inner-folders", "--as folder-paths"),
+    "one folder of images": taken(
+        images("images/1.jpg", "images/2.jpg"), train={"1.jpg": None, "2.jpg": None}
+    ),
+    "nested class folders": refused(
+        images("dog/husky/1.jpg", "dog/poodle/2.jpg", "cat/3.jpg"), "classes: ["
+    ),
+    "nested class folders, their ways": refused(
+        images(*DEEP), "--as inner-folders", "--as folder-paths"
+    ),
     "nested class folders, by inner names": taken(
         images(*DEEP),
         "pug 1, rose 2, tabby 3",
         layout="inner-folders",
         train={"1.jpg": "tabby", "2.jpg": "pug", "3.jpg": "rose"},
     ),
-    "nested, by paths": taken(images(*DEEP), layout="folder-paths", train={name[-5:]: name[:-6] for name in DEEP}),
-    "nested class folders in splits, by inner names": taken(INNER, layout="inner-folders", **INNER_RIGHT),
+    "nested, by paths": taken(
+        images(*DEEP), layout="folder-paths", train={name[-5:]: name[:-6] for name in DEEP}
+    ),
+    "nested class folders in splits, by inner names": taken(
+        INNER, layout="inner-folders", **INNER_RIGHT
+    ),
     "inner folders of one name": refused(
         images("a/x/1.jpg", "b/x/2.jpg"),
         *("a/x and b/x end in the same folder", "--as folder-paths"),
@@ -299,19 +381,33 @@ FOLDERS: dict[str, Made] = {
     "nested class folders in a tar": refused(one_tar(*DEEP), "class_folder: inner"),
     "a loose file": refused(images(*CATS, "loose.jpg"), "loose.jpg is in no class folder"),
     "upper case endings": taken(images("a/1.JPG", "b/2.PNG"), train={"1.JPG": "a", "2.PNG": "b"}),
-    "a text among classes": taken({**images(*CATS), "README.md": b"hello"}, "1 .md: no image (README.md)", train=TWO),
-    "empty and hidden": taken({**images(*CATS), ".DS_Store": b"x"}, "1 hidden: .DS_Store", train=TWO),
+    "a text among classes": taken(
+        {**images(*CATS), "README.md": b"hello"}, "1 .md: no image (README.md)", train=TWO
+    ),
+    "empty and hidden": taken(
+        {**images(*CATS), ".DS_Store": b"x"}, "1 hidden: .DS_Store", train=TWO
+    ),
     "hidden labels": taken(labelled(".labels.csv", CSV), "with .labels.csv", train=LETTERS),
     "seven formats": taken(images(*SEVEN), train={name: name[2:] for name in SEVEN.values()}),
-    "a format that can't be read": refused({**images(*CATS), "dog/x.heic": b"x"}, "1 .heic: dog/x.heic"),
-    "an image without an ending": taken({**images(*CATS), "dog/x": picture("x", "jpeg")}, train={**TWO, "x": "dog"}),
-    "a GIF as .jpg": taken({**images(*CATS), "dog/x.jpg": picture("x.jpg", "gif")}, train={**TWO, "x.jpg": "dog"}),
+    "a format that can't be read": refused(
+        {**images(*CATS), "dog/x.heic": b"x"}, "1 .heic: dog/x.heic"
+    ),
+    "an image without an ending": taken(
+        {**images(*CATS), "dog/x": picture("x", "jpeg")}, train={**TWO, "x": "dog"}
+    ),
+    "a GIF as .jpg": taken(
+        {**images(*CATS), "dog/x.jpg": picture("x.jpg", "gif")}, train={**TWO, "x.jpg": "dog"}
+    ),
     # splits
     "train and val": taken(images(*SPLIT), **IN_SPLITS),
     "train with classes, test without": taken(
-        images(*SPLIT[:3], "test/1.jpg"), "test: 1 image without a class, left out", train=IN_SPLITS["train"]
+        images(*SPLIT[:3], "test/1.jpg"),
+        "test: 1 image without a class, left out",
+        train=IN_SPLITS["train"],
     ),
-    "train and val without classes": refused(images("train/1.jpg", "val/2.jpg"), "called as splits are"),
+    "train and val without classes": refused(
+        images("train/1.jpg", "val/2.jpg"), "called as splits are"
+    ),
     "splits and a labels file": taken(
         {**BY_SPLIT, "l.csv": b"path,label\ntrain/1.jpg,a\ntrain/2.jpg,b\nval/3.jpg,a\n"},
         "l.csv names 3 of 3 images in its column `path`",
@@ -319,29 +415,48 @@ FOLDERS: dict[str, Made] = {
         validation={"3.jpg": "a"},
     ),
     # labels files that are used
-    "csv": taken(labelled("labels.csv", CSV), "labels.csv names 6 of 6 images in its column `file`", train=LETTERS),
-    "an unusual column": taken(labelled("l.csv", CSV.replace("file", "picture")), "column `picture`", train=LETTERS),
+    "csv": taken(
+        labelled("labels.csv", CSV),
+        "labels.csv names 6 of 6 images in its column `file`",
+        train=LETTERS,
+    ),
+    "an unusual column": taken(
+        labelled("l.csv", CSV.replace("file", "picture")), "column `picture`", train=LETTERS
+    ),
     "a column of splits": taken(
-        labelled("l.csv", rows("{n},{l},train", header=f"{HEAD},subset").replace("train", "val", 1)),
+        labelled(
+            "l.csv", rows("{n},{l},train", header=f"{HEAD},subset").replace("train", "val", 1)
+        ),
         "splits: train, val, by its column `subset`",
         train={name: label for name, label in LETTERS.items() if name != "0.jpg"},
         validation={"0.jpg": "a"},
     ),
     "a CSV of boxes": taken(
-        labelled("l.csv", BOXES + rows("{n},dog,3,3,9,9")), "l.csv annotates 6 of 6 images: 12 boxes of 3", train=NONE
+        labelled("l.csv", BOXES + rows("{n},dog,3,3,9,9")),
+        "l.csv annotates 6 of 6 images: 12 boxes of 3",
+        train=NONE,
     ),
-    "a CSV of boxes, below a comment": taken(labelled("l.csv", f"# by hand\n{BOXES}"), "6 boxes of 2", train=NONE),
-    "a CSV of boxes, one each": taken(labelled("l.csv", BOXES), "6 boxes of 2 classes: a, b", train=NONE),
+    "a CSV of boxes, below a comment": taken(
+        labelled("l.csv", f"# by hand\n{BOXES}"), "6 boxes of 2", train=NONE
+    ),
+    "a CSV of boxes, one each": taken(
+        labelled("l.csv", BOXES), "6 boxes of 2 classes: a, b", train=NONE
+    ),
     "two CSVs of boxes": taken(
         {
             **images("train/1.jpg", "train/2.jpg", "test/3.jpg"),
-            **{f"{name}.csv": rows("{n},a,1,2,8,9", own, EDGES).encode() for name, own in CSV_SPLITS.items()},
+            **{
+                f"{name}.csv": rows("{n},a,1,2,8,9", own, EDGES).encode()
+                for name, own in CSV_SPLITS.items()
+            },
         },
         "test.csv, train.csv annotate 3 of 3 images: 3 boxes of 1 class: a",
         **CSV_SPLITS,
     ),
     "two CSVs of boxes of the same images": refused(
-        {**labelled("l.csv", BOXES), "m.csv": BOXES.encode()}, "0.jpg is annotated in", "l.csv, line 2 too"
+        {**labelled("l.csv", BOXES), "m.csv": BOXES.encode()},
+        "0.jpg is annotated in",
+        "l.csv, line 2 too",
     ),
     "a CSV of boxes without classes": taken(
         labelled("l.csv", rows("{n},1,2,8,9", header="file,x1,y1,x2,y2")),
@@ -363,20 +478,30 @@ FOLDERS: dict[str, Made] = {
     "several labels, semicolons": taken(several(";"), "several labels, with", train=SEVERAL),
     "several labels, bars": taken(several(" | "), "several labels, with", train=SEVERAL),
     "several labels, spaces": refused(several(" "), "--as several-labels", "--as with-labels"),
-    "several labels, commas, asked": taken(several(",", '{n},"{l}"'), layout="several-labels", train=SEVERAL),
+    "several labels, commas, asked": taken(
+        several(",", '{n},"{l}"'), layout="several-labels", train=SEVERAL
+    ),
     "several labels, a line for each": refused(
         A_LINE_EACH, "l.csv, line 3", "if an image has several labels", "--as several-labels"
     ),
-    "several labels, a line for each, asked": taken(A_LINE_EACH, layout="several-labels", train=SEVERAL),
+    "several labels, a line for each, asked": taken(
+        A_LINE_EACH, layout="several-labels", train=SEVERAL
+    ),
     "several labels, lines that contradict each other": refused(
         labelled("l.csv", rows("{n},a,1", header=f"{HEAD},size") + "0.jpg,b,2\n"), "l.csv, line 8"
     ),
     "several labels, JSON lines": taken(
-        labelled("l.jsonl", "".join(json.dumps({"file": n, "label": own}) + "\n" for n, own in SEVERAL.items())),
+        labelled(
+            "l.jsonl",
+            "".join(json.dumps({"file": n, "label": own}) + "\n" for n, own in SEVERAL.items()),
+        ),
         train=SEVERAL,
     ),
     "several labels, WebDataset": taken(
-        one_tar(*FLAT, **{f"{n[0]}.json": json.dumps({"label": own}).encode() for n, own in SEVERAL.items()}),
+        one_tar(
+            *FLAT,
+            **{f"{n[0]}.json": json.dumps({"label": own}).encode() for n, own in SEVERAL.items()},
+        ),
         train=SEVERAL,
     ),
     "a vector of zeros and ones": taken(
@@ -388,118 +513,216 @@ FOLDERS: dict[str, Made] = {
     ),
     "tsv": taken(labelled("labels.tsv", CSV.replace(",", "\t")), train=LETTERS),
     "windows line ends": taken(labelled("labels.csv", CSV.replace("\n", "\r\n")), train=LETTERS),
-    "json lines": taken(labelled("l.jsonl", rows('{{"file_name": "{n}", "label": "{l}"}}')), train=LETTERS),
+    "json lines": taken(
+        labelled("l.jsonl", rows('{{"file_name": "{n}", "label": "{l}"}}')), train=LETTERS
+    ),
     "path:label": taken(labelled("labels.txt", rows("{n}:{l}", NUMBERS)), train=NUMBERS),
     "path label": taken(labelled("labels.txt", rows("{n} {l}", NUMBERS)), train=NUMBERS),
-    "comments": taken(labelled("labels.csv", "# made by hand\n" + CSV + "# the end\n"), train=LETTERS),
+    "comments": taken(
+        labelled("labels.csv", "# made by hand\n" + CSV + "# the end\n"), train=LETTERS
+    ),
     "a byte order mark": taken(labelled("labels.csv", CSV.encode("utf-8-sig")), train=LETTERS),
     "UTF-16": taken(labelled("labels.csv", CSV.encode("utf-16")), train=LETTERS),
-    "absolute paths": taken(labelled("labels.csv", rows("{{home}}/{n},{l}", header=HEAD)), train=LETTERS),
+    "absolute paths": taken(
+        labelled("labels.csv", rows("{{home}}/{n},{l}", header=HEAD)), train=LETTERS
+    ),
     "windows paths": taken(labelled("l.csv", rows(r"D:\set\{n},{l}", header=HEAD)), train=LETTERS),
     "another letter case": taken(labelled("l.csv", CSV.replace("jpg", "JPG")), train=LETTERS),
-    "a labels file in a folder": taken(below("imgs", **{"meta/l.csv": CSV.encode()}), train=LETTERS),
-    "labels as folders": taken({**images(*CATS), "l.csv": rows("{n},{l}", CATS, HEAD).encode()}, train=TWO),
+    "a labels file in a folder": taken(
+        below("imgs", **{"meta/l.csv": CSV.encode()}), train=LETTERS
+    ),
+    "labels as folders": taken(
+        {**images(*CATS), "l.csv": rows("{n},{l}", CATS, HEAD).encode()}, train=TWO
+    ),
     # labels files next to the folder
-    "bare names next to it": taken(labelled("../labels.csv", CSV), "../labels.csv names 6 of 6 images", train=LETTERS),
+    "bare names next to it": taken(
+        labelled("../labels.csv", CSV), "../labels.csv names 6 of 6 images", train=LETTERS
+    ),
     "paths in it, from next to it": refused(
         below("x", **{"../l.csv": rows("x/{n},{l}", header="path,label").encode()}),
         *("l.csv has paths from within", "such as x/0.jpg", "move it into"),
     ),
-    "bare names of files in folders, next to it": taken(below("x", **{"../l.csv": CSV.encode()}), train=LETTERS),
-    "labels of the folder beside": taken(
-        labelled("../other.csv", CSV) | {"../other/0.jpg": None}, "6 images without a class", train=NONE
+    "bare names of files in folders, next to it": taken(
+        below("x", **{"../l.csv": CSV.encode()}), train=LETTERS
     ),
-    "few of the names next to it": taken(labelled("../l.csv", b"file,label\n0.jpg,a\n"), train=NONE),
+    "labels of the folder beside": taken(
+        labelled("../other.csv", CSV) | {"../other/0.jpg": None},
+        "6 images without a class",
+        train=NONE,
+    ),
+    "few of the names next to it": taken(
+        labelled("../l.csv", b"file,label\n0.jpg,a\n"), train=NONE
+    ),
     # headers
-    "capital letters": taken(labelled("l.csv", CSV.replace("file,label", "File,Label")), train=LETTERS),
-    "a capital number with a fraction": taken(labelled("l.csv", rows("{n},0.5", header="File,Label")), train=NONE),
-    "csv without a header, label first": taken(labelled("labels.csv", rows("{l},{n}")), train=LETTERS),
-    "csv without a header, a number first": taken(labelled("labels.csv", rows("7,{n},{l}")), train=LETTERS),
-    "a column of another name": taken(labelled("l.csv", CSV.replace("file,label", "Id,breed")), COLUMN, train=LETTERS),
+    "capital letters": taken(
+        labelled("l.csv", CSV.replace("file,label", "File,Label")), train=LETTERS
+    ),
+    "a capital number with a fraction": taken(
+        labelled("l.csv", rows("{n},0.5", header="File,Label")), train=NONE
+    ),
+    "csv without a header, label first": taken(
+        labelled("labels.csv", rows("{l},{n}")), train=LETTERS
+    ),
+    "csv without a header, a number first": taken(
+        labelled("labels.csv", rows("7,{n},{l}")), train=LETTERS
+    ),
+    "a column of another name": taken(
+        labelled("l.csv", CSV.replace("file,label", "Id,breed")), COLUMN, train=LETTERS
+    ),
     "no column of labels": taken(
-        labelled("l.csv", rows("{n},{l}", dict.fromkeys(FLAT, "8"), "file,width")), "no class: ", train=NONE
+        labelled("l.csv", rows("{n},{l}", dict.fromkeys(FLAT, "8"), "file,width")),
+        "no class: ",
+        train=NONE,
     ),
     "a column of tags": taken(
-        labelled("l.csv", rows("{n},{l}", {n: "|".join(own) for n, own in SEVERAL.items()}, "file,tags")),
+        labelled(
+            "l.csv", rows("{n},{l}", {n: "|".join(own) for n, own in SEVERAL.items()}, "file,tags")
+        ),
         "several labels, with '|' between them: a, b, c",
         train=SEVERAL,
     ),
     # labels files that are refused, with the line
     "a repeated line": taken(labelled("l.csv", CSV + "0.jpg,a\n"), train=LETTERS),
-    "a line that contradicts another": refused(labelled("l.csv", CSV + "0.jpg,b\n"), "line 8", "is in line 2 already"),
-    "a ragged line": refused(labelled("l.csv", CSV + "0.jpg,a,b\n"), "l.csv, line 8", "2 columns expected, 3 found"),
-    "a bad line": refused(labelled("l.txt", rows("{n}:{l}") + "and more\n"), "l.txt, line 7", "expected path:label"),
-    "Latin-1": refused(labelled("l.csv", CSV.encode() + b"x.jpg,\xe9\n"), "l.csv, line 8", "not UTF-8"),
-    "half of the images": refused(labelled("l.csv", CSV[:-18]), "labels 4 of 6 images", "--as with-labels"),
-    "files that are not there": refused(labelled("l.csv", CSV + "7.jpg,a\n"), "line 8 names 7.jpg", "--as with-labels"),
-    "no label": refused(labelled("l.csv", CSV.replace("0.jpg,a", "0.jpg,")), "a label: line 2", "--as with-labels"),
-    "an index of pandas": taken(
-        labelled("l.csv", "\n".join(f"{n or ''},{line}" for n, line in enumerate(CSV.split()))), train=LETTERS
+    "a line that contradicts another": refused(
+        labelled("l.csv", CSV + "0.jpg,b\n"), "line 8", "is in line 2 already"
     ),
-    "no endings": taken(labelled("l.csv", STEMS), "l.csv names 6 of 6 images in its column `id`", train=LETTERS),
-    "no endings, and too few": refused(labelled("l.csv", STEMS, names=[*FLAT, "6.jpg"]), "no line names 6.jpg"),
-    "no endings, and too many": refused(labelled("l.csv", STEMS, names=FLAT[1:]), "labels 1 file that is not there"),
-    "no endings, two of a name": refused({**images("0.png"), **labelled("l.csv", STEMS)}, "no line names 0."),
-    "no endings, a list of classes": refused(labelled("l.csv", "0,cat\n1,dog\n", names=FLAT[:2]), "names none of them"),
-    "with labels, none": refused(images(*FLAT), "data holds no file that names its images", layout="with-labels"),
-    "ambiguous names": refused({**images(*NESTED), "l.csv": CSV.encode()}, "line 2: 0.jpg can be x/0.jpg or y/0.jpg"),
+    "a ragged line": refused(
+        labelled("l.csv", CSV + "0.jpg,a,b\n"), "l.csv, line 8", "2 columns expected, 3 found"
+    ),
+    "a bad line": refused(
+        labelled("l.txt", rows("{n}:{l}") + "and more\n"), "l.txt, line 7", "expected path:label"
+    ),
+    "Latin-1": refused(
+        labelled("l.csv", CSV.encode() + b"x.jpg,\xe9\n"), "l.csv, line 8", "not UTF-8"
+    ),
+    "half of the images": refused(
+        labelled("l.csv", CSV[:-18]), "labels 4 of 6 images", "--as with-labels"
+    ),
+    "files that are not there": refused(
+        labelled("l.csv", CSV + "7.jpg,a\n"), "line 8 names 7.jpg", "--as with-labels"
+    ),
+    "no label": refused(
+        labelled("l.csv", CSV.replace("0.jpg,a", "0.jpg,")), "a label: line 2", "--as with-labels"
+    ),
+    "an index of pandas": taken(
+        labelled("l.csv", "\n".join(f"{n or ''},{line}" for n, line in enumerate(CSV.split()))),
+        train=LETTERS,
+    ),
+    "no endings": taken(
+        labelled("l.csv", STEMS), "l.csv names 6 of 6 images in its column `id`", train=LETTERS
+    ),
+    "no endings, and too few": refused(
+        labelled("l.csv", STEMS, names=[*FLAT, "6.jpg"]), "no line names 6.jpg"
+    ),
+    "no endings, and too many": refused(
+        labelled("l.csv", STEMS, names=FLAT[1:]), "labels 1 file that is not there"
+    ),
+    "no endings, two of a name": refused(
+        {**images("0.png"), **labelled("l.csv", STEMS)}, "no line names 0."
+    ),
+    "no endings, a list of classes": refused(
+        labelled("l.csv", "0,cat\n1,dog\n", names=FLAT[:2]), "names none of them"
+    ),
+    "with labels, none": refused(
+        images(*FLAT), "data holds no file that names its images", layout="with-labels"
+    ),
+    "ambiguous names": refused(
+        {**images(*NESTED), "l.csv": CSV.encode()}, "line 2: 0.jpg can be x/0.jpg or y/0.jpg"
+    ),
     "two labels files": refused(
         labelled("l.csv", CSV) | {"m.csv": CSV.replace(",a", ",b", 1).encode()},
         "--label l.csv:label",
         "--label m.csv:label",
     ),
-    "labels that contradict folders": refused(CONTRADICTING, "--as class-folders", "--as with-labels"),
-    "labels that contradict folders, asked": taken(
-        CONTRADICTING, layout="with-labels", train={"c1.jpg": "x", "c2.jpg": "y", "d1.jpg": "x", "d2.png": "y"}
+    "labels that contradict folders": refused(
+        CONTRADICTING, "--as class-folders", "--as with-labels"
     ),
-    "labels in order": refused(labelled("l.csv", "label\n" + "a\n" * 6), "l.csv may label the images"),
-    "a JSON of paths": taken(labelled("l.json", json.dumps(LETTERS)), "l.json names 6 of 6 images", train=LETTERS),
-    "a JSON that names all": refused(labelled("l.json", json.dumps({"a": {"b": FLAT}})), "names at least half of"),
+    "labels that contradict folders, asked": taken(
+        CONTRADICTING,
+        layout="with-labels",
+        train={"c1.jpg": "x", "c2.jpg": "y", "d1.jpg": "x", "d2.png": "y"},
+    ),
+    "labels in order": refused(
+        labelled("l.csv", "label\n" + "a\n" * 6), "l.csv may label the images"
+    ),
+    "a JSON of paths": taken(
+        labelled("l.json", json.dumps(LETTERS)), "l.json names 6 of 6 images", train=LETTERS
+    ),
+    "a JSON that names all": refused(
+        labelled("l.json", json.dumps({"a": {"b": FLAT}})), "names at least half of"
+    ),
     "labels in a file of another ending": refused(
-        labelled("labels.dat", rows("{n} {l}")), "labels.dat names at least half of the images", "--as unlabelled"
+        labelled("labels.dat", rows("{n} {l}")),
+        "labels.dat names at least half of the images",
+        "--as unlabelled",
     ),
     "a page that shows the images of class folders": taken(
-        {**images(*CATS), "index.html": rows("<img src={n}>", CATS).encode()}, "1 .html: no image", train=TWO
+        {**images(*CATS), "index.html": rows("<img src={n}>", CATS).encode()},
+        "1 .html: no image",
+        train=TWO,
     ),
-    "labels in a spreadsheet": refused(labelled("l.xlsx", b"PK\3\4" + bytes(40)), "l.xlsx may label the images"),
+    "labels in a spreadsheet": refused(
+        labelled("l.xlsx", b"PK\3\4" + bytes(40)), "l.xlsx may label the images"
+    ),
     "path label with spaces in names": taken(
-        images("a b.jpg", "c d.jpg") | {"l.txt": b"a b.jpg 3\nc d.jpg 4\n"}, train={"a b.jpg": 3, "c d.jpg": 4}
+        images("a b.jpg", "c d.jpg") | {"l.txt": b"a b.jpg 3\nc d.jpg 4\n"},
+        train={"a b.jpg": 3, "c d.jpg": 4},
     ),
     "labels beside a mask": refused(PAIRS, "can be read in 2 ways"),
-    "a tar beside a folder of images": refused({**images(*CATS), "x/y.tar": TARS["n00000001.tar"]}, "x/y.tar"),
+    "a tar beside a folder of images": refused(
+        {**images(*CATS), "x/y.tar": TARS["n00000001.tar"]}, "x/y.tar"
+    ),
     "a damaged tar": refused({"a.tar": TARS["n00000001.tar"][:600]}, "a.tar is damaged"),
     "a float label": taken(
-        labelled("l.csv", rows("{n},{l}", {name: number / 4 for number, name in enumerate(FLAT)}, HEAD)), train=NONE
+        labelled(
+            "l.csv", rows("{n},{l}", {name: number / 4 for number, name in enumerate(FLAT)}, HEAD)
+        ),
+        train=NONE,
     ),
     "no labels": taken(images(*FLAT), train=NONE),
     # annotations
-    "COCO without sizes": refused(_annotated(), "annotations/instances.json: images[0]: Object missing required field"),
+    "COCO without sizes": refused(
+        _annotated(), "annotations/instances.json: images[0]: Object missing required field"
+    ),
     "YOLO without names": refused(beside("{}.txt", b"0 0.5 0.5 0.2 0.2\n"), "no file of the names"),
     "masks beside their images": taken(
         below("img", **{f"img/{n}_seg.png": picture("x.png") for n in range(6)}),
         "has masks of 6 of 6 images",
         train=NONE,
     ),
-    **{f"no endings, {what}": taken(bare(names), train=last(names)) for what, names in BARE.items()},
+    **{
+        f"no endings, {what}": taken(bare(names), train=last(names)) for what, names in BARE.items()
+    },
     **{
         f"no endings and labels.csv, {what}": taken(
-            bare(names, **{"labels.csv": rows("{n},a", dict.fromkeys(names), "filename,label").encode()}),
+            bare(
+                names,
+                **{"labels.csv": rows("{n},a", dict.fromkeys(names), "filename,label").encode()},
+            ),
             train=last(names, "a"),
         )
         for what, names in BARE.items()
     },
-    "LabelMe": refused(beside("{}.json", b'{"shapes": [{}], "imagePath": "x"}'), "missing required field label"),
+    "LabelMe": refused(
+        beside("{}.json", b'{"shapes": [{}], "imagePath": "x"}'), "missing required field label"
+    ),
     "captions": refused(beside("{}.txt", b"a cat"), ".txt files of the same names as images"),
     # tars
     "tars of class folders": taken(one_tar(*CATS), train=TWO),
     "a tar a split": taken(
-        {"train.tar": pack(_pictures(*CATS)), "val.tar": pack(_pictures("cat/c9.jpg", "dog/d1.jpg"))},
+        {
+            "train.tar": pack(_pictures(*CATS)),
+            "val.tar": pack(_pictures("cat/c9.jpg", "dog/d1.jpg")),
+        },
         "the tars are the splits: train, val",
         train=TWO,
         validation={"c9.jpg": "cat", "d1.jpg": "dog"},
     ),
     "a tar a split, with the folders of the splits": taken(
-        {f"{n}.tar": pack(_pictures(f"{n}/cat/{n}1.jpg", f"{n}/dog/{n}2.jpg")) for n in ("train", "val")},
+        {
+            f"{n}.tar": pack(_pictures(f"{n}/cat/{n}1.jpg", f"{n}/dog/{n}2.jpg"))
+            for n in ("train", "val")
+        },
         train={"train1.jpg": "cat", "train2.jpg": "dog"},
         validation={"val1.jpg": "cat", "val2.jpg": "dog"},
     ),
@@ -507,12 +730,17 @@ FOLDERS: dict[str, Made] = {
         {f"{name}.tar": pack(_pictures(f"{name}.jpg")) for name in ("train", "val")}, "--as"
     ),
     "a tar without folders": taken(one_tar(*FLAT), train=NONE),
-    "cat and dog": refused({f"{n}.tar": pack(_pictures(f"{n}1.jpg")) for n in ("cat", "dog")}, "--as class-tars"),
+    "cat and dog": refused(
+        {f"{n}.tar": pack(_pictures(f"{n}1.jpg")) for n in ("cat", "dog")}, "--as class-tars"
+    ),
     "cat.tar and dog.tar, asked": taken(
-        {f"{n}.tar": pack(_pictures("1.jpg")) for n in ("cat", "dog")}, layout="class-tars", train={"1.jpg": None}
+        {f"{n}.tar": pack(_pictures("1.jpg")) for n in ("cat", "dog")},
+        layout="class-tars",
+        train={"1.jpg": None},
     ),
     "numbered tars": taken(
-        {name: pack(_pictures(f"{name}.jpg")) for name in AMBIGUOUS}, train={f"{name}.jpg": None for name in AMBIGUOUS}
+        {name: pack(_pictures(f"{name}.jpg")) for name in AMBIGUOUS},
+        train={f"{name}.jpg": None for name in AMBIGUOUS},
     ),
     "winter21": taken(TARS, train=WHOLE),
     "fall11": taken({"fall11_whole.tar": pack(TARS)}, train=WHOLE),
@@ -527,46 +755,69 @@ FOLDERS: dict[str, Made] = {
         train={"0.jpg": 0, "1.jpg": 1, "3.jpg": 3},
     ),
     "WebDataset of a day": taken({"s-20231126093000123.tar": web("1.jpg 3")}, train={"1.jpg": 3}),
-    "an empty class tar": taken({**TARS, "n00000003.tar": pack({})}, "1 empty tar: n00000003.tar", train=WHOLE),
+    "an empty class tar": taken(
+        {**TARS, "n00000003.tar": pack({})}, "1 empty tar: n00000003.tar", train=WHOLE
+    ),
     "WebDataset with masks": taken(
         one_tar("1.jpg", **{"1.cls": b"5", "1.seg.png": picture("x.png")}),
         "1 .seg.png in tars: not read",
         train={"1.jpg": 5},
     ),
     "WebDataset with capital endings": taken(
-        one_tar("v1.0/1.JPG", "v1.0/2.JPG", **{"v1.0/1.CLS": b"3", "v1.0/2.CLS": b"4"}), train={"1.JPG": 3, "2.JPG": 4}
+        one_tar("v1.0/1.JPG", "v1.0/2.JPG", **{"v1.0/1.CLS": b"3", "v1.0/2.CLS": b"4"}),
+        train={"1.JPG": 3, "2.JPG": 4},
     ),
-    "two images of a key": refused(one_tar("1.jpg", "1.JPG", **{"1.cls": b"3"}), "0/1 has two members .jpg"),
-    "dots in keys": refused(one_tar("a.b.jpg", **{"a.b.cls": b"3"}), "has no image for 0/a", "ends at the first dot"),
+    "two images of a key": refused(
+        one_tar("1.jpg", "1.JPG", **{"1.cls": b"3"}), "0/1 has two members .jpg"
+    ),
+    "dots in keys": refused(
+        one_tar("a.b.jpg", **{"a.b.cls": b"3"}), "has no image for 0/a", "ends at the first dot"
+    ),
     "WebDataset by split": taken(
-        {f"{name}-00{number}.tar": web(f"{name}{number}.jpg cat") for name in ("train", "val") for number in (0, 1)},
+        {
+            f"{name}-00{number}.tar": web(f"{name}{number}.jpg cat")
+            for name in ("train", "val")
+            for number in (0, 1)
+        },
         train={"train0.jpg": "cat", "train1.jpg": "cat"},
         validation={"val0.jpg": "cat", "val1.jpg": "cat"},
     ),
     "WebDataset with captions": taken(
-        one_tar("1.jpg", "2.jpg", **{"1.txt": b"a cat", "2.txt": b"a dog"}), train={"1.jpg": None, "2.jpg": None}
+        one_tar("1.jpg", "2.jpg", **{"1.txt": b"a cat", "2.txt": b"a dog"}),
+        train={"1.jpg": None, "2.jpg": None},
     ),
     "WebDataset with JSON": taken(
-        one_tar("1.jpg", "2.jpg", **{f"{n}.json": b'{"label": %d, "more": {}}' % n for n in (1, 2)}),
+        one_tar(
+            "1.jpg", "2.jpg", **{f"{n}.json": b'{"label": %d, "more": {}}' % n for n in (1, 2)}
+        ),
         "more: not read",
         train={"1.jpg": 1, "2.jpg": 2},
     ),
-    "no label of a key": refused(one_tar("1.jpg", "2.jpg", **{"1.cls": b"0"}), "0/2.jpg has no cls", "label: false"),
-    "no image of a key": refused(one_tar("1.jpg", **{"1.cls": b"0", "2.cls": b"0"}), "has no image for 0/2"),
+    "no label of a key": refused(
+        one_tar("1.jpg", "2.jpg", **{"1.cls": b"0"}), "0/2.jpg has no cls", "label: false"
+    ),
+    "no image of a key": refused(
+        one_tar("1.jpg", **{"1.cls": b"0", "2.cls": b"0"}), "has no image for 0/2"
+    ),
     "TFRecords with a word of each sample": taken(
-        {"a.tfrecord": framed("1.jpg", "2.jpg", "3.jpg", words=True)}, train={"1.jpg": 1, "2.jpg": 0, "3.jpg": 1}
+        {"a.tfrecord": framed("1.jpg", "2.jpg", "3.jpg", words=True)},
+        train={"1.jpg": 1, "2.jpg": 0, "3.jpg": 1},
     ),
     "one shard of three, parquet": refused(
         {"data/train-00000-of-00003.parquet": parquet("1.jpg", "2.jpg")},
         "data/train-00001-of-00003.parquet, data/train-00002-of-00003.parquet",
     ),
-    "one shard of two, WebDataset": refused({"a-00000-of-00002.tar": web("1.jpg 3")}, "a-00001-of-00002.tar"),
+    "one shard of two, WebDataset": refused(
+        {"a-00000-of-00002.tar": web("1.jpg 3")}, "a-00001-of-00002.tar"
+    ),
     "TFRecords by split": taken(
         {"a-train.tfrecord": framed("1.jpg", "2.jpg"), "a-test.tfrecord": framed("3.png")},
         train={"1.jpg": 1, "2.jpg": 2},
         test={"3.png": 3},
     ),
-    "a cut TFRecord": refused({"a.tfrecord": framed("1.jpg", "2.jpg")[:-5]}, "a.tfrecord, record 1"),
+    "a cut TFRecord": refused(
+        {"a.tfrecord": framed("1.jpg", "2.jpg")[:-5]}, "a.tfrecord, record 1"
+    ),
     "parquet": taken(
         {f"data/{split}-00000-of-00001.parquet": parquet(*names) for split, names in HUB.items()},
         "cat 0, dog 1",
@@ -578,26 +829,37 @@ FOLDERS: dict[str, Made] = {
         train={"1.jpg": "cat", "2.jpg": "dog"},
     ),
     "parquet with two labels": refused(
-        {"a.parquet": parquet("1.jpg", "2.jpg", label="fine", coarse=[0, 1])}, "labels in fine and in coarse"
+        {"a.parquet": parquet("1.jpg", "2.jpg", label="fine", coarse=[0, 1])},
+        "labels in fine and in coarse",
     ),
-    "parquet of numbers": refused({"a.parquet": parquet("1.jpg", column="")}, "a.parquet holds no images"),
-    "images outside of tars": refused({**images(*CATS), "more.tar": TARS["n00000001.tar"]}, "1 tars that would not be"),
+    "parquet of numbers": refused(
+        {"a.parquet": parquet("1.jpg", column="")}, "a.parquet holds no images"
+    ),
+    "images outside of tars": refused(
+        {**images(*CATS), "more.tar": TARS["n00000001.tar"]}, "1 tars that would not be"
+    ),
     "a zip beside images": refused({**images(*CATS), "more.zip": b"PK\3\4"}, "more.zip", "unpack"),
     # arrays
-    "arrays in class folders": taken({"a/1.npy": array(2), "b/2.npy": array(2)}, train={"1.npy": 0, "2.npy": 1}),
+    "arrays in class folders": taken(
+        {"a/1.npy": array(2), "b/2.npy": array(2)}, train={"1.npy": 0, "2.npy": 1}
+    ),
     "X and y": taken(
         {"X_train.npy": array(3, 8, 8), "y_train.npy": saved([7, 8, 7])},
         train={"000000.png": 7, "000001.png": 8, "000002.png": 7},
     ),
     "X and y of numbers": taken(
-        {"X_train.npy": array(2, 4), "y_train.npy": array(2)}, train={"000000.npy": 0, "000001.npy": 0}
+        {"X_train.npy": array(2, 4), "y_train.npy": array(2)},
+        train={"000000.npy": 0, "000001.npy": 0},
     ),
     "an npz of four": taken({"mnist.npz": NPZ}, train=ZEROS, test={"000000.png": 0}),
     "MedMNIST": taken({"p.npz": MEDICAL}, train=ZEROS, validation=ZEROS),
     "MNIST": taken(
         {
             **{"train-images-idx3-ubyte": idx(2, 8, 8), "train-labels-idx1-ubyte": idx(2)},
-            **{"t10k-images-idx3-ubyte.gz": zipped(idx(1, 8, 8)), "t10k-labels-idx1-ubyte.gz": zipped(idx(1))},
+            **{
+                "t10k-images-idx3-ubyte.gz": zipped(idx(1, 8, 8)),
+                "t10k-labels-idx1-ubyte.gz": zipped(idx(1)),
+            },
         },
         train=ZEROS,
         test={"000000.png": 0},
@@ -614,16 +876,27 @@ FOLDERS: dict[str, Made] = {
     "CIFAR-100": taken(
         {
             "train": batch(fine_labels=[0, 1], coarse_labels=[1, 1]),
-            "meta": pickle.dumps({"fine_label_names": ["cat", "dog"], "coarse_label_names": ["a", "b"]}, 2),
+            "meta": pickle.dumps(
+                {"fine_label_names": ["cat", "dog"], "coarse_label_names": ["a", "b"]}, 2
+            ),
         },
         train=CIFAR_RIGHT["train"],
     ),
-    "a pickle that runs code": refused({"data_batch_1": pickle.dumps(print)}, "names builtins.print"),
-    "few labels": refused({"x_train.npy": array(6, 8, 8), "y_train.npy": array(5)}, "x_train (6, 8, 8)", "(5,)"),
+    "a pickle that runs code": refused(
+        {"data_batch_1": pickle.dumps(print)}, "names builtins.print"
+    ),
+    "few labels": refused(
+        {"x_train.npy": array(6, 8, 8), "y_train.npy": array(5)}, "x_train (6, 8, 8)", "(5,)"
+    ),
     "a cut npz": refused({"mnist.npz": NPZ[:-30]}, "mnist.npz"),
-    "images beside arrays": refused(beside("{}.npy", array(3)), "6 .npy next to 6 images", "--as unlabelled"),
+    "images beside arrays": refused(
+        beside("{}.npy", array(3)), "6 .npy next to 6 images", "--as unlabelled"
+    ),
     "images beside arrays, asked": taken(
-        beside("{}.npy", array(3)), "(left out, as --as unlabelled says)", layout="unlabelled", train=NONE
+        beside("{}.npy", array(3)),
+        "(left out, as --as unlabelled says)",
+        layout="unlabelled",
+        train=NONE,
     ),
     "nothing": refused({"a.md": b"x"}, "nothing to make records of"),
 }

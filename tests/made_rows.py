@@ -40,14 +40,19 @@ def table(rows: Sequence[Row], ending: str) -> bytes:
     if ending == "jsonl":
         return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
     if ending == "parquet":
-        return in_memory(lambda file: pq.write_table(pa.Table.from_pylist([dict(row) for row in rows]), file))
+        return in_memory(
+            lambda file: pq.write_table(pa.Table.from_pylist([dict(row) for row in rows]), file)
+        )
     stream = io.StringIO()
     names = list(dict.fromkeys(name for row in rows for name in row))
     writer = csv.DictWriter(stream, names, delimiter="\t" if ending == "tsv" else ",")
     writer.writeheader()
     for row in rows:
         writer.writerow(
-            {name: json.dumps(value) if isinstance(value, (dict, list)) else value for name, value in row.items()}
+            {
+                name: json.dumps(value) if isinstance(value, (dict, list)) else value
+                for name, value in row.items()
+            }
         )
     return stream.getvalue().encode()
 
@@ -59,5 +64,7 @@ def mask(values: np.ndarray) -> bytes:
 
 def read_split(out: Path, split: str, text: set[str]) -> dict[str, dict[str, Any]]:
     """The records of a split by the name of their image."""
-    found = records.read(str(Layout(out).output_dir / f"{split}-*-of-*"), text={"image/filename", *text})
+    found = records.read(
+        str(Layout(out).output_dir / f"{split}-*-of-*"), text={"image/filename", *text}
+    )
     return {record["image/filename"]: record for record in found}

@@ -1,4 +1,6 @@
-"""What tests of whole sets share: a converted set, and the records of its shards read and written again."""
+"""What tests of whole sets share: a converted set,
+and the records of its shards read and written again.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,8 @@ def read_catalog(path: Path, split: str, engine: Engine) -> Catalog:
 def catalog_rows(catalog: Catalog, *, items: bool = True) -> list[tuple[Any, ...]]:
     """Every row of a table: where it lies, and what goes into its record."""
     return [
-        (catalog.row(row), catalog.container(row), catalog.item(row) if items else None) for row in range(len(catalog))
+        (catalog.row(row), catalog.container(row), catalog.item(row) if items else None)
+        for row in range(len(catalog))
     ]
 
 
@@ -92,7 +95,9 @@ def data_of(path: Path) -> list[bytes]:
 
 def write(path: Path, records: Iterable[bytes]) -> None:
     """A shard of these records, soundly framed."""
-    framed = ((header, data, footer) for data in records for header, footer, _ in [tfrecord.frame(data)])
+    framed = (
+        (header, data, footer) for data in records for header, footer, _ in [tfrecord.frame(data)]
+    )
     path.write_bytes(b"".join(part for record in framed for part in record))
 
 
@@ -118,7 +123,9 @@ def one_more(value: dict[str, Any], key: str, by: int = 1) -> None:
 
 
 def inception_features(item: Item, width: int, height: int, encoded: bytes) -> dict[str, Feature]:
-    """The features of one record, ``width`` and ``height`` in pixels; what ``record_parts`` encodes, spelled out."""
+    """The features of one record, ``width`` and ``height`` in pixels;
+    what ``record_parts`` encodes, spelled out.
+    """
     boxes = item.boxes
     return {
         "image/encoded": BytesList((encoded,)),

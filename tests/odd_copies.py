@@ -1,4 +1,6 @@
-"""The small ImageNet in copies that somebody packed, unpacked or renamed: written as such copies are found."""
+"""The small ImageNet in copies that somebody packed, unpacked or renamed:
+written as such copies are found.
+"""
 
 from __future__ import annotations
 
@@ -27,16 +29,26 @@ def train_tars(made: MadeSet) -> dict[str, bytes]:
 
 
 def write_images(
-    folder: Path, made: MadeSet, train: str, validation: str, change: Callable[[str], str] = str, *, flat: bool = False
+    folder: Path,
+    made: MadeSet,
+    train: str,
+    validation: str,
+    change: Callable[[str], str] = str,
+    *,
+    flat: bool = False,
 ) -> None:
-    """The images as files in class folders; ``change`` gives a file its name, ``flat`` validation has no folders."""
+    """The images as files in class folders; ``change`` gives a file its name,
+    ``flat`` validation has no folders.
+    """
     for split, place in (("train", train), ("validation", validation)):
         for name, content in contents(made, split).items():
             wnid = "" if flat and split == "validation" else made.images[name].wnid
             save(folder / place / wnid / change(name), content)
 
 
-def write_zip_of(path: Path, files: Iterable[tuple[str, bytes]], method: int = zipfile.ZIP_STORED) -> None:
+def write_zip_of(
+    path: Path, files: Iterable[tuple[str, bytes]], method: int = zipfile.ZIP_STORED
+) -> None:
     """A zip whose names are written as they are, backslashes too."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w", method) as archive:
@@ -46,8 +58,12 @@ def write_zip_of(path: Path, files: Iterable[tuple[str, bytes]], method: int = z
             archive.writestr(info, content)
 
 
-def _again(change: Callable[[str], str], extra: bool = False, form: int = tarfile.GNU_FORMAT) -> Write:
-    """Both archives packed again: ``change`` gives each member its name; ``extra``: with what macOS adds."""
+def _again(
+    change: Callable[[str], str], extra: bool = False, form: int = tarfile.GNU_FORMAT
+) -> Write:
+    """Both archives packed again: ``change`` gives each member its name;
+    ``extra``: with what macOS adds.
+    """
 
     def repack(files: dict[str, bytes]) -> bytes:
         members: list[tuple[tarfile.TarInfo | str, bytes]] = []
@@ -83,19 +99,25 @@ def _kaggle(change: Callable[[str], str], extra: bool = False) -> Write:
     def write(folder: Path, made: MadeSet) -> None:
         files = [(change(name), content) for name, content in tree(made).items()]
         if extra:
-            files += [(f"__MACOSX/{'/._'.join(name.rsplit('/', 1))}", APPLE_DOUBLE) for name, _ in files]
+            files += [
+                (f"__MACOSX/{'/._'.join(name.rsplit('/', 1))}", APPLE_DOUBLE) for name, _ in files
+            ]
             files += [("ILSVRC/Data/CLS-LOC/val/.DS_Store", b"\0\0\0\1Bud1")]
         write_zip_of(folder / ZIP.filename, files)
 
     return write
 
 
-def _folders(train: str, validation: str, change: Callable[[str], str] = str, *, flat: bool = False) -> Write:
+def _folders(
+    train: str, validation: str, change: Callable[[str], str] = str, *, flat: bool = False
+) -> Write:
     return lambda folder, made: write_images(folder, made, train, validation, change, flat=flat)
 
 
 def _imagenet_to_gcs(folder: Path, made: MadeSet) -> None:
-    """As tensorflow/tpu's imagenet_to_gcs.py unpacks: validation/ flat, and its labels file next to it."""
+    """As tensorflow/tpu's imagenet_to_gcs.py unpacks:
+    validation/ flat, and its labels file next to it.
+    """
     write_images(folder, made, "train", "validation", flat=True)
     save(folder / "synset_labels.txt", "n01440764\n")
 
@@ -120,7 +142,9 @@ TAKEN: dict[str, Write] = {
     "./ in front, PAX": _again(lambda name: f"./{name}", form=tarfile.PAX_FORMAT),
     "with macOS files": _again(lambda name: f"./{name}", extra=True),
     "class tars with ./": _class_tars,
-    "Kaggle's zip in a folder": _kaggle(lambda name: f"imagenet-object-localization-challenge/{name}"),
+    "Kaggle's zip in a folder": _kaggle(
+        lambda name: f"imagenet-object-localization-challenge/{name}"
+    ),
     "Kaggle's zip of Windows": _kaggle(lambda name: name.replace("/", "\\")),
     "Kaggle's zip of macOS": _kaggle(str, extra=True),
     "imagenet_to_gcs": _imagenet_to_gcs,
@@ -130,10 +154,12 @@ TAKEN: dict[str, Write] = {
     "folders named as archives": _folders("ILSVRC2012_img_train", "ILSVRC2012_img_val", flat=True),
     "in their own folders": _again(_in_folders),
 }
-"""Copies that hold the official bytes under the official names: their records are those of the archives."""
+"""Copies that hold the official bytes under the official names:
+their records are those of the archives.
+"""
 
 
-# copies that are told ------------------------------------------------------------------------------------------
+# copies that are told -----------------------------------------------------------------------------
 
 
 def _ending(suffix: str) -> Callable[[str], str]:
@@ -167,7 +193,10 @@ def _kaggle_tar(outer: str, name: str) -> Write:
     """Kaggle's tree as a compressed tar, as its tar of 2019."""
 
     def write(folder: Path, made: MadeSet) -> None:
-        save(folder / name, gzip.compress(pack({f"{outer}{name}": data for name, data in tree(made).items()}), 1))
+        save(
+            folder / name,
+            gzip.compress(pack({f"{outer}{name}": data for name, data in tree(made).items()}), 1),
+        )
 
     return write
 
@@ -237,29 +266,58 @@ def _upper_case(folder: Path, made: MadeSet) -> None:
 
 
 TOLD: dict[str, tuple[Write, str]] = {
-    "names with .jpg": (_folders("train", "val", _ending(".jpg")), "train has images that are named .jpg: n0"),
-    "names with .jpeg": (_folders("train", "val", _ending(".jpeg")), "train has images that are named .jpeg: n0"),
-    "names with .JPG": (_folders("train", "val", _ending(".JPG")), "train has images that are named .JPG: n0"),
+    "names with .jpg": (
+        _folders("train", "val", _ending(".jpg")),
+        "train has images that are named .jpg: n0",
+    ),
+    "names with .jpeg": (
+        _folders("train", "val", _ending(".jpeg")),
+        "train has images that are named .jpeg: n0",
+    ),
+    "names with .JPG": (
+        _folders("train", "val", _ending(".JPG")),
+        "train has images that are named .JPG: n0",
+    ),
     "flat val with .jpg": (_folders("train", "val", _ending(".jpg"), flat=True), "named .jpg"),
     "train alone with .jpg": (_train_with_jpg, "train has images that are named .jpg: n0"),
-    "deeper in class folders": (_deeper, "train has its images in folders within class folders: n0"),
+    "deeper in class folders": (
+        _deeper,
+        "train has its images in folders within class folders: n0",
+    ),
     "upper case": (_upper_case, "train has class folders in upper case: N0"),
-    "below imagenet/": (_folders("imagenet/train", "imagenet/val"), "imagenet/train holds train images, and is not"),
+    "below imagenet/": (
+        _folders("imagenet/train", "imagenet/val"),
+        "imagenet/train holds train images, and is not",
+    ),
     "Kaggle's tree below imagenet/": (
-        _folders("imagenet/ILSVRC/Data/CLS-LOC/train", "imagenet/ILSVRC/Data/CLS-LOC/val", flat=True),
+        _folders(
+            "imagenet/ILSVRC/Data/CLS-LOC/train", "imagenet/ILSVRC/Data/CLS-LOC/val", flat=True
+        ),
         "imagenet/ILSVRC/Data/CLS-LOC/train holds train images, and is not",
     ),
     "valid/": (_folders("train", "valid"), "valid holds validation images, and is not"),
-    "train/images/": (_folders("train/images", "val"), "train/images holds train images, and is not"),
+    "train/images/": (
+        _folders("train/images", "val"),
+        "train/images holds train images, and is not",
+    ),
     "class folders without train/": (_folders("", "val"), "raw holds train images, and is not"),
-    "class tars without a folder": (_class_tars_at(""), "is a class tar outside a folder of class tars"),
+    "class tars without a folder": (
+        _class_tars_at(""),
+        "is a class tar outside a folder of class tars",
+    ),
     "train.tar.gz": (
         _train_file(f"{TRAIN_TAR}.gz", gzip.compress),
         f"{TRAIN_TAR}.gz looks like {TRAIN_TAR}, compressed with gzip",
     ),
-    "train.tgz": (_train_file("train.tgz", gzip.compress), f"train.tgz looks like {TRAIN_TAR}, compressed with gzip"),
+    "train.tgz": (
+        _train_file("train.tgz", gzip.compress),
+        f"train.tgz looks like {TRAIN_TAR}, compressed with gzip",
+    ),
     "train.tar.xz": (_train_file(f"{TRAIN_TAR}.xz", lzma.compress), "compressed with xz"),
-    "train.tar, gzipped": (_train_file(TRAIN_TAR, gzip.compress), f"{TRAIN_TAR} is compressed with gzip"),
+    "train.tar, gzipped": (
+        _train_file(TRAIN_TAR, gzip.compress),
+        f"{TRAIN_TAR} is compressed with gzip",
+    ),
     "train of tar.gz": (
         _train_file(TRAIN_TAR, _compressed_class_tars),
         f"{TRAIN_TAR} holds compressed class tars: n01440764.tar.gz",
@@ -268,20 +326,40 @@ TOLD: dict[str, tuple[Write, str]] = {
         _kaggle_tar("", "imagenet_object_localization_patched2019.tar.gz"),
         "patched2019.tar.gz holds Kaggle's tree in a tar and is compressed with gzip",
     ),
-    "Kaggle's tar in a folder": (_kaggle_tar("./imagenet/", "kaggle.tar.gz"), "holds Kaggle's tree in a tar"),
+    "Kaggle's tar in a folder": (
+        _kaggle_tar("./imagenet/", "kaggle.tar.gz"),
+        "holds Kaggle's tree in a tar",
+    ),
     "tar of folders": (
         _tar_of_folders("imagenet.tar", "./data/train/", "./data/val/"),
         "holds train images of ILSVRC2012 in folders",
     ),
-    "train.tar of folders": (_folder_tar_as_train, f"{TRAIN_TAR} holds images in folders, in place of tars"),
-    "zip below a folder": (_zip_below_a_folder, "imagenet.zip holds train images of ILSVRC2012 in folders"),
-    "class tars compressed": (_compressed_in_a_folder, "train holds compressed class tars: n01440764.tar.gz"),
-    "train without class folders": (_flat_train, "train has its images in no class folders: n01440764_"),
+    "train.tar of folders": (
+        _folder_tar_as_train,
+        f"{TRAIN_TAR} holds images in folders, in place of tars",
+    ),
+    "zip below a folder": (
+        _zip_below_a_folder,
+        "imagenet.zip holds train images of ILSVRC2012 in folders",
+    ),
+    "class tars compressed": (
+        _compressed_in_a_folder,
+        "train holds compressed class tars: n01440764.tar.gz",
+    ),
+    "train without class folders": (
+        _flat_train,
+        "train has its images in no class folders: n01440764_",
+    ),
     "train/train/train": (
         _folders("train/train/train", "val/val/val"),
         "train/train/train holds train images, and is not",
     ),
-    "folders beside an archive": (_folders_beside_an_archive, "imagenet/train holds train images, and is not"),
+    "folders beside an archive": (
+        _folders_beside_an_archive,
+        "imagenet/train holds train images, and is not",
+    ),
     "zip of folders": (_zip_of_folders, "imagenet.zip holds train images of ILSVRC2012 in folders"),
 }
-"""Copies that one command makes readable, and what the refusal says; their records are then those of the archives."""
+"""Copies that one command makes readable, and what the refusal says;
+their records are then those of the archives.
+"""

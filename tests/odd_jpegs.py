@@ -76,7 +76,9 @@ ODDLY_SAMPLED = (Path(__file__).parent / "oddly_sampled.jpg").read_bytes()
 """The photograph by cjpeg of libjpeg-turbo: -quality 75 -sample 2x2,2x1,1x1 -restart 2."""
 WITH_THUMBNAIL = headed(BASELINE, 0xE1, b"Exif\0\0MM\0*\0\0\0\x08\0\0\0\0\0\0" + THUMBNAIL)
 _NO_JFIF = BASELINE[:2] + BASELINE[20:]
-_FACTORS = BASELINE.index(b"\xff\xc0") + 11  # of the first component: 2 x 2 blocks, and 1 x 4 are as many
+_FACTORS = (
+    BASELINE.index(b"\xff\xc0") + 11
+)  # of the first component: 2 x 2 blocks, and 1 x 4 are as many
 _ICC_CUT = b"ICC_PROFILE\0\1"
 _ICC_NUMBERS = b"ICC_PROFILE\0\3\1" + bytes(100)
 EXIF_CUT = b"Exif\0\0MM\0*\0\0\0\x08\0\x0c\x01\x0f\0\2"
@@ -95,7 +97,9 @@ WARNED = {
     "stray bytes before DHT": before(BASELINE, 0xC4, b"padding"),
     "stray bytes before SOF": before(BASELINE, 0xC0, b"\0"),
     "stray bytes before SOS": before(BASELINE, 0xDA, b"garbage!"),
-    "stray bytes between application segments": inserted(headed(BASELINE, 0xE3, b"of a camera"), 17, bytes(64)),
+    "stray bytes between application segments": inserted(
+        headed(BASELINE, 0xE3, b"of a camera"), 17, bytes(64)
+    ),
     "stray bytes with FF 00": before(BASELINE, 0xDB, b"\0\xff\0\0"),
     "stray bytes in a progressive file": before(PROGRESSIVE, 0xC2, bytes(9)),
     "stray bytes in a CMYK file": before(CMYK, 0xDA, b"???"),
@@ -105,7 +109,11 @@ WARNED = {
     "10 bytes after the end": BASELINE + bytes(10),
     "10 kB after the end": BASELINE + bytes(10_000),
     "1 MB after the end": BASELINE + bytes(1 << 20),
-    "a video after the end": BASELINE + b"\0\0\0\x18ftypmp42" + _NOISE + b"\xff\xd9\xff\xda" + _NOISE,
+    "a video after the end": BASELINE
+    + b"\0\0\0\x18ftypmp42"
+    + _NOISE
+    + b"\xff\xd9\xff\xda"
+    + _NOISE,
     "a trailer after a progressive file": PROGRESSIVE + b"SEFHe" + bytes(30),
     "a trailer after restart markers": RESTARTS + bytes(30),
     "a trailer and a thumbnail": WITH_THUMBNAIL + bytes(5000),
@@ -127,7 +135,9 @@ CLEAN = {
     "a thumbnail": WITH_THUMBNAIL,
     "odd sampling factors": ODDLY_SAMPLED,
     "4:4:1": replaced(BASELINE, _FACTORS, b"\x14"),
-    "odd sampling factors, fill bytes": inserted(ODDLY_SAMPLED, len(ODDLY_SAMPLED) - 2, b"\xff" * 20),
+    "odd sampling factors, fill bytes": inserted(
+        ODDLY_SAMPLED, len(ODDLY_SAMPLED) - 2, b"\xff" * 20
+    ),
     "an odd density": replaced(BASELINE, 13, b"\x09\0\0\0\0"),
 }
 """JPEGs with odd parts that no JPEG decoder looks at, by kind."""
@@ -163,11 +173,17 @@ DAMAGED = {
     + _OPTIMIZED[_FIRST_TABLE + 2 + struct.unpack_from(">H", _OPTIMIZED, _FIRST_TABLE + 2)[0] :],
     "odd sampling factors, cut, with an end marker": _ODD_HALF + b"\xff\xd9",
     "odd sampling factors, the second half is zeros": _ODD_HALF + bytes(2000) + b"\xff\xd9",
-    "odd sampling factors, bytes before the end marker": ODDLY_SAMPLED[:-2] + bytes(10) + b"\xff\xd9",
+    "odd sampling factors, bytes before the end marker": ODDLY_SAMPLED[:-2]
+    + bytes(10)
+    + b"\xff\xd9",
     "odd sampling factors, a restart marker is missing": ODDLY_SAMPLED.replace(b"\xff\xd1", b"", 1),
-    "odd sampling factors, a wrong restart marker": ODDLY_SAMPLED.replace(b"\xff\xd1", b"\xff\xd5", 1),
+    "odd sampling factors, a wrong restart marker": ODDLY_SAMPLED.replace(
+        b"\xff\xd1", b"\xff\xd5", 1
+    ),
     "odd sampling factors, the last interval is missing": ODDLY_SAMPLED[:_ODD_LAST] + b"\xff\xd9",
-    "odd sampling factors, a Huffman table is missing": ODDLY_SAMPLED.replace(b"\xff\xc4", b"\xff\xe4", 1),
+    "odd sampling factors, a Huffman table is missing": ODDLY_SAMPLED.replace(
+        b"\xff\xc4", b"\xff\xe4", 1
+    ),
     "odd sampling factors, half a trailer": _ODD_HALF + _NOISE + b"\xff\xd9" + bytes(20),
     "no rows": replaced(BASELINE, _FRAME + 5, b"\0\0"),
     "no columns": replaced(BASELINE, _FRAME + 7, b"\0\0"),

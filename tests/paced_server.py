@@ -1,6 +1,8 @@
-"""A file server in a process of its own, as fast as sendfile or at a given speed a connection; it counts its bytes.
+"""A file server in a process of its own, as fast as sendfile or at a given speed a connection; it
+counts its bytes.
 
-python paced_server.py FOLDER [BYTES_A_SECOND]: prints its address; /sent tells how many bytes of bodies it has sent.
+python paced_server.py FOLDER [BYTES_A_SECOND]: prints its address; /sent tells how many bytes of
+bodies it has sent.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ SLICE = 64 << 10
 
 
 class PacedServer(FileServer):
-    """An open file server; ``speed`` is in bytes a second for each connection, 0 for as fast as it goes."""
+    """An open file server; ``speed`` is in bytes a second for each connection,
+    0 for as fast as it goes.
+    """
 
     is_open = True
 

@@ -1,4 +1,6 @@
-"""Photographs of ImageNet's classes that installed packages ship; none of them is in this repository."""
+"""Photographs of ImageNet's classes that installed packages ship;
+none of them is in this repository.
+"""
 
 from __future__ import annotations
 

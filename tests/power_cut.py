@@ -1,9 +1,11 @@
-"""What a disk may hold after a power cut: operations -> after each of them, the worst trees of files that may be left.
+"""What a disk may hold after a power cut: operations -> after each of them, the worst trees of
+files that may be left.
 
-The model is the one that POSIX promises, and no file system's own kindness: an fsync of a file makes its bytes durable,
-not its name; an fsync of a folder makes the names in it durable; a sync of the file system both. Whatever was not
-synced may be there or not, each part of it by itself. Only of a file that is moved from one folder to another it takes
-for granted that it is not lost between the two.
+The model is the one that POSIX promises, and no file system's own kindness: an fsync of a file
+makes its bytes durable, not its name; an fsync of a folder makes the names in it durable; a sync of
+the file system both. Whatever was not synced may be there or not, each part of it by itself. Only
+of a file that is moved from one folder to another it takes for granted that it is not lost between
+the two.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ class File:
 
 @dataclass(eq=False)
 class Folder:
-    """A folder: the names in it as processes see them, and as the last sync left them on the disk."""
+    """A folder: the names in it as processes see them,
+    and as the last sync left them on the disk.
+    """
 
     now: dict[str, File | Folder] = field(default_factory=dict)
     durable: dict[str, File | Folder] = field(default_factory=dict)
@@ -55,12 +59,16 @@ class Folder:
 
 
 class Disk:
-    """A folder on a disk with a cache: operations go in, the trees that a power cut may leave come out."""
+    """A folder on a disk with a cache: operations go in,
+    the trees that a power cut may leave come out.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.root = _load(folder)
         self._begun: dict[int, list[tuple[File | Folder, object, int]]] = {}
-        self._moves: list[tuple[File | Folder, Folder, Folder, str]] = []  # what, from where, to where, its name there
+        self._moves: list[
+            tuple[File | Folder, Folder, Folder, str]
+        ] = []  # what, from where, to where, its name there
 
     def apply(self, operation: Operation) -> None:
         """Do what a process did.
@@ -82,7 +90,9 @@ class Disk:
         file = self._file(operation.path)
         old = file.now.data
         offset = len(old) if operation.offset < 0 else operation.offset
-        file.change(old[:offset].ljust(offset, b"\0") + operation.data + old[offset + len(operation.data) :])
+        file.change(
+            old[:offset].ljust(offset, b"\0") + operation.data + old[offset + len(operation.data) :]
+        )
 
     def _truncate(self, operation: Operation) -> None:
         file = self._file(operation.path)
@@ -99,15 +109,25 @@ class Disk:
     def _sync(self, operation: Operation) -> None:
         nodes = list(self._nodes()) if operation.path is None else [self._node(operation.path)]
         self._begun[operation.call] = [
-            (node, node.now if isinstance(node, File) else dict(node.now), node.version) for node in nodes
+            (node, node.now if isinstance(node, File) else dict(node.now), node.version)
+            for node in nodes
         ]
 
     def _synced(self, operation: Operation) -> None:
         for node, then, version in self._begun.pop(operation.call):
             if version >= node.durable_version:  # a later sync may have ended before
                 node.durable, node.durable_version = then, version  # type: ignore[assignment]
-                for moved, source, target, name in self._moves:  # gone here for good: then there for good
-                    if source is node and moved not in node.durable.values() and target.now.get(name) is moved:
+                for (
+                    moved,
+                    source,
+                    target,
+                    name,
+                ) in self._moves:  # gone here for good: then there for good
+                    if (
+                        source is node
+                        and moved not in node.durable.values()
+                        and target.now.get(name) is moved
+                    ):
                         target.durable[name] = moved
 
     def _rename(self, operation: Operation) -> None:
@@ -169,17 +189,24 @@ class Disk:
                 if isinstance(node, Folder):
                     waiting += [*node.now.values(), *node.durable.values()]
 
-    # what may be left ----------------------------------------------------------------------------------------
+    # what may be left -----------------------------------------------------------------------------
 
     def tree(
-        self, names: Callable[[Folder], bool] = lambda _: True, data: Callable[[File], Content] = lambda file: file.now
+        self,
+        names: Callable[[Folder], bool] = lambda _: True,
+        data: Callable[[File], Content] = lambda file: file.now,
     ) -> Tree:
-        """What lies there if ``names`` says which folders have the names of now, and ``data`` what each file holds."""
+        """What lies there if ``names`` says which folders have the names of now,
+        and ``data`` what each file holds.
+        """
 
         def look(folder: Folder) -> Tree:
-            entries = folder.now if names(folder) else {**folder.durable, **self._arrived(folder, names)}
+            entries = (
+                folder.now if names(folder) else {**folder.durable, **self._arrived(folder, names)}
+            )
             return {
-                name: look(node) if isinstance(node, Folder) else data(node) for name, node in sorted(entries.items())
+                name: look(node) if isinstance(node, Folder) else data(node)
+                for name, node in sorted(entries.items())
             }
 
         return look(self.root)
@@ -197,7 +224,9 @@ class Disk:
         return flat(self.tree(lambda _: False, lambda file: file.durable))
 
     def after_cut(self) -> Iterator[tuple[str, Tree]]:
-        """The worst trees that a power cut may leave now, each with its name; the first one has nothing unsynced."""
+        """The worst trees that a power cut may leave now, each with its name;
+        the first one has nothing unsynced.
+        """
         nodes = list(self._nodes())
         files = [node for node in nodes if isinstance(node, File) and node.now != node.durable]
         folders = [node for node in nodes if isinstance(node, Folder) and node.now != node.durable]
@@ -209,13 +238,25 @@ class Disk:
             for how, data in (*partly, ("all bytes", kept)):
                 yield f"{called}, {how}", self.tree(names, data)
             for number, each in enumerate(files):
-                yield f"{called}, bytes of {number} alone", self.tree(names, _choose(each, kept, lost))
+                yield (
+                    f"{called}, bytes of {number} alone",
+                    self.tree(names, _choose(each, kept, lost)),
+                )
                 for how, data in partly:
-                    yield f"{called}, all bytes but {how} of {number}", self.tree(names, _choose(each, data, kept))
+                    yield (
+                        f"{called}, all bytes but {how} of {number}",
+                        self.tree(names, _choose(each, data, kept)),
+                    )
         for number, folder in enumerate(folders):
             for how, data in (("none of the bytes", lost), ("all bytes", kept)):
-                yield f"names of {number} alone, {how}", self.tree(lambda each, one=folder: each is one, data)
-                yield f"names but those of {number}, {how}", self.tree(lambda each, one=folder: each is not one, data)
+                yield (
+                    f"names of {number} alone, {how}",
+                    self.tree(lambda each, one=folder: each is one, data),
+                )
+                yield (
+                    f"names but those of {number}, {how}",
+                    self.tree(lambda each, one=folder: each is not one, data),
+                )
 
 
 def _with_hole(data: bytes, operation: Operation) -> bytes:
@@ -223,7 +264,9 @@ def _with_hole(data: bytes, operation: Operation) -> bytes:
     return data[: operation.offset] + bytes(len(data[operation.offset : stop])) + data[stop:]
 
 
-def _choose(one: File, its: Callable[[File], Content], others: Callable[[File], Content]) -> Callable[[File], Content]:
+def _choose(
+    one: File, its: Callable[[File], Content], others: Callable[[File], Content]
+) -> Callable[[File], Content]:
     return lambda file: its(file) if file is one else others(file)
 
 
@@ -233,14 +276,17 @@ def _torn(file: File) -> Content:
     if old == new:
         return file.durable
     start = next(
-        (at for at, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), min(len(old), len(new))
+        (at for at, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]),
+        min(len(old), len(new)),
     )
     middle = (start + len(new)) // 2
     return Content(new[:middle] + old[middle:])
 
 
 def _zeros(file: File) -> Content:
-    """The right length, and zeros for what differs from the synced bytes: a size may be on the disk before them."""
+    """The right length, and zeros for what differs from the synced bytes:
+    a size may be on the disk before them.
+    """
     old, new = file.durable.data, file.now.data
     if old == new:
         return file.durable
@@ -303,7 +349,9 @@ class Run:
 
 
 def record_run(command: Sequence[str], folder: Path, status: int = 0, **files: bytes) -> Run:
-    """Record arguments of Python in a new folder that holds these files; the recording accounts for all it left."""
+    """Record arguments of Python in a new folder that holds these files;
+    the recording accounts for all it left.
+    """
     for each in (folder / "before", folder / "work"):
         each.mkdir(parents=True)
         for name, content in files.items():
@@ -316,14 +364,20 @@ def record_run(command: Sequence[str], folder: Path, status: int = 0, **files: b
 
 def _fixed(tree: Tree) -> tuple[object, ...]:
     """A tree as what has a hash."""
-    return tuple((name, _fixed(node) if isinstance(node, dict) else node) for name, node in tree.items())
+    return tuple(
+        (name, _fixed(node) if isinstance(node, dict) else node) for name, node in tree.items()
+    )
 
 
 def flat(tree: Tree, below: str = "") -> dict[str, bytes]:
     """The bytes of every file of a tree, by path."""
     found: dict[str, bytes] = {}
     for name, node in tree.items():
-        found.update(flat(node, f"{below}{name}/") if isinstance(node, dict) else {f"{below}{name}": node.data})
+        found.update(
+            flat(node, f"{below}{name}/")
+            if isinstance(node, dict)
+            else {f"{below}{name}": node.data}
+        )
     return found
 
 
@@ -341,11 +395,17 @@ def build(tree: Tree, folder: Path) -> None:
 
 def read(folder: Path) -> dict[str, bytes]:
     """The bytes of every file below a folder, by path."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 class Commands:
-    """Runs imagenet-prep many times in little time, in processes that are forked from one that has imported it."""
+    """Runs imagenet-prep many times in little time,
+    in processes that are forked from one that has imported it.
+    """
 
     def __init__(self) -> None:
         self._server = CommandServer()

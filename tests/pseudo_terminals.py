@@ -7,7 +7,9 @@ import os
 
 
 def rest_shown(pid: int, terminal: int) -> tuple[bytes, int]:
-    """What is still to come on the terminal of a child of ``pty.fork``, and the child's exit status; closes it."""
+    """What is still to come on the terminal of a child of ``pty.fork``,
+    and the child's exit status; closes it.
+    """
     shown = b""
     with contextlib.suppress(OSError):  # the end of a terminal
         while part := os.read(terminal, 4096):

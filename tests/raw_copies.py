@@ -1,4 +1,6 @@
-"""A whole ILSVRC2012 of 3,000 tiny images, as 13 kinds of copies; its facts in place of the published ones."""
+"""A whole ILSVRC2012 of 3,000 tiny images, as 13 kinds of copies;
+its facts in place of the published ones.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def use_facts(patch: pytest.MonkeyPatch, made: MadeSet) -> None:
     }
     least = images[facts.TRAIN] // facts.CLASSES
     patch.setattr(facts, "IMAGES", images)
-    patch.setattr(facts, "validation_number", lambda name: int(name[15:23]) if name in names else None)
+    patch.setattr(
+        facts, "validation_number", lambda name: int(name[15:23]) if name in names else None
+    )
     patch.setattr(facts, "FEWEST", {facts.TRAIN: least, facts.VALIDATION: 0})
     patch.setattr(facts, "ODD_IMAGES", odd)
     patch.setattr(facts, "ARCHIVES", {**facts.ARCHIVES, **archives})
@@ -52,7 +56,9 @@ def write_official(folder: Path, made: MadeSet) -> None:
         shutil.copy2(made.archives[split], folder)
 
 
-def write_folders(folder: Path, made: MadeSet, validation: str = "val", *, is_flat: bool = False) -> None:
+def write_folders(
+    folder: Path, made: MadeSet, validation: str = "val", *, is_flat: bool = False
+) -> None:
     """Class folders of both splits."""
     for split, name in ((facts.TRAIN, "train"), (facts.VALIDATION, validation)):
         for image, content in contents(made, split).items():
@@ -98,7 +104,9 @@ COPIES: dict[str, Write] = {
 
 
 def state_of(folder: Path) -> dict[str, tuple[int, int, int]]:
-    """Size, time of change and time of the last write of everything below a folder, the folder included."""
+    """Size, time of change and time of the last write of everything below a folder,
+    the folder included.
+    """
     states: dict[str, tuple[int, int, int]] = {}
     for parent, folders, files in os.walk(folder):
         for name in (*folders, *files, "."):

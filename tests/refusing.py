@@ -1,4 +1,6 @@
-"""Processes in which the system refuses locks or memory maps of files below a folder, as some mounts do."""
+"""Processes in which the system refuses locks or memory maps of files below a folder,
+as some mounts do.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,8 @@ void *mmap64(void *at, size_t length, int protection, int flags, int descriptor,
 def refusing(folder: Path, **refused: str) -> dict[str, str]:
     """The environment of a process that gets these errors for files below ``folder``.
 
-    ``lock``, ``shared`` and ``private`` are names of errors: of flock, and of shared and private maps.
+    ``lock``, ``shared`` and ``private`` are names of errors: of flock, and of shared and private
+    maps.
     """
     compiler = shutil.which("gcc")
     if compiler is None:
@@ -60,5 +63,7 @@ def refusing(folder: Path, **refused: str) -> dict[str, str]:
     library = folder.with_name("refusing.so")
     options = ["-shared", "-fPIC", "-x", "c", "-", "-o", str(library)]
     subprocess.run([compiler, *options], input=_SOURCE, text=True, check=True)
-    numbers = {f"REFUSED_{what.upper()}": str(getattr(errno, name)) for what, name in refused.items()}
+    numbers = {
+        f"REFUSED_{what.upper()}": str(getattr(errno, name)) for what, name in refused.items()
+    }
     return {"LD_PRELOAD": str(library), "REFUSED_BELOW": os.path.realpath(folder), **numbers}

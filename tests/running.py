@@ -17,10 +17,14 @@ from command_server import PATIENCE, run_forked
 PROGRAM = (sys.executable, "-m", "imagenet_prep")
 
 
-def prep(*words: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, nobody at the keyboard: forked from a process with all modules, where that is the same.
+def prep(
+    *words: object, cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, nobody at the keyboard: forked from a process with all modules,
+    where that is the same.
 
-    A command that starts anew, with an import of everything, is ``subprocess.run([*PROGRAM, ...])``.
+    A command that starts anew, with an import of everything, is ``subprocess.run([*PROGRAM,
+    ...])``.
     """
     ran = run_forked([*map(str, words)], cwd or Path.cwd(), {**os.environ, **environment})
     if ran is not None:
@@ -46,7 +50,9 @@ def command(
 
 
 def prep_here(*words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command as ``prep`` does, but in this process, which takes a tenth of the time; with one worker."""
+    """Run a command as ``prep`` does, but in this process, which takes a tenth of the time;
+    with one worker.
+    """
     from imagenet_prep import cli
 
     words = (*words, "--workers", 1) if words[0] in ("convert", "verify", "repair") else words
@@ -59,7 +65,9 @@ def prep_here(*words: object, cwd: Path | None = None) -> subprocess.CompletedPr
     return subprocess.CompletedProcess(sys.argv, status, said.getvalue(), told.getvalue())
 
 
-def command_here(*words: object, status: int = 0, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def command_here(
+    *words: object, status: int = 0, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run a command in this process, which must end with this status."""
     ran = prep_here(*words, cwd=cwd)
     assert ran.returncode == status, ran.stdout + ran.stderr

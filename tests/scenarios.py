@@ -1,4 +1,6 @@
-"""Commands on tiny sets, with what lies there before each: for tests and scripts that cut them short."""
+"""Commands on tiny sets, with what lies there before each:
+for tests and scripts that cut them short.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,19 @@ for name in sys.argv[1].split():
     assert ended.returncode == -9, ended
 os.execv(sys.executable, [sys.executable, "-m", "imagenet_prep", *sys.argv[2:]])
 """
-"""Runs of a command, each killed with its workers before it gives a file some name, and a last run."""
+"""Runs of a command, each killed with its workers before it gives a file some name,
+and a last run.
+"""
 
-_OWN = ("checked.json", "annotate.json", "catalog.json", "plan.json", "verdict.json", "problems.jsonl", "lock")
+_OWN = (
+    "checked.json",
+    "annotate.json",
+    "catalog.json",
+    "plan.json",
+    "verdict.json",
+    "problems.jsonl",
+    "lock",
+)
 """Files that hold times or paths, or what a verify found."""
 
 FOLDER = "data"
@@ -56,13 +68,17 @@ class Scenario:
     command: tuple[str, ...]
     prepare: Callable[[Path, MadeSet, Commands], None]
     killed_at: str = ""
-    """Files: before each is named, a run of the command is killed; the command then runs once more."""
+    """Files: before each is named, a run of the command is killed;
+    the command then runs once more.
+    """
 
 
 def results(files: dict[str, bytes]) -> dict[str, bytes]:
-    """What a run must end with, of all files by path: without times, paths, and what was left aside unfinished.
+    """What a run must end with, of all files by path: without times, paths, and what was left aside
+    unfinished.
 
-    The journal is the last entry of each shard, in the order of their names; ranks' own parts are read as one with it.
+    The journal is the last entry of each shard, in the order of their names; ranks' own parts are
+    read as one with it.
     """
     found = {}
     for path, data in files.items():
@@ -76,10 +92,14 @@ def results(files: dict[str, bytes]) -> dict[str, bytes]:
 
 
 def _without_paths(name: str, data: bytes) -> bytes:
-    """The record of consumed data without the digest of paths; the whole lines of an export's record, each once."""
+    """The record of consumed data without the digest of paths;
+    the whole lines of an export's record, each once.
+    """
     if name == "record.json":
         value = json.loads(data)
-        return json.dumps({key: value[key] for key in sorted(value.keys() - {"listing", "crc"})}).encode()
+        return json.dumps(
+            {key: value[key] for key in sorted(value.keys() - {"listing", "crc"})}
+        ).encode()
     if name == "exported.jsonl":
         whole = {line for line in data.splitlines() if line.endswith(b"}")}
         return b"\n".join(sorted(whole))
@@ -175,13 +195,17 @@ def _photos(folder: Path, made: MadeSet) -> None:
 
 
 def _relabelled(shards: int, convert: tuple[str, ...]) -> Callable[[Path, MadeSet, Commands], None]:
-    """A finished set, and then other labels: each new shard has the name and the length of an old one."""
+    """A finished set, and then other labels: each new shard has the name
+    and the length of an old one.
+    """
 
     def prepare(folder: Path, made: MadeSet, commands: Commands) -> None:
         _recipe(shards)(folder, made, commands)
         _must(commands, convert, folder)
         labels = folder / "labels.csv"
-        lines = [line[:-1] + str((int(line[-1]) + 1) % 7) for line in labels.read_text().splitlines()[1:]]
+        lines = [
+            line[:-1] + str((int(line[-1]) + 1) % 7) for line in labels.read_text().splitlines()[1:]
+        ]
         labels.write_text("\n".join(["path,label", *lines]) + "\n")
 
     return prepare
@@ -190,7 +214,9 @@ def _relabelled(shards: int, convert: tuple[str, ...]) -> Callable[[Path, MadeSe
 def _growing(
     shards: int, convert: tuple[str, ...], *, is_grown: bool = False
 ) -> Callable[[Path, MadeSet, Commands], None]:
-    """A finished set that may grow, and then more files; or the set that grew, and a recipe with other shards."""
+    """A finished set that may grow, and then more files;
+    or the set that grew, and a recipe with other shards.
+    """
 
     def prepare(folder: Path, made: MadeSet, commands: Commands) -> None:
         _recipe(shards)(folder, made, commands)
@@ -210,12 +236,16 @@ def _growing(
         labels.write_text("\n".join([head, *lines]) + "\n")
         if is_grown:
             _must(commands, convert, folder)
-            recipe.write_text(recipe.read_text().replace(f"shards: {shards}", f"shards: {shards + 1}"))
+            recipe.write_text(
+                recipe.read_text().replace(f"shards: {shards}", f"shards: {shards + 1}")
+            )
 
     return prepare
 
 
-def _all_shards_and_no_manifest(convert: tuple[str, ...]) -> Callable[[Path, MadeSet, Commands], None]:
+def _all_shards_and_no_manifest(
+    convert: tuple[str, ...],
+) -> Callable[[Path, MadeSet, Commands], None]:
     """A set whose manifest alone is to be written."""
 
     def prepare(folder: Path, made: MadeSet, commands: Commands) -> None:
@@ -237,7 +267,12 @@ def scenarios(shards: int, workers: int) -> dict[str, Scenario]:
     convert = ("convert", ".", "--allow-incomplete", *counts, *by)
     recipe = ("convert", ".", "--config", "recipe.yaml", *by)
     consume = (*convert, "--consume", "--set", "memory=1500")
-    exports = {"webdataset": ("out", *by), "folders": ("out", *by), "arrayrecord": ("out", *by), "tfds": by}
+    exports = {
+        "webdataset": ("out", *by),
+        "folders": ("out", *by),
+        "arrayrecord": ("out", *by),
+        "tfds": by,
+    }
     found = (
         Scenario("convert", convert, _archives),
         Scenario("sequential", (*convert, "--set", "read_order=sequential"), _archives),
@@ -248,17 +283,34 @@ def scenarios(shards: int, workers: int) -> dict[str, Scenario]:
         Scenario("gzip", (*convert, "--set", "compression=gzip"), _archives),
         Scenario("recipe", recipe, _recipe(shards)),
         Scenario("overwrite", (*recipe, "--overwrite"), _relabelled(shards, recipe)),
-        Scenario("overwrite-again", (*recipe, "--overwrite"), _relabelled(shards, recipe), killed_at="train-00000"),
-        Scenario("overwrite-grown", (*recipe, "--overwrite"), _growing(shards, recipe, is_grown=True)),
-        Scenario("overwrite-rank", (*recipe, "--overwrite", "--rank", "0/2"), _relabelled(shards, recipe)),
+        Scenario(
+            "overwrite-again",
+            (*recipe, "--overwrite"),
+            _relabelled(shards, recipe),
+            killed_at="train-00000",
+        ),
+        Scenario(
+            "overwrite-grown", (*recipe, "--overwrite"), _growing(shards, recipe, is_grown=True)
+        ),
+        Scenario(
+            "overwrite-rank", (*recipe, "--overwrite", "--rank", "0/2"), _relabelled(shards, recipe)
+        ),
         Scenario("grow", recipe, _growing(shards, recipe)),
-        Scenario("grow-again", recipe, _growing(shards, recipe), killed_at="train-grown2-00000 manifest.json"),
+        Scenario(
+            "grow-again",
+            recipe,
+            _growing(shards, recipe),
+            killed_at="train-grown2-00000 manifest.json",
+        ),
         Scenario("finish", convert, _all_shards_and_no_manifest(convert)),
         Scenario("repair", ("repair", ".", *by), _damaged(convert)),
         Scenario("untar", ("untar", ".", *by), _archives),
         Scenario("untar-again", ("untar", ".", *by), _untarred_in_part),
         Scenario("annotate", ("annotate", ".", *by), _archives),
-        *(Scenario(each, ("export", each, ".", *more), _finished(convert)) for each, more in exports.items()),
+        *(
+            Scenario(each, ("export", each, ".", *more), _finished(convert))
+            for each, more in exports.items()
+        ),
     )
     return {scenario.name: scenario for scenario in found}
 
@@ -275,7 +327,9 @@ class Recording(Run):
         return journal_lines(self.expected).get(shard, b"")
 
 
-def record_scenario(scenario: Scenario, folder: Path, made: MadeSet, commands: Commands) -> Recording:
+def record_scenario(
+    scenario: Scenario, folder: Path, made: MadeSet, commands: Commands
+) -> Recording:
     """Run a scenario under strace; what it did must account for every byte that it left."""
     before, work = (folder / scenario.name / state / FOLDER for state in ("before", "work"))
     scenario.prepare(before, made, commands)
@@ -289,10 +343,12 @@ def record_scenario(scenario: Scenario, folder: Path, made: MadeSet, commands: C
 
 
 def run_after(recording: Recording, folder: Path, commands: Commands, called: str) -> str:
-    """Run a scenario's command once more on what a power cut left; what is wrong then, "" if nothing is.
+    """Run a scenario's command once more on what a power cut left; what is wrong then, "" if
+    nothing is.
 
-    File systems keep the order in which names were given; where ``called`` says that they did not, shards without an
-    index may be taken for a stranger's. Nothing is lost then, and --overwrite goes on.
+    File systems keep the order in which names were given; where ``called`` says that they did not,
+    shards without an index may be taken for a stranger's. Nothing is lost then, and --overwrite
+    goes on.
     """
     if fault := called_right(recording, folder, commands):
         return fault
@@ -306,12 +362,23 @@ def run_after(recording: Recording, folder: Path, commands: Commands, called: st
 
 
 def called_right(recording: Recording, folder: Path, commands: Commands) -> str:
-    """What is wrong with a set that verify calls right, "" if nothing is: it is the one before, or the one to be."""
+    """What is wrong with a set that verify calls right, "" if nothing is:
+    it is the one before, or the one to be.
+    """
     command, *_ = recording.scenario.command
-    if command not in ("convert", "merge") or commands.run(("verify", ".", "--workers", "1"), folder)[0]:
+    if (
+        command not in ("convert", "merge")
+        or commands.run(("verify", ".", "--workers", "1"), folder)[0]
+    ):
         return ""
-    found, before, expected = (_shards(files) for files in (read(folder), read(recording.before), recording.expected))
-    return "" if found in (before, expected) else f"verify ends with 0, of {', '.join(found) or 'no shards'}"
+    found, before, expected = (
+        _shards(files) for files in (read(folder), read(recording.before), recording.expected)
+    )
+    return (
+        ""
+        if found in (before, expected)
+        else f"verify ends with 0, of {', '.join(found) or 'no shards'}"
+    )
 
 
 def _shards(files: dict[str, bytes]) -> dict[str, bytes]:
@@ -319,7 +386,13 @@ def _shards(files: dict[str, bytes]) -> dict[str, bytes]:
 
 
 def differing(recording: Recording, files: dict[str, bytes]) -> str:
-    """In which files a folder differs from what the unbroken run ended with, in words; "" if in none."""
+    """In which files a folder differs from what the unbroken run ended with, in words;
+    "" if in none.
+    """
     found = results(files)
-    wrong = sorted(path for path in {*found, *recording.expected} if found.get(path) != recording.expected.get(path))
+    wrong = sorted(
+        path
+        for path in {*found, *recording.expected}
+        if found.get(path) != recording.expected.get(path)
+    )
     return f"other bytes in {', '.join(wrong)}" if wrong else ""

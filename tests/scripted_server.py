@@ -19,14 +19,17 @@ from made_tars import pack
 
 ALWAYS = 1 << 30
 RIGHT, NEW = "right", "new"
-"""What a download ends with: the file, or another version of it that has taken its place on the server; else a status.
+"""What a download ends with: the file, or another version of it that has taken its place on the
+server; else a status.
 
-None: nothing can tell, and there is no such case: other bytes under the same validator, with no digest known.
+None: nothing can tell, and there is no such case: other bytes under the same validator, with no
+digest known.
 """
 Outcome = str | int | None
 Struck = Literal["first", "probes", "parts", "later", "rest", "all"]
-"""Which requests: the first of all; those for the first bytes, but for that one; all but those for the first bytes;
-those that begin later; the same, where the whole file never comes in one answer; every one.
+"""Which requests: the first of all; those for the first bytes, but for that one; all but those for
+the first bytes; those that begin later; the same, where the whole file never comes in one answer;
+every one.
 """
 
 
@@ -69,7 +72,9 @@ class Behaviour:
 
 
 class ScriptedServer(FaultServer):
-    """A server of one file under any name, which misbehaves as a row of the table has it; None: not at all."""
+    """A server of one file under any name, which misbehaves as a row of the table has it;
+    None: not at all.
+    """
 
     def __init__(self, folder: Path, tls: object = None) -> None:
         super().__init__(folder, True, tls)  # type: ignore[arg-type]
@@ -115,13 +120,19 @@ class Answer(FaultHandler):
             self.server.left -= struck
         if struck and behaviour is not None:
             behaviour.act(self)
-        elif behaviour and self.span is None and (behaviour.at == "rest" or self._must_be_cut(behaviour)):
+        elif (
+            behaviour
+            and self.span is None
+            and (behaviour.at == "rest" or self._must_be_cut(behaviour))
+        ):
             self.cut(SIZE // 2)
         else:
             self.reply(*self.right())
 
     def _must_be_cut(self, behaviour: Behaviour) -> bool:
-        """Whether without that there is no later request: there is one connection, and none has come yet."""
+        """Whether without that there is no later request:
+        there is one connection, and none has come yet.
+        """
         return behaviour.at == "later" and self.server.left == behaviour.times
 
     def _is_meant(self, at: Struck) -> bool:
@@ -151,11 +162,20 @@ class Answer(FaultHandler):
             return 200, {**headers, "Content-Length": str(len(content))}, content
         start, stop = span
         if start >= stop:
-            return 416, {**headers, "Content-Range": f"bytes */{len(content)}", "Content-Length": "0"}, b""
-        headers |= {"Content-Range": f"bytes {start}-{stop - 1}/{len(content)}", "Content-Length": str(stop - start)}
+            return (
+                416,
+                {**headers, "Content-Range": f"bytes */{len(content)}", "Content-Length": "0"},
+                b"",
+            )
+        headers |= {
+            "Content-Range": f"bytes {start}-{stop - 1}/{len(content)}",
+            "Content-Length": str(stop - start),
+        }
         return 206, headers, content[start:stop]
 
-    def reply(self, status: int | str, headers: Mapping[str, str | None], body: bytes = b"") -> None:
+    def reply(
+        self, status: int | str, headers: Mapping[str, str | None], body: bytes = b""
+    ) -> None:
         """Send an answer; a header that is None is left out."""
         line = status if isinstance(status, str) else f"HTTP/1.1 {status} So it is"
         if self.headers.get("Range") != PROBE:

@@ -17,7 +17,8 @@ from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.shards.share import Share
 
 RECIPE = (
-    "source: {folders: data}\nsplits: {train: 0.75, validation: 0.25}\nshards: {train: 4, validation: 2}\n"
+    "source: {folders: data}\nsplits: {train: 0.75, validation: 0.25}\nshards: {train: 4, "
+    "validation: 2}\n"
     "first_label: 1\n"
 )
 GROWING = RECIPE + "grow: true\n"
@@ -31,7 +32,9 @@ class Stopped(BaseException):
 
 @contextmanager
 def stopped_before(patch: pytest.MonkeyPatch, target: str, calls: int = 1) -> Iterator[None]:
-    """Kill the run of the block when it calls ``target``, such as "module:Type.method", for the ``calls``-th time."""
+    """Kill the run of the block when it calls ``target``, such as "module:Type.method",
+    for the ``calls``-th time.
+    """
     place, _, name = target.replace(":", ".").rpartition(".")
     owner = pkgutil.resolve_name(place)
     real, count = getattr(owner, name), 0
@@ -57,7 +60,9 @@ class Folder:
         self.root, self.patch = root, patch
         self.layout = Layout(root / "out")
 
-    def convert(self, text: str = RECIPE, share: Share | None = None, *, overwrite: bool = False) -> None:
+    def convert(
+        self, text: str = RECIPE, share: Share | None = None, *, overwrite: bool = False
+    ) -> None:
         """Make the set of a recipe, or a rank's part of it."""
         path = self.root / "recipe.yaml"
         path.write_text(text)
@@ -107,7 +112,9 @@ def claimed_growth(folder: Folder) -> None:
     """Killed when the plan of a growth was saved, beside the manifest from before."""
     folder.convert(GROWING)
     folder.add_images()
-    with stopped_before(folder.patch, "imagenet_prep.stages.convert:_Conversion._remove_superseded"):
+    with stopped_before(
+        folder.patch, "imagenet_prep.stages.convert:_Conversion._remove_superseded"
+    ):
         folder.convert(GROWING)
 
 

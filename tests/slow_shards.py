@@ -1,4 +1,5 @@
-"""A conversion by Ray whose workers write slowly, so that a test meets them in the middle of a shard.
+"""A conversion by Ray whose workers write slowly, so that a test meets them in the middle of a
+shard.
 
 python -c "import slow_shards; slow_shards.main()" RAW OUTPUT ADDRESS SECONDS
 """

@@ -1,4 +1,6 @@
-"""Stand-ins of Kaggle's and the Hugging Face Hub's API, and of the storage behind them, with its signed addresses."""
+"""Stand-ins of Kaggle's and the Hugging Face Hub's API, and of the storage behind them,
+with its signed addresses.
+"""
 
 from __future__ import annotations
 
@@ -78,13 +80,20 @@ class _StorageHandler(FileHandler):
         else:
             super().answer()
 
-    def send_part(self, file: BinaryIO, start: int, stop: int, status: int, headers: dict[str, str]) -> None:
+    def send_part(
+        self, file: BinaryIO, start: int, stop: int, status: int, headers: dict[str, str]
+    ) -> None:
         """Send a part, with the digests of the whole."""
         path = self.find_file()
         assert path is not None
         content = path.read_bytes()
-        digests = {"md5": hashlib.md5(content).digest(), "crc32c": crc32c(content).to_bytes(4, "big")}
-        told = ",".join(f"{name}={base64.b64encode(digests[name]).decode()}" for name in self.server.hashes)
+        digests = {
+            "md5": hashlib.md5(content).digest(),
+            "crc32c": crc32c(content).to_bytes(4, "big"),
+        }
+        told = ",".join(
+            f"{name}={base64.b64encode(digests[name]).decode()}" for name in self.server.hashes
+        )
         headers = {**headers, **({"x-goog-hash": told} if told else {}), **self.server.extra}
         super().send_part(file, start, stop, status, headers)
 
@@ -117,7 +126,9 @@ class _HomeHandler(FileHandler):
     def is_known(self) -> bool:
         return self.headers.get("Authorization") in (f"Bearer {TOKEN}", BASIC)
 
-    def send_json(self, value: Any, status: int = 200, headers: dict[str, str] | None = None) -> None:
+    def send_json(
+        self, value: Any, status: int = 200, headers: dict[str, str] | None = None
+    ) -> None:
         content = value if isinstance(value, bytes) else json.dumps(value).encode()
         more = {"Content-Type": "application/json", "Content-Length": str(len(content))}
         self.send_head(status, {**more, **(headers or {})})
@@ -132,7 +143,9 @@ class _KaggleHandler(_HomeHandler):
         elif not self.is_known():
             self.send_json({"code": 401, "message": "Unauthenticated"}, 401)
         elif not self.server.has_access:
-            self.send_json({"code": 403, "message": "You must accept this competition's rules"}, 403)
+            self.send_json(
+                {"code": 403, "message": "You must accept this competition's rules"}, 403
+            )
         else:
             self.send_nothing(302, {"Location": self.server.storage.sign(f"{COMPETITION}.zip")})
 
@@ -144,7 +157,9 @@ class _HubHandler(_HomeHandler):
         if "Authorization" in self.headers and not self.is_known():
             self.send_nothing(401)
         elif path == f"/api/datasets/{DATASET}/revision/main":
-            self.send_json(self.server.changes.get("revision", {"sha": self.server.commit, "gated": "auto"}))
+            self.send_json(
+                self.server.changes.get("revision", {"sha": self.server.commit, "gated": "auto"})
+            )
         elif path in {f"/api/datasets/{DATASET}/tree/{commit}/data" for commit in COMMITS}:
             self._send_tree(path)
         elif not path.startswith(resolve) or path.split("/")[-3] not in COMMITS:
@@ -152,7 +167,9 @@ class _HubHandler(_HomeHandler):
         elif not (self.is_known() and self.server.has_access):
             status = 403 if self.is_known() else 401
             self.send_json(
-                {"error": f"Access to dataset {DATASET} is restricted."}, status, {"X-Error-Code": "GatedRepo"}
+                {"error": f"Access to dataset {DATASET} is restricted."},
+                status,
+                {"X-Error-Code": "GatedRepo"},
             )
         else:
             self.send_nothing(302, {"Location": self.server.storage.sign(path.rpartition("/")[2])})
@@ -165,7 +182,11 @@ class _HubHandler(_HomeHandler):
         first = int(parse_qs(urlsplit(self.path).query).get("cursor", ["0"])[0])
         shown = files[first : first + self.server.page_size]
         behind = first + len(shown)
-        link = {"Link": f'<{self.server.url[:-1]}{path}?cursor={behind}>; rel="next"'} if behind < len(files) else {}
+        link = (
+            {"Link": f'<{self.server.url[:-1]}{path}?cursor={behind}>; rel="next"'}
+            if behind < len(files)
+            else {}
+        )
         self.send_json([entry(file) for file in shown], headers=link)
 
 
@@ -173,7 +194,13 @@ def entry(file: Path) -> dict[str, Any]:
     """A file in the list of a commit."""
     content = file.read_bytes()
     lfs = {"oid": hashlib.sha256(content).hexdigest(), "size": len(content), "pointerSize": 134}
-    return {"type": "file", "oid": "0" * 40, "size": len(content), "lfs": lfs, "path": f"data/{file.name}"}
+    return {
+        "type": "file",
+        "oid": "0" * 40,
+        "size": len(content),
+        "lfs": lfs,
+        "path": f"data/{file.name}",
+    }
 
 
 @dataclass
@@ -191,7 +218,9 @@ class StandIn:
 
     def parts(self) -> list[Asked]:
         """The requests for files, beyond the probes."""
-        return [asked for asked in self.storage.asked if asked.headers.get("Range") != "bytes=0-1023"]
+        return [
+            asked for asked in self.storage.asked if asked.headers.get("Range") != "bytes=0-1023"
+        ]
 
 
 @contextmanager

@@ -1,7 +1,8 @@
-"""The table of surroundings: disks, clocks, proxies, certificates, addresses, and how a download must end in each.
+"""The table of surroundings: disks, clocks, proxies, certificates, addresses, and how a download
+must end in each.
 
-A row is a function that makes the surroundings of a Place. What it returns, if anything, puts them right again;
-patches of the process and the address are put right by themselves.
+A row is a function that makes the surroundings of a Place. What it returns, if anything, puts them
+right again; patches of the process and the address are put right by themselves.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def must(outcome: Outcome, *words: str) -> Callable[[Make], Make]:
     return enter
 
 
-# disks ---------------------------------------------------------------------------------------------------------------
+# disks --------------------------------------------------------------------------------------------
 
 
 def _mount(place: Place, options: str) -> None:
@@ -165,18 +166,26 @@ def writes_are_short(place: Place) -> None:
 
 
 TABLE += [
-    Surroundings("disk_is_too_small", 7, ("not enough space", "needed"), _small_disk("size=280k", "size=8m")),
+    Surroundings(
+        "disk_is_too_small", 7, ("not enough space", "needed"), _small_disk("size=280k", "size=8m")
+    ),
     Surroundings("disk_is_read_only", 1, ("writable",), _small_disk("size=8m,ro", "rw,size=8m")),
-    Surroundings("disk_fails_in_a_write", 1, ("cannot write", "dmesg"), _failing("pwrite", errno.EIO, 2)),
-    Surroundings("disk_fails_in_a_sync", 1, ("cannot write", "dmesg"), _failing("fsync", errno.EIO, 0)),
+    Surroundings(
+        "disk_fails_in_a_write", 1, ("cannot write", "dmesg"), _failing("pwrite", errno.EIO, 2)
+    ),
+    Surroundings(
+        "disk_fails_in_a_sync", 1, ("cannot write", "dmesg"), _failing("fsync", errno.EIO, 0)
+    ),
 ]
 
 
-# clocks --------------------------------------------------------------------------------------------------------------
+# clocks -------------------------------------------------------------------------------------------
 
 
 def _clock_jumps(seconds: float, **headers: str) -> Make:
-    """The clock on the wall jumps when the first part is asked for; that answer is cut, or tells to wait."""
+    """The clock on the wall jumps when the first part is asked for;
+    that answer is cut, or tells to wait.
+    """
     real = time.time
 
     def make(place: Place) -> None:
@@ -198,11 +207,13 @@ def _clock_jumps(seconds: float, **headers: str) -> Make:
 _NOW = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime())
 TABLE += [
     Surroundings("clock_jumps_forward_ten_years", RIGHT, (), _clock_jumps(3e8)),
-    Surroundings("clock_jumps_backward_while_it_waits", RIGHT, (), _clock_jumps(-3e8, Retry_After=_NOW)),
+    Surroundings(
+        "clock_jumps_backward_while_it_waits", RIGHT, (), _clock_jumps(-3e8, Retry_After=_NOW)
+    ),
 ]
 
 
-# proxies -------------------------------------------------------------------------------------------------------------
+# proxies ------------------------------------------------------------------------------------------
 
 
 class _Proxy(BaseHTTPRequestHandler):
@@ -232,7 +243,9 @@ class _Proxy(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _lets_in(self) -> bool:
-        expected = "Basic " + base64.b64encode(f"{USERNAME}:{self.server.password}".encode()).decode()
+        expected = (
+            "Basic " + base64.b64encode(f"{USERNAME}:{self.server.password}".encode()).decode()
+        )
         if self.server.silent:
             threading.Event().wait(2)
             self.close_connection = True
@@ -270,15 +283,24 @@ def _proxy(
     speaks: str = "http",
     **faults: Any,
 ) -> Make:
-    """A proxy between, which the environment names; ``speaks`` is what its address there begins with."""
+    """A proxy between, which the environment names;
+    ``speaks`` is what its address there begins with.
+    """
 
     def make(place: Place) -> None:
         proxy: Any = ThreadingHTTPServer(("127.0.0.1", 0), _Proxy)
         proxy.daemon_threads = True
-        proxy.behind, proxy.status, proxy.page, proxy.silent = place.server.server_port, 0, b"", False
+        proxy.behind, proxy.status, proxy.page, proxy.silent = (
+            place.server.server_port,
+            0,
+            b"",
+            False,
+        )
         proxy.password, proxy.offers = PASSWORD, ("Basic",)
         proxy.__dict__.update(faults)
-        threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        threading.Thread(
+            target=proxy.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        ).start()
         place.stack.callback(proxy.server_close)
         place.stack.callback(proxy.shutdown)
         address = f"{speaks}://{user}{host}:{proxy.server_port}"
@@ -306,28 +328,57 @@ def proxy_makes_a_tunnel(place: Place) -> None:
 
 
 _OURS = "the proxy 127.0.0.1"
-_UNKNOWN = ("can't reach the proxy no-such-proxy.invalid:", "unknown host name", "nothing was fetched")
+_UNKNOWN = (
+    "can't reach the proxy no-such-proxy.invalid:",
+    "unknown host name",
+    "nothing was fetched",
+)
 _NO_CONNECTION = "no connection to the proxy 127.0.0.1:9 ("
 TABLE += [
     Surroundings(f"proxy_{name}", outcome, words, make)
     for name, outcome, words, make in (
         ("does_as_it_should", RIGHT, (), _proxy()),
-        ("wants_a_password", 6, (_OURS, "407", "HTTP_PROXY=http://USER:PASSWORD@"), _proxy(user="")),
-        ("wants_another_password", 6, (_OURS, "407", "HTTPS_PROXY="), _proxy("https", user=f"{USERNAME}:{CANARY}@")),
-        ("has_an_odd_password", 5, ("127.0.0.1", "HTTP_PROXY"), _proxy(user=f"{USERNAME}:1/{CANARY}#@")),
+        (
+            "wants_a_password",
+            6,
+            (_OURS, "407", "HTTP_PROXY=http://USER:PASSWORD@"),
+            _proxy(user=""),
+        ),
+        (
+            "wants_another_password",
+            6,
+            (_OURS, "407", "HTTPS_PROXY="),
+            _proxy("https", user=f"{USERNAME}:{CANARY}@"),
+        ),
+        (
+            "has_an_odd_password",
+            5,
+            ("127.0.0.1", "HTTP_PROXY"),
+            _proxy(user=f"{USERNAME}:1/{CANARY}#@"),
+        ),
         ("of_no_address", 5, ("HTTP_PROXY",), _named(f"http://a:{CANARY}@[::1")),
         ("refuses", 5, (_OURS, "403", "NO_PROXY=archives.invalid"), _proxy("https", status=403)),
         ("is_busy", 5, (_OURS, "503", "4 attempts"), _proxy("https", status=503)),
         ("falls_silent", 5, ("4 attempts",), _proxy(silent=True)),
         ("is_unknown", 5, (*_UNKNOWN, "HTTP_PROXY"), _proxy(host="no-such-proxy.invalid")),
-        ("is_not_there", 5, (_NO_CONNECTION, "HTTP_PROXY", "nothing was fetched"), _named("http://127.0.0.1:9")),
+        (
+            "is_not_there",
+            5,
+            (_NO_CONNECTION, "HTTP_PROXY", "nothing was fetched"),
+            _named("http://127.0.0.1:9"),
+        ),
         # none can reach the loopback of this machine
-        ("is_not_asked", RIGHT, (), lambda place: place.patch.setenv("HTTP_PROXY", "http://127.0.0.1:9")),
+        (
+            "is_not_asked",
+            RIGHT,
+            (),
+            lambda place: place.patch.setenv("HTTP_PROXY", "http://127.0.0.1:9"),
+        ),
     )
 ]
 
 
-# TLS -----------------------------------------------------------------------------------------------------------------
+# TLS ----------------------------------------------------------------------------------------------
 
 _OTHER = "subjectAltName=DNS:other.invalid"
 _NAMES = "subjectAltName=IP:127.0.0.1,IP:::1,DNS:archives.invalid"
@@ -335,7 +386,9 @@ _NAMES = "subjectAltName=IP:127.0.0.1,IP:::1,DNS:archives.invalid"
 
 @cache
 def _certificates(folder: Path) -> dict[str, Path]:
-    """Certificates, each with its key in one file: of an authority, by it (good, wrong, expired), and of its own."""
+    """Certificates, each with its key in one file:
+    of an authority, by it (good, wrong, expired), and of its own.
+    """
 
     def openssl(words: str, *more: str) -> None:
         command = ["openssl", *words.split(), *more]
@@ -350,8 +403,12 @@ def _certificates(folder: Path) -> dict[str, Path]:
         openssl(f"x509 -req -in {name}.csr {by} -days {days} -out {name}")
     openssl(f"req -x509 {key} -days 3 -subj /CN=own -keyout own.key -out own", "-addext", _NAMES)
     for name in ("good", "wrong", "old", "own"):
-        (folder / f"{name}.both").write_bytes((folder / f"{name}.key").read_bytes() + (folder / name).read_bytes())
-    return {name: folder / f"{name}.both" for name in ("good", "wrong", "old", "own")} | {"": folder / "authority"}
+        (folder / f"{name}.both").write_bytes(
+            (folder / f"{name}.key").read_bytes() + (folder / name).read_bytes()
+        )
+    return {name: folder / f"{name}.both" for name in ("good", "wrong", "old", "own")} | {
+        "": folder / "authority"
+    }
 
 
 def _secure(place: Place, name: str) -> ScriptedServer:
@@ -375,7 +432,9 @@ def _by(certificate: str) -> Make:
 def https_leads_to_http(place: Place) -> None:
     """Where anyone can read and change what is sent."""
     plain, server = place.server.url, _secure(place, "good")
-    server.misbehave(Behaviour(lambda answer: answer.nothing(302, Location=f"{plain}a.tar"), "all", ALWAYS, 5, 5))
+    server.misbehave(
+        Behaviour(lambda answer: answer.nothing(302, Location=f"{plain}a.tar"), "all", ALWAYS, 5, 5)
+    )
 
 
 @must(2, "REQUESTS_CA_BUNDLE")
@@ -394,7 +453,7 @@ TABLE += [
 ]
 
 
-# addresses -----------------------------------------------------------------------------------------------------------
+# addresses ----------------------------------------------------------------------------------------
 
 
 @must(5, "does not speak TLS", "http:// in --base-url")

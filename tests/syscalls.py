@@ -1,4 +1,6 @@
-"""A command under strace -> what it did to the files below one folder, in order: writes, holes, renames, syncs."""
+"""A command under strace -> what it did to the files below one folder, in order:
+writes, holes, renames, syncs.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +18,49 @@ import pytest
 
 import imagenet_prep
 
-Kind = Literal["open", "write", "truncate", "punch", "sync", "synced", "rename", "link", "unlink", "mkdir", "rmdir"]
+Kind = Literal[
+    "open",
+    "write",
+    "truncate",
+    "punch",
+    "sync",
+    "synced",
+    "rename",
+    "link",
+    "unlink",
+    "mkdir",
+    "rmdir",
+]
 
 REQUIRED = "IMAGENET_PREP_STRACE"
 """Set to "required" where a missing strace must be a failure, and no skip."""
 
 _WRITES = ("write", "writev", "pwrite64", "pwritev", "pwritev2")
 
-_NAMES = ("rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat", "mkdir", "mkdirat", "rmdir")
+_NAMES = (
+    "rename",
+    "renameat",
+    "renameat2",
+    "link",
+    "linkat",
+    "unlink",
+    "unlinkat",
+    "mkdir",
+    "mkdirat",
+    "rmdir",
+)
 _SYNCS = ("fsync", "fdatasync", "syncfs", "sync")
 _TRUNCATES = ("truncate", "ftruncate")
 _OTHERS = ("open", "openat", "creat", "lseek", "fallocate")
-_REFUSED = ("symlink", "symlinkat", "splice", "sendfile", "chdir", "fchdir", "mmap")  # not followed: seen, it raises
+_REFUSED = (
+    "symlink",
+    "symlinkat",
+    "splice",
+    "sendfile",
+    "chdir",
+    "fchdir",
+    "mmap",
+)  # not followed: seen, it raises
 _TRACED = (*_WRITES, "copy_file_range", *_NAMES, *_SYNCS, *_TRUNCATES, *_OTHERS, *_REFUSED)
 
 _LINE = re.compile(
@@ -42,8 +75,9 @@ _DESCRIPTOR = re.compile(r"(\d+|AT_FDCWD)<((?:\\x[0-9a-f]{2})*)>(\(deleted\))?")
 class Operation:
     """One step. Paths are relative to the folder; ``path`` is "" for the folder itself.
 
-    A sync is two steps, "sync" where it begins and "synced" where it ended: only what was done before the beginning is
-    on the disk at the end. ``call`` tells which belong together, ``path`` is None for a sync of the file system.
+    A sync is two steps, "sync" where it begins and "synced" where it ended: only what was done
+    before the beginning is on the disk at the end. ``call`` tells which belong together, ``path``
+    is None for a sync of the file system.
 
     Args:
         kind: what was done.
@@ -67,7 +101,9 @@ class Operation:
 
 
 def require_strace() -> None:
-    """Skip the test, or let it fail where that is asked for, if there is no strace that may trace."""
+    """Skip the test, or let it fail where that is asked for,
+    if there is no strace that may trace.
+    """
     reason = _why_not()
     if reason and os.environ.get(REQUIRED) == "required":
         pytest.fail(f"{REQUIRED}=required, and {reason}")
@@ -78,13 +114,23 @@ def require_strace() -> None:
 def _why_not() -> str:
     if not shutil.which("strace"):
         return "there is no strace"
-    tried = subprocess.run(["strace", "-f", "-o", "/dev/null", "true"], capture_output=True, text=True, check=False)
-    return "" if tried.returncode == 0 else f"strace may not trace here ({tried.stderr.strip()[-200:]})"
+    tried = subprocess.run(
+        ["strace", "-f", "-o", "/dev/null", "true"], capture_output=True, text=True, check=False
+    )
+    return (
+        ""
+        if tried.returncode == 0
+        else f"strace may not trace here ({tried.stderr.strip()[-200:]})"
+    )
 
 
 def environment() -> dict[str, str]:
     """An environment in which this very imagenet_prep is imported, wherever a process runs."""
-    return {**os.environ, "PYTHONPATH": str(Path(imagenet_prep.__file__).parent.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {
+        **os.environ,
+        "PYTHONPATH": str(Path(imagenet_prep.__file__).parent.parent),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
 
 
 def record(command: Sequence[str], folder: Path, trace: Path, status: int = 0) -> list[Operation]:
@@ -97,7 +143,18 @@ def record(command: Sequence[str], folder: Path, trace: Path, status: int = 0) -
         status: the exit status that it must end with.
     """
     wanted = ",".join(f"?{name}" for name in _TRACED)
-    options = ["-f", "-y", "-xx", "-s", str(1 << 26), "--seccomp-bpf", "-e", f"trace={wanted}", "-o", str(trace)]
+    options = [
+        "-f",
+        "-y",
+        "-xx",
+        "-s",
+        str(1 << 26),
+        "--seccomp-bpf",
+        "-e",
+        f"trace={wanted}",
+        "-o",
+        str(trace),
+    ]
     ended = subprocess.run(
         ["strace", *options, sys.executable, *command],
         cwd=folder,
@@ -114,12 +171,18 @@ def record(command: Sequence[str], folder: Path, trace: Path, status: int = 0) -
 
 
 class _Parser:
-    """Reads strace's lines; keeps where each open file is written next, since write(2) doesn't say it."""
+    """Reads strace's lines; keeps where each open file is written next,
+    since write(2) doesn't say it.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = os.fspath(folder)
-        self._begun: dict[str, tuple[str, int]] = {}  # by process: the arguments so far, and the number of the sync
-        self._positions: dict[tuple[str, str], int | None] = {}  # by process and descriptor; None: it appends
+        self._begun: dict[
+            str, tuple[str, int]
+        ] = {}  # by process: the arguments so far, and the number of the sync
+        self._positions: dict[
+            tuple[str, str], int | None
+        ] = {}  # by process and descriptor; None: it appends
         self._calls = 0
 
     def parse(self, lines: Iterator[str]) -> Iterator[Operation]:
@@ -152,7 +215,9 @@ class _Parser:
         elif (path := self._described(arguments)) is not None:
             yield Operation(kind, path, call=call)
 
-    def _end(self, process: str, name: str, arguments: str, result: str, call: int) -> Iterator[Operation]:
+    def _end(
+        self, process: str, name: str, arguments: str, result: str, call: int
+    ) -> Iterator[Operation]:
         if result == "?" or int(result) < 0:
             return
         if name in _SYNCS:
@@ -178,7 +243,11 @@ class _Parser:
     def _open(self, process: str, name: str, arguments: str, result: str) -> Iterator[Operation]:
         path = self._named(arguments)[0]
         self._positions[process, result] = None if "O_APPEND" in arguments else 0
-        flags = {flag for flag in ("creat", "trunc") if f"O_{flag.upper()}" in arguments or name == "creat"}
+        flags = {
+            flag
+            for flag in ("creat", "trunc")
+            if f"O_{flag.upper()}" in arguments or name == "creat"
+        }
         if path is not None and flags:
             yield Operation("open", path, flags=frozenset(flags))
 
@@ -196,7 +265,9 @@ class _Parser:
         data = _copied(source, offset_in, written) if is_copy else _strings(arguments)[:written]
         if len(data) != written:
             raise ValueError(f"{name} wrote {written} bytes, strace shows {len(data)}")
-        yield Operation("write", path, offset=self._place(process, name, target, written), data=data)
+        yield Operation(
+            "write", path, offset=self._place(process, name, target, written), data=data
+        )
 
     def _place(self, process: str, name: str, target: str, written: int) -> int:
         """Where a write goes: -1 for the end of the file."""
@@ -227,14 +298,22 @@ class _Parser:
             if (paths[0] is None) != (paths[1] is None):
                 raise ValueError(f"{name} across the folder's edge: {arguments[:300]}")
             if paths[0] is not None and paths[1] is not None:
-                yield Operation("rename" if name.startswith("rename") else "link", paths[0], paths[1])
+                yield Operation(
+                    "rename" if name.startswith("rename") else "link", paths[0], paths[1]
+                )
         elif paths[0] is not None:
             kind: Kind = "mkdir" if name.startswith("mkdir") else "unlink"
-            yield Operation("rmdir" if name == "rmdir" or "AT_REMOVEDIR" in arguments else kind, paths[0])
+            yield Operation(
+                "rmdir" if name == "rmdir" or "AT_REMOVEDIR" in arguments else kind, paths[0]
+            )
 
     def _refuse(self, name: str, arguments: str) -> None:
         if name == "mmap":
-            if "MAP_SHARED" not in arguments or "PROT_WRITE" not in arguments or self._described(arguments) is None:
+            if (
+                "MAP_SHARED" not in arguments
+                or "PROT_WRITE" not in arguments
+                or self._described(arguments) is None
+            ):
                 return
         elif name not in ("chdir", "fchdir") and not any(
             path is not None for path in (*self._named(arguments), self._described(arguments))
@@ -244,11 +323,15 @@ class _Parser:
 
     def _described(self, arguments: str) -> str | None:
         """The path of the first open file named; None if it is none of ours, or was deleted."""
-        found = next((each for each in _DESCRIPTOR.finditer(arguments) if each[1] != "AT_FDCWD"), None)
+        found = next(
+            (each for each in _DESCRIPTOR.finditer(arguments) if each[1] != "AT_FDCWD"), None
+        )
         return None if found is None or found[3] else self._relative(_text(found[2]))
 
     def _named(self, arguments: str) -> list[str | None]:
-        """Every path that is given as a string, each relative to the open folder before it, if there is one."""
+        """Every path that is given as a string, each relative to the open folder before it,
+        if there is one.
+        """
         paths: list[str | None] = []
         base = self._folder
         for found in re.finditer(f"{_DESCRIPTOR.pattern}|{_STRING.pattern}", arguments):

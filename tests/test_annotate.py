@@ -1,4 +1,6 @@
-"""annotate: the CSV of boxes from archives and folders, every quirk by its rule, every fault named."""
+"""annotate: the CSV of boxes from archives and folders,
+every quirk by its rule, every fault named.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,13 @@ from imagenet_prep.demo.archives import BAD_QUIRKS, MadeSet, Quirk, boxes_csv
 from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.errors import DataProblemsError, InputError, UsageError
-from imagenet_prep.ilsvrc2012.boxes import LARGEST, BoxesFault, encode_boxes, find_annotations, parse_boxes
+from imagenet_prep.ilsvrc2012.boxes import (
+    LARGEST,
+    BoxesFault,
+    encode_boxes,
+    find_annotations,
+    parse_boxes,
+)
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.model import Box, Engine
 from imagenet_prep.sources import tar_members
@@ -68,7 +76,10 @@ def train(layout: Layout, boxes: Path | None = None) -> BoxesSummary:
 
 
 def refused(
-    layout: Layout, boxes: Path | None = None, kind: type[PrepError] = InputError, engine: Engine = ONE
+    layout: Layout,
+    boxes: Path | None = None,
+    kind: type[PrepError] = InputError,
+    engine: Engine = ONE,
 ) -> PrepError:
     """The error that annotate raises; it leaves no CSV."""
     with pytest.raises(kind) as caught:
@@ -86,21 +97,35 @@ def unpack(made: MadeSet, folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("engine", [ProcessEngine(1), ProcessEngine(3), ThreadEngine(2)], ids=["1", "3", "threads"])
+@pytest.mark.parametrize(
+    "engine", [ProcessEngine(1), ProcessEngine(3), ThreadEngine(2)], ids=["1", "3", "threads"]
+)
 def test_boxes_are_those_that_the_annotations_were_made_from(
-    engine: ProcessEngine | ThreadEngine, tiny_data_dir: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
+    engine: ProcessEngine | ThreadEngine,
+    tiny_data_dir: Path,
+    made_tiny: MadeSet,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Every quirk by its rule, in batches of any kind: CSV and totals are the known ones, bad files are named."""
+    """Every quirk by its rule, in batches of any kind:
+    CSV and totals are the known ones, bad files are named.
+    """
     monkeypatch.setattr(stage, "_BATCH", 7)
     layout = Layout(tiny_data_dir)
     summary = annotate(layout, engine, validation=True)
     boxes, validation_boxes = summary.splits
     assert layout.boxes_csv.read_bytes() == made_tiny.boxes_csv
     assert layout.validation_boxes_csv.read_bytes() == boxes_csv(made_tiny.validation_annotations)
-    assert (boxes.totals.files, boxes.totals.boxes) == (len(made_tiny.annotations), made_tiny.boxes_csv.count(b"\n"))
-    assert boxes.totals.other_class + boxes.totals.no_area == sum(each.skipped for each in made_tiny.annotations)
+    assert (boxes.totals.files, boxes.totals.boxes) == (
+        len(made_tiny.annotations),
+        made_tiny.boxes_csv.count(b"\n"),
+    )
+    assert boxes.totals.other_class + boxes.totals.no_area == sum(
+        each.skipped for each in made_tiny.annotations
+    )
     assert boxes.totals.no_area == 2
-    assert boxes.totals.ended_early == sum(each.quirk is Quirk.MINUS_ONE for each in made_tiny.annotations)
+    assert boxes.totals.ended_early == sum(
+        each.quirk is Quirk.MINUS_ONE for each in made_tiny.annotations
+    )
     assert sorted(Path(problem.subject).name for problem in boxes.problems) == sorted(
         f"{each.name}.xml" for each in made_tiny.annotations if each.quirk in BAD_QUIRKS
     )
@@ -109,17 +134,27 @@ def test_boxes_are_those_that_the_annotations_were_made_from(
 
 
 def test_second_run_does_nothing(data_dir: Path) -> None:
-    """The same input and an unchanged CSV: nothing is read or written, and the summary is the same."""
+    """The same input and an unchanged CSV: nothing is read or written,
+    and the summary is the same.
+    """
     layout = Layout(data_dir)
     first = annotate(layout, ThreadEngine(1), validation=True)
-    before = [path.stat().st_mtime_ns for path in (layout.boxes_csv, layout.raw_dir, layout.annotate_path)]
+    before = [
+        path.stat().st_mtime_ns for path in (layout.boxes_csv, layout.raw_dir, layout.annotate_path)
+    ]
     progress = Bars()
     second = annotate(layout, ThreadEngine(1), validation=True, progress=progress)
-    assert [path.stat().st_mtime_ns for path in (layout.boxes_csv, layout.raw_dir, layout.annotate_path)] == before
+    assert [
+        path.stat().st_mtime_ns for path in (layout.boxes_csv, layout.raw_dir, layout.annotate_path)
+    ] == before
     assert progress.labels == []
     for once, again in zip(first.splits, second.splits, strict=True):
         assert (once.up_to_date, again.up_to_date) == (False, True)
-        assert (again.totals, again.problems, again.csv_path) == (once.totals, once.problems, once.csv_path)
+        assert (again.totals, again.problems, again.csv_path) == (
+            once.totals,
+            once.problems,
+            once.csv_path,
+        )
 
 
 OTHER_ARCHIVE = gzip.compress(pack([(f"{WNID}/{WNID}_1.xml", xml())]))
@@ -127,7 +162,9 @@ CHANGES: dict[str, Callable[[Layout, pytest.MonkeyPatch], object]] = {
     "csv": lambda layout, _: flip(layout.boxes_csv, -2),
     "csv-gone": lambda layout, _: layout.boxes_csv.unlink(),
     "archive": lambda layout, _: write_archive(layout, OTHER_ARCHIVE),
-    "state": lambda layout, _: os.truncate(layout.annotate_path, layout.annotate_path.stat().st_size - 30),
+    "state": lambda layout, _: os.truncate(
+        layout.annotate_path, layout.annotate_path.stat().st_size - 30
+    ),
     "state-form": lambda layout, _: layout.annotate_path.write_text('{"train": ["made_from"]}'),
     "rules": lambda _, patch: patch.setattr(stage, "RULES_VERSION", 99),
 }
@@ -142,12 +179,16 @@ def test_what_changed_is_made_again(
     train(layout)
     CHANGES[change](layout, monkeypatch)
     assert not train(layout).up_to_date
-    assert layout.boxes_csv.read_bytes() == (LINE % b"n01440764_1.JPEG" if change == "archive" else made.boxes_csv)
+    assert layout.boxes_csv.read_bytes() == (
+        LINE % b"n01440764_1.JPEG" if change == "archive" else made.boxes_csv
+    )
     assert train(layout).up_to_date
 
 
 def test_folders_give_the_same_boxes(data_dir: Path, made: MadeSet, tmp_path: Path) -> None:
-    """An unpacked folder and a plain tar give the CSV that the archive gives; a file more in the folder is seen."""
+    """An unpacked folder and a plain tar give the CSV that the archive gives;
+    a file more in the folder is seen.
+    """
     layout = Layout(data_dir)
     folder = unpack(made, tmp_path / "unpacked")
     (folder / "README.txt").write_text("not an annotation")
@@ -191,17 +232,24 @@ DEERHOUND = "n02092002"
     ],
     ids=["other classes", "blanks"],
 )
-def test_class_rules(layout: Layout, files: dict[str, bytes], totals: BoxTotals, kept: list[str]) -> None:
-    """Boxes named after another of the 1000 classes go; those named with words stay; folders of other classes go.
+def test_class_rules(
+    layout: Layout, files: dict[str, bytes], totals: BoxTotals, kept: list[str]
+) -> None:
+    """Boxes named after another of the 1000 classes go; those named with words stay; folders of
+    other classes go.
 
-    Blanks round another class's name make it no class's name, as in 2016; the same name without them leaves out.
+    Blanks round another class's name make it no class's name, as in 2016; the same name without
+    them leaves out.
     """
     write_archive(layout, gzip.compress(pack(files)))
     assert train(layout).totals == totals
-    assert layout.boxes_csv.read_bytes() == b"".join(LINE % f"{image}.JPEG".encode() for image in kept)
+    assert layout.boxes_csv.read_bytes() == b"".join(
+        LINE % f"{image}.JPEG".encode() for image in kept
+    )
 
 
-PLACES = {  # the image that a file at that place gives a box in 2016 and here, or None and why it is named here
+# the image that a file at that place gives a box in 2016 and here, or None and why it is named here
+PLACES = {
     f"{WNID}/{WNID}_1.xml": (f"{WNID}_1", ""),
     f"{WNID}/n01443537_5.xml": ("n01443537_5", ""),
     f"{WNID}/n00007846_5.xml": ("n00007846_5", ""),
@@ -209,7 +257,10 @@ PLACES = {  # the image that a file at that place gives a box in 2016 and here, 
     f"{WNID}/two words.xml": ("two words", ""),
     f"{WNID}/\u00e9.xml": ("\u00e9", ""),
     f"{WNID}/.{WNID}_2.xml": (None, "not hidden"),
-    f"{WNID}/a,b.xml": (None, "no comma"),  # in 2016 a line of six fields, at which the next script stopped
+    f"{WNID}/a,b.xml": (
+        None,
+        "no comma",
+    ),  # in 2016 a line of six fields, at which the next script stopped
     f"{WNID}/two\nlines.xml": (None, "no control character"),
     f"{WNID}/escape\x1b[1m.xml": (None, "no control character"),
     f"{WNID}/\udce9.xml": (None, "UTF-8"),
@@ -221,7 +272,9 @@ PLACES = {  # the image that a file at that place gives a box in 2016 and here, 
 
 @pytest.mark.parametrize("form", ["archive", "folder"])
 def test_places_and_names_as_in_2016(form: str, layout: Layout, tmp_path: Path) -> None:
-    """Whatever the name, a file in a class's folder gives boxes, as in 2016; what can't be in the CSV is named."""
+    """Whatever the name, a file in a class's folder gives boxes, as in 2016;
+    what can't be in the CSV is named.
+    """
     deeper = f"{WNID}/deeper/{WNID}_8.xml"
     if form == "archive":
         write_archive(layout, gzip.compress(pack([(name, xml()) for name in (*PLACES, deeper)])))
@@ -231,34 +284,60 @@ def test_places_and_names_as_in_2016(form: str, layout: Layout, tmp_path: Path) 
             save(tmp_path / "in" / name, xml())
         summary = train(layout, tmp_path / "in")
     images = [image for image, _ in PLACES.values() if image]
-    assert layout.boxes_csv.read_bytes() == b"".join(sorted(LINE % f"{image}.JPEG".encode() for image in images))
+    assert layout.boxes_csv.read_bytes() == b"".join(
+        sorted(LINE % f"{image}.JPEG".encode() for image in images)
+    )
     assert set(parse_boxes(layout.boxes_csv.read_bytes())) == {f"{image}.JPEG" for image in images}
     found = {problem.subject.rpartition("/")[2]: problem.detail for problem in summary.problems}
     named = {
-        name.rpartition("/")[2].replace("\udce9", "\\xe9"): why for name, (image, why) in PLACES.items() if not image
+        name.rpartition("/")[2].replace("\udce9", "\\xe9"): why
+        for name, (image, why) in PLACES.items()
+        if not image
     }
     if form == "archive":  # in a folder of files it isn't looked at: only <folder>/<name>.xml is
         named[f"{WNID}_8.xml"] = "in the folder of a class"
     assert found.keys() == named.keys()
     assert all(why in found[name] for name, why in named.items())
-    assert train(layout, None if form == "archive" else tmp_path / "in").problems == summary.problems
+    assert (
+        train(layout, None if form == "archive" else tmp_path / "in").problems == summary.problems
+    )
 
 
-def test_a_box_of_equal_corners_comes_to_the_record(tiny_data_dir: Path, made_tiny: MadeSet, tmp_path: Path) -> None:
-    """A box of a huge image whose corners round to the same number is in CSV and record; verify finds it sound."""
+def test_a_box_of_equal_corners_comes_to_the_record(
+    tiny_data_dir: Path, made_tiny: MadeSet, tmp_path: Path
+) -> None:
+    """A box of a huge image whose corners round to the same number is in CSV and record;
+    verify finds it sound.
+    """
     layout = Layout(tiny_data_dir)
     image = made_tiny.of("train")[0]
     corners = (99990, 5, 99991, 5000), (0, 99999, 100000, 100000), (99999, 0, 100001, 100000)
-    boxes = "".join(f"<xmin>{a}</xmin><ymin>{b}</ymin><xmax>{c}</xmax><ymax>{d}</ymax>" for a, b, c, d in corners)
+    boxes = "".join(
+        f"<xmin>{a}</xmin><ymin>{b}</ymin><xmax>{c}</xmax><ymax>{d}</ymax>"
+        for a, b, c, d in corners
+    )
     content = f"<a><width>100000</width><height>100000</height>{boxes}</a>"
     save(tmp_path / "in" / image.wnid / image.filename.replace(".JPEG", ".xml"), content)
     train(layout, tmp_path / "in")
-    lines = "0.0000,1.0000,1.0000,1.0000", "0.9999,0.0001,0.9999,0.0500", "1.0000,0.0000,1.0000,1.0000"
+    lines = (
+        "0.0000,1.0000,1.0000,1.0000",
+        "0.9999,0.0001,0.9999,0.0500",
+        "1.0000,0.0000,1.0000,1.0000",
+    )
     assert layout.boxes_csv.read_text() == "".join(f"{image.filename},{line}\n" for line in lines)
-    convert(layout, ThreadEngine(1), ConvertOptions(train_shards=1, validation_shards=1, allow_incomplete=True))
+    convert(
+        layout,
+        ThreadEngine(1),
+        ConvertOptions(train_shards=1, validation_shards=1, allow_incomplete=True),
+    )
     shard = memoryview((layout.data_dir / "train-00000-of-00001").read_bytes())
-    records = {found.filename: found for found in (read_record(each.data) for each in iter_records(shard))}
-    got = [",".join(f"{v:.4f}" for v in (b.xmin, b.ymin, b.xmax, b.ymax)) for b in records[image.filename].boxes]
+    records = {
+        found.filename: found for found in (read_record(each.data) for each in iter_records(shard))
+    }
+    got = [
+        ",".join(f"{v:.4f}" for v in (b.xmin, b.ymin, b.xmax, b.ymax))
+        for b in records[image.filename].boxes
+    ]
     assert got == list(lines)
     verdict = verify(layout, ThreadEngine(1))
     assert (verdict.problems, verdict.totals[0].boxes) == ((), 3)
@@ -281,7 +360,10 @@ def test_bad_files_are_problems_and_the_run_goes_on(layout: Layout) -> None:
     """Each bad file is a Problem with its name and reason; every other file's boxes are there."""
     files: list[tuple[str, bytes]] = []
     for number, (content, _) in enumerate(BAD.values()):
-        files += [(f"{WNID}/{WNID}_{2 * number}.xml", content), (f"{WNID}/{WNID}_{2 * number + 1}.xml", xml())]
+        files += [
+            (f"{WNID}/{WNID}_{2 * number}.xml", content),
+            (f"{WNID}/{WNID}_{2 * number + 1}.xml", xml()),
+        ]
     write_archive(layout, gzip.compress(pack(files)))
     summary = train(layout)
     found = {problem.subject: problem.detail for problem in summary.problems}
@@ -303,7 +385,9 @@ def test_a_large_file_in_a_folder_is_a_problem(tmp_path: Path) -> None:
 
 
 def test_a_damaged_archive_is_exit_4(data_dir: Path, made: MadeSet) -> None:
-    """An archive cut anywhere, or with one changed byte, is named with an offset, and no CSV is written."""
+    """An archive cut anywhere, or with one changed byte,
+    is named with an offset, and no CSV is written.
+    """
     layout = Layout(data_dir)
     whole = made.archives["boxes"].read_bytes()
     for cut in [*range(0, len(whole), len(whole) // 12), len(whole) - 8, len(whole) - 1]:
@@ -312,14 +396,20 @@ def test_a_damaged_archive_is_exit_4(data_dir: Path, made: MadeSet) -> None:
         assert f"{path}" in error.what
         assert "byte" in error.what
     for position in range(20, len(whole), len(whole) // 12):
-        write_archive(layout, whole[:position] + bytes([whole[position] ^ 0x55]) + whole[position + 1 :])
+        write_archive(
+            layout, whole[:position] + bytes([whole[position] ^ 0x55]) + whole[position + 1 :]
+        )
         refused(layout)
-    write_archive(layout, whole[:-8] + bytes([whole[-8] ^ 1]) + whole[-7:])  # the CRC, behind the last member
+    write_archive(
+        layout, whole[:-8] + bytes([whole[-8] ^ 1]) + whole[-7:]
+    )  # the CRC, behind the last member
     assert "CRC" in refused(layout).detail
 
 
 def test_missing_input_is_said(layout: Layout, tmp_path: Path) -> None:
-    """No archive, no such path, and an input without annotations each say what to do or what was expected."""
+    """No archive, no such path, and an input without annotations each say
+    what to do or what was expected.
+    """
     error = refused(layout)
     assert error.hint == f"imagenet-prep download {layout.data_dir} --only boxes"
     assert find_annotations(layout, "train") is None
@@ -331,7 +421,7 @@ FILES = [(f"{WNID}/{WNID}_{number}.xml", xml()) for number in range(1, 4)]
 CSV = b"".join(LINE % f"{WNID}_{number}.JPEG".encode() for number in range(1, 4))
 
 
-# hostile archives ----------------------------------------------------------------------------------------------
+# hostile archives ---------------------------------------------------------------------------------
 
 
 TAR = pack(FILES)
@@ -352,8 +442,12 @@ HOSTILE_TARS = {
 
 
 @pytest.mark.parametrize("case", HOSTILE_TARS)
-def test_a_hostile_tar_is_exit_4(case: str, layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tar that can't be trusted, or inflates without end, is refused as a whole; no boxes are written."""
+def test_a_hostile_tar_is_exit_4(
+    case: str, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tar that can't be trusted, or inflates without end, is refused as a whole;
+    no boxes are written.
+    """
     monkeypatch.setattr(tar_members, "INFLATION_FLOOR", 2_000_000)
     content, said = HOSTILE_TARS[case]
     path = write_archive(layout, gzip.compress(content, 9))
@@ -366,7 +460,9 @@ def test_a_hostile_tar_is_exit_4(case: str, layout: Layout, monkeypatch: pytest.
 @pytest.mark.parametrize("name", ["../../../{}", "/tmp/{}"])
 def test_no_name_leads_out_of_data_dir(name: str, layout: Layout, tmp_path: Path) -> None:
     """Nothing is ever written under a member's name: the same CSV comes out, and no other file."""
-    write_archive(layout, gzip.compress(pack([(name.format(each), content) for each, content in FILES])))
+    write_archive(
+        layout, gzip.compress(pack([(name.format(each), content) for each, content in FILES]))
+    )
     before = {path for path in existing(tmp_path, "**/*") if path.is_file()}
     assert train(layout).problems == ()
     assert layout.boxes_csv.read_bytes() == CSV
@@ -378,7 +474,7 @@ def test_no_name_leads_out_of_data_dir(name: str, layout: Layout, tmp_path: Path
     }
 
 
-# hostile folders -----------------------------------------------------------------------------------------------
+# hostile folders ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -386,7 +482,9 @@ def test_no_name_leads_out_of_data_dir(name: str, layout: Layout, tmp_path: Path
     [(os.mkfifo, "is not a plain file"), (lambda path: path.symlink_to(path), "can't be read")],
     ids=["pipe", "link to itself"],
 )
-def test_what_is_no_file_in_a_folder_is_exit_4(make: Callable[[Path], Any], said: str, tmp_path: Path) -> None:
+def test_what_is_no_file_in_a_folder_is_exit_4(
+    make: Callable[[Path], Any], said: str, tmp_path: Path
+) -> None:
     """A pipe (which nobody may ever write to) or a broken link under an .xml name is refused."""
     source = tmp_path / "in" / WNID
     save(source / f"{WNID}_1.xml", xml())
@@ -395,16 +493,18 @@ def test_what_is_no_file_in_a_folder_is_exit_4(make: Callable[[Path], Any], said
     assert error.what == f"{source / WNID}_2.xml {said}"
 
 
-# the disk ------------------------------------------------------------------------------------------------------
+# the disk -----------------------------------------------------------------------------------------
 
 
-# others at the same time ---------------------------------------------------------------------------------------
+# others at the same time --------------------------------------------------------------------------
 
 
 def test_an_input_that_changes_while_it_is_read_is_read_again(
     layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was made from an input that changed meanwhile is never taken for what the input says now."""
+    """What was made from an input that changed meanwhile is never taken
+    for what the input says now.
+    """
     source, read_all = tmp_path / "in", stage._read_all
     source.write_bytes(pack(FILES[:2]))
 
@@ -420,10 +520,12 @@ def test_an_input_that_changes_while_it_is_read_is_read_again(
     assert layout.boxes_csv.read_bytes() == CSV
 
 
-# workers -------------------------------------------------------------------------------------------------------
+# workers ------------------------------------------------------------------------------------------
 
 
-def test_files_that_kill_every_worker_are_named(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_kill_every_worker_are_named(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After three deaths on the same files: exit status 3, with archive and file; no CSV."""
     fatal, parse = xml(f"{WNID} fatal"), stage.parse_annotation
 
@@ -439,7 +541,9 @@ def test_files_that_kill_every_worker_are_named(layout: Layout, monkeypatch: pyt
 
 
 places = st.lists(st.integers(0, 10_000), min_size=2, max_size=2, unique=True).map(sorted)
-boxes = st.builds(lambda x, y: Box(x[0] / 10_000, y[0] / 10_000, x[1] / 10_000, y[1] / 10_000), places, places)
+boxes = st.builds(
+    lambda x, y: Box(x[0] / 10_000, y[0] / 10_000, x[1] / 10_000, y[1] / 10_000), places, places
+)
 names = st.from_regex(r"[a-zA-Z0-9_. é]{1,20}", fullmatch=True)
 
 
@@ -449,18 +553,38 @@ def test_round_trip(rows: list[tuple[str, Box]]) -> None:
     found = parse_boxes(encode_boxes(rows))
     assert set(found) == {name for name, _ in rows}
     for name, given_boxes in found.items():
-        assert sorted(map(repr, given_boxes)) == sorted(repr(box) for each, box in rows if each == name)
+        assert sorted(map(repr, given_boxes)) == sorted(
+            repr(box) for each, box in rows if each == name
+        )
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        *(b"", b"name", b"a,0,0,1", b"a,0,0,1,1,1", b",0,0,1,1", b"a,x,0,1,1", b"\xff,0,0,1,1", b"a,0,0,,1"),
-        *(b"a,0.6,0,0.5,1", b"a,0,0.6,1,0.5", b"a,-0.1,0,1,1", b"a,0,0,1,1.1", b"a,nan,0,1,1", b"a,0,0,inf,1"),
+        *(
+            b"",
+            b"name",
+            b"a,0,0,1",
+            b"a,0,0,1,1,1",
+            b",0,0,1,1",
+            b"a,x,0,1,1",
+            b"\xff,0,0,1,1",
+            b"a,0,0,,1",
+        ),
+        *(
+            b"a,0.6,0,0.5,1",
+            b"a,0,0.6,1,0.5",
+            b"a,-0.1,0,1,1",
+            b"a,0,0,1,1.1",
+            b"a,nan,0,1,1",
+            b"a,0,0,inf,1",
+        ),
     ],
 )
 def test_a_broken_line_is_named(line: bytes) -> None:
-    """A line of another form, or a box outside of the image or back to front, is refused by its number."""
+    """A line of another form, or a box outside of the image or back to front,
+    is refused by its number.
+    """
     with pytest.raises(BoxesFault) as caught:
         parse_boxes(b"a,0,0,1,1\n" + line + b"\nb,0,0,1,1\n")
     assert caught.value.line == 2

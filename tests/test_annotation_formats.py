@@ -1,4 +1,6 @@
-"""Files as annotation tools write them: init finds their format, and records have their boxes; or each is refused."""
+"""Files as annotation tools write them: init finds their format, and records have their boxes;
+or each is refused.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ SIZE = (80, 40)
 
 
 class Case(NamedTuple):
-    """The files of a tool beside images of 80 x 40 pixels, the layout that init finds, and the boxes by image."""
+    """The files of a tool beside images of 80 x 40 pixels,
+    the layout that init finds, and the boxes by image.
+    """
 
     layout: str
     files: Mapping[str, str]
@@ -52,17 +56,26 @@ def boxes_in(folder: Path) -> dict[str, list[Box]]:
     found: dict[str, list[Box]] = {}
     for record in records.read(str(folder / "*-of-*"), lists=True, text=texts):
         corners = zip(record[f"{OBJECT}class/text"], *(record[name] for name in names), strict=True)
-        pixels = [(text, *(value * SIZE[place % 2] for place, value in enumerate(edges))) for text, *edges in corners]
+        pixels = [
+            (text, *(value * SIZE[place % 2] for place, value in enumerate(edges)))
+            for text, *edges in corners
+        ]
         found[record["image/filename"][0].rpartition("/")[2]] = pixels  # type: ignore[assignment]
     return found
 
 
-# as they are right ---------------------------------------------------------------------------------------------
+# as they are right --------------------------------------------------------------------------------
 
 
 def labelme(*shapes: Mapping[str, Any], **more: object) -> str:
     """The JSON of an image by LabelMe."""
-    head = {"version": "5.4.1", "flags": {}, "shapes": shapes, "imagePath": "a.jpg", "imageData": None}
+    head = {
+        "version": "5.4.1",
+        "flags": {},
+        "shapes": shapes,
+        "imagePath": "a.jpg",
+        "imageData": None,
+    }
     return json.dumps({**head, "imageHeight": 40, "imageWidth": 80, **more}, indent=2)
 
 
@@ -73,7 +86,9 @@ def shape(name: str, kind: str, *points: Sequence[float]) -> dict[str, Any]:
 
 def via(*regions: Mapping[str, Any], name: str = "a.jpg") -> dict[str, Any]:
     """An image of a project of VIA 2."""
-    return {f"{name}1024": {"filename": name, "size": 1024, "regions": regions, "file_attributes": {}}}
+    return {
+        f"{name}1024": {"filename": name, "size": 1024, "regions": regions, "file_attributes": {}}
+    }
 
 
 def region(name: str, kind: str, **numbers: object) -> dict[str, Any]:
@@ -100,33 +115,63 @@ def via_row(name: str, *texts: Mapping[str, Any]) -> str:
 
 def cvat(*images: tuple[str, str]) -> str:
     """CVAT for images 1.1: names, and the elements in each."""
-    heads = (f'<image id="{number}" name="{name}" width="80" height="40">' for number, (name, _) in enumerate(images))
-    parts = "".join(f"{head}{inside}</image>" for head, (_, inside) in zip(heads, images, strict=True))
+    heads = (
+        f'<image id="{number}" name="{name}" width="80" height="40">'
+        for number, (name, _) in enumerate(images)
+    )
+    parts = "".join(
+        f"{head}{inside}</image>" for head, (_, inside) in zip(heads, images, strict=True)
+    )
     return f'<?xml version="1.0" encoding="utf-8"?><annotations><version>1.1</version><meta/>{parts}</annotations>'
 
 
 CVAT_BOX = '<box label="cat" source="manual" occluded="0" xtl="8.00" ytl="4.00" xbr="40.00" ybr="20.00" z_order="0"/>'
-CVAT_POLYGON = '<polygon label="dog" occluded="0" points="16.0,8.0;72.0,8.0;72.0,36.0" z_order="0"/>'
+CVAT_POLYGON = (
+    '<polygon label="dog" occluded="0" points="16.0,8.0;72.0,8.0;72.0,36.0" z_order="0"/>'
+)
 
 
 def task(image: str, *values: Mapping[str, Any], **more: object) -> dict[str, Any]:
     """A task of Label Studio's JSON."""
     results = [
-        {"original_width": 80, "original_height": 40, "value": value, "type": [*value][-1], "to_name": "image"}
+        {
+            "original_width": 80,
+            "original_height": 40,
+            "value": value,
+            "type": [*value][-1],
+            "to_name": "image",
+        }
         for value in values
     ]
-    return {"id": 7, "data": {"image": image}, "annotations": [{"id": 1, "result": results, **more}], "predictions": []}
+    return {
+        "id": 7,
+        "data": {"image": image},
+        "annotations": [{"id": 1, "result": results, **more}],
+        "predictions": [],
+    }
 
 
 def percent(box: Box, **more: object) -> dict[str, Any]:
     """A rectangle in percent of the image."""
     name, xmin, ymin, xmax, ymax = box
-    corner = {"x": xmin / 0.8, "y": ymin / 0.4, "width": (xmax - xmin) / 0.8, "height": (ymax - ymin) / 0.4}
+    corner = {
+        "x": xmin / 0.8,
+        "y": ymin / 0.4,
+        "width": (xmax - xmin) / 0.8,
+        "height": (ymax - ymin) / 0.4,
+    }
     return {**corner, "rotation": 0, **more, "rectanglelabels": [name]}
 
 
 LS_POLYGON = {"points": [[20, 20], [90, 20], [90, 90]], "closed": True, "polygonlabels": ["dog"]}
-LS_ELLIPSE = {"x": 30, "y": 30, "radiusX": 20, "radiusY": 20, "rotation": 0, "ellipselabels": ["cat"]}
+LS_ELLIPSE = {
+    "x": 30,
+    "y": 30,
+    "radiusX": 20,
+    "radiusY": 20,
+    "rotation": 0,
+    "ellipselabels": ["cat"],
+}
 UPLOADED = "/data/upload/1/0a1b2c3d-"
 
 
@@ -155,8 +200,15 @@ def box2d(box: Box) -> dict[str, Any]:
 
 def supervisely(name: str, kind: str, *points: Sequence[float]) -> str:
     """The JSON of an image by Supervisely."""
-    each = {"classTitle": name, "geometryType": kind, "tags": [], "points": {"exterior": points, "interior": []}}
-    return json.dumps({"description": "", "tags": [], "size": {"height": 40, "width": 80}, "objects": [each]})
+    each = {
+        "classTitle": name,
+        "geometryType": kind,
+        "tags": [],
+        "points": {"exterior": points, "interior": []},
+    }
+    return json.dumps(
+        {"description": "", "tags": [], "size": {"height": 40, "width": 80}, "objects": [each]}
+    )
 
 
 def voc(box: Box) -> str:
@@ -170,7 +222,9 @@ def voc(box: Box) -> str:
 def coco(file_name: str, box: Box, outline: Sequence[float] = ()) -> str:
     """A COCO file of one image; with an outline it has no box."""
     name, xmin, ymin, xmax, ymax = box
-    place = {"segmentation": [outline]} if outline else {"bbox": [xmin, ymin, xmax - xmin, ymax - ymin]}
+    place = (
+        {"segmentation": [outline]} if outline else {"bbox": [xmin, ymin, xmax - xmin, ymax - ymin]}
+    )
     image = {"id": 1, "file_name": file_name, "width": 80, "height": 40}
     annotation = {"id": 1, "image_id": 1, "category_id": IDS[name], **place}
     categories = [{"id": number, "name": each} for each, number in IDS.items()]
@@ -183,7 +237,8 @@ CASES: Mapping[str, Case] = {
         "labelme",
         {
             "a.json": labelme(
-                shape("cat", "rectangle", (40, 20), (8, 4)), shape("dog", "rectangle", (16, 36), (72, 8))
+                shape("cat", "rectangle", (40, 20), (8, 4)),
+                shape("dog", "rectangle", (16, 36), (72, 8)),
             ),
             "b.json": labelme(),
         },
@@ -205,7 +260,9 @@ CASES: Mapping[str, Case] = {
                 "cat 0.00 0 -1.58 8.00 4.00 40.00 20.00 1.57 1.65 3.35 4.43 1.65 25.25 -1.56\n"
                 "DontCare -1 -1 -10 60.00 30.00 70.00 36.00 -1 -1 -1 -1000 -1000 -1000 -10\n"
             ),
-            "training/label_2/b.txt": "dog 0.50 2 1.85 16.00 8.00 72.00 36.00 1.50 1.60 3.69 0.96 1.84 46.67 1.87\n",
+            "training/label_2/b.txt": (
+                "dog 0.50 2 1.85 16.00 8.00 72.00 36.00 1.50 1.60 3.69 0.96 1.84 46.67 1.87\n"
+            ),
         },
         {"training/image_2/a.jpg": [CAT], "training/image_2/b.jpg": [DOG]},
     ),
@@ -226,7 +283,13 @@ CASES: Mapping[str, Case] = {
         "via",
         {
             "via_region_data.json": json.dumps(
-                {"a.jpg1024": {"fileref": "", "filename": "a.jpg", "regions": {"0": rect(CAT), "1": VIA_POLYGON}}}
+                {
+                    "a.jpg1024": {
+                        "fileref": "",
+                        "filename": "a.jpg",
+                        "regions": {"0": rect(CAT), "1": VIA_POLYGON},
+                    }
+                }
             )
         },
         {"a.jpg": [CAT, DOG]},
@@ -252,14 +315,21 @@ CASES: Mapping[str, Case] = {
         "label-studio",
         {
             "project.json": json.dumps(
-                [task(f"{UPLOADED}a.jpg", percent(CAT), percent(DOG)), task(f"{UPLOADED}b.jpg", was_cancelled=True)]
+                [
+                    task(f"{UPLOADED}a.jpg", percent(CAT), percent(DOG)),
+                    task(f"{UPLOADED}b.jpg", was_cancelled=True),
+                ]
             )
         },
         {"a.jpg": [CAT, DOG], "b.jpg": []},
     ),
     "Label Studio: polygons and ellipses of local files": Case(
         "label-studio",
-        {"project.json": json.dumps([task("/data/local-files/?d=x/a%20b.jpg", LS_ELLIPSE, LS_POLYGON)])},
+        {
+            "project.json": json.dumps(
+                [task("/data/local-files/?d=x/a%20b.jpg", LS_ELLIPSE, LS_POLYGON)]
+            )
+        },
         {"a b.jpg": [CAT, DOG]},
         "polygons: boxes",
     ),
@@ -267,7 +337,13 @@ CASES: Mapping[str, Case] = {
         "label-studio",
         {
             "project-min.json": json.dumps(
-                [{"image": f"{UPLOADED}a.jpg", "id": 1, "label": [percent(CAT, original_width=80, original_height=40)]}]
+                [
+                    {
+                        "image": f"{UPLOADED}a.jpg",
+                        "id": 1,
+                        "label": [percent(CAT, original_width=80, original_height=40)],
+                    }
+                ]
             )
         },
         {"0a1b2c3d-a.jpg": [CAT]},
@@ -307,7 +383,9 @@ CASES: Mapping[str, Case] = {
     ),
     "a CSV whose column of images has a name of its own": Case(
         "csv-boxes",
-        {"boxes.csv": "patientId,label,x,y,width,height\na,cat,8,4,32,16\nb,dog,16,8,56,28\nc,dog,,,,\n"},
+        {
+            "boxes.csv": "patientId,label,x,y,width,height\na,cat,8,4,32,16\nb,dog,16,8,56,28\nc,dog,,,,\n"
+        },
         {"a.jpg": [CAT], "b.jpg": [DOG], "c.jpg": []},
         "columns: {path: patientId}",
     ),
@@ -323,7 +401,11 @@ CASES: Mapping[str, Case] = {
     ),
     "a CSV of all boxes of an image in one cell": Case(
         "csv-boxes",
-        {"boxes.csv": "image_name,BoxesString,label\na.jpg,8 4 40 20;16 8 72 36,cat\nb.jpg,no_box,cat\n"},
+        {
+            "boxes.csv": (
+                "image_name,BoxesString,label\na.jpg,8 4 40 20;16 8 72 36,cat\nb.jpg,no_box,cat\n"
+            )
+        },
         {"a.jpg": [CAT, ("cat", *DOG[1:])], "b.jpg": []},
         "names: [cat]",
     ),
@@ -348,7 +430,10 @@ CASES: Mapping[str, Case] = {
             for split in ("train", "val")
         },
         {
-            **{f"WIDER_{name}/images/0--Parade/{name}.jpg": [FACE, OTHER_FACE] for name in ("train", "val")},
+            **{
+                f"WIDER_{name}/images/0--Parade/{name}.jpg": [FACE, OTHER_FACE]
+                for name in ("train", "val")
+            },
             **{f"WIDER_{name}/images/0--Parade/{name}0.jpg": [] for name in ("train", "val")},
         },
         "names: [face]",
@@ -370,7 +455,11 @@ CASES: Mapping[str, Case] = {
         {
             "labels/val.json": json.dumps(
                 [
-                    {"name": "a.jpg", "attributes": {"scene": "x"}, "labels": [box2d(CAT), {"category": "lane"}]},
+                    {
+                        "name": "a.jpg",
+                        "attributes": {"scene": "x"},
+                        "labels": [box2d(CAT), {"category": "lane"}],
+                    },
                     {"name": "b.jpg", "labels": [box2d(DOG)]},
                     {"name": "c.jpg", "labels": None},
                 ]
@@ -407,7 +496,10 @@ CASES: Mapping[str, Case] = {
     "darknet: names and lists in a .data file": Case(
         "yolo",
         {
-            "data/obj.data": "classes = 2\ntrain = data/train.txt\nvalid = data/test.txt\nnames = data/obj.names\n",
+            "data/obj.data": (
+                "classes = 2\ntrain = data/train.txt\nvalid = data/test.txt\nnames "
+                "= data/obj.names\n"
+            ),
             "data/obj.names": "cat\ndog\n",
             "data/train.txt": "data/obj/a.jpg\n",
             "data/test.txt": "data/obj/b.jpg\n",
@@ -465,7 +557,9 @@ CASES: Mapping[str, Case] = {
             "train_test_split.txt": "1 1\n2 0\n3 1\n4 0\n",
             "image_class_labels.txt": "1 1\n2 1\n3 2\n4 2\n",
             "classes.txt": "1 001.cat\n2 002.dog\n",
-            "bounding_boxes.txt": "".join(f"{number} 8.0 4.0 32.0 16.0\n" for number in range(1, 5)),
+            "bounding_boxes.txt": "".join(
+                f"{number} 8.0 4.0 32.0 16.0\n" for number in range(1, 5)
+            ),
         },
         {
             **{f"images/001.cat/{name}.jpg": [("001.cat", *CAT[1:])] for name in "ab"},
@@ -478,7 +572,9 @@ CASES: Mapping[str, Case] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_boxes_are_those_of_the_tool(tmp_path: Path, name: str) -> None:
-    """Init names the layout, the recipe declares the classes, and each record has the boxes of its image, in order."""
+    """Init names the layout, the recipe declares the classes,
+    and each record has the boxes of its image, in order.
+    """
     case = CASES[name]
     write(tmp_path / "in", case)
     summary = init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
@@ -491,11 +587,15 @@ def test_boxes_are_those_of_the_tool(tmp_path: Path, name: str) -> None:
     assert set(found) == set(expected)
     for path, boxes in expected.items():
         assert [text for text, *_ in found[path]] == [text for text, *_ in boxes]
-        assert [edges for _, *edges in found[path]] == [pytest.approx(edges, abs=1e-4) for _, *edges in boxes]
+        assert [edges for _, *edges in found[path]] == [
+            pytest.approx(edges, abs=1e-4) for _, *edges in boxes
+        ]
 
 
 def test_tests_without_labels_are_left_out_with_as(tmp_path: Path) -> None:
-    """KITTI's testing has the same names as training: they get no boxes of other images, and --as leaves them out."""
+    """KITTI's testing has the same names as training:
+    they get no boxes of other images, and --as leaves them out.
+    """
     write(tmp_path / "in", CASES["KITTI: DontCare is no object"])
     save(tmp_path / "in/testing/image_2/a.jpg", photograph(*SIZE))
     with pytest.raises(PrepError, match=r"1 image without an annotation: testing/image_2/a.jpg"):
@@ -508,14 +608,21 @@ def test_tests_without_labels_are_left_out_with_as(tmp_path: Path) -> None:
 
 def test_numbers_are_names_only_if_the_user_says_so(tmp_path: Path) -> None:
     """YOLO's labels without a file of names: a question, and --as keeps the numbers as names."""
-    write(tmp_path / "in", Case("", {"labels/a.txt": "1 0.3 0.3 0.4 0.4\n"}, {"images/a.jpg": [CAT]}))
+    write(
+        tmp_path / "in", Case("", {"labels/a.txt": "1 0.3 0.3 0.4 0.4\n"}, {"images/a.jpg": [CAT]})
+    )
     with pytest.raises(PrepError, match=r"no file of the names of classes such as data.yaml"):
         init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
-    assert 'names: ["0", "1"]' in init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout="yolo").text
+    assert (
+        'names: ["0", "1"]'
+        in init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout="yolo").text
+    )
 
 
 def test_a_start_is_taken_off_names(tmp_path: Path) -> None:
-    """Names of another machine: without their start they are those of two folders with files of the same names."""
+    """Names of another machine: without their start they are those of two
+    folders with files of the same names.
+    """
     from imagenet_prep.recipes.annotated_images import Roots
     from imagenet_prep.recipes.annotating import annotate
     from imagenet_prep.recipes.schema import Boxes
@@ -532,10 +639,13 @@ def test_a_start_is_taken_off_names(tmp_path: Path) -> None:
     assert [each[0] if each else None for each in found.values["boxes.text"]] == ["cat", None]
 
 
-# as they can't be ----------------------------------------------------------------------------------------------
+# as they can't be ---------------------------------------------------------------------------------
 
 FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
-    "LabelMe: a point": ({"a.json": labelme(shape("cat", "point", (8, 4)))}, "shapes[0]: a shape 'point' of 1 points"),
+    "LabelMe: a point": (
+        {"a.json": labelme(shape("cat", "point", (8, 4)))},
+        "shapes[0]: a shape 'point' of 1 points",
+    ),
     "LabelMe: two corners": (
         {"a.json": labelme(shape("cat", "polygon", (8, 4), (9, 4)))},
         "a.json: shapes[0]: a polygon of 2 points; expected at least three",
@@ -550,19 +660,36 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     ),
     "VIA: a point": (
         {"v.json": json.dumps(via(region("cat", "point", cx=8, cy=4)))},
-        "v.json: a.jpg1024: regions[0]: the shape 'point'; expected rect, circle, ellipse or polygon",
+        (
+            "v.json: a.jpg1024: regions[0]: the shape 'point'; expected rect, circle, "
+            "ellipse or polygon"
+        ),
     ),
     "VIA: two attributes": (
-        {"v.json": json.dumps(via({**rect(CAT), "region_attributes": {"size": "big", "quality": {"good": True}}}))},
-        "no class among its attributes (size, quality); expected a text; columns: {label: ATTRIBUTE}",
+        {
+            "v.json": json.dumps(
+                via({**rect(CAT), "region_attributes": {"size": "big", "quality": {"good": True}}})
+            )
+        },
+        (
+            "no class among its attributes (size, quality); expected a text; columns: {label: "
+            "ATTRIBUTE}"
+        ),
     ),
     "VIA: no numbers": (
         {"v.json": json.dumps(via(region("cat", "rect", x=1)))},
         "regions[0]: a rect without its numbers",
     ),
     "CVAT: two tags of an image": (
-        {"annotations.xml": cvat(("a.jpg", '<tag label="cat" source="manual"/><tag label="dog"/>'))},
-        "annotations.xml: no image has a box or a polygon; expected some; tags are classes of whole images",
+        {
+            "annotations.xml": cvat(
+                ("a.jpg", '<tag label="cat" source="manual"/><tag label="dog"/>')
+            )
+        },
+        (
+            "annotations.xml: no image has a box or a polygon; expected some; "
+            "tags are classes of whole images"
+        ),
     ),
     "CVAT: rotated": (
         {"annotations.xml": cvat(("a.jpg", CVAT_BOX.replace("xtl", 'rotation="30.0" xtl')))},
@@ -577,7 +704,11 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         "annotations.xml: a document type declaration",
     ),
     "Label Studio: two annotators": (
-        {"p.json": json.dumps([{**(one := task("/x/a.jpg", percent(CAT))), "annotations": one["annotations"] * 2}])},
+        {
+            "p.json": json.dumps(
+                [{**(one := task("/x/a.jpg", percent(CAT))), "annotations": one["annotations"] * 2}]
+            )
+        },
         "p.json: [0] (id 7): 2 annotations of one image; expected one",
     ),
     "Label Studio: rotated": (
@@ -603,12 +734,27 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         for numbers in ({"x": True}, {"width": "9"})
     },
     **{
-        f"Label Studio: {name}": ({"p.json": json.dumps([one], indent=1)}, "no task of Label Studio")
+        f"Label Studio: {name}": (
+            {"p.json": json.dumps([one], indent=1)},
+            "no task of Label Studio",
+        )
         for name, one in {
             "no result": {**task("/x/a.jpg"), "annotations": [{}], "old": LS_REGION},
-            "a number for annotations": {**task("/x/a.jpg", percent(CAT)), "annotations": 5, "old": LS_REGION},
-            "a number for an annotation": {**task("/x/a.jpg"), "annotations": [5], "old": LS_REGION},
-            "no value": {**task("/x/a.jpg"), "annotations": [{"result": [{"original_width": 3}]}], "old": LS_REGION},
+            "a number for annotations": {
+                **task("/x/a.jpg", percent(CAT)),
+                "annotations": 5,
+                "old": LS_REGION,
+            },
+            "a number for an annotation": {
+                **task("/x/a.jpg"),
+                "annotations": [5],
+                "old": LS_REGION,
+            },
+            "no value": {
+                **task("/x/a.jpg"),
+                "annotations": [{"result": [{"original_width": 3}]}],
+                "old": LS_REGION,
+            },
             "a number for data": {**task("/x/a.jpg", percent(CAT)), "data": 5},
             "a number among regions": {"image": "/x/a.jpg", "id": 7, "label": [5, LS_REGION]},
         }.items()
@@ -631,7 +777,8 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     ),
     "CSV: the class may be one of two columns": (
         {"b.csv": "image,x1,y1,x2,y2,kind,breed\na.jpg,1,1,2,2,x,y\n"},
-        "no column for label; expected one of image, x1, y1, x2, y2, kind, breed; if it is one of them, choose it: "
+        "no column for label; expected one of image, x1, y1, x2, y2, kind, breed; "
+        "if it is one of them, choose it: "
         "imagenet-prep init in --as csv-boxes --label kind",
     ),
     "CSV: a row cut short, and a column of images of another name": (
@@ -640,7 +787,10 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     ),
     "YOLO: no labels": (
         {"data.yaml": "train: images\nnames: [cat, dog]\n"},
-        "data.yaml is that of a YOLO set, and no text file has a box of an image; expected labels/train/a.txt for",
+        (
+            "data.yaml is that of a YOLO set, and no text file has a box of an image; "
+            "expected labels/train/a.txt for"
+        ),
     ),
     "YOLO: turned boxes": (
         {"data.yaml": "train: .\nnames: [cat]\n", "a.txt": "0 0.1 0.2 0.2 0.1 0.5 0.4 0.4 0.5\n"},
@@ -648,7 +798,10 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     ),
     "COCO: names of another folder": (
         {"c.json": coco("photos/b.jpg", CAT)},
-        "none of 1 annotated image is among the images; expected names such as a.jpg, and it has photos/b.jpg",
+        (
+            "none of 1 annotated image is among the images; expected names such as a.jpg, "
+            "and it has photos/b.jpg"
+        ),
     ),
     "CUB: no such image": (
         {"images.txt": "1 a.jpg\n", "bounding_boxes.txt": "2 1 1 2 2\n"},
@@ -658,7 +811,9 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_refused_with_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_fault_is_refused_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     """The error names the file, its line or key, and what is right."""
     files, said = FAULTS[name]
     write(tmp_path / "in", Case("", files, {"a.jpg": []}))
@@ -683,5 +838,7 @@ def test_a_mask_never_fills_the_hole_of_a_polygon(tmp_path: Path, polygons: str)
         convert(Layout(tmp_path / "out"), ENGINE, dataset=recipe)
         assert [box[0] for box in boxes_in(tmp_path / "out")["a.jpg"]] == ["cat"]
         return
-    with pytest.raises(PrepError, match=r"objects\[0\]: a polygon with holes, which a mask would fill"):
+    with pytest.raises(
+        PrepError, match=r"objects\[0\]: a polygon with holes, which a mask would fill"
+    ):
         convert(Layout(tmp_path / "out"), ENGINE, dataset=recipe)

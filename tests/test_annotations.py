@@ -1,4 +1,6 @@
-"""Boxes and masks: those of COCO, Pascal VOC, YOLO and CSV in records, equal to what other readers say; or refused."""
+"""Boxes and masks: those of COCO, Pascal VOC, YOLO and CSV in records,
+equal to what other readers say; or refused.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ from imagenet_prep.stages.init import init
 ENGINE = make_engine("threads", 2)
 OBJECT = "image/object/"
 EDGES = tuple(f"{OBJECT}bbox/{edge}" for edge in ("xmin", "ymin", "xmax", "ymax"))
-COCO = "source: {files: coco/*2017/*.jpg}\nboxes: {coco: coco/annotations/instances_train2017.json}\n"
+COCO = (
+    "source: {files: coco/*2017/*.jpg}\nboxes: {coco: coco/annotations/instances_train2017.json}\n"
+)
 VOC = "source: {files: voc/JPEGImages/*.jpg}\nboxes: {voc: voc/Annotations}\n"
 YOLO = "source: {files: yolo/images/**/*.jpg}\nboxes: {yolo: yolo/labels, names: yolo/data.yaml}\n"
 CSV = "source: {files: csv/*.jpg}\nboxes: {csv: csv/boxes.csv}\n"
@@ -40,14 +44,24 @@ def make(folder: Path, recipe: str) -> list[str]:
     """A set in folder/out, verified; returns the notes of the plan."""
     (folder / "r.yaml").write_text(recipe)
     progress = Silent()
-    convert(Layout(folder / "out"), ENGINE, dataset=RecipeSet.read(folder / "r.yaml"), progress=progress)
+    convert(
+        Layout(folder / "out"), ENGINE, dataset=RecipeSet.read(folder / "r.yaml"), progress=progress
+    )
     assert verify(Layout(folder / "out"), ENGINE).problems == ()
     return progress.notes
 
 
 def by_name(folder: Path) -> dict[str, dict[str, Any]]:
-    """Every record of the set by the last part of its file's name, by this package's own reader; all are lists."""
-    names = {"image/filename", "image/source_id", "image/caption", f"{OBJECT}class/text", f"{OBJECT}view"}
+    """Every record of the set by the last part of its file's name, by this package's own reader;
+    all are lists.
+    """
+    names = {
+        "image/filename",
+        "image/source_id",
+        "image/caption",
+        f"{OBJECT}class/text",
+        f"{OBJECT}view",
+    }
     names |= {f"{OBJECT}keypoint/text", "image/segmentation/class/format"}
     found = records.read(str(folder / "out/train-*"), lists=True, text=names)
     return {each["image/filename"][0].rpartition("/")[2]: each for each in found}
@@ -59,7 +73,9 @@ def texts_in(folder: Path) -> dict[str, list[str]]:
 
 
 def by_tensorflow(folder: Path) -> dict[str, dict[str, Any]]:
-    """Every record by the last part of its file's name, by tf.data and the features that feature_spec names."""
+    """Every record by the last part of its file's name,
+    by tf.data and the features that feature_spec names.
+    """
     tf = pytest.importorskip("tensorflow")
     from imagenet_prep.tensorflow import feature_spec
 
@@ -79,11 +95,16 @@ def refusal(folder: Path, recipe: str) -> str:
     progress = Silent()
     (folder / "r.yaml").write_text(recipe)
     with pytest.raises(PrepError) as caught:
-        convert(Layout(folder / "out"), ENGINE, dataset=RecipeSet.read(folder / "r.yaml"), progress=progress)
+        convert(
+            Layout(folder / "out"),
+            ENGINE,
+            dataset=RecipeSet.read(folder / "r.yaml"),
+            progress=progress,
+        )
     return "\n".join([str(caught.value), *progress.notes])
 
 
-# equal to other readers ----------------------------------------------------------------------------------------
+# equal to other readers ---------------------------------------------------------------------------
 
 
 @pytest.mark.tensorflow
@@ -92,7 +113,10 @@ def test_coco_is_as_pycocotools_reads_it(tmp_path: Path) -> None:
     coco = pytest.importorskip("pycocotools.coco")
     coco_set(tmp_path / "coco", 200)
     make(tmp_path, COCO)
-    theirs, ours = coco.COCO(str(tmp_path / "coco/annotations/instances_train2017.json")), by_tensorflow(tmp_path)
+    theirs, ours = (
+        coco.COCO(str(tmp_path / "coco/annotations/instances_train2017.json")),
+        by_tensorflow(tmp_path),
+    )
     assert len(ours) == len(theirs.getImgIds()) == 200
     boxes = 0
     for image in theirs.loadImgs(theirs.getImgIds()):
@@ -100,12 +124,18 @@ def test_coco_is_as_pycocotools_reads_it(tmp_path: Path) -> None:
         several = theirs.loadAnns(theirs.getAnnIds(imgIds=[image["id"]], iscrowd=None))
         corners = [(x, y, x + w, y + h) for x, y, w, h in (each["bbox"] for each in several)]
         for number, (edge, side) in enumerate(zip(EDGES, (width, height) * 2, strict=True)):
-            assert found[edge].tolist() == np.array([each[number] / side for each in corners], np.float32).tolist()
+            assert (
+                found[edge].tolist()
+                == np.array([each[number] / side for each in corners], np.float32).tolist()
+            )
         assert found[f"{OBJECT}class/label"].tolist() == [each["category_id"] for each in several]
         names = [theirs.loadCats([each["category_id"]])[0]["name"].encode() for each in several]
         assert found[f"{OBJECT}class/text"].tolist() == names
         assert found[f"{OBJECT}is_crowd"].tolist() == [each["iscrowd"] for each in several]
-        assert found[f"{OBJECT}area"].tolist() == np.array([each["area"] for each in several], np.float32).tolist()
+        assert (
+            found[f"{OBJECT}area"].tolist()
+            == np.array([each["area"] for each in several], np.float32).tolist()
+        )
         assert found["image/source_id"] == str(image["id"]).encode()
         boxes += len(several)
     assert boxes > 200
@@ -113,7 +143,9 @@ def test_coco_is_as_pycocotools_reads_it(tmp_path: Path) -> None:
 
 @pytest.mark.tensorflow
 def test_voc_is_as_element_tree_reads_it(tmp_path: Path) -> None:
-    """Images through tf.data: pixels divided by the size, and every flag; parts of objects are no objects."""
+    """Images through tf.data: pixels divided by the size, and every flag;
+    parts of objects are no objects.
+    """
     voc_set(tmp_path / "voc", 200)
     make(tmp_path, VOC)
     ours = by_tensorflow(tmp_path)
@@ -129,25 +161,43 @@ def test_voc_is_as_element_tree_reads_it(tmp_path: Path) -> None:
         texts = [each.findtext("name", "") for each in several]
         assert found[f"{OBJECT}class/text"].tolist() == [text.encode() for text in texts]
         assert found[f"{OBJECT}class/label"].tolist() == [labels[text] for text in texts]
-        assert found[f"{OBJECT}view"].tolist() == [each.findtext("pose", "").encode() for each in several]
+        assert found[f"{OBJECT}view"].tolist() == [
+            each.findtext("pose", "").encode() for each in several
+        ]
         for flag in ("difficult", "truncated"):
-            assert found[OBJECT + flag].tolist() == [int(each.findtext(flag, "")) for each in several]
+            assert found[OBJECT + flag].tolist() == [
+                int(each.findtext(flag, "")) for each in several
+            ]
 
 
 @pytest.mark.parametrize("first", [None, 0])
 def test_yolo_is_as_its_formula(tmp_path: Path, first: int | None) -> None:
-    """Centre minus and plus half of the size; classes count from 1, or from first_label; no file is no object."""
+    """Centre minus and plus half of the size; classes count from 1, or from first_label;
+    no file is no object.
+    """
     yolo_set(tmp_path / "yolo")
     recipe = YOLO if first is None else YOLO.replace("names:", "first_label: 0, names:")
-    assert any("without an annotation: yolo/images/train/5.jpg" in note for note in make(tmp_path, recipe))
+    assert any(
+        "without an annotation: yolo/images/train/5.jpg" in note for note in make(tmp_path, recipe)
+    )
     found = by_name(tmp_path)
     for number in range(6):
         path = tmp_path / f"yolo/labels/train/{number}.txt"
-        rows = [list(map(float, line.split())) for line in path.read_text().splitlines()] if path.exists() else []
+        rows = (
+            [list(map(float, line.split())) for line in path.read_text().splitlines()]
+            if path.exists()
+            else []
+        )
         one = found[f"{number}.jpg"]
-        for edge, (centre, size, sign) in zip(EDGES, ((1, 3, -1), (2, 4, -1), (1, 3, 1), (2, 4, 1)), strict=True):
-            assert one[edge] == pytest.approx([row[centre] + sign * row[size] / 2 for row in rows], abs=1e-6)
-        assert one[f"{OBJECT}class/label"] == [int(row[0]) + (1 if first is None else first) for row in rows]
+        for edge, (centre, size, sign) in zip(
+            EDGES, ((1, 3, -1), (2, 4, -1), (1, 3, 1), (2, 4, 1)), strict=True
+        ):
+            assert one[edge] == pytest.approx(
+                [row[centre] + sign * row[size] / 2 for row in rows], abs=1e-6
+            )
+        assert one[f"{OBJECT}class/label"] == [
+            int(row[0]) + (1 if first is None else first) for row in rows
+        ]
         assert one[f"{OBJECT}class/text"] == [NAMES[int(row[0])] for row in rows]
 
 
@@ -160,21 +210,29 @@ CSVS = {
 
 @pytest.mark.parametrize("name", CSVS)
 def test_boxes_of_a_csv(tmp_path: Path, name: str) -> None:
-    """In pixels of the size that it says or that the image has, or relative; a row without corners is no object."""
+    """In pixels of the size that it says or that the image has, or relative;
+    a row without corners is no object.
+    """
     save(tmp_path / "csv/a.jpg", photograph(80, 40))
     save(tmp_path / "csv/b.jpg", photograph(80, 40))
     save(tmp_path / "csv/boxes.csv", CSVS[name].format(n="a.jpg", s="a"))
     make(tmp_path, CSV.replace("boxes.csv", "boxes.csv, unannotated: empty"))
     found = by_name(tmp_path)
-    assert [found["a.jpg"][edge] for edge in EDGES] == [pytest.approx([side]) for side in (0.1, 0.1, 0.5, 0.5)]
+    assert [found["a.jpg"][edge] for edge in EDGES] == [
+        pytest.approx([side]) for side in (0.1, 0.1, 0.5, 0.5)
+    ]
     assert found["a.jpg"][f"{OBJECT}class/text"] == ["dog"]
     assert found["b.jpg"][EDGES[0]] == found["b.jpg"][f"{OBJECT}class/label"] == []
 
 
 def test_key_points_and_captions_are_kept(tmp_path: Path) -> None:
-    """Key points relative to the image, zeros for objects without; several captions of an image in order."""
+    """Key points relative to the image, zeros for objects without;
+    several captions of an image in order.
+    """
     value = coco_set(tmp_path / "coco", points=True)
-    captions = [{"id": k, "image_id": value["images"][k % 6]["id"], "caption": f"c{k}\n"} for k in range(9)]
+    captions = [
+        {"id": k, "image_id": value["images"][k % 6]["id"], "caption": f"c{k}\n"} for k in range(9)
+    ]
     save(tmp_path / "coco/c.json", json.dumps({"images": value["images"], "annotations": captions}))
     make(tmp_path, COCO.replace(".json}", ".json, captions: coco/c.json}"))
     found, images = by_name(tmp_path), {each["id"]: each for each in value["images"]}
@@ -186,23 +244,32 @@ def test_key_points_and_captions_are_kept(tmp_path: Path) -> None:
     image = images[next(each["image_id"] for each in value["annotations"] if "keypoints" in each)]
     one = found[image["file_name"]]
     place = one[f"{OBJECT}class/text"].index("dog")
-    assert one[f"{OBJECT}keypoint/x"][2 * place : 2 * place + 2] == pytest.approx([x / image["width"], 0])
-    assert one[f"{OBJECT}keypoint/y"][2 * place : 2 * place + 2] == pytest.approx([y / image["height"], 0])
+    assert one[f"{OBJECT}keypoint/x"][2 * place : 2 * place + 2] == pytest.approx(
+        [x / image["width"], 0]
+    )
+    assert one[f"{OBJECT}keypoint/y"][2 * place : 2 * place + 2] == pytest.approx(
+        [y / image["height"], 0]
+    )
     assert one[f"{OBJECT}keypoint/visibility"][2 * place : 2 * place + 2] == [2, 0]
     assert one[f"{OBJECT}keypoint/text"][2 * place : 2 * place + 2] == ["nose", "tail"]
     assert one[f"{OBJECT}keypoint/num"][place] == 1
 
 
-# EXIF and sizes ------------------------------------------------------------------------------------------------
+# EXIF and sizes -----------------------------------------------------------------------------------
 
 HOW = {"kept": "", "re-encoded": "quality: 95\n", "resized": "resize: 32\n"}
 
 
 @pytest.mark.parametrize(
-    ("orientation", "how"), [*((number, "re-encoded") for number in range(2, 9)), (6, "kept"), (5, "resized")]
+    ("orientation", "how"),
+    [*((number, "re-encoded") for number in range(2, 9)), (6, "kept"), (5, "resized")],
 )
-def test_boxes_points_and_mask_turn_with_the_image(tmp_path: Path, orientation: int, how: str) -> None:
-    """As exif_transpose turns a picture of the box, of the point and of the mask; a kept image is not turned."""
+def test_boxes_points_and_mask_turn_with_the_image(
+    tmp_path: Path, orientation: int, how: str
+) -> None:
+    """As exif_transpose turns a picture of the box, of the point and of the mask;
+    a kept image is not turned.
+    """
     width, height, (x, y, w, h) = 80, 48, (8, 12, 40, 24)
     data = photograph(width, height, orientation=orientation)
     save(tmp_path / "coco/train2017/a.jpg", data)
@@ -224,7 +291,12 @@ def test_boxes_points_and_mask_turn_with_the_image(tmp_path: Path, orientation: 
     expected = np.asarray(ImageOps.exif_transpose(stored))
     rows, columns = np.nonzero(expected)
     sides = expected.shape[1], expected.shape[0]
-    box = (columns.min() / sides[0], rows.min() / sides[1], (columns.max() + 1) / sides[0], (rows.max() + 1) / sides[1])
+    box = (
+        columns.min() / sides[0],
+        rows.min() / sides[1],
+        (columns.max() + 1) / sides[0],
+        (rows.max() + 1) / sides[1],
+    )
     assert [one[edge][0] for edge in EDGES] == pytest.approx(box)
     (row,), (column,) = np.nonzero(expected == 9)
     point = one[f"{OBJECT}keypoint/x"][0] * sides[0], one[f"{OBJECT}keypoint/y"][0] * sides[1]
@@ -237,7 +309,9 @@ def test_boxes_points_and_mask_turn_with_the_image(tmp_path: Path, orientation: 
         assert found.size == size
         if how == "resized":
             inside = np.nonzero(np.asarray(found) > 0)
-            assert np.min(inside, axis=1) / size[::-1] == pytest.approx(np.array(box[1::-1]), abs=0.05)
+            assert np.min(inside, axis=1) / size[::-1] == pytest.approx(
+                np.array(box[1::-1]), abs=0.05
+            )
             assert set(np.unique(np.asarray(found))) <= {0, 7, 9}
         else:
             assert (np.asarray(found) == expected).all()
@@ -246,12 +320,20 @@ def test_boxes_points_and_mask_turn_with_the_image(tmp_path: Path, orientation: 
 
 
 def test_keypoints_without_names_and_outlines_are_named(tmp_path: Path) -> None:
-    """A note of each, in convert and in init, whose records have boxes alone; an empty list is no outline."""
+    """A note of each, in convert and in init, whose records have boxes alone;
+    an empty list is no outline.
+    """
     coco_set(tmp_path / "coco", points=True)
     change_coco(tmp_path, lambda v: [each.pop("keypoints", None) for each in v["categories"]])
     change_coco(tmp_path, lambda v: [each.update(segmentation=[]) for each in v["annotations"]])
-    points = "instances_train2017.json: keypoints are not read: no category has a list `keypoints` of their names"
-    outlines = "instances_train2017.json: segmentation is not read, only boxes; `polygons: masks` in `boxes` reads it"
+    points = (
+        "instances_train2017.json: keypoints are not read: no category has a list `keypoints` "
+        "of their names"
+    )
+    outlines = (
+        "instances_train2017.json: segmentation is not read, only boxes; `polygons: "
+        "masks` in `boxes` reads it"
+    )
     notes = make(tmp_path, COCO)
     assert points in notes
     assert outlines not in notes
@@ -260,12 +342,16 @@ def test_keypoints_without_names_and_outlines_are_named(tmp_path: Path) -> None:
     assert {points, outlines} <= {*init(tmp_path / "coco", tmp_path / "new.yaml", ENGINE).passed}
 
 
-# masks ---------------------------------------------------------------------------------------------------------
+# masks --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("mode", "how"),
-    [*((mode, "resized") for mode in ("P", "L", "I;16", "RGB", "1")), ("P", "kept"), ("L", "re-encoded")],
+    [
+        *((mode, "resized") for mode in ("P", "L", "I;16", "RGB", "1")),
+        ("P", "kept"),
+        ("L", "re-encoded"),
+    ],
 )
 def test_masks_of_every_mode(tmp_path: Path, mode: str, how: str) -> None:
     """The same bytes with an image that is kept; its values and its palette at any other size."""
@@ -282,25 +368,31 @@ def test_masks_of_every_mode(tmp_path: Path, mode: str, how: str) -> None:
     with Image.open(io.BytesIO(content)) as before, Image.open(io.BytesIO(found)) as after:
         assert (after.size, after.mode) == ((53, 32), before.mode)
         assert after.getpalette() == before.getpalette()
-        assert (np.asarray(after) == np.asarray(before.resize((53, 32), Image.Resampling.NEAREST))).all()
+        assert (
+            np.asarray(after) == np.asarray(before.resize((53, 32), Image.Resampling.NEAREST))
+        ).all()
 
 
 @pytest.mark.parametrize("grows", [False, True])
 def test_a_mask_that_was_written_again_is_refused(tmp_path: Path, grows: bool) -> None:
-    """As an image is, even of the same length: the folder is named. Unchanged masks are made no second time.
+    """As an image is, even of the same length: the folder is named. Unchanged masks are made no
+    second time.
 
     Its ending may have any case.
     """
     save(tmp_path / "images/a.jpg", photograph(80, 48))
     save(tmp_path / "masks/a.PNG", mask(80, 48))
-    recipe = "source: {files: images/*.jpg}\nmask: {folder: masks, match: stem}\n" + "grow: true\n" * grows
+    recipe = (
+        "source: {files: images/*.jpg}\nmask: {folder: masks, match: stem}\n"
+        + "grow: true\n" * grows
+    )
     make(tmp_path, recipe)
     make(tmp_path, recipe)
     os.utime(tmp_path / "masks/a.PNG", ns=(1, 1))
     assert f"only file times differ, of masks in {tmp_path / 'masks'}" in refusal(tmp_path, recipe)
 
 
-# refusals ------------------------------------------------------------------------------------------------------
+# refusals -----------------------------------------------------------------------------------------
 
 
 def change_coco(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -317,7 +409,10 @@ MAKERS: Mapping[str, Callable[[Path], object]] = {
     "coco": coco_set,
     "voc": voc_set,
     "yolo": yolo_set,
-    "csv": lambda folder: (save(folder / "a.jpg", photograph(80, 40)), save(folder / "boxes.csv", CSV_ROWS)),
+    "csv": lambda folder: (
+        save(folder / "a.jpg", photograph(80, 40)),
+        save(folder / "boxes.csv", CSV_ROWS),
+    ),
     "in": lambda folder: save(folder / "a.jpg", photograph(80, 48)),
 }
 Harm = Callable[[Path], object]
@@ -346,7 +441,9 @@ def voc(old: str, new: str) -> Harm:
 
 def saves(name: str, content: bytes | str | None) -> Harm:
     """Write a file, or remove it."""
-    return lambda folder: (folder / name).unlink() if content is None else save(folder / name, content)
+    return lambda folder: (
+        (folder / name).unlink() if content is None else save(folder / name, content)
+    )
 
 
 def yolo(line: str) -> Harm:
@@ -369,70 +466,223 @@ MASKS = ONE + "mask: {folder: m}\n"
 POINTS: dict[str, Any] = {"category_id": 1, "keypoints": [1, 2, 1e30]}
 MORE = {"id": 1, "file_name": "x.jpg", "width": 9, "height": 9}
 FAULTS: Mapping[str, tuple[str, Harm, str]] = {
-    "COCO: no category": (COCO, item("annotations", 2, category_id=5), "annotations[2] (id 3): category_id 5; ex"),
-    "COCO: outside": (COCO, item("annotations", 0, bbox=[0, 0, 500, 3]), "a box of 0, 0, 500, 3 leads out"),
-    "COCO: two pixels outside": (COCO, item("annotations", 0, bbox=[-2, 0, 5, 3]), "a box of -2, 0, 3, 3 leads out of"),
+    "COCO: no category": (
+        COCO,
+        item("annotations", 2, category_id=5),
+        "annotations[2] (id 3): category_id 5; ex",
+    ),
+    "COCO: outside": (
+        COCO,
+        item("annotations", 0, bbox=[0, 0, 500, 3]),
+        "a box of 0, 0, 500, 3 leads out",
+    ),
+    "COCO: two pixels outside": (
+        COCO,
+        item("annotations", 0, bbox=[-2, 0, 5, 3]),
+        "a box of -2, 0, 3, 3 leads out of",
+    ),
     "COCO: reversed": (COCO, item("annotations", 0, bbox=[9, 9, -5, 3]), "xmin <= xmax"),
     "COCO: no size": (COCO, item("images", 1, width=0), "images[1] (id 10): a size of 0 x"),
-    "COCO: two names": (COCO, coco(lambda v: v["categories"].append({"id": 1, "name": "x"})), "'x', and 'person'"),
-    "COCO: NaN": (COCO, item("annotations", 0, bbox=[float("nan"), 0, 5, 3]), "json: JSON is malformed"),
-    "COCO: a box of three": (COCO, item("annotations", 1, bbox=[1, 2, 3]), "json: annotations[1].bbox: Expected"),
-    "COCO: no box": (COCO, coco(lambda v: v["annotations"][1].pop("bbox")), "annotations[1] (id 2): no bbox"),
-    "COCO: no such image": (COCO, item("annotations", 1, image_id=999), "image_id 999; expected the id of one of the"),
-    "COCO: an image twice": (COCO, coco(lambda v: v["images"].append(v["images"][0])), "_000000.jpg or its id"),
-    "COCO: no such file": (COCO, coco(lambda v: v["images"].append(MORE)), "1 annotation without an image: x.jpg"),
-    "COCO: an image less": (COCO, coco(lambda v: v["images"].pop(0)), "1 image without an annotation"),
+    "COCO: two names": (
+        COCO,
+        coco(lambda v: v["categories"].append({"id": 1, "name": "x"})),
+        "'x', and 'person'",
+    ),
+    "COCO: NaN": (
+        COCO,
+        item("annotations", 0, bbox=[float("nan"), 0, 5, 3]),
+        "json: JSON is malformed",
+    ),
+    "COCO: a box of three": (
+        COCO,
+        item("annotations", 1, bbox=[1, 2, 3]),
+        "json: annotations[1].bbox: Expected",
+    ),
+    "COCO: no box": (
+        COCO,
+        coco(lambda v: v["annotations"][1].pop("bbox")),
+        "annotations[1] (id 2): no bbox",
+    ),
+    "COCO: no such image": (
+        COCO,
+        item("annotations", 1, image_id=999),
+        "image_id 999; expected the id of one of the",
+    ),
+    "COCO: an image twice": (
+        COCO,
+        coco(lambda v: v["images"].append(v["images"][0])),
+        "_000000.jpg or its id",
+    ),
+    "COCO: no such file": (
+        COCO,
+        coco(lambda v: v["images"].append(MORE)),
+        "1 annotation without an image: x.jpg",
+    ),
+    "COCO: an image less": (
+        COCO,
+        coco(lambda v: v["images"].pop(0)),
+        "1 image without an annotation",
+    ),
     "COCO: another size": (COCO, item("images", 1, width=99), "its boxes are annotated in 99 x "),
     "COCO: odd key points": (
         COCO,
-        coco(lambda v: (v["categories"][0].update(keypoints=["a"]), v["annotations"][0].update(keypoints=[1, 2]))),
+        coco(
+            lambda v: (
+                v["categories"][0].update(keypoints=["a"]),
+                v["annotations"][0].update(keypoints=[1, 2]),
+            )
+        ),
         "2 numbers of keypoints; expected three for each of 1",
     ),
     "COCO: a visibility beyond 64 bits": (
         COCO,
-        coco(lambda v: (v["categories"][0].update(keypoints=["a"]), [a.update(POINTS) for a in v["annotations"]])),
+        coco(
+            lambda v: (
+                v["categories"][0].update(keypoints=["a"]),
+                [a.update(POINTS) for a in v["annotations"]],
+            )
+        ),
         "annotations[0] (id 1): a visibility of 1e+30; expected 0, 1 or 2",
     ),
-    "COCO: category beyond 64 bits": (COCO, item("categories", 0, id=2**70), "categories[0].id: Expected int <= 92233"),
-    "VOC: another size": (VOC, voc("<width>", "<width>1"), "2007_000000.jpg: its boxes are annotated in 1"),
+    "COCO: category beyond 64 bits": (
+        COCO,
+        item("categories", 0, id=2**70),
+        "categories[0].id: Expected int <= 92233",
+    ),
+    "VOC: another size": (
+        VOC,
+        voc("<width>", "<width>1"),
+        "2007_000000.jpg: its boxes are annotated in 1",
+    ),
     "VOC: a size of 0": (VOC, voc("<width>", "<width>0</width><width>"), "xml: a size of 0 x"),
     "VOC: outside": (VOC, voc("<xmax>", "<xmax>1"), "xml: object 1: a box of"),
     "VOC: no name": (VOC, voc("<name>", "<nom/><name></name><name>"), "object 1: no <name>"),
     "VOC: no number": (VOC, voc("<ymin>", "<ymin>x"), "object 1: <ymin>: 'x"),
-    "VOC: not finite": (VOC, voc("<ymin>", "<ymin>nan</ymin><ymin>"), "<ymin>: 'nan'; expected a finite number"),
-    "VOC: an entity": (VOC, voc("<annotation>", "<!DOCTYPE a [<!ENTITY b 'c'>]><annotation>"), "a document type decl"),
+    "VOC: not finite": (
+        VOC,
+        voc("<ymin>", "<ymin>nan</ymin><ymin>"),
+        "<ymin>: 'nan'; expected a finite number",
+    ),
+    "VOC: an entity": (
+        VOC,
+        voc("<annotation>", "<!DOCTYPE a [<!ENTITY b 'c'>]><annotation>"),
+        "a document type decl",
+    ),
     "VOC: no XML": (VOC, voc("</annotation>", ""), "2007_000000.xml: not well-formed XML"),
-    "VOC: a strange class": (VOC.replace("ns}", "ns, names: [dog]}"), nothing, "'; expected one of dog"),
-    "VOC: no annotation": (VOC, saves("voc/Annotations/2007_000003.xml", None), ": voc/JPEGImages/2007_000003"),
-    "VOC: no image": (VOC, saves("voc/JPEGImages/2007_000003.jpg", None), "an image: voc/Annotations/2007_000003.xml"),
-    "YOLO: pixels": (YOLO, yolo("0 12 30 8 9"), "0.txt, line 2: 12 30 8 9; expected numbers from 0 to 1"),
-    "YOLO: centre outside": (YOLO, yolo("0 0.5 1.5 0.1 0.1"), "line 2: a box of 0.45, 1.45, 0.55, 1.55 leads out of"),
+    "VOC: a strange class": (
+        VOC.replace("ns}", "ns, names: [dog]}"),
+        nothing,
+        "'; expected one of dog",
+    ),
+    "VOC: no annotation": (
+        VOC,
+        saves("voc/Annotations/2007_000003.xml", None),
+        ": voc/JPEGImages/2007_000003",
+    ),
+    "VOC: no image": (
+        VOC,
+        saves("voc/JPEGImages/2007_000003.jpg", None),
+        "an image: voc/Annotations/2007_000003.xml",
+    ),
+    "YOLO: pixels": (
+        YOLO,
+        yolo("0 12 30 8 9"),
+        "0.txt, line 2: 12 30 8 9; expected numbers from 0 to 1",
+    ),
+    "YOLO: centre outside": (
+        YOLO,
+        yolo("0 0.5 1.5 0.1 0.1"),
+        "line 2: a box of 0.45, 1.45, 0.55, 1.55 leads out of",
+    ),
     "YOLO: a class too many": (YOLO, yolo("3 0.5 0.5 0.1 0.1"), "line 2: class 3; expected 0 to 2"),
-    "YOLO: a polygon": (YOLO, yolo("0 0.1 0.1 0.2 0.1 0.2 0.2"), "line 2: the object is a polygon; expected a box"),
-    "YOLO: outside": (YOLO, yolo("0 0.05 0.5 0.2 0.1"), "line 2: a box of -0.05, 0.45, 0.15, 0.55 leads out of"),
+    "YOLO: a polygon": (
+        YOLO,
+        yolo("0 0.1 0.1 0.2 0.1 0.2 0.2"),
+        "line 2: the object is a polygon; expected a box",
+    ),
+    "YOLO: outside": (
+        YOLO,
+        yolo("0 0.05 0.5 0.2 0.1"),
+        "line 2: a box of -0.05, 0.45, 0.15, 0.55 leads out of",
+    ),
     "YOLO: no names": (YOLO.replace(", names: yolo/data.yaml", ""), nothing, "no `names`"),
-    "YOLO: no YAML": (YOLO, saves("yolo/data.yaml", "a: b\nnames: ["), "yolo/data.yaml, line 2: not valid YAML"),
-    "YOLO: deep names": (YOLO, saves("yolo/data.yaml", "names: " + "[" * 9_000), "line 1: values are nested too deep"),
-    "YOLO: a name twice": (YOLO, saves("yolo/data.yaml", "names: [a, b, a]"), "names of boxes: a is there twice"),
-    "YOLO: no image": (YOLO, saves("yolo/labels/train/x.txt", ""), "annotation without an image: yolo/labels/train/x"),
+    "YOLO: no YAML": (
+        YOLO,
+        saves("yolo/data.yaml", "a: b\nnames: ["),
+        "yolo/data.yaml, line 2: not valid YAML",
+    ),
+    "YOLO: deep names": (
+        YOLO,
+        saves("yolo/data.yaml", "names: " + "[" * 9_000),
+        "line 1: values are nested too deep",
+    ),
+    "YOLO: a name twice": (
+        YOLO,
+        saves("yolo/data.yaml", "names: [a, b, a]"),
+        "names of boxes: a is there twice",
+    ),
+    "YOLO: no image": (
+        YOLO,
+        saves("yolo/labels/train/x.txt", ""),
+        "annotation without an image: yolo/labels/train/x",
+    ),
     "CSV: not finite": (CSV, csv("a.jpg,80,40,dog,8,inf,9,20"), "boxes.csv, line 3: 'inf'"),
-    "CSV: two sizes": (CSV, csv("a.jpg,90,40,dog,8,4,40,20"), "line 3: a size of 90 x 40; expected 80 x 40, as before"),
+    "CSV: two sizes": (
+        CSV,
+        csv("a.jpg,90,40,dog,8,4,40,20"),
+        "line 3: a size of 90 x 40; expected 80 x 40, as before",
+    ),
     "CSV: a short row": (CSV, csv("a.jpg,80"), "line 3: 8 columns expected, 2 found"),
-    "CSV: an open quote": (CSV, csv('a.jpg,80,40,"dog,8,4,40,20'), "boxes.csv, line 3: unexpected end of data"),
+    "CSV: an open quote": (
+        CSV,
+        csv('a.jpg,80,40,"dog,8,4,40,20'),
+        "boxes.csv, line 3: unexpected end of data",
+    ),
     "CSV: no class": (CSV, csv("a.jpg,80,40,,8,4,40,20"), "line 3: an empty cell"),
-    "CSV: not UTF-8": (CSV, csv("a.jpg,80,40,\udcff,8,4,40,20"), "boxes.csv, line 3: it is not UTF-8"),
-    "CSV: no such image": (CSV, csv("b.jpg,80,40,dog,8,4,40,20"), "1 annotation without an image: b.jpg"),
-    "CSV: no column": (CSV, saves("csv/boxes.csv", "file,class,left\na.jpg,dog,1\n"), "no column for xmin; "),
+    "CSV: not UTF-8": (
+        CSV,
+        csv("a.jpg,80,40,\udcff,8,4,40,20"),
+        "boxes.csv, line 3: it is not UTF-8",
+    ),
+    "CSV: no such image": (
+        CSV,
+        csv("b.jpg,80,40,dog,8,4,40,20"),
+        "1 annotation without an image: b.jpg",
+    ),
+    "CSV: no column": (
+        CSV,
+        saves("csv/boxes.csv", "file,class,left\na.jpg,dog,1\n"),
+        "no column for xmin; ",
+    ),
     "no annotations": (XMLS, nothing, "xml is not there"),
     "two images of one name": (
         XMLS,
-        lambda folder: (save(folder / "in/a.png", photograph(80, 48, form="PNG")), save(folder / "xml/a.xml", XML)),
+        lambda folder: (
+            save(folder / "in/a.png", photograph(80, 48, form="PNG")),
+            save(folder / "xml/a.xml", XML),
+        ),
         "in/a.png has the name of in/a.jpg, too",
     ),
-    "annotated when turned": (XMLS, saves("xml/a.xml", voc_xml(48, 80, "")), "has 80 x 48: its EXIF orientation may"),
-    "a mask of another size": (MASKS, saves("m/a.png", mask(48, 80)), "its mask m/a.png: it has 48 x 80 pixels"),
-    "a mask that is cut": (MASKS, saves("m/a.png", mask(80, 48)[:-20]), "its mask m/a.png: the PNG has no end"),
-    "an image without a mask": (MASKS, saves("m/b.png", mask(80, 48)), "m: 1 image without a mask: in/a.jpg"),
+    "annotated when turned": (
+        XMLS,
+        saves("xml/a.xml", voc_xml(48, 80, "")),
+        "has 80 x 48: its EXIF orientation may",
+    ),
+    "a mask of another size": (
+        MASKS,
+        saves("m/a.png", mask(48, 80)),
+        "its mask m/a.png: it has 48 x 80 pixels",
+    ),
+    "a mask that is cut": (
+        MASKS,
+        saves("m/a.png", mask(80, 48)[:-20]),
+        "its mask m/a.png: the PNG has no end",
+    ),
+    "an image without a mask": (
+        MASKS,
+        saves("m/b.png", mask(80, 48)),
+        "m: 1 image without a mask: in/a.jpg",
+    ),
     "a mask without an image": (
         MASKS,
         lambda folder: [save(folder / name, mask(80, 48)) for name in ("m/a.png", "m/b.png")],
@@ -443,9 +693,17 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         saves("m/a.png", photograph(80, 48)),
         "its mask m/a.png: a JPEG does not keep the values of a mask: expected PNG, GIF, BMP, TIFF",
     ),
-    "names of COCO": (ONE + "boxes: {coco: a.json, names: [a]}\n", nothing, "boxes.names: coco has no use for it"),
+    "names of COCO": (
+        ONE + "boxes: {coco: a.json, names: [a]}\n",
+        nothing,
+        "boxes.names: coco has no use for it",
+    ),
     "two kinds": (ONE + "boxes: {voc: xml, yolo: txt}\n", nothing, "boxes: voc and yolo at once"),
-    "Inception's records": (XMLS + "record: inception\n", nothing, "boxes: Inception's records have no place"),
+    "Inception's records": (
+        XMLS + "record: inception\n",
+        nothing,
+        "boxes: Inception's records have no place",
+    ),
     "numbers": (XMLS + "content: pixels\n", nothing, "boxes: content is pixels"),
     "an unknown key": (ONE + "boxes: {vok: xml}\n", nothing, "boxes.vok: no such key"),
     "a wrong type": (
@@ -458,7 +716,9 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_refused_with_its_place(tmp_path: Path, name: str) -> None:
-    """Every fault of annotations: the error names the file and the line or key, what is wrong and what is right."""
+    """Every fault of annotations: the error names the file and the line or key,
+    what is wrong and what is right.
+    """
     recipe, harm, said = FAULTS[name]
     for folder, maker in MAKERS.items():
         if f"{folder}/" in recipe:
@@ -477,29 +737,43 @@ def test_boxes_a_hair_outside_are_cut(tmp_path: Path) -> None:
     coco_set(tmp_path / "coco")
     change_coco(tmp_path, change)
     notes = make(tmp_path, COCO)
-    assert any(note.startswith("1 box cut at the edge of the image") and "annotations[0]" in note for note in notes)
+    assert any(
+        note.startswith("1 box cut at the edge of the image") and "annotations[0]" in note
+        for note in notes
+    )
     one = by_name(tmp_path)["train2017_000001.jpg"]
     assert (one[EDGES[0]], one[EDGES[2]]) == ([0], [1])
 
 
 @pytest.mark.parametrize(("policy", "count"), [("skip", 5), ("empty", 6)])
 def test_images_without_annotation_by_choice(tmp_path: Path, policy: str, count: int) -> None:
-    """Left out, or kept without boxes; annotations without an image are ignored: both are counted and named."""
+    """Left out, or kept without boxes; annotations without an image are ignored:
+    both are counted and named.
+    """
     voc_set(tmp_path / "voc")
     (tmp_path / "voc/Annotations/2007_000003.xml").unlink()
     save(tmp_path / "voc/Annotations/x.xml", XML)
     notes = make(
-        tmp_path, VOC.replace("}\nboxes: {voc: ", f"}}\nboxes: {{unannotated: {policy}, missing: ignore, voc: ")
+        tmp_path,
+        VOC.replace(
+            "}\nboxes: {voc: ", f"}}\nboxes: {{unannotated: {policy}, missing: ignore, voc: "
+        ),
     )
-    assert any("1 image without an annotation: voc/JPEGImages/2007_000003.jpg" in note for note in notes)
+    assert any(
+        "1 image without an annotation: voc/JPEGImages/2007_000003.jpg" in note for note in notes
+    )
     assert any("1 annotation without an image: voc/Annotations/x.xml" in note for note in notes)
     assert len(by_name(tmp_path)) == count
     assert imagenet_prep.open(tmp_path / "out", "train")[0].label is None
 
 
 @pytest.mark.parametrize(("form", "orientation"), [("TIFF", 6), ("WEBP", 8)])
-def test_boxes_of_turned_images_of_other_formats(tmp_path: Path, form: str, orientation: int) -> None:
-    """A TIFF is read turned, and annotated so; a WebP is annotated as it is stored, and turned with its boxes."""
+def test_boxes_of_turned_images_of_other_formats(
+    tmp_path: Path, form: str, orientation: int
+) -> None:
+    """A TIFF is read turned, and annotated so; a WebP is annotated as it is stored,
+    and turned with its boxes.
+    """
     ending = {"TIFF": "tif", "WEBP": "webp"}[form]
     save(tmp_path / f"in/a.{ending}", photograph(80, 48, orientation=orientation, form=form))
     width, height = (48, 80) if form == "TIFF" else (80, 48)
@@ -520,7 +794,10 @@ def test_images_of_one_stem_are_told_apart(tmp_path: Path) -> None:
     header = "ImageID,LabelName,XMin,XMax,YMin,YMax\n"
     save(tmp_path / "csv/boxes.csv", f"{header}a,dog,0.1,0.5,0.1,0.5\n")
     assert "csv/a.png has the name of csv/a.jpg, too: csv/a" in refusal(tmp_path, recipe)
-    save(tmp_path / "csv/boxes.csv", f"{header}a.jpg,dog,0.1,0.5,0.1,0.5\na.png,cat,0.1,0.5,0.1,0.5\n")
+    save(
+        tmp_path / "csv/boxes.csv",
+        f"{header}a.jpg,dog,0.1,0.5,0.1,0.5\na.png,cat,0.1,0.5,0.1,0.5\n",
+    )
     make(tmp_path, recipe)
     assert texts_in(tmp_path) == {"a.jpg": ["dog"], "a.png": ["cat"]}
 
@@ -530,19 +807,35 @@ def test_splits_folders_of_roboflow(tmp_path: Path) -> None:
     for split, names in (("train", "ab"), ("valid", "ac")):
         for number, name in enumerate(names):
             save(tmp_path / f"yolo/{split}/images/{name}.jpg", photograph(80, 48, number))
-            save(tmp_path / f"yolo/{split}/labels/{name}.txt", f"{len(split) % 3} 0.5 0.5 0.{number + 1} 0.1\n")
-    recipe = "source: {files: yolo/**/*.jpg}\nboxes: {yolo: [yolo/train/labels, yolo/valid/labels], names: [a, b, c]}\n"
+            save(
+                tmp_path / f"yolo/{split}/labels/{name}.txt",
+                f"{len(split) % 3} 0.5 0.5 0.{number + 1} 0.1\n",
+            )
+    recipe = (
+        "source: {files: yolo/**/*.jpg}\nboxes: {yolo: [yolo/train/labels, yolo/valid/labels], "
+        "names: [a, b, c]}\n"
+    )
     recipe += "splits: {train: {files: yolo/train/**}, validation: {files: yolo/valid/**}}\n"
     make(tmp_path, recipe)
     assert texts_in(tmp_path) == {"a.jpg": ["c"], "b.jpg": ["c"]}
 
 
-# readers and verify --------------------------------------------------------------------------------------------
+# readers and verify -------------------------------------------------------------------------------
 
 
 GOOD: Mapping[str, Any] = {
-    **{"boxes.xmin": [0.1, 0.2], "boxes.xmax": [0.3, 0.4], "boxes.ymin": [0.1, 0.2], "boxes.ymax": [0.5, 0.6]},
-    **{"boxes.label": [1, 2], "boxes.text": [b"a", b"b"], "boxes.crowd": [0, 1], "boxes.keypoint_x": [0.1] * 6},
+    **{
+        "boxes.xmin": [0.1, 0.2],
+        "boxes.xmax": [0.3, 0.4],
+        "boxes.ymin": [0.1, 0.2],
+        "boxes.ymax": [0.5, 0.6],
+    },
+    **{
+        "boxes.label": [1, 2],
+        "boxes.text": [b"a", b"b"],
+        "boxes.crowd": [0, 1],
+        "boxes.keypoint_x": [0.1] * 6,
+    },
 }
 WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
     "one too few": ({"boxes.xmin": [0.1]}, "the values of its boxes differ in number"),
@@ -562,7 +855,9 @@ def test_verify_finds_wrong_objects(name: str) -> None:
     """Values of other numbers, boxes out of the image, classes that the set doesn't have."""
     changes, said = WRONG[name]
     assert list(check_objects(GOOD, {1: "a", 2: "b"})) == []
-    assert said in "\n".join(each.detail for each in check_objects({**GOOD, **changes}, {1: "a", 2: "b"}))
+    assert said in "\n".join(
+        each.detail for each in check_objects({**GOOD, **changes}, {1: "a", 2: "b"})
+    )
 
 
 @pytest.mark.parametrize(
@@ -573,8 +868,12 @@ def test_verify_finds_wrong_objects(name: str) -> None:
         ("image/segmentation/class/encoded", [mask(9, 9)], "size of its mask"),
     ],
 )
-def test_verify_reads_the_objects_of_shards(tmp_path: Path, name: str, value: list[Any], said: str) -> None:
-    """A record that was changed by another hand, with right checksums, is named by what is wrong in it."""
+def test_verify_reads_the_objects_of_shards(
+    tmp_path: Path, name: str, value: list[Any], said: str
+) -> None:
+    """A record that was changed by another hand, with right checksums,
+    is named by what is wrong in it.
+    """
     save(tmp_path / "in/a.jpg", photograph(80, 48))
     save(tmp_path / "m/a.png", mask(80, 48))
     save(tmp_path / "b.csv", "file,class,xmin,ymin,xmax,ymax\na.jpg,dog,0.1,0.1,0.5,0.5\n")
@@ -583,10 +882,12 @@ def test_verify_reads_the_objects_of_shards(tmp_path: Path, name: str, value: li
     (record,) = records.read(path, lists=True)
     records.write(tmp_path / "changed", [{**record, name: value}])
     path.write_bytes((tmp_path / "changed").read_bytes())
-    assert said in "\n".join(each.detail for each in verify(Layout(tmp_path / "out"), ENGINE).problems)
+    assert said in "\n".join(
+        each.detail for each in verify(Layout(tmp_path / "out"), ENGINE).problems
+    )
 
 
-# init ----------------------------------------------------------------------------------------------------------
+# init ---------------------------------------------------------------------------------------------
 
 
 def roboflow(folder: Path) -> None:
@@ -604,7 +905,10 @@ def two_splits(folder: Path) -> None:
     for split in ("train2017", "val2017"):
         value = coco_set(folder, split=split)
         captions = [{"image_id": each["id"], "caption": "a dog"} for each in value["images"]]
-        save(folder / f"annotations/captions_{split}.json", json.dumps({**value, "annotations": captions}))
+        save(
+            folder / f"annotations/captions_{split}.json",
+            json.dumps({**value, "annotations": captions}),
+        )
         save(folder / f"annotations/person_keypoints_{split}.json", json.dumps(value))
 
 
@@ -619,12 +923,22 @@ def published_voc(folder: Path) -> None:
     """VOC with its lists, in the folders that the archive has."""
     voc_set(folder / "VOCdevkit/VOC2012")
     stems = [f"2007_{number:06d}" for number in range(6)]
-    save(folder / "VOCdevkit/VOC2012/ImageSets/Main/train.txt", "".join(f"{stem}\n" for stem in stems))
-    save(folder / "VOCdevkit/VOC2012/ImageSets/Main/dog_train.txt", "".join(f"{stem} -1\n" for stem in stems))
+    save(
+        folder / "VOCdevkit/VOC2012/ImageSets/Main/train.txt",
+        "".join(f"{stem}\n" for stem in stems),
+    )
+    save(
+        folder / "VOCdevkit/VOC2012/ImageSets/Main/dog_train.txt",
+        "".join(f"{stem} -1\n" for stem in stems),
+    )
 
 
-def same_names(folder: Path, place: str = "{split}/{number}.jpg", said: str = "{number}.jpg") -> None:
-    """COCO whose two splits have the same names of images: the files are at ``place``, their names are as ``said``."""
+def same_names(
+    folder: Path, place: str = "{split}/{number}.jpg", said: str = "{number}.jpg"
+) -> None:
+    """COCO whose two splits have the same names of images:
+    the files are at ``place``, their names are as ``said``.
+    """
     for split in ("train2017", "val2017"):
         value = coco_set(folder / "made", split=split)
         for number, each in enumerate(value["images"]):
@@ -667,7 +981,9 @@ def yolo_with_test_list(folder: Path) -> None:
     save(folder / "val.txt", "images/3.jpg\n")
     save(folder / "train.txt", "images/1.jpg\n")
     save(folder / "test.txt", "images/2.jpg\n")
-    save(folder / "data.yaml", "train: train.txt\nval: val.txt\ntest: test.txt\nnames: ['a', 'b']\n")
+    save(
+        folder / "data.yaml", "train: train.txt\nval: val.txt\ntest: test.txt\nnames: ['a', 'b']\n"
+    )
 
 
 SIX = {"train": 6, "validation": 6}
@@ -676,14 +992,21 @@ PUBLISHED: Mapping[str, tuple[Callable[[Path], object], str, str, dict[str, int]
     "COCO": (two_splits, "coco", TWELVE, SIX),
     "COCO with the same names": (same_names, "coco", TWELVE, SIX),
     "COCO with folders in its names": (
-        functools.partial(same_names, place="images/{split}/{number}.jpg", said="{split}/{number}.jpg"),
+        functools.partial(
+            same_names, place="images/{split}/{number}.jpg", said="{split}/{number}.jpg"
+        ),
         *("coco", TWELVE, SIX),
     ),
     "COCO with deep folders": (
         functools.partial(same_names, place="{split}/a/b/{number}.jpg", said="a/b/{number}.jpg"),
         *("coco", TWELVE, SIX),
     ),
-    "VOC with lists": (listed_voc, "pascal-voc", "2 in ImageSets/Main/val.txt", {"train": 4, "validation": 2}),
+    "VOC with lists": (
+        listed_voc,
+        "pascal-voc",
+        "2 in ImageSets/Main/val.txt",
+        {"train": 4, "validation": 2},
+    ),
     "VOC with a list of tests": (
         functools.partial(voc_with_test_list, splits=("train", "val", "test")),
         *("pascal-voc", "2 in ImageSets/Main/test.txt", {"train": 2, "validation": 2, "test": 2}),
@@ -692,10 +1015,25 @@ PUBLISHED: Mapping[str, tuple[Callable[[Path], object], str, str, dict[str, int]
         functools.partial(voc_with_test_list, splits=("trainval", "test")),
         *("pascal-voc", "3 in ImageSets/Main/test.txt", {"trainval": 3, "test": 3}),
     ),
-    "VOC": (published_voc, "pascal-voc", "VOC2012/Annotations annotates 6 of 6 images: 13 boxes of", {"train": 6}),
+    "VOC": (
+        published_voc,
+        "pascal-voc",
+        "VOC2012/Annotations annotates 6 of 6 images: 13 boxes of",
+        {"train": 6},
+    ),
     "YOLO": (yolo_set, "yolo", "labels/train annotates 5 of 6 images", {"train": 6}),
-    "Roboflow": (roboflow, "yolo", "annotate 6 of 6 images: 6 boxes of 2 classes:", {"train": 3, "validation": 3}),
-    "YOLO with lists": (listed_yolo, "yolo", "2 in train.txt, 1 in val.txt", {"train": 2, "validation": 1}),
+    "Roboflow": (
+        roboflow,
+        "yolo",
+        "annotate 6 of 6 images: 6 boxes of 2 classes:",
+        {"train": 3, "validation": 3},
+    ),
+    "YOLO with lists": (
+        listed_yolo,
+        "yolo",
+        "2 in train.txt, 1 in val.txt",
+        {"train": 2, "validation": 1},
+    ),
     "YOLO with a list of tests": (
         yolo_with_test_list,
         *("yolo", "1 in test.txt", {"train": 1, "validation": 1, "test": 1}),
@@ -706,7 +1044,9 @@ PUBLISHED: Mapping[str, tuple[Callable[[Path], object], str, str, dict[str, int]
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_init_recognises_annotations(tmp_path: Path, name: str) -> None:
-    """With its evidence; its recipe converts and verifies, every image in its split; each file left out is named."""
+    """With its evidence; its recipe converts and verifies, every image in its split;
+    each file left out is named.
+    """
     made, layout, said, counts = PUBLISHED[name]
     made(tmp_path / "in")
     summary = init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
@@ -717,9 +1057,13 @@ def test_init_recognises_annotations(tmp_path: Path, name: str) -> None:
     assert {split: len(imagenet_prep.open(tmp_path / "out", split)) for split in counts} == counts
     text = summary.recipe.read_text() + "\n".join(summary.passed)
     names = [
-        path.name for path in existing(tmp_path / "in", "**/*") if path.suffix in (".json", ".txt", ".xml", ".yaml")
+        path.name
+        for path in existing(tmp_path / "in", "**/*")
+        if path.suffix in (".json", ".txt", ".xml", ".yaml")
     ]
-    several = [name for name in names if not name[0].isdigit() and not name.startswith(("train", "valid"))]
+    several = [
+        name for name in names if not name[0].isdigit() and not name.startswith(("train", "valid"))
+    ]
     assert [name for name in several if name not in text] == []
 
 
@@ -734,7 +1078,9 @@ def test_images_of_the_same_names_have_their_own_boxes(tmp_path: Path) -> None:
         for each in value["annotations"]:
             areas[ids[each["image_id"]]].append(pytest.approx(each["area"]))
         found = records.read(str(tmp_path / f"out/{split}-*"), lists=True, text={"image/filename"})
-        assert {each["image/filename"][0].rpartition("/")[2]: each[f"{OBJECT}area"] for each in found} == areas
+        assert {
+            each["image/filename"][0].rpartition("/")[2]: each[f"{OBJECT}area"] for each in found
+        } == areas
 
 
 def one_in_no_list(folder: Path) -> None:
@@ -762,22 +1108,43 @@ NOT_THERE = functools.partial(listed_voc, val="2007_000004\n2007_9\n2007_000005\
 OTHER_IMAGES = functools.partial(listed_yolo, val="other/x3.jpg\n")
 ONE_IMAGE = functools.partial(listed_yolo, val="images/2.jpg\n")
 STRANGE = functools.partial(listed_voc, train="an image\n", val="an image\n")
-LOST = ("1 image without an annotation: JPEGImages/2007_000003.jpg", "1 annotation without an image: Annotations/x.xml")
+LOST = (
+    "1 image without an annotation: JPEGImages/2007_000003.jpg",
+    "1 annotation without an image: Annotations/x.xml",
+)
 REFUSED: Mapping[str, tuple[Callable[[Path], object], str | None, tuple[str, ...]]] = {
-    "VOC: in no list": (one_in_no_list, None, ("1 image in no list of ImageSets/Main: JPEGImages/an image.jpg",)),
+    "VOC: in no list": (
+        one_in_no_list,
+        None,
+        ("1 image in no list of ImageSets/Main: JPEGImages/an image.jpg",),
+    ),
     "VOC: not there": (NOT_THERE, None, ("val.txt, line 2: 2007_9 is not among the files",)),
     "VOC: lists of other images": (STRANGE, None, ("no line is the name of an image",)),
-    "VOC: lists of other images, asked": (STRANGE, "pascal-voc", ("no line is the name of an image",)),
+    "VOC: lists of other images, asked": (
+        STRANGE,
+        "pascal-voc",
+        ("no line is the name of an image",),
+    ),
     "VOC: no counterparts": (without_counterparts, None, (*LOST, "--as pascal-voc")),
     "YOLO: no list": (OTHER_IMAGES, None, ("val: val.txt is no list of images",)),
-    "YOLO: in no list": (ONE_IMAGE, None, ("1 image in no list of train.txt, val.txt: images/3.jpg",)),
-    "class folders": (class_folders, None, ("can be read in 3 ways", "--as class-folders", "--as pascal-voc")),
+    "YOLO: in no list": (
+        ONE_IMAGE,
+        None,
+        ("1 image in no list of train.txt, val.txt: images/3.jpg",),
+    ),
+    "class folders": (
+        class_folders,
+        None,
+        ("can be read in 3 ways", "--as class-folders", "--as pascal-voc"),
+    ),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_init_refuses_annotations(tmp_path: Path, name: str) -> None:
-    """It loses no image and no annotation, and asks where there are two ways; a fault is named with its place."""
+    """It loses no image and no annotation, and asks where there are two ways;
+    a fault is named with its place.
+    """
     made, layout, said = REFUSED[name]
     made(tmp_path / "in")
     with pytest.raises(InputError) as caught:
@@ -796,7 +1163,10 @@ def test_what_has_no_counterpart_is_left_out_with_as(tmp_path: Path) -> None:
     """An image without an annotation, and an annotation without an image: both are named."""
     without_counterparts(tmp_path / "in")
     summary = init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout="pascal-voc")
-    assert any("1 image without an annotation: JPEGImages/2007_000003.jpg" in each for each in summary.passed)
+    assert any(
+        "1 image without an annotation: JPEGImages/2007_000003.jpg" in each
+        for each in summary.passed
+    )
     make(tmp_path, summary.recipe.read_text())
     assert len(by_name(tmp_path)) == 5
 

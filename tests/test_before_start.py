@@ -1,4 +1,6 @@
-"""Before the start: what each step takes of the disk, said by --dry-run, refused by run where it doesn't fit."""
+"""Before the start: what each step takes of the disk, said by --dry-run,
+refused by run where it doesn't fit.
+"""
 
 from __future__ import annotations
 
@@ -51,17 +53,23 @@ def with_free(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[int]
     found = os.statvfs(tmp_path)
 
     def set_free(free: int) -> None:
-        monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result((1, 1, *found[2:4], free, *found[5:])))
+        monkeypatch.setattr(
+            os, "statvfs", lambda _: os.statvfs_result((1, 1, *found[2:4], free, *found[5:]))
+        )
 
     return set_free
 
 
-# the whole of ImageNet -----------------------------------------------------------------------------------------
+# the whole of ImageNet ----------------------------------------------------------------------------
 
 
 def test_every_step_of_the_whole(tmp_path: Path) -> None:
     """Without a byte of it there: the published sizes, and what folders and shards of them take."""
-    found = _by_name(foresee(Layout(tmp_path / "new"), extract=True, options=ConvertOptions(read_order="shuffled")))
+    found = _by_name(
+        foresee(
+            Layout(tmp_path / "new"), extract=True, options=ConvertOptions(read_order="shuffled")
+        )
+    )
     train, validation = (ARCHIVES[split].about for split in ("train", "validation"))
     assert found == {
         "download: ILSVRC2012_img_train.tar": (train, 1),
@@ -91,27 +99,37 @@ def test_what_is_there_is_counted_off(tmp_path: Path) -> None:
     layout.shard_path("train-00000-of-00512").touch()
     found = _by_name(foresee(layout, extract=True, options=ConvertOptions(read_order="sequential")))
     size, images = ARCHIVES["train"].about, IMAGES["train"]
-    assert [name for name in found if name.startswith("download")] == ["download: ILSVRC2012_img_val.tar"]
+    assert [name for name in found if name.startswith("download")] == [
+        "download: ILSVRC2012_img_val.tar"
+    ]
     assert found["untar: image folders of train"][1] == images * 99 // 100 + 990
     assert "annotate: boxes of train" not in found
     assert found["convert: 512 train shards"] == (size // 2 + 1024 * (images // 2), 3 * 512)
-    assert found["convert: bundles for train shards"] == ((size // 2 + 1024 * (images // 2)) // 8, 512)
+    assert found["convert: bundles for train shards"] == (
+        (size // 2 + 1024 * (images // 2)) // 8,
+        512,
+    )
 
 
-# it must hold --------------------------------------------------------------------------------------------------
+# it must hold -------------------------------------------------------------------------------------
 
 
 def test_no_step_takes_more(tiny_data_dir: Path) -> None:
-    """What convert and untar said that they need is what they take, and no more; after that nothing."""
+    """What convert and untar said that they need is what they take, and no more;
+    after that nothing.
+    """
     layout = Layout(tiny_data_dir)
     folders = untar.foresee(layout, ENGINE)
     shards = convert.foresee(layout, ENGINE, SMALL.replace(read_order="shuffled"))
     assert not layout.state_dir.exists()
     before = set(existing(tiny_data_dir, "**/*"))
     make(layout, ENGINE, SMALL)
-    made = [path for path in existing(tiny_data_dir, "**/*") if path not in before and path.is_file()]
+    made = [
+        path for path in existing(tiny_data_dir, "**/*") if path not in before and path.is_file()
+    ]
     (size, files), *rest = (
-        (sum(need.size for need in needs), sum(need.files for need in needs)) for needs in (shards, folders)
+        (sum(need.size for need in needs), sum(need.files for need in needs))
+        for needs in (shards, folders)
     )
     taken = sum(path.stat().st_size for path in made if "-of-" in path.name)
     assert size - 1024 * 380 < taken <= size
@@ -129,7 +147,9 @@ def test_no_step_takes_more(tiny_data_dir: Path) -> None:
 def test_run_fetches_nothing_that_could_not_be_converted(
     server: FaultServer, tmp_path: Path, with_free: Callable[[int], None], missing: str
 ) -> None:
-    """Room for archives and not for shards: refused before a byte is fetched; with room for both, done."""
+    """Room for archives and not for shards: refused before a byte is fetched;
+    with room for both, done.
+    """
     layout = Layout(tmp_path / "data")
     archives = sum(path.stat().st_size for path in existing(server.folder, "*img*"))
     fetching = DownloadOptions(base_url=server.url, check_digest=False)
@@ -140,17 +160,24 @@ def test_run_fetches_nothing_that_could_not_be_converted(
     assert not layout.own_raw_dir.exists()
     with_free(4 * archives)
     progress = Silent()
-    assert run(layout, ENGINE, fetching=fetching, options=SMALL, progress=progress).verify.problems == ()
-    assert any(note.startswith("image-net.org: ") and " to download" in note for note in progress.notes)
+    assert (
+        run(layout, ENGINE, fetching=fetching, options=SMALL, progress=progress).verify.problems
+        == ()
+    )
+    assert any(
+        note.startswith("image-net.org: ") and " to download" in note for note in progress.notes
+    )
     assert any(": all steps require about " in note for note in progress.notes)
 
 
-# the copies of others ------------------------------------------------------------------------------------------
+# the copies of others -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["kaggle", "huggingface"])
 def test_a_site_is_asked_for_sizes_alone(tmp_path: Path, made_tiny: MadeSet, kind: str) -> None:
-    """Its list of files tells the sizes; nothing is fetched or written, and that a part comes whole is said."""
+    """Its list of files tells the sizes; nothing is fetched or written,
+    and that a part comes whole is said.
+    """
     if kind == "kaggle":
         write_zip(tmp_path / "files", tree(made_tiny))
     else:
@@ -161,10 +188,15 @@ def test_a_site_is_asked_for_sizes_alone(tmp_path: Path, made_tiny: MadeSet, kin
     with stand_in(kind, tmp_path / "served", files) as site:
         token = Token(TOKEN, "the test")
         who = KaggleSite(site.url, token) if kind == "kaggle" else HuggingFaceSite(site.url, token)
-        found = _by_name(foresee(layout, fetching=DownloadOptions(site=who), options=options, progress=progress))
+        found = _by_name(
+            foresee(layout, fetching=DownloadOptions(site=who), options=options, progress=progress)
+        )
         assert site.parts() == []
     if kind == "kaggle":
-        assert found["download: imagenet-object-localization-challenge.zip"] == (sum(map(len, files.values())), 1)
+        assert found["download: imagenet-object-localization-challenge.zip"] == (
+            sum(map(len, files.values())),
+            1,
+        )
         assert "annotate: boxes of train" in found
     else:
         wanted = [len(content) for name, content in files.items() if not name.startswith("test")]
@@ -172,7 +204,9 @@ def test_a_site_is_asked_for_sizes_alone(tmp_path: Path, made_tiny: MadeSet, kin
         assert "annotate: boxes of train" not in found
         assert "convert: bundles for train shards" in found
     assert not layout.data_dir.exists()
-    assert [note for note in progress.notes if "offers no single classes: all 1,000 are fetched" in note]
+    assert [
+        note for note in progress.notes if "offers no single classes: all 1,000 are fetched" in note
+    ]
 
 
 def test_a_site_that_can_not_be_asked(tmp_path: Path) -> None:
@@ -182,16 +216,20 @@ def test_a_site_that_can_not_be_asked(tmp_path: Path) -> None:
         foresee(Layout(tmp_path / "data"), fetching=fetching, options=SMALL)
 
 
-# the command line ----------------------------------------------------------------------------------------------
+# the command line ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("stage", ["run", "convert"])
 def test_a_dry_run_does_nothing(tiny_data_dir: Path, stage: str) -> None:
-    """It prints a table of 80 columns at most, ends with status 0, and leaves everything as it was."""
+    """It prints a table of 80 columns at most, ends with status 0,
+    and leaves everything as it was.
+    """
     few = ("--train-shards", "4", "--validation-shards", "2", "--allow-incomplete")
 
     def seen() -> list[tuple[str, int]]:
-        return [(str(path), path.stat().st_mtime_ns) for path in existing(tiny_data_dir.parent, "**/*")]
+        return [
+            (str(path), path.stat().st_mtime_ns) for path in existing(tiny_data_dir.parent, "**/*")
+        ]
 
     before = seen()
     done = command(stage, tiny_data_dir, "--dry-run", *few)
@@ -201,7 +239,10 @@ def test_a_dry_run_does_nothing(tiny_data_dir: Path, stage: str) -> None:
     folder = tiny_data_dir if stage == "convert" else tiny_data_dir / "raw-data"
     assert lines[0] == f"on the file system of {folder}:"
     assert all(len(line) <= 80 for line in lines[1:])
-    assert [line.split()[0] for line in lines if line.split()[0] in ("needed", "free")] == ["needed", "free"]
+    assert [line.split()[0] for line in lines if line.split()[0] in ("needed", "free")] == [
+        "needed",
+        "free",
+    ]
 
 
 def test_a_dry_run_that_does_not_fit(tmp_path: Path, small_disk: Path) -> None:
@@ -212,5 +253,7 @@ def test_a_dry_run_that_does_not_fit(tmp_path: Path, small_disk: Path) -> None:
     rooms = re.findall("(?m)^on the file system of (.*):$", done.stdout)
     assert rooms == [str(small_disk), str(tmp_path)]
     assert "It fits" not in done.stdout
-    assert done.stderr.startswith(f"error: not enough space in {small_disk} for ILSVRC2012_img_train.tar, ")
+    assert done.stderr.startswith(
+        f"error: not enough space in {small_disk} for ILSVRC2012_img_train.tar, "
+    )
     assert len(done.stderr.splitlines()) == 3

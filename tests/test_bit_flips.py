@@ -1,4 +1,6 @@
-"""One bit flipped in any byte of what is kept beside shards: no command ends well with other records than before."""
+"""One bit flipped in any byte of what is kept beside shards:
+no command ends well with other records than before.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,16 @@ from existing import existing
 from made_sets import data_of
 from made_tars import save
 
-from imagenet_prep import ConvertOptions, Layout, PrepError, annotate, convert, export, make_engine, verify
+from imagenet_prep import (
+    ConvertOptions,
+    Layout,
+    PrepError,
+    annotate,
+    convert,
+    export,
+    make_engine,
+    verify,
+)
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import make
 from imagenet_prep.fetch.transfer import Target
@@ -42,7 +53,9 @@ Files = dict[Path, tuple[bytes, int]]
 
 @dataclass
 class Kept:
-    """A set whose state files are flipped: its files with their times, and the records that it must have."""
+    """A set whose state files are flipped: its files with their times,
+    and the records that it must have.
+    """
 
     layout: Layout
     convert: Convert
@@ -59,7 +72,11 @@ class Kept:
         for path in self._paths() - self.files.keys():
             path.unlink()
         for path, (content, time) in self.files.items():
-            if not path.exists() or path.stat().st_mtime_ns != time or path.stat().st_size != len(content):
+            if (
+                not path.exists()
+                or path.stat().st_mtime_ns != time
+                or path.stat().st_size != len(content)
+            ):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
                 os.utime(path, ns=(time, time))
@@ -67,15 +84,23 @@ class Kept:
     def state_files(self) -> list[Path]:
         """The files beside the shards that are not empty."""
         names = {"annotate.json", "checked.json"}
-        is_state = {path: "imagenet-prep" in path.parts[-5:-1] or path.name in names for path in self.files}
-        return sorted(path for path, (content, _) in self.files.items() if is_state[path] and content)
+        is_state = {
+            path: "imagenet-prep" in path.parts[-5:-1] or path.name in names for path in self.files
+        }
+        return sorted(
+            path for path, (content, _) in self.files.items() if is_state[path] and content
+        )
 
     def shards(self) -> dict[str, list[bytes]]:
         """The records of each shard in the folder."""
         return {path.name: data_of(path) for path in existing(self.layout.output_dir, "*-of-*")}
 
     def _paths(self) -> set[Path]:
-        return {path for path in existing(self.layout.data_dir, "**/*") if path.is_file() and path.name != "lock"}
+        return {
+            path
+            for path in existing(self.layout.data_dir, "**/*")
+            if path.is_file() and path.name != "lock"
+        }
 
 
 def _export(kept: Kept) -> dict[str, bytes]:
@@ -87,7 +112,7 @@ def _export(kept: Kept) -> dict[str, bytes]:
         shutil.rmtree(out, ignore_errors=True)
 
 
-# the sets ------------------------------------------------------------------------------------------------------
+# the sets -----------------------------------------------------------------------------------------
 
 
 def _archives(folder: Path) -> Layout:
@@ -205,7 +230,9 @@ def _archives_again(folder: Path) -> Layout:
     return _archives(folder)
 
 
-SETS = {each.__name__: each for each in (plain, unfinished, ranked, grown, growing, consumed, consuming)}
+SETS = {
+    each.__name__: each for each in (plain, unfinished, ranked, grown, growing, consumed, consuming)
+}
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +240,9 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder for many runs that sync a lot: in memory where there is such a place."""
     memory = Path("/dev/shm")
     name = f"imagenet-prep-flips-{os.getpid()}"
-    folder = memory / name if os.access(memory, os.W_OK) else tmp_path_factory.mktemp("quick") / name
+    folder = (
+        memory / name if os.access(memory, os.W_OK) else tmp_path_factory.mktemp("quick") / name
+    )
     folder.mkdir()
     yield folder
     shutil.rmtree(folder)
@@ -230,7 +259,7 @@ def kept(quick: Path, request: pytest.FixtureRequest) -> Kept:
     return made
 
 
-# the commands --------------------------------------------------------------------------------------------------
+# the commands -------------------------------------------------------------------------------------
 
 
 def _run_verify(kept: Kept) -> None:
@@ -244,14 +273,20 @@ COMMANDS: dict[str, Callable[[Kept], object]] = {
     "merge": lambda kept: merge(kept.layout),
     "verify": _run_verify,
     "repair": lambda kept: verify_and_repair(kept.layout, ENGINE),
-    "export": lambda kept: kept.exported == _export(kept) or pytest.fail("it exported other records"),
+    "export": lambda kept: (
+        kept.exported == _export(kept) or pytest.fail("it exported other records")
+    ),
 }
 
 
 def _fault(kept: Kept, command: str, path: Path, position: int) -> str:
     """What is wrong with a command after a flip; "" if nothing is."""
     content, _ = kept.files[path]
-    flipped = content[:position] + bytes([content[position] ^ 1 << position % 8]) + content[position + 1 :]
+    flipped = (
+        content[:position]
+        + bytes([content[position] ^ 1 << position % 8])
+        + content[position + 1 :]
+    )
     path.unlink()  # a map of it may still be open
     path.write_bytes(flipped)
     where = f"{command}, {path.relative_to(kept.layout.data_dir)}, byte {position}"
@@ -272,17 +307,23 @@ def _fault(kept: Kept, command: str, path: Path, position: int) -> str:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_some_flipped_bits(kept: Kept, command: str) -> None:
-    """A bit of some bytes of the state of each set: a command refuses it, or ends with the same records."""
+    """A bit of some bytes of the state of each set:
+    a command refuses it, or ends with the same records.
+    """
     chance = random.Random(command)
     places = [(path, chance.randrange(len(kept.files[path][0]))) for path in kept.state_files()]
     chosen = chance.sample(places, min(SAMPLED, len(places)))
-    assert [*filter(None, (_fault(kept, command, path, position) for path, position in chosen))] == []
+    assert [
+        *filter(None, (_fault(kept, command, path, position) for path, position in chosen))
+    ] == []
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_flipped_byte(kept: Kept, command: str) -> None:
-    """A bit of each byte of each state file; of 1,000 class words and their like, of each 64th byte."""
+    """A bit of each byte of each state file;
+    of 1,000 class words and their like, of each 64th byte.
+    """
     faults = []
     for path in kept.state_files():
         size = len(kept.files[path][0])

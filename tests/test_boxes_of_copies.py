@@ -118,7 +118,9 @@ def test_the_row_of_copies_with_boxes(inside: Path, made_tiny: MadeSet, kind: st
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", WITHOUT_BOXES)
 def test_copies_without_boxes(inside: Path, made_tiny: MadeSet, url: str, kind: str) -> None:
-    """The README's row converts them; the note of convert says how to add boxes, and its commands do."""
+    """The README's row converts them; the note of convert says how to add boxes,
+    and its commands do.
+    """
     WITHOUT_BOXES[kind](inside / "raw", made_tiny)
     (convert,) = readme_row("parquet files or class folders")
     ran = command(*words_of(convert), *PART)
@@ -145,7 +147,9 @@ def test_the_commands_of_the_page(inside: Path, made_tiny: MadeSet, url: str) ->
 
 
 @pytest.mark.parametrize("kind", WITHOUT_BOXES)
-def test_annotate_of_copies_without_boxes(inside: Path, made_tiny: MadeSet, url: str, kind: str) -> None:
+def test_annotate_of_copies_without_boxes(
+    inside: Path, made_tiny: MadeSet, url: str, kind: str
+) -> None:
     """It refuses and writes nothing; after the command that it proposes, the same call succeeds."""
     WITHOUT_BOXES[kind](inside / "raw", made_tiny)
     refused = prep("annotate", "new", "--raw", "raw")
@@ -154,17 +158,31 @@ def test_annotate_of_copies_without_boxes(inside: Path, made_tiny: MadeSet, url:
     what, expected, hint = error_lines(refused)
     assert "no annotations of train images in raw" in what
     assert "--boxes" in expected
-    command(*shlex.split(hint.removeprefix("imagenet-prep ")), "--base-url", url, "--no-digest", **ACCOUNT)
+    command(
+        *shlex.split(hint.removeprefix("imagenet-prep ")),
+        "--base-url",
+        url,
+        "--no-digest",
+        **ACCOUNT,
+    )
     command("annotate", "new", "--raw", "raw")
 
 
 @pytest.mark.parametrize("kind", WITHOUT_BOXES)
-def test_validation_boxes_of_copies_without_boxes(inside: Path, made_tiny: MadeSet, url: str, kind: str) -> None:
+def test_validation_boxes_of_copies_without_boxes(
+    inside: Path, made_tiny: MadeSet, url: str, kind: str
+) -> None:
     """convert names the download first, then the annotate of this copy; both work."""
     WITHOUT_BOXES[kind](inside / "raw", made_tiny)
     call = ("convert", "new", "--raw", "raw", *PART, "--set", "validation_boxes=true")
     hint = error_lines(prep(*call))[-1].partition("    (")[0]
-    command(*shlex.split(hint.removeprefix("imagenet-prep ")), "--base-url", url, "--no-digest", **ACCOUNT)
+    command(
+        *shlex.split(hint.removeprefix("imagenet-prep ")),
+        "--base-url",
+        url,
+        "--no-digest",
+        **ACCOUNT,
+    )
     command("download", "new", "--only", "boxes", "--base-url", url, "--no-digest", **ACCOUNT)
     hint = error_lines(prep(*call))[-1].removeprefix("make it: imagenet-prep ")
     assert "--raw raw" in hint
@@ -173,17 +191,30 @@ def test_validation_boxes_of_copies_without_boxes(inside: Path, made_tiny: MadeS
 
 
 @pytest.mark.parametrize("form", ["archive", "folder"])
-def test_annotate_starts_a_data_dir_with_boxes_of_your_own(inside: Path, made_tiny: MadeSet, form: str) -> None:
-    """Only the result goes there, so it may be new; the boxes are those of annotate without --boxes."""
+def test_annotate_starts_a_data_dir_with_boxes_of_your_own(
+    inside: Path, made_tiny: MadeSet, form: str
+) -> None:
+    """Only the result goes there, so it may be new;
+    the boxes are those of annotate without --boxes.
+    """
     write_kaggle_tree(inside / "raw", made_tiny)
     annotations = inside / "raw/ILSVRC/Annotations/CLS-LOC/train"
-    command("annotate", "new", "--boxes", made_tiny.archives["boxes"] if form == "archive" else annotations)
+    command(
+        "annotate",
+        "new",
+        "--boxes",
+        made_tiny.archives["boxes"] if form == "archive" else annotations,
+    )
     command("annotate", "other", "--raw", "raw")
-    assert Layout(Path("new")).boxes_csv.read_bytes() == Layout(Path("other")).boxes_csv.read_bytes()
+    assert (
+        Layout(Path("new")).boxes_csv.read_bytes() == Layout(Path("other")).boxes_csv.read_bytes()
+    )
 
 
 def test_annotate_refuses_before_it_writes(inside: Path, made_tiny: MadeSet) -> None:
-    """Without annotations of validation images, those of train are not written either; a mistyped PATH is named."""
+    """Without annotations of validation images, those of train are not written either;
+    a mistyped PATH is named.
+    """
     refused = prep("annotate", "new", "--boxes", made_tiny.archives["boxes"], "--validation-boxes")
     assert refused.returncode == 4
     assert "no annotations of validation images" in refused.stderr

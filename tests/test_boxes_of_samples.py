@@ -1,4 +1,6 @@
-"""Boxes in a column of Parquet files, tags of CVAT, and samples of FiftyOne: what they give, and what is refused."""
+"""Boxes in a column of Parquet files, tags of CVAT, and samples of FiftyOne:
+what they give, and what is refused.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,13 @@ def parquet_file(objects: Any, names: list[str], column: str = "objects") -> byt
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("objects", [{"bbox": [BOX], "category": [1]}, [{"bbox": BOX, "category": 1}]])
+@pytest.mark.parametrize(
+    "objects", [{"bbox": [BOX], "category": [1]}, [{"bbox": BOX, "category": 1}]]
+)
 def test_boxes_have_the_numbers_and_names_of_their_file(tmp_path: Path, objects: Any) -> None:
-    """A struct of lists and a list of structs give the same boxes; an unused first class keeps its number."""
+    """A struct of lists and a list of structs give the same boxes;
+    an unused first class keeps its number.
+    """
     write(tmp_path, **{"train.parquet": parquet_file(objects, ["cat", "dog"])})
     (tmp_path / "r.yaml").write_text("source: {parquet: train.parquet}\n")
     found = load(tmp_path / "r.yaml", None, ENGINE)
@@ -55,9 +61,16 @@ def test_boxes_have_the_numbers_and_names_of_their_file(tmp_path: Path, objects:
     ],
     ids=["boxes without classes", "classes of other names"],
 )
-def test_boxes_that_would_be_lost_or_slip_are_refused(tmp_path: Path, files: Any, problem: str) -> None:
-    """Boxes without classes are a loss that init names; a number that means two classes is refused."""
-    contents = {name: parquet_file(objects, names, column) for name, (column, objects, names) in files.items()}
+def test_boxes_that_would_be_lost_or_slip_are_refused(
+    tmp_path: Path, files: Any, problem: str
+) -> None:
+    """Boxes without classes are a loss that init names;
+    a number that means two classes is refused.
+    """
+    contents = {
+        name: parquet_file(objects, names, column)
+        for name, (column, objects, names) in files.items()
+    }
     write(tmp_path / "data", **contents)
     with pytest.raises(InputError, match=problem):
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
@@ -65,7 +78,9 @@ def test_boxes_that_would_be_lost_or_slip_are_refused(tmp_path: Path, files: Any
 
 def test_images_without_a_tag_are_a_question(tmp_path: Path) -> None:
     """CVAT's images without a tag are left out only if the user says so."""
-    tags = "".join(f'<image id="{n}" name="{n}.jpg"><tag label="{"ab"[n % 2]}"/></image>' for n in range(4))
+    tags = "".join(
+        f'<image id="{n}" name="{n}.jpg"><tag label="{"ab"[n % 2]}"/></image>' for n in range(4)
+    )
     text = f"<annotations><version>1.1</version>{tags}</annotations>"
     images = {f"{number}.jpg": picture("a.jpg") for number in range(5)}
     write(tmp_path / "data", **{"annotations.xml": text.encode(), **images})
@@ -77,6 +92,9 @@ def test_two_fields_of_boxes_are_refused(tmp_path: Path) -> None:
     """Boxes of two models in FiftyOne's samples.json: neither is taken by itself."""
     detections = {"detections": [{"label": "cat", "bounding_box": [0.1, 0.1, 0.2, 0.2]}]}
     sample = {"filepath": "a.jpg", "tags": [], "model_1": detections, "model_2": detections}
-    write(tmp_path / "data", **{"a.jpg": picture("a.jpg"), "samples.json": json.dumps({"samples": [sample]}).encode()})
+    write(
+        tmp_path / "data",
+        **{"a.jpg": picture("a.jpg"), "samples.json": json.dumps({"samples": [sample]}).encode()},
+    )
     with pytest.raises(InputError, match="boxes in model_1, model_2"):
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)

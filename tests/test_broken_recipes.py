@@ -1,4 +1,6 @@
-"""Broken recipes and inputs: one message that names file, line or path; the right exit status; nothing written."""
+"""Broken recipes and inputs: one message that names file, line or path;
+the right exit status; nothing written.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,16 @@ ROSES = FOLDERS + "splits: {train: {folder: rose}, test: %s}\n"
 
 # Recipe, and what its message must hold; each is wrong usage.
 RECIPES = {
-    "unknown key": ("seed: 1\nnum_shard: 3\n" + FILES, "line 2: num_shard: no such key", "num_shards, perhaps"),
-    "unknown inner key": ("source:\n  folder: x\n", "line 2: source.folder: no such key", "folders, perhaps"),
+    "unknown key": (
+        "seed: 1\nnum_shard: 3\n" + FILES,
+        "line 2: num_shard: no such key",
+        "num_shards, perhaps",
+    ),
+    "unknown inner key": (
+        "source:\n  folder: x\n",
+        "line 2: source.folder: no such key",
+        "folders, perhaps",
+    ),
     "wrong type": (FILES + "num_shards: many\n", "line 2: num_shards: 'many'", "a whole number"),
     "no choice": (FILES + "compression: zip\n", "line 2: compression: 'zip'", "none, gzip or zlib"),
     "out of range": (FILES + "num_shards: 0\n", "line 2: num_shards: 0", ">= 1"),
@@ -39,79 +49,264 @@ RECIPES = {
     "not UTF-8": (b"seed: 1\n# \xff\n", "line 2: not UTF-8", ""),
     "nested without end": ("[" * 5000 + "]" * 5000, "nested too deep", ""),
     "no source": ("seed: 1\n", "no source", "folders"),
-    "two sources": (FILES + "input_file_pattern: '*.npy'\n", "line 1: source: two sources", "one of them"),
-    "class folders of files": ("source: {files: x, class_folder: inner}\n", "files has no use for it", "or tar"),
-    "two sources in one": ("source:\n  files: a\n  tar: b\n", "line 1: source: files and tar at once", "one of"),
-    "shards twice": (FILES + "num_shards: 2\nshard_size: 1MB\n", "line 3: shard_size: num_shards says", "one of"),
-    "shard size": (FILES + "shard_size: 100 megabytes\n", "line 2: shard_size: '100 megabytes'", "100MB"),
+    "two sources": (
+        FILES + "input_file_pattern: '*.npy'\n",
+        "line 1: source: two sources",
+        "one of them",
+    ),
+    "class folders of files": (
+        "source: {files: x, class_folder: inner}\n",
+        "files has no use for it",
+        "or tar",
+    ),
+    "two sources in one": (
+        "source:\n  files: a\n  tar: b\n",
+        "line 1: source: files and tar at once",
+        "one of",
+    ),
+    "shards twice": (
+        FILES + "num_shards: 2\nshard_size: 1MB\n",
+        "line 3: shard_size: num_shards says",
+        "one of",
+    ),
+    "shard size": (
+        FILES + "shard_size: 100 megabytes\n",
+        "line 2: shard_size: '100 megabytes'",
+        "100MB",
+    ),
     "half a range": (FILES + "min_val: 0\n", "line 2: min_val: max_val is missing", "both"),
     "empty range": (FILES + "min_val: 1\nmax_val: 1\n", "line 3: max_val: 1", "above min_val"),
-    "fractions": (FOLDERS + "splits:\n  train: 0.8\n  test: 0.1\n", "line 2: splits: the fractions sum to 0.9", "1"),
+    "fractions": (
+        FOLDERS + "splits:\n  train: 0.8\n  test: 0.1\n",
+        "line 2: splits: the fractions sum to 0.9",
+        "1",
+    ),
     "fraction": (FOLDERS + "splits: {train: 1.2, test: -0.2}\n", "splits.train: 1.2", "fraction"),
-    "mixed splits": (FOLDERS + "splits: {train: 0.8, test: {folder: x}}\n", "splits: fractions and places", "one sort"),
-    "no place": (FOLDERS + "splits:\n  train: {}\n", "line 3: splits.train: nothing in it", "one of folder"),
+    "mixed splits": (
+        FOLDERS + "splits: {train: 0.8, test: {folder: x}}\n",
+        "splits: fractions and places",
+        "one sort",
+    ),
+    "no place": (
+        FOLDERS + "splits:\n  train: {}\n",
+        "line 3: splits.train: nothing in it",
+        "one of folder",
+    ),
     "split's name": (FOLDERS + "splits: {'a/b': 1}\n", "splits.a/b: no name of a split", "letters"),
-    "prefix": (FILES + "output_file_prefix: ../x\n", "line 2: output_file_prefix: '../x'", "letters"),
-    "prefix of a growth": (FILES + "output_file_prefix: a-grown2\n", "output_file_prefix: 'a-grown2'", "like -grown2"),
+    "prefix": (
+        FILES + "output_file_prefix: ../x\n",
+        "line 2: output_file_prefix: '../x'",
+        "letters",
+    ),
+    "prefix of a growth": (
+        FILES + "output_file_prefix: a-grown2\n",
+        "output_file_prefix: 'a-grown2'",
+        "like -grown2",
+    ),
     "layout": (FILES + "record: imagenet\n", "line 2: record: 'imagenet'", "inception"),
-    "inception of numbers": (FILES + "content: array\nrecord: inception\n", "line 3: record", "a mapping"),
-    "no column": (FOLDERS + "record:\n  a: encoded\n  b: hight\n", "line 4: record.b: no column 'hight'", "height"),
-    "column of other content": (FOLDERS + "record: {a: raw}\n", "record.a: no column 'raw'", "of pixels"),
-    "column of no labels": (FILES + "record: {a: label}\n", "record.a: no column 'label'", "labels come from"),
-    "column's type": (FOLDERS + "record: {a: {from: encoded, type: int64}}\n", "encoded can't be int64", "bytes"),
-    "feature's type": (FOLDERS + "record: {a: {from: width, type: int}}\n", "record.a.type: 'int'", "int64 or float"),
-    "feature's key": (FOLDERS + "record:\n  a: {form: width}\n", "line 3: record.a.form: no such key", "from, perhaps"),
+    "inception of numbers": (
+        FILES + "content: array\nrecord: inception\n",
+        "line 3: record",
+        "a mapping",
+    ),
+    "no column": (
+        FOLDERS + "record:\n  a: encoded\n  b: hight\n",
+        "line 4: record.b: no column 'hight'",
+        "height",
+    ),
+    "column of other content": (
+        FOLDERS + "record: {a: raw}\n",
+        "record.a: no column 'raw'",
+        "of pixels",
+    ),
+    "column of no labels": (
+        FILES + "record: {a: label}\n",
+        "record.a: no column 'label'",
+        "labels come from",
+    ),
+    "column's type": (
+        FOLDERS + "record: {a: {from: encoded, type: int64}}\n",
+        "encoded can't be int64",
+        "bytes",
+    ),
+    "feature's type": (
+        FOLDERS + "record: {a: {from: width, type: int}}\n",
+        "record.a.type: 'int'",
+        "int64 or float",
+    ),
+    "feature's key": (
+        FOLDERS + "record:\n  a: {form: width}\n",
+        "line 3: record.a.form: no such key",
+        "from, perhaps",
+    ),
     "no features": (FOLDERS + "record: {}\n", "line 2: record: no features", ""),
     "images of arrays": (FILES + "resize: 8\n", "line 2: resize: the files are arrays", ""),
-    "split of shards": (FOLDERS + "shards:\n  test: 2\n", "line 3: shards.test: there is no split test", "train"),
+    "split of shards": (
+        FOLDERS + "shards:\n  test: 2\n",
+        "line 3: shards.test: there is no split test",
+        "train",
+    ),
     "class twice": (FOLDERS + "classes: [a, b, a]\n", "line 2: classes: a is there twice", "once"),
-    "classes of nothing": (FILES + "classes: [a, b]\n", "line 2: classes: there are no labels", "labels"),
-    "first label of nothing": (FILES + "first_label: 1\n", "line 2: first_label: there are no labels", "labels"),
-    "inception without labels": ("source: {files: 'flowers/*/*'}\nrecord: inception\n", "line 2: record", "labels"),
-    "labels of ImageNet": (IMAGENET + "labels: x\n", "line 2: labels: no such key", "relabel, perhaps"),
-    "splits of ImageNet": (IMAGENET + "shards: {test: 3}\n", "shards.test: no such key", "train, validation"),
-    "ImageNet's only": (FOLDERS + "allow_incomplete: true\n", "line 2: allow_incomplete: no such key", ""),
-    "long pattern": (f"source: {{files: 'ab{'*' * 3000}'}}\n", f"'ab{'*' * 58}...' is not a pattern", "alone between"),
-    "pattern": ("source: {files: 'arrays/[x'}\n", "line 1: source.files: 'arrays/[x' is not a pattern", "closed"),
+    "classes of nothing": (
+        FILES + "classes: [a, b]\n",
+        "line 2: classes: there are no labels",
+        "labels",
+    ),
+    "first label of nothing": (
+        FILES + "first_label: 1\n",
+        "line 2: first_label: there are no labels",
+        "labels",
+    ),
+    "inception without labels": (
+        "source: {files: 'flowers/*/*'}\nrecord: inception\n",
+        "line 2: record",
+        "labels",
+    ),
+    "labels of ImageNet": (
+        IMAGENET + "labels: x\n",
+        "line 2: labels: no such key",
+        "relabel, perhaps",
+    ),
+    "splits of ImageNet": (
+        IMAGENET + "shards: {test: 3}\n",
+        "shards.test: no such key",
+        "train, validation",
+    ),
+    "ImageNet's only": (
+        FOLDERS + "allow_incomplete: true\n",
+        "line 2: allow_incomplete: no such key",
+        "",
+    ),
+    "long pattern": (
+        f"source: {{files: 'ab{'*' * 3000}'}}\n",
+        f"'ab{'*' * 58}...' is not a pattern",
+        "alone between",
+    ),
+    "pattern": (
+        "source: {files: 'arrays/[x'}\n",
+        "line 1: source.files: 'arrays/[x' is not a pattern",
+        "closed",
+    ),
 }
 
-# Recipe, and what its message must hold; each is an input that is not there, or contradicts the recipe.
+# Recipe, and what its message must hold; each is an input that is not there, or contradicts the
+# recipe.
 INPUTS = {
     "no folder": ("source: {folders: gone}\n", "line 1: ", "gone is not there"),
-    "a file for a folder": ("source:\n  folders: labels.txt\n", "line 2: ", "labels.txt is not a folder"),
+    "a file for a folder": (
+        "source:\n  folders: labels.txt\n",
+        "line 2: ",
+        "labels.txt is not a folder",
+    ),
     "no match": ("source: {files: 'arrays/*.npz'}\n", "line 1: no file matches", "arrays/*.npz"),
     "no manifest": ("source: {manifest: gone.txt}\n", "gone.txt can't be read", "No such file"),
     "no manifest, no pattern": ("manifest_file: gone.txt\n", "line 1: ", "gone.txt is not there"),
-    "a manifest that leads out": ("manifest_file: out.txt\n", "out.txt, line 2: ../x leads out of the data", ""),
-    "an absolute manifest": ("manifest_file: absolute.txt\n", "absolute.txt, line 1: /etc/passwd leads out", "--raw"),
-    "a manifest of what is gone": ("manifest_file: gone-line.txt\n", "gone-line.txt, line 3: ", "1.npx is not there"),
-    "a manifest with a line twice": ("manifest_file: twice.txt\n", "twice.txt, line 2", "is already in line 1"),
+    "a manifest that leads out": (
+        "manifest_file: out.txt\n",
+        "out.txt, line 2: ../x leads out of the data",
+        "",
+    ),
+    "an absolute manifest": (
+        "manifest_file: absolute.txt\n",
+        "absolute.txt, line 1: /etc/passwd leads out",
+        "--raw",
+    ),
+    "a manifest of what is gone": (
+        "manifest_file: gone-line.txt\n",
+        "gone-line.txt, line 3: ",
+        "1.npx is not there",
+    ),
+    "a manifest with a line twice": (
+        "manifest_file: twice.txt\n",
+        "twice.txt, line 2",
+        "is already in line 1",
+    ),
     "an empty manifest": ("manifest_file: empty.txt\n", "empty.txt names no file", ""),
     "no labels": (FILES + "labels: gone.csv\n", "line 2: ", "gone.csv is not there"),
-    "labels without a colon": (FILES + "labels: bad.txt\n", "bad.txt, line 2: expected path:label", ""),
-    "labels with a row too short": (FILES + "labels: short.csv\n", "short.csv, line 3: 2 columns expected", "1 found"),
-    "labels without paths": (FILES + "labels: nopath.csv\n", "nopath.csv, line 1: no column of paths", "name, label"),
-    "labels of what is gone": (FILES + "labels: more.txt\n", "labels 1 file that is not there", "2.npy (line 3)"),
-    "files without labels": (FILES + "labels: less.txt\n", "1 file has no label in", "arrays/1.npy"),
-    "labels twice": (FILES + "labels: doubled.txt\n", "doubled.txt, line 2: '0.npy' is in line 1", ""),
+    "labels without a colon": (
+        FILES + "labels: bad.txt\n",
+        "bad.txt, line 2: expected path:label",
+        "",
+    ),
+    "labels with a row too short": (
+        FILES + "labels: short.csv\n",
+        "short.csv, line 3: 2 columns expected",
+        "1 found",
+    ),
+    "labels without paths": (
+        FILES + "labels: nopath.csv\n",
+        "nopath.csv, line 1: no column of paths",
+        "name, label",
+    ),
+    "labels of what is gone": (
+        FILES + "labels: more.txt\n",
+        "labels 1 file that is not there",
+        "2.npy (line 3)",
+    ),
+    "files without labels": (
+        FILES + "labels: less.txt\n",
+        "1 file has no label in",
+        "arrays/1.npy",
+    ),
+    "labels twice": (
+        FILES + "labels: doubled.txt\n",
+        "doubled.txt, line 2: '0.npy' is in line 1",
+        "",
+    ),
     "labels that are no JSON": (FILES + "labels: bad.jsonl\n", "bad.jsonl, line 2: not JSON", ""),
-    "labels with fractions": (FILES + "labels: half.txt\n", "half.txt, line 1: a label that is not", "label: false"),
-    "a class that is not listed": (FOLDERS + "classes: [daisy]\n", "rose/0.png is in rose", "recipe.yaml"),
+    "labels with fractions": (
+        FILES + "labels: half.txt\n",
+        "half.txt, line 1: a label that is not",
+        "label: false",
+    ),
+    "a class that is not listed": (
+        FOLDERS + "classes: [daisy]\n",
+        "rose/0.png is in rose",
+        "recipe.yaml",
+    ),
     "a label beyond the classes": (BEYOND, "less2.txt, line 2: label 1, expected 0 to 0", ""),
-    "a file beside class folders": ("source: {folders: loose}\n", "x.png is in no class folder", "loose/CLASS/FILE"),
-    "no class folder at all": ("source: {folders: flowers/rose}\n", "0.png is in no class folder", "rose/CLASS/FILE"),
-    "a PPM": ("source: {folders: ppms}\n", "1 file can't be read as an image, rose/0.ppm first", ".jpg, .jpeg, .png"),
-    "a link of a folder": ("source: {folders: linked}\n", "linked/rose is a link to another folder", ""),
-    "a link to nowhere": ("source: {folders: nowhere}\n", "nowhere/rose/0.png can't be read", "No such file"),
+    "a file beside class folders": (
+        "source: {folders: loose}\n",
+        "x.png is in no class folder",
+        "loose/CLASS/FILE",
+    ),
+    "no class folder at all": (
+        "source: {folders: flowers/rose}\n",
+        "0.png is in no class folder",
+        "rose/CLASS/FILE",
+    ),
+    "a PPM": (
+        "source: {folders: ppms}\n",
+        "1 file can't be read as an image, rose/0.ppm first",
+        ".jpg, .jpeg, .png",
+    ),
+    "a link of a folder": (
+        "source: {folders: linked}\n",
+        "linked/rose is a link to another folder",
+        "",
+    ),
+    "a link to nowhere": (
+        "source: {folders: nowhere}\n",
+        "nowhere/rose/0.png can't be read",
+        "No such file",
+    ),
     "a tar that is cut": ("source: {tar: cut.tar}\n", "cut.tar is damaged at byte", ""),
     "a tar that is compressed": (
         "source: {tar: small.tar.gz}\n",
         "small.tar.gz is compressed with gzip",
         "gzip -dc -- ",
     ),
-    "a tar that leads out": ("source: {tar: out.tar}\n", "out.tar holds a member whose name leads out", "../x.png"),
+    "a tar that leads out": (
+        "source: {tar: out.tar}\n",
+        "out.tar holds a member whose name leads out",
+        "../x.png",
+    ),
     "no such split": (ROSES % "{folder: lily}", "line 2: no file is in split test", ""),
-    "a file in two splits": (ROSES % "{files: '*/*'}", "rose/0.png is in the splits train and test", ""),
+    "a file in two splits": (
+        ROSES % "{files: '*/*'}",
+        "rose/0.png is in the splits train and test",
+        "",
+    ),
     "a name of odd bytes": (
         "source: {folders: odd}\n",
         r"name can't be written: 'rose/\xff.png'",
@@ -155,7 +350,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (tmp_path / name).write_text(text)
     image = (tmp_path / "flowers/rose/0.png").read_bytes()
     whole = pack({"daisy/0.png": image, "rose/0.png": image})
-    tars = {"cut.tar": whole[:700], "small.tar.gz": gzip.compress(whole), "out.tar": pack({"../x.png": image})}
+    tars = {
+        "cut.tar": whole[:700],
+        "small.tar.gz": gzip.compress(whole),
+        "out.tar": pack({"../x.png": image}),
+    }
     for name, content in tars.items():
         (tmp_path / name).write_bytes(content)
     return tmp_path
@@ -169,7 +368,9 @@ def contents(folder: Path) -> dict[str, int]:
 def take(path: Path) -> object:
     """What convert makes of a recipe, of ILSVRC2012's too."""
     file = read(path)
-    return imagenet_options(file) if is_imagenet(file) else load(file, None, make_engine("threads", 1))
+    return (
+        imagenet_options(file) if is_imagenet(file) else load(file, None, make_engine("threads", 1))
+    )
 
 
 def refused(folder: Path, recipe: str | bytes) -> PrepError:
@@ -196,7 +397,9 @@ def test_a_broken_recipe_is_one_message(folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_a_broken_input_is_one_message(folder: Path, name: str) -> None:
-    """It names the path, and the line where there is one, in three lines at most, and is a fault of the input."""
+    """It names the path, and the line where there is one, in three lines at most,
+    and is a fault of the input.
+    """
     recipe, *expected = INPUTS[name]
     error = refused(folder, recipe)
     assert isinstance(error, InputError), str(error)
@@ -213,7 +416,9 @@ def test_a_recipe_that_is_not_there(tmp_path: Path) -> None:
 def test_numbers_and_words_are_read_as_yaml_1_2_has_them(tmp_path: Path) -> None:
     """1e-3 is a number, no and on are texts, true is not; a quoted number is a text."""
     path = tmp_path / "r.yaml"
-    path.write_text("min_val: 1e-3\nmax_val: +.5\nclasses: [no, on, 7, '8']\non_damaged: skip\nseed: ~\n")
+    path.write_text(
+        "min_val: 1e-3\nmax_val: +.5\nclasses: [no, on, 7, '8']\non_damaged: skip\nseed: ~\n"
+    )
     recipe = read_recipe(path).recipe
     assert (recipe.min_val, recipe.max_val, recipe.classes) == (0.001, 0.5, ["no", "on", 7, "8"])
     assert (recipe.on_damaged, recipe.seed) == ("skip", 12345)

@@ -1,4 +1,6 @@
-"""Buffers of storage.local, through the records of a shard in order: what is kept stays right, and costs no memory."""
+"""Buffers of storage.local, through the records of a shard in order:
+what is kept stays right, and costs no memory.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def _no_view_of_an_earlier_test(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """40 MB: records of 1 byte to 300 kB, and, in its midst, one that no buffer takes. Read only."""
+    """40 MB: records of 1 byte to 300 kB, and, in its midst, one that no buffer takes.
+    Read only.
+    """
     path = tmp_path_factory.mktemp("shard") / "train-00000-of-00001"
     draw = random.Random(2)
     lengths = [draw.choice([draw.randrange(1, 100), draw.randrange(300_000)]) for _ in range(400)]
@@ -84,7 +88,9 @@ def test_a_damaged_record_is_named(shard: Path, tmp_path: Path, number: int) -> 
     assert f"record {number} at byte" in str(caught.value)
 
 
-def test_a_disk_that_fails_is_an_error_with_the_file(shard: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fails_is_an_error_with_the_file(
+    shard: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By a map it was a SIGBUS."""
     real, calls = os.preadv, itertools.count()
 

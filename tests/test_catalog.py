@@ -1,4 +1,6 @@
-"""The table of images: each answer is that of plain lists, in memory and kept in a folder; digests stay."""
+"""The table of images: each answer is that of plain lists, in memory and kept in a folder;
+digests stay.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ from imagenet_prep.sources.tars import Archive
 from imagenet_prep.storage.location import Location
 
 GOLDEN = "daa42f9213c35fb3ac7f62384dd59615108f1c597728dc5e66aa754e80f048ab"
-QUICK = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(
+    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 NAME = st.text(st.sampled_from("aAb/_.é鸟jpegJPEGnpy0"), min_size=1, max_size=21)
 
 
@@ -42,15 +46,23 @@ def chunk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 @QUICK
 @given(st.lists(NAME, max_size=30), st.randoms())
 def test_names_are_what_lists_are(texts: list[str], chance: random.Random) -> None:
-    """Names one by one, many at a time, in any order; found, chosen by their ends: as texts would be."""
+    """Names one by one, many at a time, in any order;
+    found, chosen by their ends: as texts would be.
+    """
     found = Names.take(texts)
-    assert (len(found), list(found), [found[row] for row in range(len(texts))]) == (len(texts), texts, texts)
+    assert (len(found), list(found), [found[row] for row in range(len(texts))]) == (
+        len(texts),
+        texts,
+        texts,
+    )
     assert list(pickle.loads(pickle.dumps(found))) == texts
     rows = [chance.randrange(len(texts)) for _ in range(20 if texts else 0)]
     assert list(found.picked(rows)) == [texts[row] for row in rows]
     assert list(found.picked(range(1, len(texts)))) == texts[1:]
     encoded = [text.encode() for text in texts]
-    assert [*found.repeated()] == [row for row, (one, other) in enumerate(itertools.pairwise(texts)) if one == other]
+    assert [*found.repeated()] == [
+        row for row, (one, other) in enumerate(itertools.pairwise(texts)) if one == other
+    ]
     for lead in ("", "a/"):
         behind = [row for row, text in enumerate(texts) if text.startswith(lead)]
         runs = [*found.folders(behind, lead)]
@@ -61,23 +73,35 @@ def test_names_are_what_lists_are(texts: list[str], chance: random.Random) -> No
             assert {name if slash else None for name, slash, _ in parts} == {folder}
             assert len(within) == 1 or folder is not None
             assert max(text.count("/") for text in within) == slashes
-    assert found.chosen(lambda tail: is_of("image", tail)).tolist() == [is_of("image", text) for text in texts]
+    assert found.chosen(lambda tail: is_of("image", tail)).tolist() == [
+        is_of("image", text) for text in texts
+    ]
     for kind in ("image", "array"):
-        assert any(is_of(kind, tail) for tail in found.endings()) == any(is_of(kind, text) for text in texts)
-    assert {text for text in texts if "jpeg" in text.lower()} <= set(found.holding([b"jpeg"])) <= set(texts)
+        assert any(is_of(kind, tail) for tail in found.endings()) == any(
+            is_of(kind, text) for text in texts
+        )
+    assert (
+        {text for text in texts if "jpeg" in text.lower()}
+        <= set(found.holding([b"jpeg"]))
+        <= set(texts)
+    )
     ordered = sorted(encoded)
     by_bytes = Names.take(each.decode() for each in ordered)
     for text in texts:
         assert by_bytes.find(text.encode()) == ordered.index(text.encode())
         folder = text.partition("/")[0] + "/"
-        assert [row for row, each in enumerate(by_bytes) if each.startswith(folder)] == list(by_bytes.below(folder))
+        assert [row for row, each in enumerate(by_bytes) if each.startswith(folder)] == list(
+            by_bytes.below(folder)
+        )
 
 
 def _catalog(texts: list[str], chance: random.Random, *, is_labelled: bool) -> Catalog:
     """A table of these names, in two archives, with numbers by chance, and boxes for some."""
     listing, ids = CatalogBuilder(Archive(Path("/a.tar")), Archive(Path("/b.tar"))), []
     for text in texts:
-        listing.append(text, chance.randrange(2**40), chance.randrange(2**20), chance.randrange(2**62))
+        listing.append(
+            text, chance.randrange(2**40), chance.randrange(2**20), chance.randrange(2**62)
+        )
         ids.append((chance.randrange(2), chance.randrange(3) if is_labelled else 0))
     found = listing.listed()
     found.split, found.classes = "s", {1: ("x", "an x"), 2: ("y", "a y")}
@@ -90,18 +114,27 @@ def _catalog(texts: list[str], chance: random.Random, *, is_labelled: bool) -> C
 @QUICK
 @given(st.lists(NAME, max_size=25), st.randoms(), st.booleans())
 def test_a_table_keeps_its_rows(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[str], chance: random.Random, is_labelled: bool
+    tmp_path_factory: pytest.TempPathFactory,
+    texts: list[str],
+    chance: random.Random,
+    is_labelled: bool,
 ) -> None:
-    """Joined, sorted, brought to another order, cut down for a worker, kept in a folder: rows and digests stay."""
+    """Joined, sorted, brought to another order, cut down for a worker, kept in a folder:
+    rows and digests stay.
+    """
     plain = _catalog(texts, chance, is_labelled=is_labelled)
     plain.columns["d"] = [[0.1, number] for number in range(len(texts))]
     expected = catalog_rows(plain)
     halves = plain.picked(range(len(texts) // 2)), plain.picked(range(len(texts) // 2, len(texts)))
     joined = Catalog.join(halves, is_listed=True)
-    assert [each[:2] for each in catalog_rows(joined, items=False)] == [each[:2] for each in expected]
+    assert [each[:2] for each in catalog_rows(joined, items=False)] == [
+        each[:2] for each in expected
+    ]
     ordered = Catalog.join([plain])
     rows = sorted(range(len(texts)), key=lambda row: (plain.labels[row], texts[row].encode(), row))
-    assert [each[:2] for each in catalog_rows(ordered, items=False)] == [expected[row][:2] for row in rows]
+    assert [each[:2] for each in catalog_rows(ordered, items=False)] == [
+        expected[row][:2] for row in rows
+    ]
     folder = tmp_path_factory.mktemp("kept")
     packed = plain.pack()
     packed.save(folder)
@@ -109,17 +142,26 @@ def test_a_table_keeps_its_rows(
         same = [expected[row] for row in wanted]
         assert catalog_rows(plain.picked(wanted)) == catalog_rows(plain.whole(wanted)) == same
         assert catalog_rows(pickle.loads(pickle.dumps(plain.whole(wanted)))) == same
-        assert fingerprint(plain, wanted, "") == fingerprint(plain.picked(wanted), range(len(wanted)), "")
+        assert fingerprint(plain, wanted, "") == fingerprint(
+            plain.picked(wanted), range(len(wanted)), ""
+        )
         assert plain.size(wanted) == sum(row.length for row, *_ in same)
         if isinstance(wanted, range):
             kept = Catalog.load(folder, packed.name, [wanted])
             assert catalog_rows(kept) == same
-            assert (kept.split, fingerprint(kept, range(len(wanted)), "")) == ("s", fingerprint(plain, wanted, ""))
+            assert (kept.split, fingerprint(kept, range(len(wanted)), "")) == (
+                "s",
+                fingerprint(plain, wanted, ""),
+            )
     pieces = [range(0), range(len(texts) // 3), range(len(texts) // 2, len(texts))]
     assert catalog_rows(Catalog.load(folder, packed.name, pieces)) == [
         expected[row] for piece in pieces for row in piece
     ]
-    assert names_and_sizes(plain) == names_and_sizes(Catalog.load(folder, packed.name)) == _first_digest(plain)
+    assert (
+        names_and_sizes(plain)
+        == names_and_sizes(Catalog.load(folder, packed.name))
+        == _first_digest(plain)
+    )
 
 
 def _first_digest(catalog: Catalog) -> str:
@@ -149,7 +191,9 @@ def _saved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> PackedCatalog:
 def test_a_saved_table_with_another_file_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
-    """Each file of a saved table, gone, cut, longer or empty: the table is damaged, and no error of another kind."""
+    """Each file of a saved table, gone, cut, longer or empty:
+    the table is damaged, and no error of another kind.
+    """
     name = _saved(tmp_path, monkeypatch).name
     for path in existing(tmp_path, "*"):
         content = path.read_bytes()
@@ -164,8 +208,12 @@ def test_a_saved_table_with_another_file_is_refused(
 
 
 @pytest.mark.once
-def test_every_byte_that_is_read_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bit in each byte of a saved table: all rows are refused; some rows are refused, or are as they were."""
+def test_every_byte_that_is_read_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bit in each byte of a saved table: all rows are refused;
+    some rows are refused, or are as they were.
+    """
     name = _saved(tmp_path, monkeypatch).name
     pieces = [range(2, 4), range(11, 12)]
     expected, passed = catalog_rows(Catalog.load(tmp_path, name, pieces)), 0
@@ -194,7 +242,9 @@ def test_a_damaged_table_is_saved_again(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_table_in_a_store_is_checked_and_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A damaged object is written again; some rows are asked for by blocks, one request per array and no more bytes."""
+    """A damaged object is written again; some rows are asked for by blocks,
+    one request per array and no more bytes.
+    """
     monkeypatch.setattr(blocks, "BLOCK", 16)
     store = MemoryStore()
     folder = Location(store, "plan/rows")

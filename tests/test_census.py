@@ -24,7 +24,9 @@ def empty(**changes: dict[int, str]) -> Census:
 
 
 def test_features_are_counted_by_promise() -> None:
-    """A feature of another kind is none of those promised; values, bounds, NaN and strangers add up in any order."""
+    """A feature of another kind is none of those promised;
+    values, bounds, NaN and strangers add up in any order.
+    """
     kinds = {"x": "float", "y": "int64", "w": "bytes"}
     rows: list[dict[str, Feature]] = [
         {"x": FloatList((1.0, math.nan)), "y": Int64List((3, 2**60))},
@@ -52,15 +54,23 @@ def test_what_makes_no_sense_is_left_out() -> None:
     """A size that no image has and a box that is no number are not shown; a long text is cut."""
 
     def seen(**changes: Feature) -> Shown:
-        features: dict[str, Feature] = {"image/width": Int64List((4,)), "image/height": Int64List((3,))}
-        return see({**features, **{name.replace("__", "/"): feature for name, feature in changes.items()}}, NAMES)
+        features: dict[str, Feature] = {
+            "image/width": Int64List((4,)),
+            "image/height": Int64List((3,)),
+        }
+        return see(
+            {**features, **{name.replace("__", "/"): feature for name, feature in changes.items()}},
+            NAMES,
+        )
 
     assert seen().size == (4, 3)
     for pixels in (0, -1, 1 << 16):
         assert seen(image__height=Int64List((pixels,))).size is None
         assert seen(image__width=Int64List((pixels,))).size is None
     edges: dict[str, Feature] = {
-        f"image__object__bbox__{edge}": FloatList((0.25, math.nan if edge == "xmax" else 0.5, math.inf))
+        f"image__object__bbox__{edge}": FloatList(
+            (0.25, math.nan if edge == "xmax" else 0.5, math.inf)
+        )
         for edge in ("xmin", "ymin", "xmax", "ymax")
     }
     names = BytesList((b"a dog", b"a cat", b"none"))
@@ -68,18 +78,29 @@ def test_what_makes_no_sense_is_left_out() -> None:
     (box,) = shown.boxes
     assert (box.xmin, box.ymax, shown.box_names) == (0.25, 0.25, ("a dog",))
     assert seen(**edges, image__object__class__text=BytesList((b"a dog",))).box_names == ()
-    for length, shown in ((LONGEST_TEXT, "n" * LONGEST_TEXT), (LONGEST_TEXT + 1, "n" * LONGEST_TEXT + "…")):
+    for length, shown in (
+        (LONGEST_TEXT, "n" * LONGEST_TEXT),
+        (LONGEST_TEXT + 1, "n" * LONGEST_TEXT + "…"),
+    ):
         name = BytesList((b"n" * length,))
         assert seen(image__filename=name).filename == shown
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_near_hashes_are_grouped(seed: int) -> None:
-    """Hashes that differ in 3 bits at most, directly or through others, are one group: all pairs were compared."""
+    """Hashes that differ in 3 bits at most, directly or through others, are one group:
+    all pairs were compared.
+    """
     random = np.random.default_rng(seed)
     hashes = [int(each) for each in random.integers(0, 1 << 63, 60)]
-    hashes += [each ^ sum(1 << int(bit) for bit in random.choice(64, random.integers(0, 6), False)) for each in hashes]
-    near = {k: {j for j, other in enumerate(hashes) if (one ^ other).bit_count() <= 3} for k, one in enumerate(hashes)}
+    hashes += [
+        each ^ sum(1 << int(bit) for bit in random.choice(64, random.integers(0, 6), False))
+        for each in hashes
+    ]
+    near = {
+        k: {j for j, other in enumerate(hashes) if (one ^ other).bit_count() <= 3}
+        for k, one in enumerate(hashes)
+    }
     for _ in hashes:
         near = {k: set().union(*(near[j] for j in own)) for k, own in near.items()}
     expected = {tuple(sorted(own)) for own in near.values() if len(own) > 1}

@@ -1,4 +1,6 @@
-"""Downloading a part of ImageNet: of the train archive only the classes that are wanted, by ranges of its bytes."""
+"""Downloading a part of ImageNet: of the train archive only the classes that are wanted,
+by ranges of its bytes.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ SHARDS = {"train_shards": 4, "validation_shards": 2}
 
 
 def _class_tar(wnid: str, images: list[bytes], count: int) -> bytes:
-    return pack({f"{wnid}_{number}.JPEG": images[number % len(images)] for number in range(1, count + 1)})
+    return pack(
+        {f"{wnid}_{number}.JPEG": images[number % len(images)] for number in range(1, count + 1)}
+    )
 
 
 def _write(archive: Path, tars: dict[str, bytes]) -> None:
@@ -72,7 +76,9 @@ def served(tmp_path_factory: pytest.TempPathFactory, images: list[bytes]) -> Pat
     """A server's folder: ten classes as large as the smallest real one, 990 of one image each."""
     counts = {wnid: 732 if wnid in PART.labels else 1 for wnid in facts.synsets()}
     folder = tmp_path_factory.mktemp("server") / "served"
-    _serve(folder, {wnid: _class_tar(wnid, images, count) for wnid, count in counts.items()}, images)
+    _serve(
+        folder, {wnid: _class_tar(wnid, images, count) for wnid, count in counts.items()}, images
+    )
     return folder
 
 
@@ -97,14 +103,21 @@ def layout(tmp_path: Path) -> Layout:
     return Layout(tmp_path / "data")
 
 
-def _download(server: FaultServer, layout: Layout, part: Part = PART, **options: Any) -> DownloadSummary:
+def _download(
+    server: FaultServer, layout: Layout, part: Part = PART, **options: Any
+) -> DownloadSummary:
     rest = {key: options.pop(key) for key in ("only", "before", "progress") if key in options}
-    settings = DownloadOptions(base_url=server.url, **{"check_digest": False, "pace": PACE, **options})
+    settings = DownloadOptions(
+        base_url=server.url, **{"check_digest": False, "pace": PACE, **options}
+    )
     return download(layout, settings, part=part, **{"only": ["train"], **rest})
 
 
 def _tars_in(layout: Layout) -> dict[str, bytes]:
-    return {path.stem: path.read_bytes() for path in existing(layout.class_tars_dir(ARCHIVES["train"]), "*")}
+    return {
+        path.stem: path.read_bytes()
+        for path in existing(layout.class_tars_dir(ARCHIVES["train"]), "*")
+    }
 
 
 def _assert_whole(layout: Layout, tars: dict[str, bytes], part: Part = PART) -> None:
@@ -112,11 +125,13 @@ def _assert_whole(layout: Layout, tars: dict[str, bytes], part: Part = PART) -> 
     assert list(layout.raw_partial_dir.iterdir()) == []
 
 
-# the whole way -------------------------------------------------------------------------------------------------
+# the whole way ------------------------------------------------------------------------------------
 
 
 def test_ten_classes_cost_ten_classes(served: Path, tmp_path: Path) -> None:
-    """run --classes makes a whole part, and the server sends these classes, the rest of it, and 2 MB at most."""
+    """run --classes makes a whole part, and the server sends these classes,
+    the rest of it, and 2 MB at most.
+    """
     options = ConvertOptions(**SHARDS, classes="imagenette", relabel=0)
     tars = unpack(served / TRAIN)
     wanted = sum(len(tars[f"{wnid}.tar"]) for wnid in PART.labels)
@@ -128,7 +143,9 @@ def test_ten_classes_cost_ten_classes(served: Path, tmp_path: Path) -> None:
         assert done.download is not None
         assert done.download.fetched[-1] == f"10 classes of {TRAIN}"
         assert done.download.size == wanted + others
-        assert wanted + others <= sent <= wanted + others + 2_000_000 - 1000 * 400  # each answer has headers, too
+        assert (
+            wanted + others <= sent <= wanted + others + 2_000_000 - 1000 * 400
+        )  # each answer has headers, too
         assert (done.verify.level, done.verify.dataset) == ("as listed", "imagenette")
         assert [total.records for total in done.verify.totals] == [7320, 500]
         again = run(Layout(tmp_path / "data"), ENGINE, fetching=fetching, options=options)
@@ -137,7 +154,9 @@ def test_ten_classes_cost_ten_classes(served: Path, tmp_path: Path) -> None:
 
 def test_class_tars_arrive(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
     """Each class lies under its name, byte for byte, and nothing is left of its transfer."""
-    assert [each.name for each in foresee(layout, only=["train"], part=PART)] == [f"10 classes of {TRAIN}"]
+    assert [each.name for each in foresee(layout, only=["train"], part=PART)] == [
+        f"10 classes of {TRAIN}"
+    ]
     summary = _download(server, layout, connections=4)
     _assert_whole(layout, tars)
     assert (summary.fetched, summary.present) == ((f"10 classes of {TRAIN}",), ())
@@ -155,7 +174,10 @@ def test_what_is_there_is_not_fetched(
     _download(server, layout, find_part(str(path)))
     first = _tars_in(layout)
     summary = _download(server, layout)
-    assert (summary.fetched, summary.present) == ((f"8 classes of {TRAIN}",), (f"2 classes of {TRAIN}",))
+    assert (summary.fetched, summary.present) == (
+        (f"8 classes of {TRAIN}",),
+        (f"2 classes of {TRAIN}",),
+    )
     _assert_whole(layout, tars)
     assert first.items() < _tars_in(layout).items()
     server.seen.clear()
@@ -164,14 +186,16 @@ def test_what_is_there_is_not_fetched(
     assert (server.seen, summary.fetched, summary.present) == ([], (), (f"10 classes of {TRAIN}",))
 
 
-def test_the_command_line_fetches_classes(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
+def test_the_command_line_fetches_classes(
+    server: FaultServer, layout: Layout, tars: dict[str, bytes]
+) -> None:
     """download --classes does the same, and says so."""
     words = ["--classes", "imagenette", "--only", "train", "--no-digest", "--base-url", server.url]
     assert f"fetched 10 classes of {TRAIN}" in command("download", layout.data_dir, *words).stdout
     _assert_whole(layout, tars)
 
 
-# what goes wrong -----------------------------------------------------------------------------------------------
+# what goes wrong ----------------------------------------------------------------------------------
 
 
 def _place(server: FaultServer, wnid: str) -> int:
@@ -180,9 +204,15 @@ def _place(server: FaultServer, wnid: str) -> int:
         return next(member.offset_data for member in tar if member.name == f"{wnid}.tar")
 
 
-@pytest.mark.parametrize("faults", [Faults(ignore_range=True), Faults(ignore_range=True, when=lambda at: at > 0)])
-def test_a_server_without_ranges_is_refused(server: FaultServer, layout: Layout, faults: Faults) -> None:
-    """Who sends whole files only can't send classes: that is said, and what to do, and nothing is fetched."""
+@pytest.mark.parametrize(
+    "faults", [Faults(ignore_range=True), Faults(ignore_range=True, when=lambda at: at > 0)]
+)
+def test_a_server_without_ranges_is_refused(
+    server: FaultServer, layout: Layout, faults: Faults
+) -> None:
+    """Who sends whole files only can't send classes:
+    that is said, and what to do, and nothing is fetched.
+    """
     server.faults = faults
     with pytest.raises(NetworkError, match="doesn't serve parts of") as caught:
         _download(server, layout)
@@ -231,7 +261,9 @@ def test_another_version_in_the_next_run_starts_over(
     with pytest.raises(NetworkError):
         _download(server, layout, connections=1, pace=Pace(tries=1))
     server.faults = Faults()
-    others = {wnid: _class_tar(wnid, images[::-1], 150 if wnid in PART.labels else 2) for wnid in tars}
+    others = {
+        wnid: _class_tar(wnid, images[::-1], 150 if wnid in PART.labels else 2) for wnid in tars
+    }
     _write(server.folder / TRAIN, others)
     progress = Silent()
     _download(server, layout, progress=progress)
@@ -239,16 +271,25 @@ def test_another_version_in_the_next_run_starts_over(
     assert any("starting over" in note for note in progress.notes)
 
 
-def test_a_class_that_the_archive_lacks_is_named(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
+def test_a_class_that_the_archive_lacks_is_named(
+    server: FaultServer, layout: Layout, tars: dict[str, bytes]
+) -> None:
     """An archive that ends before all classes are found: which one, and nothing is fetched."""
-    _write(server.folder / TRAIN, {wnid: content for wnid, content in tars.items() if wnid != "n03888257"})
+    _write(
+        server.folder / TRAIN,
+        {wnid: content for wnid, content in tars.items() if wnid != "n03888257"},
+    )
     with pytest.raises(InputError, match=r"no n03888257\.tar"):
         _download(server, layout)
     assert not layout.class_tars_dir(ARCHIVES["train"]).exists()
 
 
-def test_a_class_that_arrives_damaged_is_set_aside(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
-    """A wrong header within a class is found when it has arrived: kept aside, named; the others stay."""
+def test_a_class_that_arrives_damaged_is_set_aside(
+    server: FaultServer, layout: Layout, tars: dict[str, bytes]
+) -> None:
+    """A wrong header within a class is found when it has arrived: kept aside, named;
+    the others stay.
+    """
     second = sorted(PART.labels)[1]
     place = _place(server, second)
     flip(server.folder / TRAIN, place + 148)
@@ -263,7 +304,9 @@ def test_a_class_that_arrives_damaged_is_set_aside(server: FaultServer, layout: 
     assert _tars_in(layout) == {wnid: tars[wnid] for wnid in PART.labels}
 
 
-def test_room_is_asked_for_the_classes_alone(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
+def test_room_is_asked_for_the_classes_alone(
+    server: FaultServer, layout: Layout, tars: dict[str, bytes]
+) -> None:
     """What must fit is the classes, and not the archive; if it doesn't, nothing is fetched."""
     check = Mock(side_effect=SpaceError("full", "", ""))
     with pytest.raises(SpaceError):
@@ -273,18 +316,29 @@ def test_room_is_asked_for_the_classes_alone(server: FaultServer, layout: Layout
     assert not layout.class_tars_dir(ARCHIVES["train"]).exists()
 
 
-def test_class_tars_become_folders(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
-    """run --extract makes a folder of each class that came, and of all classes of the validation archive."""
+def test_class_tars_become_folders(
+    server: FaultServer, layout: Layout, tars: dict[str, bytes]
+) -> None:
+    """run --extract makes a folder of each class that came,
+    and of all classes of the validation archive.
+    """
     fetching = DownloadOptions(base_url=server.url, check_digest=False)
     options = ConvertOptions(**SHARDS, recorded=PART, allow_incomplete=True)
     summary = run(layout, ENGINE, fetching=fetching, extract=True, options=options)
     assert summary.untar is not None
-    assert {each.split: each.classes for each in summary.untar.splits} == {"train": 10, "validation": 10}
-    folders = {path.name: len(existing(path, "*")) for path in existing(layout.images_dir("train"), "*")}
+    assert {each.split: each.classes for each in summary.untar.splits} == {
+        "train": 10,
+        "validation": 10,
+    }
+    folders = {
+        path.name: len(existing(path, "*")) for path in existing(layout.images_dir("train"), "*")
+    }
     assert folders == dict.fromkeys(PART.labels, 150)
 
 
-def test_the_whole_archive_has_every_class(server: FaultServer, layout: Layout, tmp_path: Path) -> None:
+def test_the_whole_archive_has_every_class(
+    server: FaultServer, layout: Layout, tmp_path: Path
+) -> None:
     """Where the archive itself is there, nothing is fetched for a part of it."""
     layout.own_raw_dir.mkdir(parents=True)
     shutil.copy(tmp_path / "served" / TRAIN, layout.own_raw_dir)
@@ -293,7 +347,9 @@ def test_the_whole_archive_has_every_class(server: FaultServer, layout: Layout, 
     assert "train" not in missing_archives(layout, part=PART)
 
 
-def test_a_header_is_tried_again(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
+def test_a_header_is_tried_again(
+    server: FaultServer, layout: Layout, tars: dict[str, bytes]
+) -> None:
     """A server that fails now and then is asked again, header by header."""
     server.faults = Faults(cut=100, times=2, when=lambda at: at > 0)
     _download(server, layout)
@@ -317,7 +373,9 @@ def _shards(layout: Layout) -> dict[str, bytes]:
 
 
 def test_class_tars_make_the_same_shards(tiny_data_dir: Path, tmp_path: Path) -> None:
-    """Unpacking the outer tar changes no shard, and a conversion that began with it goes on from the class tars."""
+    """Unpacking the outer tar changes no shard, and a conversion that
+    began with it goes on from the class tars.
+    """
     layout = Layout(tiny_data_dir, output=tmp_path / "out")
     convert(layout, ENGINE, OPTIONS)
     before = _shards(layout)
@@ -333,7 +391,10 @@ def test_class_tars_make_the_same_shards(tiny_data_dir: Path, tmp_path: Path) ->
     ("damage", "said"),
     [
         (lambda path, _: os.truncate(path, path.stat().st_size // 2), "is damaged at byte"),
-        (lambda path, other: path.write_bytes(other.read_bytes()), "holds a member foreign to this data set"),
+        (
+            lambda path, other: path.write_bytes(other.read_bytes()),
+            "holds a member foreign to this data set",
+        ),
         (lambda path, _: flip(path, 148), "wrong header checksum"),
     ],
     ids=["cut", "exchanged", "flipped"],

@@ -1,4 +1,6 @@
-"""Numbers of classes: equal in all splits, sets and growths of one DATA_DIR, and in every reader of them."""
+"""Numbers of classes: equal in all splits, sets and growths of one DATA_DIR,
+and in every reader of them.
+"""
 
 from __future__ import annotations
 
@@ -52,11 +54,13 @@ def make(folder: Path, recipe: str, name: str = "recipe.yaml") -> Layout:
     return Layout(folder / "out", set_name=dataset.set_name)
 
 
-# a set for each way to divide one ------------------------------------------------------------------------------
+# a set for each way to divide one -----------------------------------------------------------------
 
 
 class Divided(NamedTuple):
-    """The splits of a set, or sets of one split each, whose images are called after their classes."""
+    """The splits of a set, or sets of one split each,
+    whose images are called after their classes.
+    """
 
     splits: Mapping[str, Layout]
 
@@ -64,7 +68,9 @@ class Divided(NamedTuple):
 def by_folders(folder: Path) -> Divided:
     """The folder val lacks the first class."""
     save_images(folder / "data", *(f"train/{name}/{name}{n}.jpg" for name in INDEX for n in (1, 2)))
-    save_images(folder / "data", *(f"val/{name}/{name}{n}.jpg" for name in ("dog", "fox") for n in (3, 4)))
+    save_images(
+        folder / "data", *(f"val/{name}/{name}{n}.jpg" for name in ("dog", "fox") for n in (3, 4))
+    )
     layout = make(folder, "source: {folders: data}\nrecord: inception\n")
     return Divided({"train": layout, "validation": layout})
 
@@ -89,7 +95,9 @@ def by_column(folder: Path) -> Divided:
     save_images(folder / "data", *(name for name, _, _ in rows))
     table = "".join(f"{','.join(row)}\n" for row in rows)
     save(folder / "labels.csv", f"filename,label,split\n{table}".encode())
-    layout = make(folder, "source: {files: 'data/*.jpg'}\nlabels: {file: labels.csv, split: split}\n")
+    layout = make(
+        folder, "source: {files: 'data/*.jpg'}\nlabels: {file: labels.csv, split: split}\n"
+    )
     return Divided({"train": layout, "validation": layout})
 
 
@@ -98,7 +106,11 @@ def save_table_of_each(folder: Path, header: str, image_folder: str = "") -> Non
     rows = images_by_split()
     save_images(folder / "data", *(f"{name}{number}.jpg" for name, number, _ in rows))
     for split in ("train", "validation"):
-        lines = (f"{image_folder}{name}{number}.jpg,{name}\n" for name, number, other in rows if other == split)
+        lines = (
+            f"{image_folder}{name}{number}.jpg,{name}\n"
+            for name, number, other in rows
+            if other == split
+        )
         save(folder / f"{split}.csv", "".join((f"{header}\n", *lines)).encode())
 
 
@@ -132,13 +144,21 @@ def by_fractions(folder: Path) -> Divided:
 
 
 def by_one_csv_a_split(folder: Path) -> Divided:
-    """A recipe a split, with a CSV each: the one of val lacks the first class, and nothing declares the classes."""
+    """A recipe a split, with a CSV each: the one of val lacks the first class,
+    and nothing declares the classes.
+    """
     layouts = {}
     for split, classes in (("train", INDEX), ("val", ("dog", "fox"))):
         names = [f"{name}{split}{n}.jpg" for name in classes for n in range(3)]
         save_images(folder / split, *names)
-        save(folder / f"{split}.csv", "".join(["path,label\n", *(f"{n},{n[:3]}\n" for n in names)]).encode())
-        recipe = f"source: {{files: '{split}/*.jpg'}}\nlabels: {split}.csv\noutput_file_prefix: {split}\n"
+        save(
+            folder / f"{split}.csv",
+            "".join(["path,label\n", *(f"{n},{n[:3]}\n" for n in names)]).encode(),
+        )
+        recipe = (
+            f"source: {{files: '{split}/*.jpg'}}\nlabels: {split}.csv\noutput_file_prefix: "
+            f"{split}\n"
+        )
         layouts[split] = make(folder, recipe, f"{split}.yaml")
     return Divided(layouts)
 
@@ -147,8 +167,14 @@ def by_prefixes(folder: Path) -> Divided:
     """A set of one class after one of three; then one of two, in a record of another layout."""
     mapped = "record: {image/encoded: encoded, image/class/label: label, image/filename: path}\n"
     layouts = {}
-    for split, classes, record in (("whole", INDEX, ""), ("one", ("fox",), ""), ("two", ("dog", "fox"), mapped)):
-        save_images(folder / split, *(f"{name}/{name}{n}.jpg" for name in classes for n in range(3)))
+    for split, classes, record in (
+        ("whole", INDEX, ""),
+        ("one", ("fox",), ""),
+        ("two", ("dog", "fox"), mapped),
+    ):
+        save_images(
+            folder / split, *(f"{name}/{name}{n}.jpg" for name in classes for n in range(3))
+        )
         recipe = f"source: {{folders: {split}}}\noutput_file_prefix: {split}\n{record}"
         layouts[split] = make(folder, recipe, f"{split}.yaml")
     return Divided(layouts)
@@ -157,7 +183,9 @@ def by_prefixes(folder: Path) -> Divided:
 def by_growth(folder: Path) -> Divided:
     """New files of two classes, and a new class that comes last."""
     recipe = "source: {folders: data}\ngrow: true\n"
-    save_images(folder / "data", *(f"{name}/{name}{n}.jpg" for name in ("cat", "dog") for n in range(3)))
+    save_images(
+        folder / "data", *(f"{name}/{name}{n}.jpg" for name in ("cat", "dog") for n in range(3))
+    )
     make(folder, recipe)
     save_images(folder / "data", "dog/dog7.jpg", "fox/fox8.jpg")
     return Divided({"train": make(folder, recipe)})
@@ -187,21 +215,30 @@ def divided(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 def right_numbers(layout: Layout, split: str) -> list[int]:
     """The number of the class of each record, counted from 0, by the name of its image."""
-    return [INDEX[record.filename.rpartition("/")[2][:3]] for record in imagenet_prep.open(layout.output_dir, split)]
+    return [
+        INDEX[record.filename.rpartition("/")[2][:3]]
+        for record in imagenet_prep.open(layout.output_dir, split)
+    ]
 
 
 def test_records_and_names_agree_in_all_splits(divided: Divided) -> None:
-    """Record.class_index, and the names of classes that open gives: those without an image in a split too."""
+    """Record.class_index, and the names of classes that open gives:
+    those without an image in a split too.
+    """
     for split, layout in divided.splits.items():
         found = imagenet_prep.open(layout.output_dir, split)
         assert [record.class_index for record in found] == right_numbers(layout, split)
-        assert {name: label - found.first_label for label, name in found.class_names.items()} == INDEX
+        assert {
+            name: label - found.first_label for label, name in found.class_names.items()
+        } == INDEX
         for record in found:
             assert found.class_names[record.label or 0] == record.filename.rpartition("/")[2][:3]
 
 
 def test_raw_data_gives_these_numbers(divided: Divided) -> None:
-    """The records that convert would write, with the numbering that the folder has, and its names."""
+    """The records that convert would write, with the numbering that the folder has,
+    and its names.
+    """
     for split, layout in divided.splits.items():
         folder = layout.output_dir.parent
         recipe = folder / (f"{split}.yaml" if layout.set_name else "recipe.yaml")
@@ -233,7 +270,9 @@ def test_tf_data_gives_these_numbers(divided: Divided, tf: Any) -> None:
 
     for split, layout in divided.splits.items():
         batches = dataset(layout.output_dir, split, batch_size=4, image_size=8, training=False)
-        assert [int(label) for _, labels in batches for label in labels] == right_numbers(layout, split)
+        assert [int(label) for _, labels in batches for label in labels] == right_numbers(
+            layout, split
+        )
 
 
 def test_tfds_gives_these_classes(divided: Divided, tf: Any, tmp_path: Path) -> None:
@@ -256,7 +295,9 @@ def test_tfds_gives_these_classes(divided: Divided, tf: Any, tmp_path: Path) -> 
 
 
 def test_exports_give_these_numbers(divided: Divided, tmp_path: Path) -> None:
-    """WebDataset's .cls; parquet's label, with the names of classes, which are no column of all these records."""
+    """WebDataset's .cls; parquet's label, with the names of classes,
+    which are no column of all these records.
+    """
     from pyarrow import parquet
 
     for split, layout in divided.splits.items():
@@ -267,8 +308,12 @@ def test_exports_give_these_numbers(divided: Divided, tmp_path: Path) -> None:
         assert [INDEX[json.loads(sample["json"])["wnid"]] for sample in samples] == right
         export(layout, "parquet", out / "parquet", ENGINE)
         paths = existing(out / "parquet", f"{split}*-of-*.parquet")
-        assert [row["label"] for path in paths for row in parquet.read_table(path).to_pylist()] == right
-        assert {tuple(features_in(path)["label"]["names"]) for path in paths} == {("cat", "dog", "fox")}
+        assert [
+            row["label"] for path in paths for row in parquet.read_table(path).to_pylist()
+        ] == right
+        assert {tuple(features_in(path)["label"]["names"]) for path in paths} == {
+            ("cat", "dog", "fox")
+        }
 
 
 @pytest.mark.tensorflow
@@ -284,7 +329,9 @@ def test_croissant_and_array_records_name_the_classes(divided: Divided, tmp_path
 
 
 def test_folders_have_the_classes_of_all_splits(divided: Divided, tmp_path: Path) -> None:
-    """ImageFolder numbers the folders that it finds: each split has those of all classes, in their order."""
+    """ImageFolder numbers the folders that it finds:
+    each split has those of all classes, in their order.
+    """
     for split, layout in divided.splits.items():
         out = export(layout, "folders", tmp_path / split, ENGINE).out
         names = sorted(path.name for path in existing(out / split, "*"))
@@ -295,7 +342,9 @@ def test_folders_have_the_classes_of_all_splits(divided: Divided, tmp_path: Path
 def test_the_manifest_keeps_all_classes(tmp_path: Path) -> None:
     """By name, with their words, those without a file too; open gives both by label."""
     save_images(tmp_path / "data", "b/1.jpg", "c/2.jpg")
-    layout = make(tmp_path, "source: {folders: data}\nclasses: {c: a sea, a: first, b: b}\nfirst_label: 4\n")
+    layout = make(
+        tmp_path, "source: {folders: data}\nclasses: {c: a sea, a: first, b: b}\nfirst_label: 4\n"
+    )
     manifest = load_manifest(layout.manifest_path)
     assert manifest is not None
     assert dict(manifest.dataset.classes) == {"c": 4, "a": 5, "b": 6}
@@ -307,7 +356,7 @@ def test_the_manifest_keeps_all_classes(tmp_path: Path) -> None:
     assert (part.first_label, part.class_names) == (4, found.class_names)
 
 
-# parts, gaps and labels that are numbers ------------------------------------------------------------------------
+# parts, gaps and labels that are numbers ----------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -346,7 +395,9 @@ def test_a_part_of_one_class_keeps_its_number(
     batches = dataset(one_class.data_dir, "train", batch_size=4, image_size=8, training=False)
     assert {int(label) for _, labels in batches for label in labels} == right
     tars = export(one_class, "webdataset", tmp_path / "tars", ENGINE).out
-    assert {int(sample["cls"]) for sample in samples_of(existing(tars, "imagenet-train-*.tar"))} == right
+    assert {
+        int(sample["cls"]) for sample in samples_of(existing(tars, "imagenet-train-*.tar"))
+    } == right
     tables = export(one_class, "parquet", tmp_path / "parquet", ENGINE).out
     (path,) = existing(tables, "train-*.parquet")
     assert {row["label"] for row in parquet.read_table(path).to_pylist()} == right
@@ -373,7 +424,9 @@ def test_a_part_of_one_class_keeps_its_number(
 def test_the_first_label_is_never_the_smallest_that_occurs(
     kind: Any, labels: dict[str, int], settings: dict[str, Any], first: int
 ) -> None:
-    """It is the recorded one; parts of ImageNet count from 1, unless --relabel 0 gave a class the label 0."""
+    """It is the recorded one; parts of ImageNet count from 1,
+    unless --relabel 0 gave a class the label 0.
+    """
     entry = DatasetEntry(kind, "a set", ("train",), {}, {}, labels)
     assert Numbering.read(entry, settings).first_label == first
 
@@ -382,14 +435,24 @@ GAPS = {
     "folders": ("source: {folders: data}\n", "", 0),
     "folders from 1": ("source: {folders: data}\nfirst_label: 1\n", "0", 1),
     "table": ("source: {files: 'data/*/*.jpg'}\nlabels: labels.csv\n", "", 0),
-    "table from 1": ("source: {files: 'data/*/*.jpg'}\nlabels: labels.csv\nfirst_label: 1\n", "0", 1),
-    "mapped": ("source: {folders: data}\nrecord: {image: encoded, image/class/label: label, path: path}\n", "", 0),
+    "table from 1": (
+        "source: {files: 'data/*/*.jpg'}\nlabels: labels.csv\nfirst_label: 1\n",
+        "0",
+        1,
+    ),
+    "mapped": (
+        "source: {folders: data}\nrecord: {image: encoded, image/class/label: label, path: path}\n",
+        "",
+        0,
+    ),
 }
 
 
 @pytest.mark.parametrize("way", GAPS)
 def test_a_gap_moves_no_number(tmp_path: Path, way: str) -> None:
-    """Labels that are numbers stay those numbers: of a table, and of folders; two folders fewer change nothing."""
+    """Labels that are numbers stay those numbers: of a table, and of folders;
+    two folders fewer change nothing.
+    """
     recipe, without, first = GAPS[way]
     numbers = [number for number in ("0", "1", "2", "4", "11") if number != without]
     for part in (numbers, ["4"]):
@@ -406,27 +469,44 @@ def test_a_gap_moves_no_number(tmp_path: Path, way: str) -> None:
         assert sorted(set(labels)) == sorted(own)
         if way != "mapped":
             assert [record.class_index for record in found] == [label - first for label in labels]
-            assert all(str(record.label) == record.filename.rpartition("/")[2].partition("_")[0] for record in found)
+            assert all(
+                str(record.label) == record.filename.rpartition("/")[2].partition("_")[0]
+                for record in found
+            )
 
 
 def test_needless_zeros_make_folders_names(tmp_path: Path) -> None:
     """As in a table: ids such as 0045 are counted in their order."""
     save_images(tmp_path / "data", "0045/a.jpg", "0007/b.jpg", "1000/c.jpg")
     layout = make(tmp_path, "source: {folders: data}\n")
-    assert imagenet_prep.open(layout.output_dir, "train").class_names == {1: "0007", 2: "0045", 3: "1000"}
+    assert imagenet_prep.open(layout.output_dir, "train").class_names == {
+        1: "0007",
+        2: "0045",
+        3: "1000",
+    }
 
 
 @pytest.mark.parametrize(
     ("numbers", "first_label", "indexes"),
-    [((3, 7), 0, [3, 7]), ((1, 4), 1, [0, 3]), ((0, 2), 0, [0, 2]), ((249114794, 2937985045), 0, [0, 1])],
+    [
+        ((3, 7), 0, [3, 7]),
+        ((1, 4), 1, [0, 3]),
+        ((0, 2), 0, [0, 2]),
+        ((249114794, 2937985045), 0, [0, 1]),
+    ],
     ids=["a gap before the first", "from 1", "from 0", "ids"],
 )
 def test_init_writes_where_numbers_start(
     tmp_path: Path, numbers: tuple[int, int], first_label: int, indexes: list[int]
 ) -> None:
-    """From 0, or from 1 if that is the smallest; numbers with many digits are ids, which are counted in their order."""
+    """From 0, or from 1 if that is the smallest; numbers with many digits are ids,
+    which are counted in their order.
+    """
     save_images(tmp_path / "data", "a.jpg", "b.jpg")
-    save(tmp_path / "data" / "t.csv", f"file,label\na.jpg,{numbers[0]}\nb.jpg,{numbers[1]}\n".encode())
+    save(
+        tmp_path / "data" / "t.csv",
+        f"file,label\na.jpg,{numbers[0]}\nb.jpg,{numbers[1]}\n".encode(),
+    )
     recipe = init(tmp_path / "data", tmp_path / "recipe.yaml", ENGINE).recipe
     layout = make(tmp_path, recipe.read_text())
     records = imagenet_prep.open(layout.output_dir, "train")
@@ -435,17 +515,25 @@ def test_init_writes_where_numbers_start(
     assert {records.class_names[record.label] for record in records} == {*map(str, numbers)}
 
 
-@pytest.mark.parametrize(("start", "first", "notes"), [("0", "", 0), ("1", "", 1), ("1", "first_label: 1\n", 0)])
+@pytest.mark.parametrize(
+    ("start", "first", "notes"), [("0", "", 0), ("1", "", 1), ("1", "first_label: 1\n", 0)]
+)
 def test_numbers_from_1_are_a_note(tmp_path: Path, start: str, first: str, notes: int) -> None:
-    """Nothing is derived from them: the note says what to write if class 0 is missing on purpose."""
+    """Nothing is derived from them: the note says what to write if class 0
+    is missing on purpose.
+    """
     save_images(tmp_path / "data", f"{start}/a.jpg", "2/b.jpg")
     save(tmp_path / "recipe.yaml", f"source: {{folders: data}}\n{first}".encode())
     found = load(tmp_path / "recipe.yaml", None, ENGINE).notes
-    note = "labels start at 1, and class 0 has no image: if 1 is the first class, write first_label: 1"
+    note = (
+        "labels start at 1, and class 0 has no image: if 1 is the first class, write first_label: 1"
+    )
     assert found.count(note) == notes
 
 
-@pytest.mark.parametrize("recipe", ["source: {folders: data}\n", "source: {files: 'data/*/*.jpg'}\nlabels: t.csv\n"])
+@pytest.mark.parametrize(
+    "recipe", ["source: {folders: data}\n", "source: {files: 'data/*/*.jpg'}\nlabels: t.csv\n"]
+)
 def test_a_number_below_the_first_label_is_refused(tmp_path: Path, recipe: str) -> None:
     """The error says which, and the key to write."""
     save_images(tmp_path / "data", "0/a.jpg", "1/b.jpg")
@@ -455,10 +543,12 @@ def test_a_number_below_the_first_label_is_refused(tmp_path: Path, recipe: str) 
     assert "write first_label: 0" in caught.value.hint
 
 
-# no label --------------------------------------------------------------------------------------------------------
+# no label -----------------------------------------------------------------------------------------
 
 
-def unlabelled_set(folder: Path, more: str = "", labels: tuple[str, ...] = ("2", "-1", "0", "-1", "2", "1")) -> Layout:
+def unlabelled_set(
+    folder: Path, more: str = "", labels: tuple[str, ...] = ("2", "-1", "0", "-1", "2", "1")
+) -> Layout:
     """Images with these labels."""
     names = [f"{number}.jpg" for number in range(len(labels))]
     save_images(folder / "data", *names)
@@ -484,8 +574,12 @@ def names_in(found: Any) -> list[str]:
 def test_minus_1_is_no_class(partly: Layout) -> None:
     """Such a record has no label; plan, manifest and verify count them, and 0 stays a class."""
     found = imagenet_prep.open(partly.output_dir, "train")
-    assert {name: record.label for name, record in zip(names_in(found), found, strict=True)} == RIGHT
-    assert {name: record.class_index for name, record in zip(names_in(found), found, strict=True)} == RIGHT
+    assert {
+        name: record.label for name, record in zip(names_in(found), found, strict=True)
+    } == RIGHT
+    assert {
+        name: record.class_index for name, record in zip(names_in(found), found, strict=True)
+    } == RIGHT
     assert [("image/class/label" in record.features) for record in found] == [
         RIGHT[name] is not None for name in names_in(found)
     ]
@@ -499,7 +593,8 @@ def test_minus_1_is_no_class(partly: Layout) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*has no label")
 @pytest.mark.parametrize(
-    ("more", "labels", "unlabelled"), [("", ("2", "-1", "0"), 1), (", several: ' '", ("2 1", "1", "0 1"), 0)]
+    ("more", "labels", "unlabelled"),
+    [("", ("2", "-1", "0"), 1), (", several: ' '", ("2 1", "1", "0 1"), 0)],
 )
 def test_raw_data_counts_the_same_records_without_a_label(
     tmp_path: Path, more: str, labels: tuple[str, ...], unlabelled: int
@@ -507,7 +602,9 @@ def test_raw_data_counts_the_same_records_without_a_label(
     """As the shards do; an image with several labels has some."""
     layout = unlabelled_set(tmp_path, more, labels)
     shards = imagenet_prep.open(layout.output_dir, "train")
-    raw = imagenet_prep.open(layout.output_dir, "train", source="raw", config=tmp_path / "recipe.yaml")
+    raw = imagenet_prep.open(
+        layout.output_dir, "train", source="raw", config=tmp_path / "recipe.yaml"
+    )
     assert (raw.unlabelled, shards.unlabelled) == (unlabelled, unlabelled)
 
 
@@ -519,7 +616,9 @@ def test_convert_says_how_many_have_no_label(tmp_path: Path) -> None:
 
 
 def test_pytorch_refuses_images_without_a_label(partly: Layout, torch: Any) -> None:
-    """The error names the record, and the line that leaves them out, which runs; or they get a label of their own."""
+    """The error names the record, and the line that leaves them out, which runs;
+    or they get a label of their own.
+    """
     from torch.utils.data import Subset  # noqa: F401 - the line needs it
 
     from imagenet_prep.torch import ImageDataset, Loader
@@ -533,7 +632,9 @@ def test_pytorch_refuses_images_without_a_label(partly: Layout, torch: Any) -> N
     assert [label for _, label in subset] == [label for label in labels if label is not None]
     with_own = ImageDataset(found, lambda image: 0, unlabelled=-1)
     right = [-1 if label is None else label for label in labels]
-    assert [label for _, batch in Loader(with_own, 4, shuffle=False) for label in batch.tolist()] == right
+    assert [
+        label for _, batch in Loader(with_own, 4, shuffle=False) for label in batch.tolist()
+    ] == right
 
 
 def test_tf_data_refuses_images_without_a_label(partly: Layout, tf: Any) -> None:
@@ -560,7 +661,9 @@ def test_tf_data_refuses_a_record_without_a_label_of_another_maker(tmp_path: Pat
     buffer = io.BytesIO()
     Image.new("RGB", (16, 16)).save(buffer, "JPEG")
     records.write(tmp_path / "train-00000-of-00001", [{"image/encoded": buffer.getvalue()}])
-    with pytest.raises(tf.errors.InvalidArgumentError, match="a record has no label: give unlabelled=-1"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="a record has no label: give unlabelled=-1"
+    ):
         list(dataset(tmp_path, "train", batch_size=1, image_size=8, training=False))
 
 
@@ -574,7 +677,11 @@ def test_exports_of_images_without_a_label(partly: Layout, tmp_path: Path) -> No
     samples = samples_of(existing(tars, "train-*.tar"))
     assert [int(sample["cls"]) if "cls" in sample else None for sample in samples] == labels
     tables = export(partly, "parquet", tmp_path / "parquet", ENGINE).out
-    rows = [row for path in existing(tables, "*.parquet") for row in parquet.read_table(path).to_pylist()]
+    rows = [
+        row
+        for path in existing(tables, "*.parquet")
+        for row in parquet.read_table(path).to_pylist()
+    ]
     assert [row["label"] for row in rows] == labels
     with pytest.raises(InputError, match="has no class"):
         export(partly, "folders", tmp_path / "tree", ENGINE)
@@ -596,7 +703,9 @@ def test_labels_that_are_none(
     """An empty one is as -1; the recipe can leave such files out."""
     layout = unlabelled_set(tmp_path, policy, labels)
     found = imagenet_prep.open(layout.output_dir, "train")
-    assert {name: record.class_index for name, record in zip(names_in(found), found, strict=True)} == names
+    assert {
+        name: record.class_index for name, record in zip(names_in(found), found, strict=True)
+    } == names
     assert verify(layout, ENGINE).problems == ()
 
 
@@ -606,11 +715,19 @@ def test_labels_that_are_none(
         (("0", "-1", "1"), ", unlabelled: error", "line 3: no label for data/1.jpg"),
         (("-1", "1", "1"), "", "the labels are -1 and 1"),
         (("-2", "0", "1"), "", "the labels have a -2"),
-        (("0", "-1", "1"), "}\nrecord: inception\nexpected: {images: 3", "record: 1 file has no label"),
+        (
+            ("0", "-1", "1"),
+            "}\nrecord: inception\nexpected: {images: 3",
+            "record: 1 file has no label",
+        ),
     ],
 )
-def test_labels_that_can_not_be_are_refused(tmp_path: Path, labels: tuple[str, ...], more: str, words: str) -> None:
-    """-1 and 1 are a question, since -1 may be a class there; Inception's records have no place for no label."""
+def test_labels_that_can_not_be_are_refused(
+    tmp_path: Path, labels: tuple[str, ...], more: str, words: str
+) -> None:
+    """-1 and 1 are a question, since -1 may be a class there;
+    Inception's records have no place for no label.
+    """
     with pytest.raises(PrepError, match=words):
         unlabelled_set(tmp_path, more, labels)
     assert not list(tmp_path.glob("out/*-of-*"))
@@ -618,7 +735,10 @@ def test_labels_that_can_not_be_are_refused(tmp_path: Path, labels: tuple[str, .
 
 @pytest.mark.parametrize(
     ("prefix", "words"),
-    [("", "made from other inputs"), ("output_file_prefix: more\n", "class cat would have label 0")],
+    [
+        ("", "made from other inputs"),
+        ("output_file_prefix: more\n", "class cat would have label 0"),
+    ],
 )
 def test_another_first_label_is_refused(tmp_path: Path, prefix: str, words: str) -> None:
     """A set that exists, and a set beside it: a declared number is never replaced in silence."""
@@ -628,24 +748,33 @@ def test_another_first_label_is_refused(tmp_path: Path, prefix: str, words: str)
     with pytest.raises(PrepError, match=words):
         make(tmp_path, f"{recipe}0\n{prefix}")
     make(tmp_path, f"source: {{folders: data}}\n{prefix}")
-    assert sorted(record.label or 0 for record in imagenet_prep.open(layout.output_dir, "train")) == [5, 6]
+    assert sorted(
+        record.label or 0 for record in imagenet_prep.open(layout.output_dir, "train")
+    ) == [5, 6]
 
 
 @pytest.mark.parametrize(
-    ("labels", "right"), [([2, 1], [2, 1]), ([2, -1], [2, None]), ([-1, -1], [None, None]), ([None, 1], [None, 1])]
+    ("labels", "right"),
+    [([2, 1], [2, 1]), ([2, -1], [2, None]), ([-1, -1], [None, None]), ([None, 1], [None, 1])],
 )
 def test_a_list_of_classes_numbers_those_without_an_image(
     tmp_path: Path, labels: list[int | None], right: list[int | None]
 ) -> None:
-    """Hugging Face's ClassLabel names all of them: the first one keeps 0 though no image has it; -1 is none."""
+    """Hugging Face's ClassLabel names all of them: the first one keeps 0 though no image has it;
+    -1 is none.
+    """
     import pyarrow as pa
     from pyarrow import parquet
 
     save_images(tmp_path, "a.jpg", "b.jpg")
-    images = [{"bytes": (tmp_path / name).read_bytes(), "path": name} for name in ("a.jpg", "b.jpg")]
+    images = [
+        {"bytes": (tmp_path / name).read_bytes(), "path": name} for name in ("a.jpg", "b.jpg")
+    ]
     features = {"image": {"_type": "Image"}, "label": {"_type": "ClassLabel", "names": list(INDEX)}}
     metadata = {"huggingface": json.dumps({"info": {"features": features}})}
-    table = pa.table({"image": images, "label": pa.array(labels, pa.int64())}).replace_schema_metadata(metadata)
+    table = pa.table(
+        {"image": images, "label": pa.array(labels, pa.int64())}
+    ).replace_schema_metadata(metadata)
     parquet.write_table(table, tmp_path / "d.parquet")
     layout = make(tmp_path, "source: {parquet: d.parquet}\nshuffle: false\n")
     found = imagenet_prep.open(layout.output_dir, "train")
@@ -656,11 +785,13 @@ def test_a_list_of_classes_numbers_those_without_an_image(
     assert verify(layout, ENGINE).problems == ()
 
 
-# refused before anything is written ------------------------------------------------------------------------------
+# refused before anything is written ---------------------------------------------------------------
 
 
 class Refusal(NamedTuple):
-    """The classes of a second set, what its recipe says more, and the error: words of it, and the key to write."""
+    """The classes of a second set, what its recipe says more, and the error:
+    words of it, and the key to write.
+    """
 
     classes: tuple[str, ...]
     more: str
@@ -669,25 +800,41 @@ class Refusal(NamedTuple):
 
 
 REFUSALS = {
-    "a new class": Refusal(("cat", "emu"), "", "emu is no class there", "classes: [cat, dog, fox, emu]"),
+    "a new class": Refusal(
+        ("cat", "emu"), "", "emu is no class there", "classes: [cat, dog, fox, emu]"
+    ),
     "names that YAML quotes": Refusal(
         ("cat", "null", "1e3: a, b"),
         "",
         "1e3: a, b is no class there",
         'classes: [cat, dog, fox, "1e3: a, b", "null"]',
     ),
-    "other classes": Refusal(("a", "b"), "", "a is no class there", "classes: [cat, dog, fox, a, b]"),
+    "other classes": Refusal(
+        ("a", "b"), "", "a is no class there", "classes: [cat, dog, fox, a, b]"
+    ),
     "another order": Refusal(
-        ("cat", "dog"), "classes: [dog, cat]\n", "class dog would have label 1", "classes: [cat, dog, fox]"
+        ("cat", "dog"),
+        "classes: [dog, cat]\n",
+        "class dog would have label 1",
+        "classes: [cat, dog, fox]",
     ),
     "one class between": Refusal(
-        ("cat", "fox"), "classes: [cat, fox]\n", "class fox would have label 2", "classes: [cat, dog, fox]"
+        ("cat", "fox"),
+        "classes: [cat, fox]\n",
+        "class fox would have label 2",
+        "classes: [cat, dog, fox]",
     ),
     "another class of a number": Refusal(
-        ("cat", "dog"), "classes: [cat, dog, emu]\n", "label 3 would be emu", "classes: [cat, dog, fox, emu]"
+        ("cat", "dog"),
+        "classes: [cat, dog, emu]\n",
+        "label 3 would be emu",
+        "classes: [cat, dog, fox, emu]",
     ),
     "another first label": Refusal(
-        ("cat", "dog"), "classes: [cat, dog, fox]\nfirst_label: 0\n", "class cat would have label 0", "first_label: 1"
+        ("cat", "dog"),
+        "classes: [cat, dog, fox]\nfirst_label: 0\n",
+        "class cat would have label 0",
+        "first_label: 1",
     ),
     "numbers": Refusal(("1", "2"), "", "label 1 would be 1", "classes: [cat, dog, fox, 1, 2]"),
 }
@@ -703,8 +850,12 @@ def first_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_a_second_set_with_another_numbering_is_refused(tmp_path: Path, first_set: Path, name: str) -> None:
-    """The error names the key to write, and every byte stays; with that key, the second set is made."""
+def test_a_second_set_with_another_numbering_is_refused(
+    tmp_path: Path, first_set: Path, name: str
+) -> None:
+    """The error names the key to write, and every byte stays;
+    with that key, the second set is made.
+    """
     classes, more, words, key = REFUSALS[name]
     folder = Path(shutil.copytree(first_set, tmp_path / "copy"))
     save_images(folder / "val", *(f"{each}/{each}9.jpg" for each in classes))
@@ -712,7 +863,11 @@ def test_a_second_set_with_another_numbering_is_refused(tmp_path: Path, first_se
     recipe = "source: {folders: val}\noutput_file_prefix: val\n"
     with pytest.raises(InputError, match=words) as caught:
         make(folder, recipe + more, "val.yaml")
-    after = {path: path.read_bytes() for path in existing(folder, "**/*") if path.is_file() and path.name != "val.yaml"}
+    after = {
+        path: path.read_bytes()
+        for path in existing(folder, "**/*")
+        if path.is_file() and path.name != "val.yaml"
+    }
     assert {path: content for path, content in after.items() if path.name != "lock"} == {
         path: content for path, content in before.items() if path.name != "lock"
     }
@@ -732,7 +887,9 @@ def test_a_set_made_anew_numbers_its_classes_anew(tmp_path: Path) -> None:
     save_images(tmp_path / "data", "a/3.jpg")
     path = tmp_path / "recipe.yaml"
     dataset = RecipeSet.read(path)
-    convert(Layout(tmp_path / "out"), ENGINE, dataset.options.replace(overwrite=True), dataset=dataset)
+    convert(
+        Layout(tmp_path / "out"), ENGINE, dataset.options.replace(overwrite=True), dataset=dataset
+    )
     assert imagenet_prep.open(tmp_path / "out", "train").class_names == {1: "a", 2: "b", 3: "c"}
 
 
@@ -747,11 +904,13 @@ def test_a_later_set_stays_right_when_the_first_is_gone(tmp_path: Path, first_se
         path.unlink()
     before = {path.name: path.stat().st_mtime_ns for path in existing(folder / "out", "val-*")}
     make(folder, recipe, "val.yaml")
-    assert {path.name: path.stat().st_mtime_ns for path in existing(folder / "out", "val-*")} == before
+    assert {
+        path.name: path.stat().st_mtime_ns for path in existing(folder / "out", "val-*")
+    } == before
     assert [record.class_index for record in imagenet_prep.open(folder / "out", "val")] == [2]
 
 
-# boxes -----------------------------------------------------------------------------------------------------------
+# boxes --------------------------------------------------------------------------------------------
 
 
 def annotate_image(folder: Path, name: str, *classes: str) -> None:
@@ -766,7 +925,9 @@ def annotate_image(folder: Path, name: str, *classes: str) -> None:
 
 
 def test_boxes_have_one_numbering_too(tmp_path: Path) -> None:
-    """A class of boxes has the number that the first set gave it; a new one is refused, with the key to write."""
+    """A class of boxes has the number that the first set gave it;
+    a new one is refused, with the key to write.
+    """
     annotate_image(tmp_path / "train", "a", "cat", "dog")
     annotate_image(tmp_path / "val", "b", "dog")
     recipe = "source: {{files: '{0}/*.jpg'}}\nboxes: {{voc: {0}}}\noutput_file_prefix: {0}\n"
@@ -784,7 +945,9 @@ def test_boxes_have_one_numbering_too(tmp_path: Path) -> None:
 def coco(folder: Path, split: str, *classes: str) -> None:
     """An image with a box of each class, as COCO has it: its ids count from 1."""
     save_images(folder, f"{split}/a.jpg")
-    boxes = [{"image_id": 1, "category_id": n, "bbox": [1, 1, 8, 8]} for n in range(1, len(classes) + 1)]
+    boxes = [
+        {"image_id": 1, "category_id": n, "bbox": [1, 1, 8, 8]} for n in range(1, len(classes) + 1)
+    ]
     content = {
         "images": [{"id": 1, "file_name": "a.jpg", "width": 16, "height": 16}],
         "annotations": [{"id": number, **box} for number, box in enumerate(boxes, 1)],

@@ -1,4 +1,6 @@
-"""The command line: exit codes, three-line messages, help, and the whole way from a real shell's point of view."""
+"""The command line: exit codes, three-line messages, help,
+and the whole way from a real shell's point of view.
+"""
 
 from __future__ import annotations
 
@@ -84,11 +86,15 @@ def test_wrong_usage_is_exit_2(arguments: tuple[str, ...], tmp_path: Path) -> No
 
 
 def test_the_whole_way_with_credentials(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """run downloads what is missing with the credentials of the environment, then annotates, converts and verifies."""
+    """run downloads what is missing with the credentials of the environment,
+    then annotates, converts and verifies.
+    """
     data_dir = tmp_path / "data"
     with serve(made_tiny.archives["train"].parent, "user", "s3cret-canary") as url:
         arguments = ("run", data_dir, "--base-url", url, "--no-digest", *PART)
-        refused = command(*arguments, IMAGENET_USERNAME="user", IMAGENET_ACCESS_KEY="wrong-canary", status=6)
+        refused = command(
+            *arguments, IMAGENET_USERNAME="user", IMAGENET_ACCESS_KEY="wrong-canary", status=6
+        )
         lines = error_lines(refused)
         assert len(lines) <= 3
         assert "IMAGENET_ACCESS_KEY" in "".join(lines)
@@ -106,7 +112,9 @@ def test_the_whole_way_with_credentials(tmp_path: Path, made_tiny: MadeSet) -> N
 
 
 def test_convert_verify_show(tiny_data_dir: Path, tmp_path: Path) -> None:
-    """Progress is plain lines, none if quiet; verify is 0 with a table, or 3 with the place; show prints records."""
+    """Progress is plain lines, none if quiet; verify is 0 with a table, or 3 with the place;
+    show prints records.
+    """
     result = command("convert", tiny_data_dir, *PART)
     assert "\r" not in result.stderr
     assert "\x1b" not in result.stderr + result.stdout
@@ -128,26 +136,46 @@ def test_convert_verify_show(tiny_data_dir: Path, tmp_path: Path) -> None:
     findings = tmp_path / "findings.json"
     bad = command("verify", tiny_data_dir, "--json", findings, status=3)
     assert re.search(r"train-00002-of-00008.*record \d+.*byte [\d,]+", bad.stdout)
-    assert json.loads(findings.read_text())["problems"][0]["subject"].startswith("train-00002-of-00008")
+    assert json.loads(findings.read_text())["problems"][0]["subject"].startswith(
+        "train-00002-of-00008"
+    )
 
 
-def test_boxes_are_fetched_where_the_raw_folder_lacks_them(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """run --raw on a folder with images alone downloads the boxes to DATA_DIR and finds them there."""
+def test_boxes_are_fetched_where_the_raw_folder_lacks_them(
+    tmp_path: Path, made_tiny: MadeSet
+) -> None:
+    """run --raw on a folder with images alone downloads the boxes to
+    DATA_DIR and finds them there.
+    """
     raw, data_dir = tmp_path / "raw", tmp_path / "data"
     raw.mkdir()
     for key in ("train", "validation"):
         os.link(made_tiny.archives[key], raw / made_tiny.archives[key].name)
     with serve(made_tiny.archives["boxes"].parent, "user", "key") as url:
-        arguments = ("run", data_dir, "--raw", raw, "--base-url", url, "--no-digest", *PART, "--quiet")
+        arguments = (
+            "run",
+            data_dir,
+            "--raw",
+            raw,
+            "--base-url",
+            url,
+            "--no-digest",
+            *PART,
+            "--quiet",
+        )
         command(*arguments, IMAGENET_USERNAME="user", IMAGENET_ACCESS_KEY="key")
-    assert len(Layout(data_dir).boxes_csv.read_text().splitlines()) == made_tiny.boxes_csv.count(b"\n")
+    assert len(Layout(data_dir).boxes_csv.read_text().splitlines()) == made_tiny.boxes_csv.count(
+        b"\n"
+    )
     assert sorted(path.name for path in existing(raw, "*")) == sorted(
         made_tiny.archives[key].name for key in ("train", "validation")
     )
 
 
 def test_a_place_that_cannot_be_written_is_no_bug(tmp_path: Path, tiny_data_dir: Path) -> None:
-    """A file in the place of a folder, and the system's refusal, are three lines and no traceback."""
+    """A file in the place of a folder, and the system's refusal,
+    are three lines and no traceback.
+    """
     (tmp_path / "file").touch()
     for arguments in (("convert", tmp_path / "file"), ("demo", tmp_path / "file")):
         command(*arguments, status=2)
@@ -156,7 +184,7 @@ def test_a_place_that_cannot_be_written_is_no_bug(tmp_path: Path, tiny_data_dir:
     assert len(error_lines(result)) == 3
 
 
-# files that are not ours to write over ---------------------------------------------------------------------------
+# files that are not ours to write over ------------------------------------------------------------
 
 
 def a_shard(path: Path) -> Path:
@@ -168,7 +196,9 @@ def a_shard(path: Path) -> Path:
 
 
 def test_what_is_not_ours_is_not_written_over(tmp_path: Path) -> None:
-    """show --image replaces its own picture alone, and verify --json a verdict; all else is refused, untouched."""
+    """show --image replaces its own picture alone, and verify --json a verdict;
+    all else is refused, untouched.
+    """
     shard, manifest = a_shard(tmp_path / "train-00000-of-00001"), Layout(tmp_path).manifest_path
     text, empty, link = (tmp_path / name for name in ("keep.txt", "empty", "link"))
     manifest.parent.mkdir()
@@ -194,17 +224,28 @@ def test_what_is_not_ours_is_not_written_over(tmp_path: Path) -> None:
     assert any(remedy.endswith("verify with --allow-incomplete") for remedy in remedies), remedies
 
 
-# what the system refuses -----------------------------------------------------------------------------------------
+# what the system refuses --------------------------------------------------------------------------
 
 
-def restricted(*arguments: str | Path, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+def restricted(
+    *arguments: str | Path, cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run the command line without root's right to read and write everything."""
     call = [*PROGRAM, *map(str, arguments)]
     if os.geteuid() == 0:
         if shutil.which("setpriv") is None:
             pytest.skip("root may read and write everything, and there is no setpriv")
-        call = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--inh-caps", "-all", *call]
-    return subprocess.run(call, capture_output=True, text=True, cwd=cwd, env={**os.environ, **environment})
+        call = [
+            "setpriv",
+            "--bounding-set",
+            "-dac_override,-dac_read_search",
+            "--inh-caps",
+            "-all",
+            *call,
+        ]
+    return subprocess.run(
+        call, capture_output=True, text=True, cwd=cwd, env={**os.environ, **environment}
+    )
 
 
 def test_output_on_a_full_disk_is_one_line(tmp_path: Path) -> None:
@@ -213,7 +254,9 @@ def test_output_on_a_full_disk_is_one_line(tmp_path: Path) -> None:
         pytest.skip("there is no /dev/full")
     shard = a_shard(tmp_path / "f")
     with open("/dev/full", "wb") as full:
-        result = subprocess.run([*PROGRAM, "show", shard], stdout=full, stderr=subprocess.PIPE, text=True)
+        result = subprocess.run(
+            [*PROGRAM, "show", shard], stdout=full, stderr=subprocess.PIPE, text=True
+        )
     assert result.returncode == 7
     assert result.stderr == "error: no space left while writing to standard output\n"
 
@@ -232,14 +275,24 @@ def test_a_folder_that_cannot_be_searched_is_named(tmp_path: Path) -> None:
     assert (verify.returncode, status.returncode, as_json.returncode) == (4, 0, 0)
     assert re.match(rf"error: {re.escape(str(closed))}\S* can't be read$", error_lines(verify)[0])
     assert error_lines(verify)[1] == "Permission denied"
-    assert re.search(rf"{re.escape(str(closed))}\S* can't be read: Permission denied$", status.stdout, re.MULTILINE)
+    assert re.search(
+        rf"{re.escape(str(closed))}\S* can't be read: Permission denied$",
+        status.stdout,
+        re.MULTILINE,
+    )
     assert {stage["state"] for stage in json.loads(as_json.stdout)["stages"]} == {"unknown"}
 
 
 @pytest.mark.parametrize("command", ["verify", "convert"])
-@pytest.mark.parametrize(("kind", "reason"), [("loop", "Too many levels of symbolic links"), ("x" * 300, "too long")])
-def test_a_path_that_the_system_refuses_is_no_bug(command: str, kind: str, reason: str, tmp_path: Path) -> None:
-    """A link to itself, or a name that is too long, as DATA_DIR: what and why in three lines, never a traceback."""
+@pytest.mark.parametrize(
+    ("kind", "reason"), [("loop", "Too many levels of symbolic links"), ("x" * 300, "too long")]
+)
+def test_a_path_that_the_system_refuses_is_no_bug(
+    command: str, kind: str, reason: str, tmp_path: Path
+) -> None:
+    """A link to itself, or a name that is too long, as DATA_DIR:
+    what and why in three lines, never a traceback.
+    """
     if kind == "loop":
         (tmp_path / kind).symlink_to(kind)
     result = prep(command, tmp_path / kind)
@@ -249,7 +302,7 @@ def test_a_path_that_the_system_refuses_is_no_bug(command: str, kind: str, reaso
     assert reason in result.stderr or "does not exist" in result.stderr
 
 
-# commands to copy ------------------------------------------------------------------------------------------------
+# commands to copy ---------------------------------------------------------------------------------
 
 
 def installed(folder: Path) -> Path:
@@ -264,7 +317,9 @@ def installed(folder: Path) -> Path:
 def off_path(*call: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run a program where PATH does not lead to it."""
     words = [str(word) for word in call]
-    return subprocess.run(words, cwd=cwd, capture_output=True, text=True, env={**os.environ, "PATH": "/usr/bin:/bin"})
+    return subprocess.run(
+        words, cwd=cwd, capture_output=True, text=True, env={**os.environ, "PATH": "/usr/bin:/bin"}
+    )
 
 
 def after(text: str, mark: str) -> list[str]:
@@ -273,7 +328,9 @@ def after(text: str, mark: str) -> list[str]:
 
 
 def test_commands_to_copy_call_the_program_as_it_was_called(tmp_path: Path) -> None:
-    """Off PATH, what status, an error and a remedy propose begins with the program's path, quoted."""
+    """Off PATH, what status, an error and a remedy propose begins with the program's path,
+    quoted.
+    """
     program = installed(tmp_path / "my bin")
     made_here = a_shard(tmp_path / "d" / "train-00000-of-00001").parent
     status = off_path(program, "status", made_here, cwd=tmp_path)
@@ -303,7 +360,7 @@ def test_a_path_that_begins_with_a_dash_can_be_copied(tmp_path: Path, tiny_data_
 REQUIRED = os.environ.get("IMAGENET_PREP_SHELLS") == "required"
 
 
-# help ------------------------------------------------------------------------------------------------------------
+# help ---------------------------------------------------------------------------------------------
 
 
 def test_help_has_every_command_on_a_line() -> None:
@@ -331,14 +388,15 @@ def test_help_of_a_command_has_every_option_once(command: str) -> None:
         assert len(found) == isinstance(each, click.Option), each.opts
 
 
-# shells ----------------------------------------------------------------------------------------------------------
+# shells -------------------------------------------------------------------------------------------
 
 
 SHELLS = {
     "bash": "source <(imagenet-prep completion bash); COMP_WORDS=({line}); COMP_CWORD={last}; "
     "_imagenet_prep_completion imagenet-prep; echo ${{COMPREPLY[@]}}",
     "zsh": "autoload -U compinit && compinit -u -D && source <(imagenet-prep completion zsh) && "
-    "whence _imagenet_prep_completion && _IMAGENET_PREP_COMPLETE=zsh_complete COMP_WORDS='{line}' COMP_CWORD={last} "
+    "whence _imagenet_prep_completion && _IMAGENET_PREP_COMPLETE=zsh_complete "
+    "COMP_WORDS='{line}' COMP_CWORD={last} "
     "imagenet-prep",
     "fish": "imagenet-prep completion fish | source; complete -C '{line}'",
 }
@@ -347,43 +405,62 @@ SHELLS = {
 @pytest.mark.once
 @pytest.mark.parametrize("name", SHELLS)
 def test_a_shell_completes(name: str, tmp_path: Path) -> None:
-    """A real shell that took our script makes convert of conv, and --train-shards of its beginning."""
+    """A real shell that took our script makes convert of conv,
+    and --train-shards of its beginning.
+    """
     if not shutil.which(name):
-        assert not REQUIRED, f"{name} is not installed, and IMAGENET_PREP_SHELLS says that it is required"
+        assert not REQUIRED, (
+            f"{name} is not installed, and IMAGENET_PREP_SHELLS says that it is required"
+        )
         pytest.skip(f"{name} is not installed")
     path = f"{installed(tmp_path / 'bin').parent}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "HOME": str(tmp_path)}
-    for line, expected in (("imagenet-prep conv", "convert"), ("imagenet-prep convert --train", "--train-shards")):
+    for line, expected in (
+        ("imagenet-prep conv", "convert"),
+        ("imagenet-prep convert --train", "--train-shards"),
+    ):
         code = SHELLS[name].format(line=line, last=line.count(" "))
-        found = subprocess.run([name, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+        found = subprocess.run(
+            [name, "-c", code], env=environment, capture_output=True, text=True, timeout=60
+        )
         assert expected in found.stdout, found.stderr
 
 
-# waiting ---------------------------------------------------------------------------------------------------------
+# waiting ------------------------------------------------------------------------------------------
 
 
 def test_status_says_who_is_at_work(tmp_path: Path) -> None:
-    """As long as another process holds the folder, status and verify name it; one that was killed is not named."""
+    """As long as another process holds the folder, status and verify name it;
+    one that was killed is not named.
+    """
     lock = tmp_path / "imagenet-prep" / "lock"
     with held(lock) as holder:
-        waiting = subprocess.Popen(["flock", lock, "true"])  # one who waits for a lock has a line in /proc/locks too
+        waiting = subprocess.Popen(
+            ["flock", lock, "true"]
+        )  # one who waits for a lock has a line in /proc/locks too
         while " -> " not in Path("/proc/locks").read_text():
             time.sleep(0.01)
         shown = prep("status", tmp_path).stdout.splitlines()[0]
         noted = prep("verify", tmp_path).stderr
     waiting.wait()
-    assert re.fullmatch(rf"running: process {holder} on \S+ since \d{{4}}-\d\d-\d\d \d\d:\d\d", shown)
+    assert re.fullmatch(
+        rf"running: process {holder} on \S+ since \d{{4}}-\d\d-\d\d \d\d:\d\d", shown
+    )
     assert f"process {holder} on" in noted
     assert lock.exists()
     assert prep("status", tmp_path).stdout.startswith("download")
 
 
 def test_after_ctrl_c_no_bar_is_drawn(tmp_path: Path) -> None:
-    """The last thing on the terminal is the command to go on with; the bar that was there is not drawn below it."""
+    """The last thing on the terminal is the command to go on with;
+    the bar that was there is not drawn below it.
+    """
     pid, terminal = pty.fork()
     if pid == 0:
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        os.execve(PROGRAM[0], [*PROGRAM, "demo", str(tmp_path / "new")], {**os.environ, "TERM": "xterm"})
+        os.execve(
+            PROGRAM[0], [*PROGRAM, "demo", str(tmp_path / "new")], {**os.environ, "TERM": "xterm"}
+        )
     shown = b""
     while b"making images" not in shown:
         shown += os.read(terminal, 4096)
@@ -392,19 +469,25 @@ def test_after_ctrl_c_no_bar_is_drawn(tmp_path: Path) -> None:
     shown += rest
     assert status == 130
     after = shown[shown.index(b"interrupted;") :].decode()
-    assert after.splitlines()[0].startswith("interrupted; everything finished so far is kept. To resume:")
+    assert after.splitlines()[0].startswith(
+        "interrupted; everything finished so far is kept. To resume:"
+    )
     assert "making" not in after
     assert len(after.splitlines()) == 2
 
 
-# slips -----------------------------------------------------------------------------------------------------------
+# slips --------------------------------------------------------------------------------------------
 
 
 def test_status_and_run_know_images_of_ones_own(tmp_path: Path) -> None:
-    """status proposes init, run says so before it asks for anything; where ImageNet's images lie, neither does."""
+    """status proposes init, run says so before it asks for anything;
+    where ImageNet's images lie, neither does.
+    """
     (tmp_path / "cats").mkdir()
     (tmp_path / "cats" / "tom.jpg").write_bytes(b"")
-    assert prep("status", tmp_path).stdout.splitlines()[-1].endswith(f"imagenet-prep init {tmp_path}")
+    assert (
+        prep("status", tmp_path).stdout.splitlines()[-1].endswith(f"imagenet-prep init {tmp_path}")
+    )
     said = prep("run", tmp_path, "--base-url", "http://127.0.0.1:9/").stderr
     assert f"{tmp_path} holds images that are not from ImageNet; for your own data set: " in said
     assert said.index("imagenet-prep init") < said.index("error: ")
@@ -414,13 +497,21 @@ def test_status_and_run_know_images_of_ones_own(tmp_path: Path) -> None:
     assert own_images(Layout(tmp_path)) is None
 
 
-@pytest.mark.parametrize(("package", "library"), [("torch", "PyTorch"), ("tensorflow", "TensorFlow")])
-def test_a_framework_that_is_not_installed_is_named(package: str, library: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("package", "library"), [("torch", "PyTorch"), ("tensorflow", "TensorFlow")]
+)
+def test_a_framework_that_is_not_installed_is_named(
+    package: str, library: str, tmp_path: Path
+) -> None:
     """With the words that install it."""
     code = "import importlib.util as u; find = u.find_spec\n"
-    code += f"u.find_spec = lambda name, *more: None if name == '{package}' else find(name, *more)\n"
+    code += (
+        f"u.find_spec = lambda name, *more: None if name == '{package}' else find(name, *more)\n"
+    )
     code += f"import imagenet_prep.{package}"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
     expected = f"imagenet_prep.{package} needs {library}: pip install 'imagenet-prep[{package}]'"
     assert result.stderr.splitlines()[-1] == f"ModuleNotFoundError: {expected}"
 
@@ -437,4 +528,6 @@ def test_demo_leaves_a_folder_alone_that_holds_something(tmp_path: Path) -> None
     assert "making" in first.stderr
     assert "of an earlier run are kept" in again.stderr
     other = command(*small[:-1], 3, status=2)
-    assert error_lines(other)[0] == f"error: {tmp_path / 'new'} holds a demo of 2 classes of 2 images"
+    assert (
+        error_lines(other)[0] == f"error: {tmp_path / 'new'} holds a demo of 2 classes of 2 images"
+    )

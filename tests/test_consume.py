@@ -1,4 +1,6 @@
-"""--consume: the raw data gives its space to the shards; a kill at any moment loses nothing; what may not go stays."""
+"""--consume: the raw data gives its space to the shards;
+a kill at any moment loses nothing; what may not go stays.
+"""
 
 from __future__ import annotations
 
@@ -47,12 +49,18 @@ def see(layout: Layout) -> None:
     for path in existing(layout.own_raw_dir, "*"):
         if path.suffix in (".tar", ".parquet", ".gz", ".zip"):
             digest = hashlib.md5(path.read_bytes()).hexdigest()
-            Target(Layout(layout.data_dir), path.name, None, {"md5": digest}).check_present(Silent())
+            Target(Layout(layout.data_dir), path.name, None, {"md5": digest}).check_present(
+                Silent()
+            )
 
 
 def states(layout: Layout) -> dict[str, bytes]:
     """Shards, indexes and manifest, by name."""
-    paths = [*existing(layout.output_dir, "*-of-*"), *existing(layout.index_dir, "*"), layout.manifest_path]
+    paths = [
+        *existing(layout.output_dir, "*-of-*"),
+        *existing(layout.index_dir, "*"),
+        layout.manifest_path,
+    ]
     return {path.name: path.read_bytes() for path in paths}
 
 
@@ -86,7 +94,11 @@ def filled(data_dir: Path, few: MadeSet) -> Layout:
 def quick(tmp_path: Path) -> Iterator[Path]:
     """A folder for many runs that sync a lot: in memory where there is such a place."""
     memory = Path("/dev/shm")
-    folder = memory / f"imagenet-prep-consume-{os.getpid()}" if os.access(memory, os.W_OK) else tmp_path / "quick"
+    folder = (
+        memory / f"imagenet-prep-consume-{os.getpid()}"
+        if os.access(memory, os.W_OK)
+        else tmp_path / "quick"
+    )
     folder.mkdir()
     yield folder
     shutil.rmtree(folder)
@@ -106,24 +118,36 @@ def expected(few: MadeSet, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     return states(layout)
 
 
-# what it leaves ------------------------------------------------------------------------------------------------
+# what it leaves -----------------------------------------------------------------------------------
 
 
-def test_the_shards_are_those_of_an_ordinary_conversion(layout: Layout, expected: dict[str, bytes]) -> None:
-    """Shards, indexes and manifest are the same, the archives are gone, nothing but records of them is left."""
+def test_the_shards_are_those_of_an_ordinary_conversion(
+    layout: Layout, expected: dict[str, bytes]
+) -> None:
+    """Shards, indexes and manifest are the same, the archives are gone,
+    nothing but records of them is left.
+    """
     said = Bars()
     convert(layout, ENGINE, CONSUME, progress=said)
     assert states(layout) == expected
-    assert not {"ILSVRC2012_img_train.tar", "ILSVRC2012_img_val.tar"} & set(os.listdir(layout.raw_dir))
+    assert not {"ILSVRC2012_img_train.tar", "ILSVRC2012_img_val.tar"} & set(
+        os.listdir(layout.raw_dir)
+    )
     left = {path.name for path in existing(layout.consumed_dir, "*/*")}
     assert left == {"record.json", "listing"}
-    (told,) = (note for note in said.notes if note.startswith("--consume: ILSVRC2012_img_train.tar and 1"))
+    (told,) = (
+        note for note in said.notes if note.startswith("--consume: ILSVRC2012_img_train.tar and 1")
+    )
     assert "then they are gone" in told
     assert "reading ILSVRC2012_img_train.tar in order" in said.labels
 
 
-def test_the_disk_never_holds_much_more_than_the_shards(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At no image that was read, and at no shard that was made, more than 1.1 times the shards lie on the disk."""
+def test_the_disk_never_holds_much_more_than_the_shards(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At no image that was read, and at no shard that was made,
+    more than 1.1 times the shards lie on the disk.
+    """
     layout = Layout(data_dir)
     see(layout)
     monkeypatch.setattr(making, "HELD", 0)
@@ -142,8 +166,12 @@ def test_the_disk_never_holds_much_more_than_the_shards(data_dir: Path, monkeypa
     assert max(peaks) <= 1.1 * left
 
 
-def test_parquet_files_go_one_by_one(made: MadeSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is removed once its images are durable in bundles; the shards are those of an ordinary conversion."""
+def test_parquet_files_go_one_by_one(
+    made: MadeSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is removed once its images are durable in bundles;
+    the shards are those of an ordinary conversion.
+    """
     layout = Layout(tmp_path / "data")
     write_hugging_face(layout.own_raw_dir, made, files=4)
     see(layout)
@@ -160,11 +188,17 @@ def test_parquet_files_go_one_by_one(made: MadeSet, tmp_path: Path, monkeypatch:
     convert(layout, ENGINE, CONSUME.replace(memory=100_000), progress=Watched())
     assert states(layout) == states(plain)
     assert {4, 3, 2, 1, 0} <= set(left)
-    assert list(layout.raw_dir.glob("t[re]*-of-*.parquet")) == [layout.raw_dir / "test-00000-of-00001.parquet"]
+    assert list(layout.raw_dir.glob("t[re]*-of-*.parquet")) == [
+        layout.raw_dir / "test-00000-of-00001.parquet"
+    ]
 
 
-def test_a_set_that_is_done_gives_the_space_back(layout: Layout, few: MadeSet, expected: dict[str, bytes]) -> None:
-    """After an ordinary conversion the archives go all the same; with them back, a lost shard is repaired."""
+def test_a_set_that_is_done_gives_the_space_back(
+    layout: Layout, few: MadeSet, expected: dict[str, bytes]
+) -> None:
+    """After an ordinary conversion the archives go all the same;
+    with them back, a lost shard is repaired.
+    """
     made(layout, PLAIN)
     assert made(layout) == made(layout) == [0, 0]
     assert states(layout) == expected
@@ -178,28 +212,38 @@ def test_a_set_that_is_done_gives_the_space_back(layout: Layout, few: MadeSet, e
     assert states(layout) == expected
 
 
-# what is said of it afterwards ---------------------------------------------------------------------------------
+# what is said of it afterwards --------------------------------------------------------------------
 
 
 def test_afterwards_everything_is_done(layout: Layout, expected: dict[str, bytes]) -> None:
-    """Convert makes nothing, run fetches no images, status says where they are; other shards are refused."""
+    """Convert makes nothing, run fetches no images, status says where they are;
+    other shards are refused.
+    """
     made(layout)
     assert made(layout) == made(layout, PLAIN) == [0, 0]
     assert missing_archives(layout) == ()
     stages = {stage.stage: stage for stage in status(layout).stages}
     assert stages["convert"].state == "done"
-    assert "in the train shards only: ILSVRC2012_img_train.tar was consumed" in stages["download"].detail
+    assert (
+        "in the train shards only: ILSVRC2012_img_train.tar was consumed"
+        in stages["download"].detail
+    )
     for options in (PLAIN.replace(train_shards=2), CONSUME.replace(seed=1)):
-        with pytest.raises(InputError, match=r"img_train.tar was consumed: its images are in the shards") as refused:
+        with pytest.raises(
+            InputError, match=r"img_train.tar was consumed: its images are in the shards"
+        ) as refused:
             made(layout, options.replace(overwrite=True))
         assert "imagenet-prep download" in refused.value.hint
     assert states(layout) == expected
 
 
-# kills ---------------------------------------------------------------------------------------------------------
+# kills --------------------------------------------------------------------------------------------
 
 STEPS: list[tuple[object, str]] = [
-    *((os, name) for name in ("fsync", "replace", "rename", "unlink", "truncate", "mkdir", "rmdir")),
+    *(
+        (os, name)
+        for name in ("fsync", "replace", "rename", "unlink", "truncate", "mkdir", "rmdir")
+    ),
     *((consumption, name) for name in ("sync_file_system", "punch")),
     (regroup, "write_all"),
     (local.LocalAppender, "append"),
@@ -212,7 +256,8 @@ def run_until(moment: int, act: Callable[[], object]) -> list[str]:
     """Do something in a process of its own that kills itself before its ``moment``th step.
 
     Returns:
-        Each step that it came to, with what it was done to; the last one was not done, if that is the ``moment``th.
+        Each step that it came to, with what it was done to; the last one was not done, if that is
+        the ``moment``th.
     """
     reading, writing = os.pipe()
     child = os.fork()
@@ -223,7 +268,11 @@ def run_until(moment: int, act: Callable[[], object]) -> list[str]:
             def step(*given: object, **more: object) -> object:
                 nonlocal met
                 met += 1
-                what = Path(f"/proc/self/fd/{given[0]}").readlink() if isinstance(given[0], int) else given[0]
+                what = (
+                    Path(f"/proc/self/fd/{given[0]}").readlink()
+                    if isinstance(given[0], int)
+                    else given[0]
+                )
                 name_of_it = "" if isinstance(what, Layout) else Path(str(what)).name
                 kind = re.sub(r"[.]?[0-9a-f]+-[0-9a-f]+[.]|[0-9]+", "", name_of_it)
                 os.write(writing, f"{name} {kind}\n".encode())
@@ -249,12 +298,18 @@ def run_until(moment: int, act: Callable[[], object]) -> list[str]:
 
 @pytest.mark.parametrize("shards", [(3, 2), (3, 9)], ids=["few shards", "some without images"])
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
-def test_a_kill_before_a_step_loses_nothing(few: MadeSet, quick: Path, every: bool, shards: tuple[int, int]) -> None:
-    """Of each kind of step some one of a run, or all: whichever it dies before, and now and then the next run later.
+def test_a_kill_before_a_step_loses_nothing(
+    few: MadeSet, quick: Path, every: bool, shards: tuple[int, int]
+) -> None:
+    """Of each kind of step some one of a run, or all: whichever it dies before, and now and then
+    the next run later.
 
     A shard without images has no bundle.
     """
-    plain, consume = (each.replace(train_shards=shards[0], validation_shards=shards[1]) for each in (PLAIN, CONSUME))
+    plain, consume = (
+        each.replace(train_shards=shards[0], validation_shards=shards[1])
+        for each in (PLAIN, CONSUME)
+    )
     unbroken = Layout(quick / "plain", raw=few.archives["train"].parent)
     made(unbroken, plain)
     steps = run_until(10_000, lambda: made(filled(quick / "all", few), consume))
@@ -278,9 +333,15 @@ def test_a_kill_before_a_step_loses_nothing(few: MadeSet, quick: Path, every: bo
 
 
 def test_what_was_begun_goes_on_only_when_asked(layout: Layout, expected: dict[str, bytes]) -> None:
-    """Midway an ordinary convert, and one with other settings, are refused with what helps; nothing is touched."""
+    """Midway an ordinary convert, and one with other settings, are refused with what helps;
+    nothing is touched.
+    """
     midway(layout)
-    kept = {str(path): path.read_bytes() for path in existing(layout.consumed_dir, "**/*") if path.is_file()}
+    kept = {
+        str(path): path.read_bytes()
+        for path in existing(layout.consumed_dir, "**/*")
+        if path.is_file()
+    }
     with pytest.raises(UsageError, match="is being consumed") as refused:
         made(layout, PLAIN)
     assert "--consume" in refused.value.hint
@@ -306,11 +367,13 @@ def midway(layout: Layout) -> None:
     pytest.fail("no run died midway")
 
 
-# what is refused -----------------------------------------------------------------------------------------------
+# what is refused ----------------------------------------------------------------------------------
 
 
 def refused(layout: Layout, options: ConvertOptions = CONSUME) -> PrepError:
-    """The error of a conversion that may not begin; nothing is there after it that was not there before."""
+    """The error of a conversion that may not begin;
+    nothing is there after it that was not there before.
+    """
     before = {str(path) for path in list(layout.data_dir.rglob("*"))}
     sizes = {path: Path(path).stat().st_blocks for path in before}
     with pytest.raises(PrepError) as found:
@@ -323,7 +386,9 @@ def refused(layout: Layout, options: ConvertOptions = CONSUME) -> PrepError:
 
 
 def test_an_archive_whose_digest_was_not_seen(layout: Layout) -> None:
-    """Never compared, or touched since: nothing proves that it could be had again; the remedy is to check it."""
+    """Never compared, or touched since: nothing proves that it could be had again;
+    the remedy is to check it.
+    """
     os.utime(layout.raw_dir / "ILSVRC2012_img_val.tar", ns=(1, 1))
     found = refused(layout)
     assert isinstance(found, InputError)
@@ -336,7 +401,9 @@ def test_an_archive_whose_digest_was_not_seen(layout: Layout) -> None:
 
 
 def test_raw_data_of_others(layout: Layout, few: MadeSet, tmp_path: Path) -> None:
-    """What lies outside DATA_DIR, is a link to there, or has another name there, is only ever read."""
+    """What lies outside DATA_DIR, is a link to there,
+    or has another name there, is only ever read.
+    """
     raw = few.archives["train"].parent
     assert "it is outside" in str(refused(Layout(tmp_path / "empty", raw=raw)).detail)
     path = layout.raw_dir / "ILSVRC2012_img_train.tar"
@@ -353,11 +420,17 @@ def test_raw_data_of_others(layout: Layout, few: MadeSet, tmp_path: Path) -> Non
     assert "it is outside" in str(refused(layout).detail)
 
 
-def test_where_it_can_not_be_done(layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shards elsewhere, a part of the classes, a file system without holes, a disk without the little that it takes."""
+def test_where_it_can_not_be_done(
+    layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shards elsewhere, a part of the classes, a file system without holes,
+    a disk without the little that it takes.
+    """
     elsewhere = Layout(layout.data_dir, output=tmp_path / "out")
     assert "can't give its space to shards in" in refused(elsewhere).what
-    assert "expected all classes" in str(refused(layout, CONSUME.replace(classes="imagenette")).detail)
+    assert "expected all classes" in str(
+        refused(layout, CONSUME.replace(classes="imagenette")).detail
+    )
     with monkeypatch.context() as patch:
         patch.setattr(durable, "_punch", Mock(side_effect=OSError(errno.EOPNOTSUPP, "no holes")))
         assert "can't free space" in refused(layout).what
@@ -368,7 +441,10 @@ def test_where_it_can_not_be_done(layout: Layout, tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize(
     ("write", "why"),
-    [(kaggle_copies.write_zip, "it holds several splits"), (kaggle_copies.write_tree, "it is a folder")],
+    [
+        (kaggle_copies.write_zip, "it holds several splits"),
+        (kaggle_copies.write_tree, "it is a folder"),
+    ],
 )
 def test_copies_whose_space_can_not_be_given_back(
     few: MadeSet, tmp_path: Path, write: Callable[[Path, kaggle_copies.Tree], object], why: str
@@ -383,13 +459,21 @@ def test_copies_whose_space_can_not_be_given_back(
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ("run --source kaggle", "--consume does not work with Kaggle's zip, which holds both splits"),
-        ("run --source huggingface --output out --dry-run", "can't give its space to shards in out"),
+        (
+            "run --source kaggle",
+            "--consume does not work with Kaggle's zip, which holds both splits",
+        ),
+        (
+            "run --source huggingface --output out --dry-run",
+            "can't give its space to shards in out",
+        ),
         ("convert --config recipe.yaml", "expected ImageNet"),
     ],
 )
 def test_what_could_not_be_consumed_is_not_downloaded(tmp_path: Path, words: str, why: str) -> None:
-    """Refused before any server is asked, also by a dry run; of a recipe's data no digest is known."""
+    """Refused before any server is asked, also by a dry run;
+    of a recipe's data no digest is known.
+    """
     (tmp_path / "recipe.yaml").write_text("source: {files: photos/*.JPEG}\n")
     stage, *more = words.split()
     done = command(stage, "data", "--consume", *more, cwd=tmp_path, status=2)
@@ -397,16 +481,23 @@ def test_what_could_not_be_consumed_is_not_downloaded(tmp_path: Path, words: str
     assert not (tmp_path / "data/raw-data").exists()
 
 
-# what goes wrong midway ----------------------------------------------------------------------------------------
+# what goes wrong midway ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("place", "code"), [("bundle", errno.ENOSPC), ("sync", errno.EIO), ("hole", errno.EIO), ("shard", errno.ENOSPC)]
+    ("place", "code"),
+    [("bundle", errno.ENOSPC), ("sync", errno.EIO), ("hole", errno.EIO), ("shard", errno.ENOSPC)],
 )
 def test_a_disk_that_refuses_midway(
-    layout: Layout, expected: dict[str, bytes], place: str, code: int, monkeypatch: pytest.MonkeyPatch
+    layout: Layout,
+    expected: dict[str, bytes],
+    place: str,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Full, or failing, at a bundle, its sync, a hole or a shard: an error that says so, and the next run goes on."""
+    """Full, or failing, at a bundle, its sync, a hole or a shard:
+    an error that says so, and the next run goes on.
+    """
     module, name = {
         "bundle": (regroup, "write_all"),
         "sync": (consumption, "sync_file_system"),
@@ -429,7 +520,9 @@ def test_a_disk_that_refuses_midway(
 
 
 def _change_a_digit(path: Path) -> None:
-    path.write_bytes(re.sub(rb"\d", lambda digit: b"%d" % (int(digit[0]) ^ 1), path.read_bytes(), count=1))
+    path.write_bytes(
+        re.sub(rb"\d", lambda digit: b"%d" % (int(digit[0]) ^ 1), path.read_bytes(), count=1)
+    )
 
 
 def _start_again(record: Path) -> None:
@@ -463,14 +556,24 @@ LOST = "may exist nowhere else"
     [
         ("record.json", _change_a_digit, CHANGED, ""),
         ("record.json", _start_again, f"record.json {CHANGED}, or is gone", ""),
-        ("record.json", Path.unlink, "record.json has changed since it was written, or is gone", ""),
+        (
+            "record.json",
+            Path.unlink,
+            "record.json has changed since it was written, or is gone",
+            "",
+        ),
         ("record.json", _exchange, CHANGED, ""),
         ("record.json", _without_a_key, CHANGED, ""),
         ("listing/names.bin", lambda path: flip(path, -5), CHANGED, ""),
         ("listing/catalog.json", lambda path: flip(path, -5), CHANGED, ""),
         ("listing", _exchange, CHANGED, ""),
         ("b*/*", lambda path: os.truncate(path, 1), f"is damaged, and its images {LOST}", ""),
-        ("b*/*", lambda path: path.stat().st_size and flip(path, 300), LOST, "does not match its checksum"),
+        (
+            "b*/*",
+            lambda path: path.stat().st_size and flip(path, 300),
+            LOST,
+            "does not match its checksum",
+        ),
     ],
     ids=[
         *("number", "first record", "no record", "another split's record", "older record"),
@@ -480,11 +583,15 @@ LOST = "may exist nowhere else"
 def test_what_is_left_midway_and_changed_is_not_gone_by(
     layout: Layout, files: str, harm: Callable[[Path], object], said: str, detail: str
 ) -> None:
-    """A wrong number would give back what is nowhere else: it is refused, and what is there stays."""
+    """A wrong number would give back what is nowhere else:
+    it is refused, and what is there stays.
+    """
     midway(layout)
     for path in existing(layout.consumed("train").folder, files):
         harm(path)
-    kept = {each: each.read_bytes() for each in existing(layout.consumed_dir, "**/*") if each.is_file()}
+    kept = {
+        each: each.read_bytes() for each in existing(layout.consumed_dir, "**/*") if each.is_file()
+    }
     for options in (CONSUME, CONSUME.replace(on_damaged="skip")):
         with pytest.raises(InputError, match=said) as found:
             made(layout, options)
@@ -498,7 +605,9 @@ def test_what_is_left_midway_and_changed_is_not_gone_by(
 def test_a_record_of_other_raw_data_is_refused(
     layout: Layout, few: MadeSet, tmp_path: Path, source: str, moment: str
 ) -> None:
-    """A whole record of another split or another set decides nothing: every byte stays as it was."""
+    """A whole record of another split or another set decides nothing:
+    every byte stays as it was.
+    """
     begin = midway if moment == "midway" else made
     begin(layout)
     record = layout.consumed("train").record
@@ -513,11 +622,15 @@ def test_a_record_of_other_raw_data_is_refused(
     record.write_bytes(theirs)
     other.write_bytes(ours)
     (layout.data_dir / "imagenet-prep/lock").unlink(missing_ok=True)  # of a run that was killed
-    before = {path: path.read_bytes() for path in list(layout.data_dir.rglob("*")) if path.is_file()}
+    before = {
+        path: path.read_bytes() for path in list(layout.data_dir.rglob("*")) if path.is_file()
+    }
     for options in (CONSUME, PLAIN):
         with pytest.raises(InputError, match=rf"(record\.json|listing) {CHANGED}"):
             made(layout, options)
-    assert {path: path.read_bytes() for path in list(layout.data_dir.rglob("*")) if path.is_file()} == before
+    assert {
+        path: path.read_bytes() for path in list(layout.data_dir.rglob("*")) if path.is_file()
+    } == before
     record.write_bytes(ours)
     other.write_bytes(theirs)
     assert made(layout) in ([0, 0], [3, 2])
@@ -537,7 +650,9 @@ def test_without_its_record_a_split_is_not_left_out(layout: Layout) -> None:
 
 @pytest.mark.parametrize("more", [("--consume", "--overwrite"), ("--dry-run",)])
 def test_a_split_whose_files_are_lost_is_missed(layout: Layout, more: tuple[str, ...]) -> None:
-    """Without consumed/train, convert refuses to make a set without train images, and verify does not pass."""
+    """Without consumed/train, convert refuses to make a set without train images,
+    and verify does not pass.
+    """
     midway(layout)
     shutil.rmtree(layout.consumed("train").folder)
     counts = ("--train-shards", 3, "--validation-shards", 2, "--check", "header", "--workers", 1)
@@ -548,11 +663,17 @@ def test_a_split_whose_files_are_lost_is_missed(layout: Layout, more: tuple[str,
     command("verify", layout.data_dir, status=4)
 
 
-def test_an_archive_that_was_exchanged_before_the_pass_began(layout: Layout, few: MadeSet, tmp_path: Path) -> None:
-    """Between the record and the pass the archive is still under its name: another one there is not consumed."""
+def test_an_archive_that_was_exchanged_before_the_pass_began(
+    layout: Layout, few: MadeSet, tmp_path: Path
+) -> None:
+    """Between the record and the pass the archive is still under its name:
+    another one there is not consumed.
+    """
     other = filled(tmp_path / "other", few)
     steps = run_until(10_000, lambda: made(other))
-    moment = next(number for number, step in enumerate(steps, 1) if step.startswith("replace ILSVRC"))
+    moment = next(
+        number for number, step in enumerate(steps, 1) if step.startswith("replace ILSVRC")
+    )
     run_until(moment, lambda: made(layout))
     path = layout.raw_dir / "ILSVRC2012_img_train.tar"
     path.write_bytes(path.read_bytes())
@@ -561,7 +682,7 @@ def test_an_archive_that_was_exchanged_before_the_pass_began(layout: Layout, few
     assert path.exists()
 
 
-# the command line ----------------------------------------------------------------------------------------------
+# the command line ---------------------------------------------------------------------------------
 
 
 def test_run_consumes(layout: Layout) -> None:

@@ -1,4 +1,6 @@
-"""What a record says: the same for every encoding of the same values, another one for any other value."""
+"""What a record says: the same for every encoding of the same values,
+another one for any other value.
+"""
 
 from __future__ import annotations
 
@@ -53,22 +55,42 @@ STEPS = {"s": [Int64List((1,)), None], "t": [BytesList((b"x",))]}
 
 SAME = {
     "the order of the map": (example(A, B), example(B, A)),
-    "numbers one by one": (example(A), example(entry("a", delimited(3, b"\x08\x01\x08" + varint(-2))))),
-    "floats one by one": (example(FLOATS), example(entry("f", delimited(2, fixed(0.5) + fixed(2.0))))),
-    "a longer varint": (example(A), example(entry("a", delimited(3, delimited(1, LONG_ONE + varint(-2)))))),
+    "numbers one by one": (
+        example(A),
+        example(entry("a", delimited(3, b"\x08\x01\x08" + varint(-2)))),
+    ),
+    "floats one by one": (
+        example(FLOATS),
+        example(entry("f", delimited(2, fixed(0.5) + fixed(2.0)))),
+    ),
+    "a longer varint": (
+        example(A),
+        example(entry("a", delimited(3, delimited(1, LONG_ONE + varint(-2))))),
+    ),
     "two messages of features": (example(A, B), example(A) + example(B)),
     "a list in two pieces": (
         example(A),
-        example(entry("a", delimited(3, delimited(1, b"\x01")) + delimited(3, delimited(1, varint(-2))))),
+        example(
+            entry("a", delimited(3, delimited(1, b"\x01")) + delimited(3, delimited(1, varint(-2))))
+        ),
     ),
-    "the last of two entries counts": (example(A, B), example(encode_entry("a", Int64List((7,))), B, A)),
+    "the last of two entries counts": (
+        example(A, B),
+        example(encode_entry("a", Int64List((7,))), B, A),
+    ),
     "the value before the name": (
         example(A),
-        example(delimited(1, delimited(2, delimited(3, delimited(1, b"\x01" + varint(-2)))) + delimited(1, b"a"))),
+        example(
+            delimited(
+                1,
+                delimited(2, delimited(3, delimited(1, b"\x01" + varint(-2)))) + delimited(1, b"a"),
+            )
+        ),
     ),
     "the order of feature lists": (
         encode_sequence_example({}, STEPS),
-        delimited(1, b"") + b"".join(encode_sequence_example({}, {name: STEPS[name]})[2:] for name in ("t", "s")),
+        delimited(1, b"")
+        + b"".join(encode_sequence_example({}, {name: STEPS[name]})[2:] for name in ("t", "s")),
     ),
 }
 
@@ -83,7 +105,10 @@ OTHER: dict[str, tuple[bytes, bytes]] = {
         example(encode_entry("a", Int64List(()))),
         example(encode_entry("a", FloatList(()))),
     ),
-    "an empty list and none": (example(encode_entry("a", Int64List(()))), example(encode_entry("a", None))),
+    "an empty list and none": (
+        example(encode_entry("a", Int64List(()))),
+        example(encode_entry("a", None)),
+    ),
     "a feature that is not set": (example(encode_entry("a", None)), example()),
     "the sign of zero": (
         example(encode_entry("a", FloatList((0.0,)))),
@@ -93,7 +118,10 @@ OTHER: dict[str, tuple[bytes, bytes]] = {
         example(entry("a", delimited(2, delimited(1, NAN)))),
         example(entry("a", delimited(2, delimited(1, OTHER_NAN)))),
     ),
-    "a later entry of the same name": (example(A, B), example(A, B, encode_entry("a", Int64List((7,))))),
+    "a later entry of the same name": (
+        example(A, B),
+        example(A, B, encode_entry("a", Int64List((7,)))),
+    ),
     "a later kind of the same feature": (
         example(A),
         example(entry("a", delimited(3, delimited(1, b"\x01")) + delimited(1, delimited(1, b"x")))),
@@ -116,7 +144,10 @@ OTHER: dict[str, tuple[bytes, bytes]] = {
         example(entry("a", b"")),
         example(delimited(1, delimited(1, b"a") + delimited(2, b"") + delimited(3, b"x"))),
     ),
-    "a field that no feature has": (example(entry("a", b"")), example(entry("a", delimited(4, b"x")))),
+    "a field that no feature has": (
+        example(entry("a", b"")),
+        example(entry("a", delimited(4, b"x"))),
+    ),
     "a field that no list has": (
         example(entry("a", delimited(3, b""))),
         example(entry("a", delimited(3, delimited(2, b"x")))),
@@ -156,14 +187,20 @@ FEATURES: st.SearchStrategy[dict[str, Feature | None]] = st.dictionaries(
     st.text(max_size=5),
     st.none()
     | st.lists(st.binary(max_size=400), max_size=3).map(lambda values: BytesList(tuple(values)))
-    | st.lists(st.floats(width=32, allow_nan=False), max_size=3).map(lambda values: FloatList(tuple(values)))
-    | st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=3).map(lambda values: Int64List(tuple(values))),
+    | st.lists(st.floats(width=32, allow_nan=False), max_size=3).map(
+        lambda values: FloatList(tuple(values))
+    )
+    | st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=3).map(
+        lambda values: Int64List(tuple(values))
+    ),
     max_size=6,
 )
 
 
 @given(FEATURES, st.randoms(use_true_random=False))
-def test_any_order_of_any_map_says_the_same(features: dict[str, Feature | None], random_order: random.Random) -> None:
+def test_any_order_of_any_map_says_the_same(
+    features: dict[str, Feature | None], random_order: random.Random
+) -> None:
     """However a map is ordered, its content is that of the canonical encoding."""
     entries = [encode_entry(name, feature) for name, feature in features.items()]
     random_order.shuffle(entries)
@@ -181,7 +218,9 @@ def test_different_values_of_any_kind_differ(first: dict[str, Any], second: dict
 
 @given(st.binary(max_size=200))
 def test_any_bytes_have_a_content_or_are_refused(data: bytes) -> None:
-    """Bytes without a content are refused by one kind of error; any others are equal to themselves."""
+    """Bytes without a content are refused by one kind of error;
+    any others are equal to themselves.
+    """
     try:
         found = content_of(data)
     except ExampleError:
@@ -195,7 +234,10 @@ def test_any_bytes_have_a_content_or_are_refused(data: bytes) -> None:
     [
         (example(encode_entry("image/filename", BytesList((b"a.jpg",)))), "a.jpg"),
         (example(A, encode_entry("image/filename", BytesList((b"a.jpg",))), B), "a.jpg"),
-        (example(*(encode_entry("image/filename", BytesList((name,))) for name in (b"a", b"b"))), "b"),
+        (
+            example(*(encode_entry("image/filename", BytesList((name,))) for name in (b"a", b"b"))),
+            "b",
+        ),
         (example(encode_entry("image/filename", BytesList((b"a", b"b")))), ""),
         (example(encode_entry("image/filename", BytesList((b"\xff",)))), ""),
         (example(encode_entry("image/filename", Int64List((1,)))), ""),
@@ -216,7 +258,9 @@ def test_a_name_that_is_not_utf_8_is_refused() -> None:
 
 @pytest.mark.parametrize("name", SAME)
 def test_tensorflow_reads_the_same(tf: Any, name: str) -> None:
-    """TensorFlow parses both encodings into equal messages, and its own serialisation says the same."""
+    """TensorFlow parses both encodings into equal messages,
+    and its own serialisation says the same.
+    """
     first, second = (tf.train.SequenceExample.FromString(data) for data in SAME[name])
     assert first == second
     assert content_of(first.SerializeToString(deterministic=False)) == content_of(SAME[name][0])

@@ -39,17 +39,25 @@ PART = ConvertOptions(train_shards=16, validation_shards=8, allow_incomplete=Tru
 
 def shard_digests(folder: Path) -> dict[str, str]:
     """SHA-256 of every shard by name."""
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in existing(folder, "*-of-*")}
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in existing(folder, "*-of-*")
+    }
 
 
 def stamps(folder: Path) -> dict[str, int]:
     """mtime_ns of every file below ``folder``."""
-    return {str(path): path.stat().st_mtime_ns for path in existing(folder, "**/*") if path.is_file()}
+    return {
+        str(path): path.stat().st_mtime_ns for path in existing(folder, "**/*") if path.is_file()
+    }
 
 
 def features_of(shard: Path) -> list[dict[str, example.Feature]]:
     """Every record of a shard, parsed."""
-    return [example.parse_example(record.data) for record in tfrecord.iter_records(memoryview(shard.read_bytes()))]
+    return [
+        example.parse_example(record.data)
+        for record in tfrecord.iter_records(memoryview(shard.read_bytes()))
+    ]
 
 
 def text(feature: example.Feature) -> str:
@@ -58,7 +66,9 @@ def text(feature: example.Feature) -> str:
     return bytes(feature.values[0]).decode()
 
 
-def replace_member(archive: Path, wnid: str, filename: str, change: Callable[[bytes], bytes]) -> None:
+def replace_member(
+    archive: Path, wnid: str, filename: str, change: Callable[[bytes], bytes]
+) -> None:
     """Rewrite one image of the train archive."""
     classes = unpack(archive)
     images = unpack(classes[f"{wnid}.tar"])
@@ -66,16 +76,24 @@ def replace_member(archive: Path, wnid: str, filename: str, change: Callable[[by
     archive.write_bytes(pack({**classes, f"{wnid}.tar": pack(images)}))
 
 
-def test_every_image_stands_once_in_canonical_order_with_its_label_and_bytes(data_dir: Path, made: MadeSet) -> None:
-    """The shuffled sorted listing, truly labelled; a CMYK JPEG and a PNG become RGB JPEGs of the same size."""
+def test_every_image_stands_once_in_canonical_order_with_its_label_and_bytes(
+    data_dir: Path, made: MadeSet
+) -> None:
+    """The shuffled sorted listing, truly labelled;
+    a CMYK JPEG and a PNG become RGB JPEGs of the same size.
+    """
     summary = convert(Layout(data_dir), make_engine("processes", 2), PART)
     repaired = {name.split()[0] for split in summary.splits for name in split.repairs}
     assert len(repaired) == 3
     for split in ("train", "validation"):
         images = sorted(made.of(split), key=lambda image: (image.label, image.filename))
         expected = [images[i] for i in order.shuffled(len(images), order.SEED)]
-        records = [record for path in existing(data_dir, f"{split}-*-of-*") for record in features_of(path)]
-        assert [text(record["image/filename"]) for record in records] == [image.filename for image in expected]
+        records = [
+            record for path in existing(data_dir, f"{split}-*-of-*") for record in features_of(path)
+        ]
+        assert [text(record["image/filename"]) for record in records] == [
+            image.filename for image in expected
+        ]
         for record, image in zip(records, expected, strict=True):
             assert record["image/class/label"] == example.Int64List((image.label,))
             assert text(record["image/class/synset"]) == image.wnid
@@ -85,7 +103,11 @@ def test_every_image_stands_once_in_canonical_order_with_its_label_and_bytes(dat
             data = bytes(record["image/encoded"].values[0])  # type: ignore[arg-type]
             if image.filename in repaired:
                 header = jpeg.read_header(data)
-                assert (header.width, header.height, header.components) == (image.width, image.height, 3)
+                assert (header.width, header.height, header.components) == (
+                    image.width,
+                    image.height,
+                    3,
+                )
             else:
                 assert hashlib.sha256(data).hexdigest() == image.sha256
 
@@ -121,13 +143,17 @@ HARM: dict[str, Callable[[Layout], object]] = {
 
 @pytest.mark.parametrize("harm", HARM)
 def test_only_what_is_missing_is_made_again(tiny_data_dir: Path, harm: str) -> None:
-    """A deleted or cut shard, or one whose journal line or index a crash lost, is made again, alone, same bytes."""
+    """A deleted or cut shard, or one whose journal line or index a crash lost,
+    is made again, alone, same bytes.
+    """
     layout = Layout(tiny_data_dir)
     convert(layout, make_engine("processes", 1), PART)
     before = shard_digests(tiny_data_dir)
     HARM[harm](layout)
     others = {
-        name: stamp for name, stamp in stamps(tiny_data_dir).items() if "-of-" in Path(name).name and LAST not in name
+        name: stamp
+        for name, stamp in stamps(tiny_data_dir).items()
+        if "-of-" in Path(name).name and LAST not in name
     }
     summary = convert(layout, make_engine("processes", 2), PART)
     assert [split.made for split in summary.splits] == [0, 1]
@@ -136,9 +162,13 @@ def test_only_what_is_missing_is_made_again(tiny_data_dir: Path, harm: str) -> N
 
 
 def test_an_incomplete_imagenet_is_refused_with_its_gaps(tiny_data_dir: Path) -> None:
-    """Without --allow-incomplete nothing is written; the error counts what is missing and names classes."""
+    """Without --allow-incomplete nothing is written;
+    the error counts what is missing and names classes.
+    """
     with pytest.raises(IncompleteError) as caught:
-        convert(Layout(tiny_data_dir), make_engine("processes", 2), PART.replace(allow_incomplete=False))
+        convert(
+            Layout(tiny_data_dir), make_engine("processes", 2), PART.replace(allow_incomplete=False)
+        )
     message = "\n".join(caught.value.lines)
     assert "300 of 1,281,167 images" in message
     assert "80 of 50,000 images" in message
@@ -149,13 +179,19 @@ def test_an_incomplete_imagenet_is_refused_with_its_gaps(tiny_data_dir: Path) ->
 
 @pytest.mark.parametrize(
     "harm",
-    [lambda good: good[: len(good) // 2], lambda good: b"", lambda good: png(60_000, 60_000, 8, 2, bytes(9))],
+    [
+        lambda good: good[: len(good) // 2],
+        lambda good: b"",
+        lambda good: png(60_000, 60_000, 8, 2, bytes(9)),
+    ],
     ids=["truncated", "empty", "bomb"],
 )
 def test_a_bad_image_is_named_and_its_shard_alone_not_made(
     data_dir: Path, made: MadeSet, harm: Callable[[bytes], bytes]
 ) -> None:
-    """Conversion ends with an error that names the image, its archive and offset; all other shards are done."""
+    """Conversion ends with an error that names the image, its archive and offset;
+    all other shards are done.
+    """
     image = next(image for image in made.of("train") if image.kind.value == "rgb")
     layout = Layout(data_dir)
     archive = layout.archive_path(facts.ARCHIVES["train"])
@@ -163,7 +199,10 @@ def test_a_bad_image_is_named_and_its_shard_alone_not_made(
     progress = Silent()
     with pytest.raises(DataProblemsError, match=image.filename):
         convert(layout, make_engine("processes", 2), PART, progress=progress)
-    assert any(image.filename in note and "ILSVRC2012_img_train.tar, byte" in note for note in progress.notes)
+    assert any(
+        image.filename in note and "ILSVRC2012_img_train.tar, byte" in note
+        for note in progress.notes
+    )
     assert len(list(data_dir.glob("train-*"))) == 15
     assert len(list(data_dir.glob("validation-*"))) == 8
     # With the image set aside everything is made.
@@ -171,7 +210,11 @@ def test_a_bad_image_is_named_and_its_shard_alone_not_made(
     assert [problem.subject for problem in summary.problems] == [image.filename]
     assert summary.splits[0].images == len(made.of("train")) - 1
     assert summary.splits[0].set_aside == 1
-    names = {text(record["image/filename"]) for shard in existing(data_dir, "*-of-*") for record in features_of(shard)}
+    names = {
+        text(record["image/filename"])
+        for shard in existing(data_dir, "*-of-*")
+        for record in features_of(shard)
+    }
     assert names == set(made.images) - {image.filename}
     # Without --on-damaged skip again, the shard with the gap does not count as done.
     with pytest.raises(DataProblemsError):
@@ -179,12 +222,15 @@ def test_a_bad_image_is_named_and_its_shard_alone_not_made(
 
 
 @pytest.mark.parametrize(
-    "change", [lambda options: options.replace(seed=1), lambda options: options.replace(train_shards=8)]
+    "change",
+    [lambda options: options.replace(seed=1), lambda options: options.replace(train_shards=8)],
 )
 def test_changed_settings_are_asked_about_first(
     tiny_data_dir: Path, change: Callable[[ConvertOptions], ConvertOptions]
 ) -> None:
-    """Other settings over finished shards are a usage error; with --overwrite the new set stands alone."""
+    """Other settings over finished shards are a usage error;
+    with --overwrite the new set stands alone.
+    """
     layout = Layout(tiny_data_dir)
     convert(layout, make_engine("processes", 2), PART)
     before = shard_digests(tiny_data_dir)
@@ -221,7 +267,9 @@ def test_shards_of_someone_else_are_never_replaced(tiny_data_dir: Path) -> None:
     """A file under a shard's name that no run of ours made is refused, and left as it is."""
     stranger = tiny_data_dir / "train-00003-of-00016"
     stranger.write_bytes(b"from 2016")
-    with pytest.raises(UsageError, match=r"holds 1 shard not made here, train-00003-of-00016 first"):
+    with pytest.raises(
+        UsageError, match=r"holds 1 shard not made here, train-00003-of-00016 first"
+    ):
         convert(Layout(tiny_data_dir), make_engine("processes", 2), PART)
     assert stranger.read_bytes() == b"from 2016"
     assert list(tiny_data_dir.glob("*-of-*")) == [stranger]
@@ -229,12 +277,19 @@ def test_shards_of_someone_else_are_never_replaced(tiny_data_dir: Path) -> None:
 
 @pytest.mark.parametrize(
     ("failing", "times", "number"),
-    [("fsync", 1, errno.EIO), ("replace", 1, errno.EIO), ("fsync", 100, errno.EIO), ("fsync", 1, errno.ENOSPC)],
+    [
+        ("fsync", 1, errno.EIO),
+        ("replace", 1, errno.EIO),
+        ("fsync", 100, errno.EIO),
+        ("fsync", 1, errno.ENOSPC),
+    ],
 )
 def test_a_failing_fsync_or_rename_is_tried_once_more(
     tiny_data_dir: Path, monkeypatch: pytest.MonkeyPatch, failing: str, times: int, number: int
 ) -> None:
-    """One failure costs a second try; two, or a full disk, end the run, and no shard counts as done that isn't."""
+    """One failure costs a second try; two, or a full disk, end the run,
+    and no shard counts as done that isn't.
+    """
     true_fsync, true_replace = os.fsync, Path.replace
     left = [times]
 
@@ -258,7 +313,9 @@ def test_a_failing_fsync_or_rename_is_tried_once_more(
         convert(layout, make_engine("threads", 2), PART)
         assert len(list(tiny_data_dir.glob("*-of-*"))) == 24
     else:
-        with pytest.raises(WriteError if number == errno.EIO else SpaceError, match="train-00002-of-00016") as caught:
+        with pytest.raises(
+            WriteError if number == errno.EIO else SpaceError, match="train-00002-of-00016"
+        ) as caught:
             convert(layout, make_engine("threads", 2), PART)
         assert number == errno.ENOSPC or os.strerror(number) in caught.value.detail
         assert not layout.shard_path("train-00002-of-00016").exists()
@@ -266,8 +323,11 @@ def test_a_failing_fsync_or_rename_is_tried_once_more(
 
 
 @pytest.mark.parametrize("small_disk", ["16m"], indirect=True)
-def test_a_full_disk_keeps_what_is_finished_and_goes_on_later(data_dir: Path, small_disk: Path) -> None:
-    """With too little space the run is refused at the start; filled up on the way it is exit 7; freed, it goes on.
+def test_a_full_disk_keeps_what_is_finished_and_goes_on_later(
+    data_dir: Path, small_disk: Path
+) -> None:
+    """With too little space the run is refused at the start; filled up on the way it is exit 7;
+    freed, it goes on.
 
     Images that are to be smaller are not taken for what they are now.
     """
@@ -283,7 +343,9 @@ def test_a_full_disk_keeps_what_is_finished_and_goes_on_later(data_dir: Path, sm
     with pytest.MonkeyPatch.context() as patch:
         # The estimate held at the start, then another program fills the disk.
         fill = ballast.write_bytes
-        patch.setattr("imagenet_prep.stages.convert.refuse_lack", lambda *_, **__: fill(bytes(12 << 20)))
+        patch.setattr(
+            "imagenet_prep.stages.convert.refuse_lack", lambda *_, **__: fill(bytes(12 << 20))
+        )
         with pytest.raises(SpaceError, match="no space left"):
             convert(layout, engine, PART)
     finished = shard_digests(small_disk)
@@ -294,13 +356,21 @@ def test_a_full_disk_keeps_what_is_finished_and_goes_on_later(data_dir: Path, sm
     assert shard_digests(small_disk) == shard_digests(data_dir)
 
 
-def test_finished_shards_without_a_source_are_kept_whatever_the_options(tiny_data_dir: Path) -> None:
-    """With the validation archive gone, its shards are neither removed nor called outdated, --overwrite or not."""
+def test_finished_shards_without_a_source_are_kept_whatever_the_options(
+    tiny_data_dir: Path,
+) -> None:
+    """With the validation archive gone, its shards are neither removed nor called outdated,
+    --overwrite or not.
+    """
     layout = Layout(tiny_data_dir)
     convert(layout, make_engine("processes", 2), PART)
     before = shard_digests(tiny_data_dir)
     layout.archive_path(facts.ARCHIVES["validation"]).unlink()
-    for options in (PART, PART.replace(overwrite=True), PART.replace(overwrite=True, train_shards=8)):
+    for options in (
+        PART,
+        PART.replace(overwrite=True),
+        PART.replace(overwrite=True, train_shards=8),
+    ):
         with pytest.raises(UsageError, match="but their raw data is missing"):
             convert(layout, make_engine("processes", 2), options)
     assert shard_digests(tiny_data_dir) == before
@@ -318,10 +388,14 @@ def test_an_output_folder_has_one_run_at_a_time(tiny_data_dir: Path, tmp_path: P
 def test_an_interrupted_overwrite_leaves_one_set_and_no_stale_manifest(
     tiny_data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Shards of the former count and the manifest that recorded them are gone before the first new shard stands."""
+    """Shards of the former count and the manifest that recorded them are
+    gone before the first new shard stands.
+    """
     layout = Layout(tiny_data_dir)
     convert(layout, make_engine("processes", 2), PART)
-    monkeypatch.setattr("imagenet_prep.stages.convert.make_shards", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(
+        "imagenet_prep.stages.convert.make_shards", Mock(side_effect=KeyboardInterrupt)
+    )
     with pytest.raises(KeyboardInterrupt):
         convert(layout, make_engine("processes", 2), PART.replace(train_shards=8, overwrite=True))
     assert not layout.manifest_path.exists()

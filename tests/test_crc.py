@@ -26,7 +26,9 @@ def test_golden_value() -> None:
     assert crc.crc32c(bytes(32)) == 0x8A9136AA
 
 
-def test_a_build_of_another_shape_is_imported_the_public_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_of_another_shape_is_imported_the_public_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Where the extension module is not found, the package is imported."""
     monkeypatch.setattr(importlib.machinery.PathFinder, "find_spec", lambda *_: None)
     assert crc._load() is package.crc32c
@@ -34,6 +36,9 @@ def test_a_build_of_another_shape_is_imported_the_public_way(monkeypatch: pytest
 
 def test_the_package_around_it_is_not_loaded() -> None:
     """Neither the package nor what it imports for its own sake is loaded."""
-    code = "import sys; import imagenet_prep.tfrecord.framing; print({'crc32c', 'importlib.metadata'} & {*sys.modules})"
+    code = (
+        "import sys; import imagenet_prep.tfrecord.framing; print({'crc32c', "
+        "'importlib.metadata'} & {*sys.modules})"
+    )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "set()"

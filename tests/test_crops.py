@@ -1,4 +1,6 @@
-"""Crops: parts are torchvision's, pixels those of decode-then-crop, and augmentation is the same in every run."""
+"""Crops: parts are torchvision's, pixels those of decode-then-crop,
+and augmentation is the same in every run.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,7 @@ def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-# parts and pixels ------------------------------------------------------------------------------------------------
+# parts and pixels ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -107,14 +109,18 @@ SIZES = [
     *((500, 375), (375, 500), (501, 333), (800, 600), (2900, 2999), (300, 257), (512, 512)),
     *((256, 256), (224, 224), (64, 48), (13, 400), (1, 900), (1, 1)),
 ]
-"""Width and height: usual, large, odd, at the sizes of the crops, smaller, and of one row or column."""
+"""Width and height: usual, large, odd, at the sizes of the crops,
+smaller, and of one row or column.
+"""
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_the_middle_is_torchvisions(torch: Any, size: tuple[int, int]) -> None:
-    """CenterCrop equals Resize and CenterCrop: 0.05 levels apart on average, and 2 at most, by rounding.
+    """CenterCrop equals Resize and CenterCrop: 0.05 levels apart on average, and 2 at most, by
+    rounding.
 
-    At reduced scale, for images more than six times as large as the crop, 0.15 on average and 2 at most.
+    At reduced scale, for images more than six times as large as the crop, 0.15 on average and 2 at
+    most.
     """
     import_torchvision()
     from torchvision import transforms
@@ -154,8 +160,12 @@ def test_crops_of_every_kind_of_file_are_torchvisions(torch: Any, kind: str) -> 
 
 
 @pytest.mark.parametrize(("side", "mean"), [(224, 1), (40, 1.5)])
-def test_random_crops_of_large_images_are_close_to_torchvisions(torch: Any, side: int, mean: float) -> None:
-    """Decoded at reduced scale, they are about a level apart on average, and 20 at most at edges."""
+def test_random_crops_of_large_images_are_close_to_torchvisions(
+    torch: Any, side: int, mean: float
+) -> None:
+    """Decoded at reduced scale, they are about a level apart on average,
+    and 20 at most at edges.
+    """
     import_torchvision()
     from torchvision import transforms
 
@@ -174,7 +184,9 @@ def test_random_crops_of_large_images_are_close_to_torchvisions(torch: Any, side
 @pytest.mark.parametrize("kind", FILES)
 @pytest.mark.parametrize("side", [50, 400])
 def test_a_part_is_what_decode_then_crop_gives(kind: str, side: int) -> None:
-    """Every pixel is that of the whole image, decoded at the same scale; those of the last row, too."""
+    """Every pixel is that of the whole image, decoded at the same scale;
+    those of the last row, too.
+    """
     data, draw = FILES[kind], random.Random(side)
     for _ in range(12):
         height, width = draw.randint(1, 393), draw.randint(1, 501)
@@ -185,7 +197,11 @@ def test_a_part_is_what_decode_then_crop_gives(kind: str, side: int) -> None:
         if kind not in ("PNG", "CMYK"):
             fits = [n for n in (4, 3, 2, 1) if n * height >= 8 * needed and n * width >= 8 * needed]
             eighths = min(fits, default=8)
-        scale = {"min_height": -(-393 * eighths // 8), "min_width": -(-501 * eighths // 8), "min_factor": 2}
+        scale = {
+            "min_height": -(-393 * eighths // 8),
+            "min_width": -(-501 * eighths // 8),
+            "min_factor": 2,
+        }
         whole = decode_array(data) if eighths == 8 else simplejpeg.decode_jpeg(data, **scale)
         x, y = left * eighths / 8, top * eighths / 8
         right, bottom = x + width * eighths / 8, y + height * eighths / 8
@@ -195,10 +211,14 @@ def test_a_part_is_what_decode_then_crop_gives(kind: str, side: int) -> None:
 
 
 def test_around_a_part_that_is_not_cut_other_pixels_count() -> None:
-    """As many as the resize reaches: none beyond the image, so that the part equals that of the resized image."""
+    """As many as the resize reaches: none beyond the image,
+    so that the part equals that of the resized image.
+    """
     data = FILES["PNG"]
     for top, left in ((0, 0), (100.5, 200.25), (293, 401)):
-        found = decode_part(data, lambda *_, part=ImagePart(top, left, 100, 100, is_cut=False): part, 25)
+        found = decode_part(
+            data, lambda *_, part=ImagePart(top, left, 100, 100, is_cut=False): part, 25
+        )
         reach = 4
         rows = slice(max(0, int(top) - reach), min(393, math.ceil(top + 100) + reach))
         columns = slice(max(0, int(left) - reach), min(501, math.ceil(left + 100) + reach))
@@ -209,7 +229,9 @@ def test_around_a_part_that_is_not_cut_other_pixels_count() -> None:
 
 
 def test_resized_parts_are_close_to_those_of_the_whole(torch: Any, photographs: Path) -> None:
-    """At full scale they are those of decode, crop, resize; a part of a large image differs by a few levels at most."""
+    """At full scale they are those of decode, crop, resize;
+    a part of a large image differs by a few levels at most.
+    """
     from torch.nn import functional
 
     from imagenet_prep.torch import Crop, ImageDataset
@@ -220,11 +242,19 @@ def test_resized_parts_are_close_to_those_of_the_whole(torch: Any, photographs: 
 
     found = imagenet_prep.open(photographs, "train")
     for side, most in ((64, 0), (12, 12)):
-        for record, (image, label) in zip(found, ImageDataset(found, crop=Lower(side)), strict=True):
-            assert (tuple(image.shape), image.dtype, label) == ((3, side, side), torch.uint8, record.label - 1)
+        for record, (image, label) in zip(
+            found, ImageDataset(found, crop=Lower(side)), strict=True
+        ):
+            assert (tuple(image.shape), image.dtype, label) == (
+                (3, side, side),
+                torch.uint8,
+                record.label - 1,
+            )
             part = np.ascontiguousarray(record.array()[7:37, 20:60])
             whole = torch.from_numpy(part).permute(2, 0, 1)[None]
-            expected = functional.interpolate(whole, (side, side), mode="bilinear", antialias=True)[0]
+            expected = functional.interpolate(whole, (side, side), mode="bilinear", antialias=True)[
+                0
+            ]
             assert (image.int() - expected.int()).abs().max() <= most
 
 
@@ -251,7 +281,9 @@ def test_flipped_crops_are_mirror_images(torch: Any, photographs: Path) -> None:
             for share in (0, flip):
                 torch.manual_seed(number)
                 images.append(RandomResizedCrop(32, flip=share)(record).int())
-            same, other = (int((images[1] - each).abs().max()) for each in (images[0], images[0].flip(-1)))
+            same, other = (
+                int((images[1] - each).abs().max()) for each in (images[0], images[0].flip(-1))
+            )
             assert min(same, other) <= 1
             mirrored += other <= 1
         counts.append(mirrored)
@@ -283,7 +315,14 @@ def test_damage_in_a_part_is_reported(torch: Any, tmp_path: Path) -> None:
 
 def test_a_part_outside_of_the_image_is_refused() -> None:
     """Empty, negative, or too large: never fewer pixels than were asked for."""
-    for part in ((0, 0, 0, 5), (-1, 0, 5, 5), (0, 0, 394, 5), (0, 500, 5, 2), (0, 0, math.nan, 5), (0, 0, 393.1, 5)):
+    for part in (
+        (0, 0, 0, 5),
+        (-1, 0, 5, 5),
+        (0, 0, 394, 5),
+        (0, 500, 5, 2),
+        (0, 0, math.nan, 5),
+        (0, 0, 393.1, 5),
+    ):
         with pytest.raises(ValueError, match="is not within 393 x 501 pixels"):
             decode_part(FILES["4:2:0"], lambda *_, part=part: part, 10)
     with pytest.raises(ImageError, match="not a JPEG"):
@@ -291,10 +330,14 @@ def test_a_part_outside_of_the_image_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"size": 0}, {"size": 2.5}, {"scale": 0.5}, {"scale": (0, 1)}, {"ratio": (2, 1)}, {"flip": 2}], ids=str
+    "wrong",
+    [{"size": 0}, {"size": 2.5}, {"scale": 0.5}, {"scale": (0, 1)}, {"ratio": (2, 1)}, {"flip": 2}],
+    ids=str,
 )
 def test_crops_that_can_not_be(torch: Any, wrong: dict[str, Any], photographs: Path) -> None:
-    """A size, and limits in their order; a crop of torchvision's comes after decoding and is no Crop."""
+    """A size, and limits in their order; a crop of torchvision's comes
+    after decoding and is no Crop.
+    """
     from imagenet_prep.torch import ImageDataset, RandomResizedCrop
 
     with pytest.raises(UsageError, match=f"{next(iter(wrong))}="):
@@ -303,7 +346,7 @@ def test_crops_that_can_not_be(torch: Any, wrong: dict[str, Any], photographs: P
         ImageDataset(imagenet_prep.open(photographs, "train"), crop=224)
 
 
-# the same pixels in every run ------------------------------------------------------------------------------------
+# the same pixels in every run ---------------------------------------------------------------------
 
 
 def noisy(image: Any) -> Any:
@@ -313,11 +356,15 @@ def noisy(image: Any) -> Any:
     return image.float() + torch.rand(()) + random.random() + np.random.random()
 
 
-def items(photographs: Path, start: Any = None, **settings: Any) -> tuple[dict[int, bytes], dict[str, Any]]:
+def items(
+    photographs: Path, start: Any = None, **settings: Any
+) -> tuple[dict[int, bytes], dict[str, Any]]:
     """The pixels of the rest of an epoch by label, and the state after two batches."""
     from imagenet_prep.torch import ImageDataset, Loader, RandomResizedCrop
 
-    dataset = ImageDataset(imagenet_prep.open(photographs, "train"), noisy, crop=RandomResizedCrop(16))
+    dataset = ImageDataset(
+        imagenet_prep.open(photographs, "train"), noisy, crop=RandomResizedCrop(16)
+    )
     train = Loader(dataset, **{"batch_size": 4, "seed": 3, **settings})
     if isinstance(start, int):
         train.set_epoch(start)
@@ -325,13 +372,17 @@ def items(photographs: Path, start: Any = None, **settings: Any) -> tuple[dict[i
         train.load_state_dict(start)
     found, state = {}, {}
     for number, (images, labels) in enumerate(train):
-        found |= {int(label): image.numpy().tobytes() for image, label in zip(images, labels, strict=True)}
+        found |= {
+            int(label): image.numpy().tobytes() for image, label in zip(images, labels, strict=True)
+        }
         state = train.state_dict() if number == 1 else state
     return found, state
 
 
 def test_augmentation_depends_on_seed_epoch_and_record(torch: Any, photographs: Path) -> None:
-    """Not on workers, batches, ranks or a resume; the random numbers of the program itself stay as they were."""
+    """Not on workers, batches, ranks or a resume;
+    the random numbers of the program itself stay as they were.
+    """
     expected, state = items(photographs)
     before = random.getstate(), np.random.get_state()[1].tolist()
     assert len(set(expected.values())) == len(expected) == 60
@@ -359,19 +410,29 @@ def test_augmentation_depends_on_seed_epoch_and_record(torch: Any, photographs: 
 def test_another_world_gives_the_rest_of_the_epoch(
     torch: Any, photographs: Path, before: tuple[int, int], after: tuple[int, int], drop_last: bool
 ) -> None:
-    """Records that no rank was given come once, with the same pixels; twice in a row, and the next epoch is whole."""
+    """Records that no rank was given come once, with the same pixels;
+    twice in a row, and the next epoch is whole.
+    """
     from imagenet_prep.torch import ImageDataset, Loader
 
     def loaders(world: int, size: int, state: Any = None) -> list[Any]:
         dataset = ImageDataset(imagenet_prep.open(photographs, "train"))
-        made = [Loader(dataset, size, rank=rank, world=world, drop_last=drop_last) for rank in range(world)]
+        made = [
+            Loader(dataset, size, rank=rank, world=world, drop_last=drop_last)
+            for rank in range(world)
+        ]
         for each in made:
             if state:
                 each.load_state_dict(state)
         return made
 
     def some(ranks: list[Any], most: int) -> list[int]:
-        return [n for rank in ranks for _, (_, labels) in zip(range(most), rank, strict=False) for n in labels.tolist()]
+        return [
+            n
+            for rank in ranks
+            for _, (_, labels) in zip(range(most), rank, strict=False)
+            for n in labels.tolist()
+        ]
 
     seen, state = list[int](), None
     for world, size in (before, after, (1, 3)):
@@ -393,12 +454,15 @@ def test_another_world_gives_the_rest_of_the_epoch(
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_batches_are_laid_out_by_pixel(torch: Any, photographs: Path, workers: int) -> None:
-    """By choice; values and shape are the same. Samples of another form, or a collate_fn, are refused."""
+    """By choice; values and shape are the same.
+    Samples of another form, or a collate_fn, are refused.
+    """
     from imagenet_prep.torch import CenterCrop, ImageDataset, Loader
 
     dataset = ImageDataset(imagenet_prep.open(photographs, "train"), crop=CenterCrop(32))
     batches = [
-        list(Loader(dataset, 8, channels_last=each, num_workers=workers, drop_last=False)) for each in (False, True)
+        list(Loader(dataset, 8, channels_last=each, num_workers=workers, drop_last=False))
+        for each in (False, True)
     ]
     for (one, first), (other, second) in zip(*batches, strict=True):
         assert torch.equal(one, other)

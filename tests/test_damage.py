@@ -1,4 +1,6 @@
-"""Damage that no CRC sees, copies among it: each class of it is called by its name, with and without a manifest."""
+"""Damage that no CRC sees, copies among it: each class of it is called by its name,
+with and without a manifest.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,13 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.model import Item, Problem, ProblemKind
 from imagenet_prep.storage.layout import shard_name
 from imagenet_prep.tfrecord import inception
-from imagenet_prep.tfrecord.example import BytesList, Feature, Int64List, encode_example, parse_example
+from imagenet_prep.tfrecord.example import (
+    BytesList,
+    Feature,
+    Int64List,
+    encode_example,
+    parse_example,
+)
 from imagenet_prep.tfrecord.inception_reader import read_record
 
 pytestmark = pytest.mark.once
@@ -48,7 +56,9 @@ def changed(data: bytes, change: Callable[[dict[str, Feature]], object]) -> byte
     return encode_example(features)
 
 
-def rewrite(layout: Layout, change: Callable[[dict[str, Feature]], object], glob: str = "*-of-*") -> None:
+def rewrite(
+    layout: Layout, change: Callable[[dict[str, Feature]], object], glob: str = "*-of-*"
+) -> None:
     """Change the features of every record."""
     for path in existing(layout.data_dir, glob):
         write(path, [changed(data, change) for data in data_of(path)])
@@ -60,11 +70,13 @@ def one(problems: Sequence[Problem]) -> Problem:
     return problems[0]
 
 
-# our own shards, which the manifest and the index know ---------------------------------------------------------
+# our own shards, which the manifest and the index know --------------------------------------------
 
 
 def test_a_shard_of_another_conversion(layout: Layout, tmp_path: Path, made_tiny: MadeSet) -> None:
-    """A shard of the same images in another quality is told from a damaged one, with or without its own index."""
+    """A shard of the same images in another quality is told from a damaged one,
+    with or without its own index.
+    """
     other = annotated(tmp_path / "other", made_tiny, PART.replace(quality=40))
     shutil.copy(other.shard_path(SHARD), layout.shard_path(SHARD))
     problem = one(look(layout).problems)
@@ -77,7 +89,7 @@ def test_a_shard_of_another_conversion(layout: Layout, tmp_path: Path, made_tiny
     assert "no sound index" in problem.detail
 
 
-# labels --------------------------------------------------------------------------------------------------------
+# labels -------------------------------------------------------------------------------------------
 
 
 def shift(features: dict[str, Feature]) -> None:
@@ -90,7 +102,9 @@ def shift(features: dict[str, Feature]) -> None:
 def relabel(features: dict[str, Feature], number: int) -> None:
     """Another label of the image and its boxes."""
     features["image/class/label"] = Int64List((number,))
-    features["image/object/bbox/label"] = Int64List((number,) * len(features["image/object/bbox/label"].values))
+    features["image/object/bbox/label"] = Int64List(
+        (number,) * len(features["image/object/bbox/label"].values)
+    )
 
 
 def shift_but_boxes(features: dict[str, Feature]) -> None:
@@ -121,14 +135,19 @@ def test_labels_wrong_in_one_way(
     """Labels from 0, or by the devkit's ids, are one problem a split, and called by name."""
     rewrite(bare, change)
     problems = look(bare).problems
-    assert [(problem.kind, problem.subject) for problem in problems] == [(kind, "train"), (kind, "validation")]
+    assert [(problem.kind, problem.subject) for problem in problems] == [
+        (kind, "train"),
+        (kind, "validation"),
+    ]
     assert problems[0].detail.startswith(f"{word}: 300 of 300 records")
     assert problems[0].count == 300
     assert problems[0].remedy
 
 
 def test_devkit_labels_with_the_wrong_synset(bare: Layout) -> None:
-    """The classic mistake: the ground truth of validation taken for labels, and all else looked up by them."""
+    """The classic mistake: the ground truth of validation taken for labels,
+    and all else looked up by them.
+    """
 
     def change(features: dict[str, Feature]) -> None:
         permute(features)
@@ -143,7 +162,7 @@ def test_devkit_labels_with_the_wrong_synset(bare: Layout) -> None:
     assert (problem.kind, problem.subject, problem.count) == (K.DEVKIT_LABELS, "validation", 80)
 
 
-# shards from anywhere: flavours and order ----------------------------------------------------------------------
+# shards from anywhere: flavours and order ---------------------------------------------------------
 
 BOXES = tuple(f"image/object/bbox/{part}" for part in ("xmin", "xmax", "ymin", "ymax", "label"))
 
@@ -177,15 +196,28 @@ def prefix_name(features: dict[str, Feature]) -> None:
         (without(*BOXES, "image/class/text"), "TPU", ()),
         (put("image/ID", Int64List((5,))), "Inception", ("image/ID is extra",)),
         (without("image/colorspace"), "Inception", ("image/colorspace is missing",)),
-        (put("image/format", BytesList((b"jpg",))), "Inception", ("image/format is 'jpg', not 'JPEG'",)),
-        (put("image/class/text", BytesList((b"?",))), "Inception", ("image/class/text holds other words",)),
+        (
+            put("image/format", BytesList((b"jpg",))),
+            "Inception",
+            ("image/format is 'jpg', not 'JPEG'",),
+        ),
+        (
+            put("image/class/text", BytesList((b"?",))),
+            "Inception",
+            ("image/class/text holds other words",),
+        ),
         (prefix_name, "Inception", ("image/filename is not the plain file name",)),
     ],
 )
 def test_flavours(
-    bare: Layout, change: Callable[[dict[str, Feature]], None], flavour: str, differences: tuple[str, ...]
+    bare: Layout,
+    change: Callable[[dict[str, Feature]], None],
+    flavour: str,
+    differences: tuple[str, ...],
 ) -> None:
-    """Records of other makers are recognised, found right as what they are, and their differences listed."""
+    """Records of other makers are recognised, found right as what they are,
+    and their differences listed.
+    """
     rewrite(bare, change)
     verdict = look(bare)
     assert verdict.problems == ()
@@ -205,10 +237,15 @@ def test_a_record_that_breaks_what_its_flavour_promises(bare: Layout) -> None:
 
 
 def test_fingerprint(layout: Layout, tmp_path: Path, made_tiny: MadeSet) -> None:
-    """The fingerprint is the same for compressed shards and for any maker's, and another one for other records."""
+    """The fingerprint is the same for compressed shards and for any maker's,
+    and another one for other records.
+    """
     own = look(layout).fingerprint
     assert len(own) == 64
-    assert look(annotated(tmp_path / "gzip", made_tiny, PART.replace(compression="gzip"))).fingerprint == own
+    assert (
+        look(annotated(tmp_path / "gzip", made_tiny, PART.replace(compression="gzip"))).fingerprint
+        == own
+    )
     shutil.rmtree(layout.state_dir)
     assert look(layout).fingerprint == own
     path = layout.shard_path(SHARD)
@@ -233,7 +270,12 @@ def test_exchanged_shards_without_a_manifest(bare: Layout) -> None:
 
 CHANGES: dict[str, tuple[Callable[[list[bytes]], list[bytes]], ProblemKind, int, str]] = {
     "a label less one": (lambda r: [*r[:4], changed(r[4], shift), *r[5:]], K.WRONG_LABEL, 4, ""),
-    "neighbours swapped": (lambda r: [*r[:4], r[5], r[4], *r[6:]], K.SWAPPED_RECORDS, 4, "order of all other shards"),
+    "neighbours swapped": (
+        lambda r: [*r[:4], r[5], r[4], *r[6:]],
+        K.SWAPPED_RECORDS,
+        4,
+        "order of all other shards",
+    ),
     "once more, next to itself": (lambda r: [r[0], *r], K.EXTRA_RECORD, 1, "it repeats record 0"),
     "once more, the last": (lambda r: [*r, r[-1]], K.EXTRA_RECORD, -1, "it repeats record "),
     "once more, elsewhere": (lambda r: [*r, r[2]], K.EXTRA_RECORD, -1, "it repeats record 2"),
@@ -248,17 +290,23 @@ def test_what_one_shard_has_otherwise_is_one_problem(bare: Layout, name: str) ->
     records = data_of(path)
     write(path, change(records))
     problem = one(look(bare).problems)
-    assert (problem.kind, problem.subject, problem.record) == (kind, SHARD, len(records) if record < 0 else record)
+    assert (problem.kind, problem.subject, problem.record) == (
+        kind,
+        SHARD,
+        len(records) if record < 0 else record,
+    )
     assert said in problem.detail
 
 
-# the order of all shards ---------------------------------------------------------------------------------------
+# the order of all shards --------------------------------------------------------------------------
 
 ANOTHER_ORDER = "the records of 2016 in another order"
 
 
 def reorder(layout: Layout) -> None:
-    """Reverse the records of each split: all move, most to another shard, and each shard keeps its number of them."""
+    """Reverse the records of each split: all move, most to another shard,
+    and each shard keeps its number of them.
+    """
     for split in ("train", "validation"):
         paths = existing(layout.data_dir, f"{split}-*-of-*")
         records = [data_of(path) for path in paths]
@@ -280,7 +328,9 @@ def reorder(layout: Layout) -> None:
 def test_the_records_of_2016_in_another_order(
     bare: Layout, change: Callable[[dict[str, Feature]], None], word: str
 ) -> None:
-    """The scripts of 2016 gave another order where a folder's listing was not sorted: only the order is another."""
+    """The scripts of 2016 gave another order where a folder's listing was not sorted:
+    only the order is another.
+    """
     rewrite(bare, change)
     reorder(bare)
     assert look(bare).order == word
@@ -311,24 +361,34 @@ def test_the_settings_tell_whether_the_records_are_those_of_2016(
     assert verify(layout, ENGINE).order != ANOTHER_ORDER
 
 
-# all of validation ---------------------------------------------------------------------------------------------
+# all of validation --------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def validation(tmp_path_factory: pytest.TempPathFactory) -> Layout:
-    """All 50,000 validation records in 128 shards, in canonical order, the same image in all. Read only."""
-    layout, wnids, encoded = Layout(tmp_path_factory.mktemp("v")), facts.validation_wnids(), photographs.tiny(1)
+    """All 50,000 validation records in 128 shards, in canonical order, the same image in all.
+    Read only.
+    """
+    layout, wnids, encoded = (
+        Layout(tmp_path_factory.mktemp("v")),
+        facts.validation_wnids(),
+        photographs.tiny(1),
+    )
 
     def record(number: int) -> bytes:
         wnid = wnids[number - 1]
-        item = Item(facts.validation_filename(number), facts.labels()[wnid], wnid, facts.texts()[wnid], ())
+        item = Item(
+            facts.validation_filename(number), facts.labels()[wnid], wnid, facts.texts()[wnid], ()
+        )
         head, tail = inception.record_parts(item, 16, 16, len(encoded))
         return head + encoded + tail
 
     listed = sorted(range(1, 50_001), key=lambda number: (wnids[number - 1], number))
     rows = [listed[i] for i in order.shuffled(50_000, order.SEED)]
     for index, (start, stop) in enumerate(pairwise(order.bounds(50_000, 128))):
-        write(layout.shard_path(shard_name("validation", index, 128)), map(record, rows[start:stop]))
+        write(
+            layout.shard_path(shard_name("validation", index, 128)), map(record, rows[start:stop])
+        )
     return layout
 
 
@@ -338,7 +398,9 @@ def of_validation(layout: Layout) -> Problem:
     return one([problem for problem in verdict.problems if "validation" in problem.subject])
 
 
-def test_an_image_or_a_class_is_missing_in_all_of_validation(validation: Layout, tmp_path: Path) -> None:
+def test_an_image_or_a_class_is_missing_in_all_of_validation(
+    validation: Layout, tmp_path: Path
+) -> None:
     """Without any manifest the image is named with shard and record, the class with its words."""
     layout = copied(validation, tmp_path / "v")
     path = layout.shard_path("validation-00017-of-00128")
@@ -355,12 +417,14 @@ def test_an_image_or_a_class_is_missing_in_all_of_validation(validation: Layout,
     assert problem.detail == "1 class has no image: n01440764 (tench, Tinca tinca)"
 
 
-# copies, without a manifest ------------------------------------------------------------------------------------
+# copies, without a manifest -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("split", "distance"), [("train", 1), ("validation", 6)])
 def test_copies_are_found(bare: Layout, split: str, distance: int) -> None:
-    """Whichever shard is overwritten by whichever other one: both are named, since either may be the copy."""
+    """Whichever shard is overwritten by whichever other one:
+    both are named, since either may be the copy.
+    """
     for index in (0, 4, 7):
         path = bare.shard_path(shard_name(split, index, 8))
         source = bare.shard_path(shard_name(split, (index + distance) % 8, 8))
@@ -369,21 +433,27 @@ def test_copies_are_found(bare: Layout, split: str, distance: int) -> None:
         problem = one(look(bare).problems)
         assert (problem.kind, problem.subject) == (K.DUPLICATE, split)
         names = " and ".join(sorted((path.name, source.name)))
-        assert problem.detail.startswith(f"{names} hold the same records: all except one are copies")
+        assert problem.detail.startswith(
+            f"{names} hold the same records: all except one are copies"
+        )
         assert "second set" in problem.remedy
         path.write_bytes(content)
 
 
 def test_shards_without_records_are_no_copies(made_tiny: MadeSet, tmp_path: Path) -> None:
     """Empty shards of a set with more shards than images are not called copies of each other."""
-    layout = annotated(tmp_path / "data", made_tiny, PART.replace(train_shards=8, validation_shards=96))
+    layout = annotated(
+        tmp_path / "data", made_tiny, PART.replace(train_shards=8, validation_shards=96)
+    )
     layout.manifest_path.unlink()
     layout.journal_path.unlink()
     assert {problem.kind for problem in look(layout).problems} == {K.WRONG_COUNT, K.UNFINISHED}
 
 
 def test_a_doubled_record_in_an_order_that_is_not_known(made_tiny: MadeSet, tmp_path: Path) -> None:
-    """The same where the order is not the canonical one: the bytes tell, and another record of the image is none."""
+    """The same where the order is not the canonical one:
+    the bytes tell, and another record of the image is none.
+    """
     layout = annotated(tmp_path / "data", made_tiny, PART.replace(seed=7))
     shutil.rmtree(layout.state_dir)
     path = layout.shard_path(SHARD)
@@ -391,7 +461,9 @@ def test_a_doubled_record_in_an_order_that_is_not_known(made_tiny: MadeSet, tmp_
     other = changed(records[4], put("image/colorspace", BytesList((b"rgb",))))
     write(path, [*records[:9], other, *records[9:]])
     found = [problem for problem in look(layout).problems if problem.kind is K.DUPLICATE]
-    assert [problem.detail.partition(": ")[2] for problem in found] == [f"this image is also record 4 of {SHARD}"]
+    assert [problem.detail.partition(": ")[2] for problem in found] == [
+        f"this image is also record 4 of {SHARD}"
+    ]
     write(path, [*records[:9], records[4], *records[9:]])
     problem = one(look(layout).problems)
     assert (problem.kind, problem.subject, problem.record) == (K.DUPLICATE, SHARD, 9)

@@ -1,4 +1,6 @@
-"""Damaged records in exports: refused with shard, record and file, or left out, counted and named in a file."""
+"""Damaged records in exports: refused with shard, record and file,
+or left out, counted and named in a file.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ COPYING = [name for name in FORMATS if name not in ("croissant", "tfds")]
 
 
 def damage(layout: Layout, *indices: int, shard: str = SHARD) -> list[str]:
-    """Flip a bit in the data of these records of a shard, and in the length of the last one: their images' names."""
+    """Flip a bit in the data of these records of a shard, and in the length of the last one:
+    their images' names.
+    """
     records = [*Shard.open(layout.shard_path(shard)).records()]
     chosen = [records[index] for index in indices]
     names = [record.filename for record in chosen]
@@ -56,14 +60,20 @@ def named(out: Path) -> list[dict[str, Any]]:
 
 def finals(out: Path) -> dict[str, bytes]:
     """Every file of an export but its state."""
-    files = [path for path in existing(out, "**/*") if path.is_file() and "imagenet-prep" not in path.parts]
+    files = [
+        path
+        for path in existing(out, "**/*")
+        if path.is_file() and "imagenet-prep" not in path.parts
+    ]
     return {str(path.relative_to(out)): path.read_bytes() for path in files}
 
 
 @pytest.mark.usefixtures("streaming")
 @pytest.mark.parametrize("container", COPYING)
 def test_each_format_refuses_or_leaves_out(container: str, layout: Layout, tmp_path: Path) -> None:
-    """Refused: named, nothing half left. Left out: counted and named; after a repair all of it, as if never damaged."""
+    """Refused: named, nothing half left. Left out: counted and named;
+    after a repair all of it, as if never damaged.
+    """
     whole = export(layout, container, tmp_path / "whole", ENGINE)
     expected = finals(whole.out)
     names = damage(layout, 2, 5)
@@ -78,12 +88,17 @@ def test_each_format_refuses_or_leaves_out(container: str, layout: Layout, tmp_p
     for _ in range(2):  # once more: the same
         summary = export(layout, container, out, ENGINE, on_damaged="skip")
         train, others = summary.splits
-        assert (train.records, others.records) == (whole.splits[0].records - 2, whole.splits[1].records)
+        assert (train.records, others.records) == (
+            whole.splits[0].records - 2,
+            whole.splits[1].records,
+        )
         assert (summary.left_out, summary.named_in) == (2, Layout(out).damaged_images_path)
-        assert [(line["split"], line["shard"], line["record"], line["image"]) for line in named(out)] == [
-            ("train", SHARD, number, name) for number, name in zip((2, 5), names, strict=True)
-        ]
-    with pytest.raises(DamagedRecordError, match="record 2"):  # a shard with gaps does not count as exported
+        assert [
+            (line["split"], line["shard"], line["record"], line["image"]) for line in named(out)
+        ] == [("train", SHARD, number, name) for number, name in zip((2, 5), names, strict=True)]
+    with pytest.raises(
+        DamagedRecordError, match="record 2"
+    ):  # a shard with gaps does not count as exported
         export(layout, container, out, ENGINE)
     assert verify_and_repair(layout, ENGINE).repair.made == (SHARD,)
     summary = export(layout, container, out, ENGINE, on_damaged="skip")
@@ -103,8 +118,12 @@ class InterruptedEngine:
 
 
 @pytest.mark.parametrize("container", ["webdataset", "folders"])
-def test_an_interrupted_run_forgets_no_shard_with_gaps(container: str, layout: Layout, tmp_path: Path) -> None:
-    """Two shards lack records; the next run is stopped after the first of them: the one after it exports both."""
+def test_an_interrupted_run_forgets_no_shard_with_gaps(
+    container: str, layout: Layout, tmp_path: Path
+) -> None:
+    """Two shards lack records; the next run is stopped after the first of them:
+    the one after it exports both.
+    """
     whole = export(layout, container, tmp_path / "whole", ENGINE).out
     shards = [SHARD, "train-00005-of-00008"]
     sound = {shard: layout.shard_path(shard).read_bytes() for shard in shards}
@@ -126,7 +145,9 @@ def test_counts_of_an_export_are_those_of_its_files(layout: Layout, tmp_path: Pa
     """``_info.json`` counts the samples that each tar has."""
     damage(layout, 0, 7)
     export(layout, "webdataset", tmp_path / "out", ENGINE, on_damaged="skip")
-    lengths = json.loads((tmp_path / "out" / "_info.json").read_bytes())["splits"]["train"]["shard_lengths"]
+    lengths = json.loads((tmp_path / "out" / "_info.json").read_bytes())["splits"]["train"][
+        "shard_lengths"
+    ]
     whole = len(imagenet_prep.open(layout.data_dir, "train"))
     assert sum(lengths) == whole - 2
     tars = sorted((tmp_path / "out").glob("imagenet-train-*.tar"))
@@ -135,7 +156,9 @@ def test_counts_of_an_export_are_those_of_its_files(layout: Layout, tmp_path: Pa
 
 
 def test_a_record_that_is_no_example(layout: Layout, tmp_path: Path) -> None:
-    """Its checksum is right and its data is not understood: damaged too, in a set that another tool made."""
+    """Its checksum is right and its data is not understood:
+    damaged too, in a set that another tool made.
+    """
     data = [bytes(record.data) for record in imagenet_prep.open(layout.data_dir, "train")][:5]
     foreign = Layout(tmp_path / "foreign")
     (tmp_path / "foreign").mkdir()
@@ -151,19 +174,33 @@ def test_a_compressed_shard(tmp_path: Path) -> None:
     """A damaged record within the compressed content is left out as well."""
     with imagenet_prep.records.ShardWriter(tmp_path / "plain" / "train", shards=1) as writer:
         for number in range(4):
-            writer.write({"image/encoded": photographs.tiny(number), "image/class/label": 1, "image/filename": "x.jpg"})
+            writer.write(
+                {
+                    "image/encoded": photographs.tiny(number),
+                    "image/class/label": 1,
+                    "image/filename": "x.jpg",
+                }
+            )
     content = bytearray((tmp_path / "plain" / "train-00000-of-00001").read_bytes())
     content[500] ^= 1
     save(tmp_path / "set" / "train-00000-of-00001", gzip.compress(bytes(content)))
-    summary = export(Layout(tmp_path / "set"), "webdataset", tmp_path / "out", ENGINE, on_damaged="skip")
+    summary = export(
+        Layout(tmp_path / "set"), "webdataset", tmp_path / "out", ENGINE, on_damaged="skip"
+    )
     assert (summary.splits[0].records, summary.left_out) == (3, 1)
 
 
 @pytest.mark.parametrize("on_damaged", ["refuse", "skip"])
-def test_other_records_in_a_compressed_shard_are_refused(tmp_path: Path, on_damaged: OnDamaged) -> None:
-    """Sound records that are not the recorded ones are no damage to leave out: the manifest decides."""
+def test_other_records_in_a_compressed_shard_are_refused(
+    tmp_path: Path, on_damaged: OnDamaged
+) -> None:
+    """Sound records that are not the recorded ones are no damage to leave out:
+    the manifest decides.
+    """
     make_flowers(tmp_path / "in", 4)
-    (tmp_path / "recipe.yaml").write_text("source: {folders: in}\nrecord: inception\nshards: 1\ncompression: gzip\n")
+    (tmp_path / "recipe.yaml").write_text(
+        "source: {folders: in}\nrecord: inception\nshards: 1\ncompression: gzip\n"
+    )
     layout = Layout(tmp_path / "out")
     convert(layout, ENGINE, dataset=RecipeSet.read(tmp_path / "recipe.yaml"))
     shard = tmp_path / "out" / "train-00000-of-00001"
@@ -172,14 +209,18 @@ def test_other_records_in_a_compressed_shard_are_refused(tmp_path: Path, on_dama
     first, second = content[: lengths[0]], content[lengths[0] : sum(lengths[:2])]
     other = gzip.compress(second * 2 + content[len(first + second) :], mtime=0)
     padding = shard.stat().st_size - len(other)
-    comment = b"\x10" + other[4:10] + b"-" * (padding - 1) + b"\0"  # a flag, and the text of a gzip header
+    comment = (
+        b"\x10" + other[4:10] + b"-" * (padding - 1) + b"\0"
+    )  # a flag, and the text of a gzip header
     shard.write_bytes(other[:3] + comment + other[10:])
     with pytest.raises(InputError, match=shard.name):
         export(layout, "webdataset", tmp_path / "tars", ENGINE, on_damaged=on_damaged)
 
 
 @pytest.mark.parametrize("container", ["croissant", "tfds"])
-def test_formats_without_copies_can_leave_none_out(container: str, layout: Layout, tmp_path: Path) -> None:
+def test_formats_without_copies_can_leave_none_out(
+    container: str, layout: Layout, tmp_path: Path
+) -> None:
     """Their readers read the shards themselves."""
     with pytest.raises(UsageError, match="can't leave any out"):
         export(layout, container, tmp_path / "out", ENGINE, on_damaged="skip")

@@ -1,4 +1,6 @@
-"""Damaged records and images in mid-epoch: each loader raises or leaves them out, counts them, and stays resumable."""
+"""Damaged records and images in mid-epoch: each loader raises or leaves them out,
+counts them, and stays resumable.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +47,16 @@ def hollow(content: bytes) -> bytes:
 
 @pytest.fixture(scope="module")
 def of_headers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A set of 300 images in 6 shards, made with ``check: header``: three do not decode. Read only."""
+    """A set of 300 images in 6 shards, made with ``check: header``: three do not decode.
+    Read only.
+    """
     folder = tmp_path_factory.mktemp("of-headers")
     for number in range(IMAGES):
         content = noise(number)
-        save(folder / "in" / "abc"[number % 3] / f"{number:04d}.jpg", hollow(content) if number in HOLLOW else content)
+        save(
+            folder / "in" / "abc"[number % 3] / f"{number:04d}.jpg",
+            hollow(content) if number in HOLLOW else content,
+        )
     (folder / "recipe.yaml").write_text(RECIPE)
     convert(Layout(folder / "out"), ENGINE, dataset=RecipeSet.read(folder / "recipe.yaml"))
     return folder / "out"
@@ -68,7 +75,9 @@ def number_in(name: str) -> int:
 
 def order_of(data_dir: Path) -> list[int]:
     """The numbers of all images in the order of their records."""
-    return [number_in(record.filename) for record in imagenet_prep.open(data_dir, "train", check=False)]
+    return [
+        number_in(record.filename) for record in imagenet_prep.open(data_dir, "train", check=False)
+    ]
 
 
 class Numbered:
@@ -94,7 +103,10 @@ def loader(data_dir: Path, **settings: Any) -> Any:
     """Batches of 4 numbers."""
     from imagenet_prep.torch import Loader
 
-    return Loader(Numbered(imagenet_prep.open(data_dir, "train")), **{"batch_size": 4, "drop_last": False, **settings})
+    return Loader(
+        Numbered(imagenet_prep.open(data_dir, "train")),
+        **{"batch_size": 4, "drop_last": False, **settings},
+    )
 
 
 def batches_of(loaded: Any) -> list[list[int]]:
@@ -131,10 +143,15 @@ def damage_header(data_dir: Path, index: int) -> int:
 
 
 def test_the_remedy_for_them_is_no_repair(of_headers: Path, tmp_path: Path) -> None:
-    """verify says what helps; repair makes the same records, and says so; after what verify says the set is sound."""
+    """verify says what helps; repair makes the same records, and says so;
+    after what verify says the set is sound.
+    """
     folder = Path(shutil.copytree(of_headers.parent, tmp_path / "set"))
     said = command("verify", "out", "--depth", "decode", cwd=folder, status=3)
-    assert "to do: convert took it, so repair keeps it: remove the shard, and run the same convert with" in said.stdout
+    assert (
+        "to do: convert took it, so repair keeps it: remove the shard, "
+        "and run the same convert with"
+    ) in said.stdout
     assert "imagenet-prep repair" not in said.stdout
     assert (
         "unchanged: it is as convert made it"
@@ -153,7 +170,9 @@ def test_the_remedy_for_them_is_no_repair(of_headers: Path, tmp_path: Path) -> N
 
 
 def test_images_beyond_the_listed_ones_are_counted(tmp_path: Path) -> None:
-    """Of 30 damaged images in a shard 20 are listed, and a line counts the others: it is not cut off as one more."""
+    """Of 30 damaged images in a shard 20 are listed, and a line counts the others:
+    it is not cut off as one more.
+    """
     for number in range(30):
         save(tmp_path / "in" / "a" / f"{number:04d}.jpg", hollow(noise(number)))
     (tmp_path / "recipe.yaml").write_text(RECIPE.replace("shards: 6", "shards: 1"))
@@ -163,7 +182,7 @@ def test_images_beyond_the_listed_ones_are_counted(tmp_path: Path) -> None:
     assert "... and 1 more" not in said
 
 
-# PyTorch -------------------------------------------------------------------------------------------------------
+# PyTorch ------------------------------------------------------------------------------------------
 
 
 def test_a_check_of_headers_lets_them_in(of_headers: Path) -> None:
@@ -182,14 +201,18 @@ def test_the_loader_raises(torch: Any, of_headers: Path, workers: int) -> None:
     first = next(number for number in order_of(of_headers) if number in HOLLOW)
     assert re.search(r"train-0000\d-of-00006: record \d+ at byte \d+: its image is damaged", text)
     assert f"{first:04d}.jpg: the " in text
-    assert re.search(r"imagenet-prep verify \S+ --depth decode", text)  # a check of bytes would not find it
+    assert re.search(
+        r"imagenet-prep verify \S+ --depth decode", text
+    )  # a check of bytes would not find it
     assert "on_damaged='skip' leaves out damaged records" in text
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_the_loader_goes_on(torch: Any, of_headers: Path, workers: int, shuffle: bool) -> None:
-    """All others come in their order and batches; the three are counted, and named in a warning each, once."""
+    """All others come in their order and batches;
+    the three are counted, and named in a warning each, once.
+    """
     order = order_of(of_headers)
     sampled = loader(of_headers, shuffle=shuffle, window=2, on_damaged="skip", num_workers=workers)
     planned = [[order[index] for index in numbers] for numbers in sampled.batch_sampler]
@@ -210,14 +233,22 @@ def test_the_loader_goes_on(torch: Any, of_headers: Path, workers: int, shuffle:
 
 @pytest.mark.parametrize(("before", "after"), [(0, 2), (2, 0), (2, 2)])
 @pytest.mark.parametrize("distance", [-1, 0, 1])
-def test_resumed_beside_the_damaged_one(torch: Any, of_headers: Path, before: int, after: int, distance: int) -> None:
-    """Stopped one batch before its batch, at it, or after it: exactly the remaining samples, for any workers."""
+def test_resumed_beside_the_damaged_one(
+    torch: Any, of_headers: Path, before: int, after: int, distance: int
+) -> None:
+    """Stopped one batch before its batch, at it, or after it:
+    exactly the remaining samples, for any workers.
+    """
     settings: dict[str, Any] = {"on_damaged": "skip", "seed": 5}
     order = order_of(of_headers)
     first = loader(of_headers, num_workers=before, **settings)
     planned = [[order[index] for index in numbers] for numbers in first.batch_sampler]
     whole = [[number for number in batch if number not in HOLLOW] for batch in planned]
-    at = next(which for which, batch in enumerate(planned) if set(batch) & set(HOLLOW)) + 1 + distance
+    at = (
+        next(which for which, batch in enumerate(planned) if set(batch) & set(HOLLOW))
+        + 1
+        + distance
+    )
     given = quietly(lambda: [batch.tolist() for _, batch in zip(range(at), first, strict=False)])
     second = loader(of_headers, num_workers=after, **settings)
     second.load_state_dict(pickle.loads(pickle.dumps(first.state_dict())))
@@ -231,7 +262,9 @@ def test_resumed_beside_the_damaged_one(torch: Any, of_headers: Path, before: in
 def test_checksums_are_told_apart(
     torch: Any, data_dir: Path, damage: Callable[[Path, int], int], index: int, workers: int
 ) -> None:
-    """A flipped bit in data or length, of the first record too: its record alone is lost, as "checksum"."""
+    """A flipped bit in data or length, of the first record too:
+    its record alone is lost, as "checksum".
+    """
     order = order_of(data_dir)
     number = damage(data_dir, index)
     with pytest.raises(DamagedRecordError, match=f"record {index % 50} at byte|at its first byte"):
@@ -254,11 +287,16 @@ def test_two_damaged_records_of_a_shard(torch: Any, data_dir: Path) -> None:
 
 
 def test_batches_without_an_image(torch: Any, of_headers: Path) -> None:
-    """One image a batch: 297 batches of 300 come, and a state counts all; of two ranks, which wait, it is an error."""
+    """One image a batch: 297 batches of 300 come, and a state counts all;
+    of two ranks, which wait, it is an error.
+    """
     sampled = loader(of_headers, batch_size=1, shuffle=False, on_damaged="skip")
     assert len(quietly(lambda: batches_of(sampled))) == IMAGES - 3
     assert (len(sampled), sampled.epoch) == (IMAGES, 1)
-    ranks = [loader(of_headers, batch_size=1, shuffle=False, on_damaged="skip", rank=rank, world=2) for rank in (0, 1)]
+    ranks = [
+        loader(of_headers, batch_size=1, shuffle=False, on_damaged="skip", rank=rank, world=2)
+        for rank in (0, 1)
+    ]
     half = order_of(of_headers)[: IMAGES // 2]
     rank = ranks[0 if set(half) & set(HOLLOW) else 1]
     with pytest.raises(InputError, match="1 damaged record and no other"):
@@ -304,7 +342,9 @@ def test_raw_data(torch: Any, of_headers: Path, workers: int) -> None:
     from imagenet_prep.torch import Loader
 
     recipe = of_headers.parent / "recipe.yaml"
-    records = quietly(lambda: imagenet_prep.open(of_headers.parent / "new", "train", source="raw", config=recipe))
+    records = quietly(
+        lambda: imagenet_prep.open(of_headers.parent / "new", "train", source="raw", config=recipe)
+    )
     if not workers:  # with workers it takes ten seconds: PyTorch waits for each of them
         with pytest.raises(DamagedRecordError, match="on_damaged='skip'"):
             batches_of(Loader(Numbered(records), 4, shuffle=False))
@@ -314,11 +354,13 @@ def test_raw_data(torch: Any, of_headers: Path, workers: int) -> None:
     assert sampled.skipped == {"image": 3}
 
 
-# Grain, and any sequence ---------------------------------------------------------------------------------------
+# Grain, and any sequence --------------------------------------------------------------------------
 
 
 def test_map_raises_or_goes_on(data_dir: Path) -> None:
-    """``[i]`` of a damaged record is None, iteration leaves it out; both count it once and name it once."""
+    """``[i]`` of a damaged record is None, iteration leaves it out;
+    both count it once and name it once.
+    """
     order, number = order_of(data_dir), damage_data(data_dir, 60)
     records = imagenet_prep.open(data_dir, "train")
     with pytest.raises(DamagedRecordError, match="on_damaged='skip'"):
@@ -339,7 +381,9 @@ def test_map_raises_or_goes_on(data_dir: Path) -> None:
 @pytest.mark.torch  # what make portable leaves out with it
 @pytest.mark.parametrize("stop", [1, 2, 40])
 def test_grain_goes_on(data_dir: Path, stop: int) -> None:
-    """Shuffled, in batches that are filled up; an iterator with the state of another gives the rest."""
+    """Shuffled, in batches that are filled up;
+    an iterator with the state of another gives the rest.
+    """
     import grain
 
     order = order_of(data_dir)

@@ -1,4 +1,6 @@
-"""One policy for what is damaged: convert refuses it or leaves it out, counts it, and names it in a file."""
+"""One policy for what is damaged: convert refuses it or leaves it out,
+counts it, and names it in a file.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ def names(layout: Layout) -> list[str]:
 
 
 def test_both_policies(folder: Path) -> None:
-    """Refused: status 3, no manifest, no file of names. Skipped: status 3, 297 records, and 3 names with reasons."""
+    """Refused: status 3, no manifest, no file of names.
+    Skipped: status 3, 297 records, and 3 names with reasons.
+    """
     words = ("convert", "out", "--config", "recipe.yaml")
     refused = command(*words, status=3, cwd=folder)
     assert "3 images can't be converted" in refused.stderr
@@ -91,29 +95,42 @@ def test_both_policies(folder: Path) -> None:
     for line in named(layout):
         info = manifest.shards[line["shard"]]
         assert line["split"] == "train"
-        assert dict(zip(info.set_aside, info.faults, strict=True))[line["image"]] == line["reason"] != ""
+        assert (
+            dict(zip(info.set_aside, info.faults, strict=True))[line["image"]]
+            == line["reason"]
+            != ""
+        )
     assert len(imagenet_prep.open(folder / "out", "train")) == IMAGES - len(DAMAGED)
-    assert "incomplete: 297 of 300 listed records are in." in command("verify", "out", cwd=folder).stdout
+    assert (
+        "incomplete: 297 of 300 listed records are in."
+        in command("verify", "out", cwd=folder).stdout
+    )
 
 
 def test_the_command_line_wins_over_the_recipe(folder: Path) -> None:
-    """A recipe says skip, the call says refuse: the set is refused, and the command to go on with says so too."""
+    """A recipe says skip, the call says refuse: the set is refused,
+    and the command to go on with says so too.
+    """
     (folder / "recipe.yaml").write_text(RECIPE + "on_damaged: skip\n")
     words = ("convert", "out", "--config", "recipe.yaml")
     refused = command(*words, "--on-damaged", "refuse", status=3, cwd=folder).stderr
     assert "3 images can't be converted" in refused
-    assert command("status", "out", cwd=folder).stdout.splitlines()[-1].endswith("--on-damaged refuse")
+    assert (
+        command("status", "out", cwd=folder).stdout.splitlines()[-1].endswith("--on-damaged refuse")
+    )
     assert "set aside: 3 images" in command(*words, status=3, cwd=folder).stdout
 
 
 def test_an_unknown_policy_is_refused(folder: Path) -> None:
     """The message names both values."""
-    said = command("convert", "out", "--config", "recipe.yaml", "--on-damaged", "ignore", status=2, cwd=folder).stderr
+    said = command(
+        "convert", "out", "--config", "recipe.yaml", "--on-damaged", "ignore", status=2, cwd=folder
+    ).stderr
     assert "'refuse'" in said
     assert "'skip'" in said
 
 
-# the file of names stays right -----------------------------------------------------------------------------------
+# the file of names stays right --------------------------------------------------------------------
 
 
 def _resumed(folder: Path) -> Layout:
@@ -152,14 +169,20 @@ def _of_another_seed(folder: Path) -> Layout:
     return make(folder, SKIP.replace(overwrite=True))
 
 
-@pytest.mark.parametrize("history", [_resumed, _refused_first, _of_ranks, _repaired, _of_another_seed])
-def test_the_names_are_those_of_the_manifest(folder: Path, history: Callable[[Path], Layout]) -> None:
+@pytest.mark.parametrize(
+    "history", [_resumed, _refused_first, _of_ranks, _repaired, _of_another_seed]
+)
+def test_the_names_are_those_of_the_manifest(
+    folder: Path, history: Callable[[Path], Layout]
+) -> None:
     """After any history the file names exactly what the manifest leaves out, shard by shard."""
     layout = history(folder)
     assert names(layout) == sorted(DAMAGED)
     manifest = load_manifest(layout.manifest_path)
     assert manifest is not None
-    recorded = [(name, image) for name, info in sorted(manifest.shards.items()) for image in info.set_aside]
+    recorded = [
+        (name, image) for name, info in sorted(manifest.shards.items()) for image in info.set_aside
+    ]
     assert [(line["shard"], line["image"]) for line in named(layout)] == recorded
     assert verify(layout, ENGINE).problems == ()
 
@@ -175,7 +198,9 @@ def test_each_history_gives_the_same_file(flowers: Path, tmp_path: Path) -> None
 
 
 def test_a_grown_set_names_the_images_of_all_its_parts(folder: Path) -> None:
-    """New files bring a damaged one: the earlier names stay, and its split is the one that has grown."""
+    """New files bring a damaged one: the earlier names stay,
+    and its split is the one that has grown.
+    """
     (folder / "recipe.yaml").write_text(RECIPE + "grow: true\n")
     make(folder)
     extra = make_flowers(folder / "more", 10)
@@ -205,7 +230,9 @@ def test_a_set_without_damage_has_no_file(folder: Path, options: MakingOptions) 
 
 
 def test_a_stopped_successor_leaves_no_names_of_the_older_set(folder: Path) -> None:
-    """An --overwrite that is refused after it began has removed the manifest, and the names with it."""
+    """An --overwrite that is refused after it began has removed the manifest,
+    and the names with it.
+    """
     layout = make(folder)
     (folder / "recipe.yaml").write_text(RECIPE + "seed: 7\n")
     with pytest.raises(PrepError):
@@ -223,7 +250,10 @@ def test_in_an_object_store_too(folder: Path, objects: Any) -> None:
 
 
 def _order_of_writes(layout: Layout) -> Sequence[float]:
-    return [path.stat().st_mtime_ns for path in (Path(layout.damaged_images_path), Path(layout.manifest_path))]
+    return [
+        path.stat().st_mtime_ns
+        for path in (Path(layout.damaged_images_path), Path(layout.manifest_path))
+    ]
 
 
 def test_the_names_come_before_the_manifest(folder: Path) -> None:

@@ -20,12 +20,16 @@ of_headers, data_dir = loaders.of_headers, loaders.data_dir
 
 @pytest.fixture
 def numbered(data_dir: Path, tmp_path: Path) -> Path:
-    """The same images in 6 shards of another program, each with a label of its own: its number and 1."""
+    """The same images in 6 shards of another program, each with a label of its own:
+    its number and 1.
+    """
     with records.ShardWriter(tmp_path / "numbered" / "train", shards=6) as writer:
         for record in imagenet_prep.open(data_dir, "train"):
             name, image = record.filename, bytes(record.encoded)
             label = number_in(name) + 1
-            writer.write({"image/encoded": image, "image/class/label": label, "image/filename": name})
+            writer.write(
+                {"image/encoded": image, "image/class/label": label, "image/filename": name}
+            )
     return tmp_path / "numbered"
 
 
@@ -40,7 +44,9 @@ def batches(folder: Path, **settings: Any) -> tuple[list[list[int]], Any]:
 
 @pytest.mark.parametrize("training", [False, True])
 def test_it_goes_on(tf: Any, numbered: Path, training: bool) -> None:
-    """Every other image comes once, in the batches and the order of a set without damage; after ``start`` too."""
+    """Every other image comes once, in the batches and the order of a set without damage;
+    after ``start`` too.
+    """
     settings = {"training": training, "seed": 7, "epoch": 1} if training else {}
     planned = [number_in(record.filename) for record in imagenet_prep.open(numbered, "train")]
     undamaged, _ = batches(numbered, **settings)
@@ -55,7 +61,9 @@ def test_it_goes_on(tf: Any, numbered: Path, training: bool) -> None:
     assert rest == found[20:]
     assert sum(again.skipped().values()) <= 4
     if not training:
-        assert [each for batch in found for each in batch] == [each for each in planned if each not in lost]
+        assert [each for batch in found for each in batch] == [
+            each for each in planned if each not in lost
+        ]
 
 
 def test_the_order_is_that_of_a_set_read_by_tensorflow(tf: Any, numbered: Path) -> None:
@@ -69,7 +77,16 @@ def test_the_order_is_that_of_a_set_read_by_tensorflow(tf: Any, numbered: Path) 
                 writer.write(dict(record.features))
     for settings in ({"training": True, "seed": 3}, {"training": False}):
         ways = [
-            dataset(sound, "train", batch_size=4, image_size=8, shuffle_buffer=50, window=2, on_damaged=way, **settings)
+            dataset(
+                sound,
+                "train",
+                batch_size=4,
+                image_size=8,
+                shuffle_buffer=50,
+                window=2,
+                on_damaged=way,
+                **settings,
+            )
             for way in ("raise", "skip")
         ]
         pairs = list(zip(*ways, strict=True))
@@ -83,7 +100,9 @@ def test_each_is_named_once_and_raise_is_the_default(tf: Any, numbered: Path) ->
     """A warning for each, in two epochs; by default TensorFlow stops; another policy is refused."""
     from imagenet_prep.tensorflow import dataset
 
-    found = dataset(numbered, "train", batch_size=50, image_size=8, training=False, on_damaged="skip")
+    found = dataset(
+        numbered, "train", batch_size=50, image_size=8, training=False, on_damaged="skip"
+    )
     with pytest.warns(UserWarning, match="left out: ") as warned:
         counts = [sum(len(labels) for _, labels in found) for _ in range(2)]
     assert counts == [IMAGES - 3] * 2
@@ -97,7 +116,9 @@ def test_each_is_named_once_and_raise_is_the_default(tf: Any, numbered: Path) ->
 
 
 def test_batches_without_an_image(tf: Any, numbered: Path) -> None:
-    """One image a batch: 297 come; of several ranks it is an error, since all wait for equally many batches."""
+    """One image a batch: 297 come; of several ranks it is an error,
+    since all wait for equally many batches.
+    """
     found, _ = batches(numbered, batch_size=1)
     assert len(found) == IMAGES - 3
     with pytest.raises(tf.errors.InvalidArgumentError, match="no other"):

@@ -34,7 +34,7 @@ from imagenet_prep.sources.stored_arrays import ArrayStream
 from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.stages.init import init
 
-# arrays --------------------------------------------------------------------------------------------------------
+# arrays -------------------------------------------------------------------------------------------
 
 _PICTURES = np.zeros((5, 8, 9, 3), np.uint8)
 _LABELS = np.arange(5)
@@ -58,9 +58,19 @@ def _npy(folder: Path, **arrays: np.ndarray) -> list[Path]:
         ({"cat": np.zeros((30, 40), np.float32), "dog": np.zeros((25, 40), np.float32)}, False),
         ({"cat": np.zeros((8, 9, 3), np.uint8), "dog": np.zeros((8, 9, 3), np.uint8)}, False),
     ],
-    ids=["labels", "a class each", "both images", "pairs", "numbered", "spectrograms", "a picture each"],
+    ids=[
+        "labels",
+        "a class each",
+        "both images",
+        "pairs",
+        "numbered",
+        "spectrograms",
+        "a picture each",
+    ],
 )
-def test_arrays_are_sets_by_their_shapes(tmp_path: Path, arrays: dict[str, np.ndarray], expected: bool) -> None:
+def test_arrays_are_sets_by_their_shapes(
+    tmp_path: Path, arrays: dict[str, np.ndarray], expected: bool
+) -> None:
     """Labels for each image, or a class a file, make a set; other files are an example each."""
     assert are_sets(_npy(tmp_path / "in", **arrays)) is expected
 
@@ -82,7 +92,9 @@ def test_one_hot_rows_and_whole_floats_are_numbers(tmp_path: Path) -> None:
     hot = np.eye(4)[[3, 0, 1, 2, 3]]
     (samples,) = list_arrays(_npy(tmp_path / "a", x=_PICTURES, y=hot), ENGINE).values()
     assert samples.columns[str(samples.label)] == [3, 0, 1, 2, 3]
-    (samples,) = list_arrays(_npy(tmp_path / "b", x=_PICTURES, y=_LABELS.astype(float)), ENGINE).values()
+    (samples,) = list_arrays(
+        _npy(tmp_path / "b", x=_PICTURES, y=_LABELS.astype(float)), ENGINE
+    ).values()
     assert samples.columns[str(samples.label)] == [0, 1, 2, 3, 4]
     several = np.array([[1, 1], [0, 0], [1, 0], [0, 1], [1, 1]])
     (samples,) = list_arrays(_npy(tmp_path / "c", x=_PICTURES, y=several), ENGINE).values()
@@ -98,7 +110,8 @@ def test_files_that_are_sets_are_rivals_and_parts_are_not(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("cat.npy", "cat"), ("train_cat.npy", "cat"), ("air-ship.npy", "air-ship")]
+    ("name", "expected"),
+    [("cat.npy", "cat"), ("train_cat.npy", "cat"), ("air-ship.npy", "air-ship")],
 )
 def test_the_class_of_a_file_is_its_name_without_its_split(name: str, expected: str) -> None:
     """Words of splits are no part of it."""
@@ -124,14 +137,21 @@ def _stl(folder: Path, labels: Sequence[int]) -> list[Path]:
 
 
 def _cifar(folder: Path, labels: Sequence[int]) -> list[Path]:
-    (folder / "data_batch_1.bin").write_bytes(b"".join(bytes([label]) + bytes(3072) for label in labels))
+    (folder / "data_batch_1.bin").write_bytes(
+        b"".join(bytes([label]) + bytes(3072) for label in labels)
+    )
     (folder / "batches.meta.txt").write_text("ant\nbee\ncat\n\n")
     return sorted(folder.iterdir())
 
 
 def _named_npz(folder: Path, labels: Sequence[int]) -> list[Path]:
     names = np.array(["ant", "bee", "cat"])
-    np.savez(folder / "a.npz", x=np.zeros((len(labels), 8, 9, 3), np.uint8), y=np.array(labels), class_names=names)
+    np.savez(
+        folder / "a.npz",
+        x=np.zeros((len(labels), 8, 9, 3), np.uint8),
+        y=np.array(labels),
+        class_names=names,
+    )
     return [folder / "a.npz"]
 
 
@@ -147,13 +167,20 @@ def _named_npz(folder: Path, labels: Sequence[int]) -> list[Path]:
     ],
 )
 def test_names_in_order_count_as_their_format_does(
-    tmp_path: Path, save: Callable[[Path, Sequence[int]], list[Path]], labels: Sequence[int], first: int
+    tmp_path: Path,
+    save: Callable[[Path, Sequence[int]], list[Path]],
+    labels: Sequence[int],
+    first: int,
 ) -> None:
-    """From 1 in STL-10, from 0 in CIFAR-10, though a class has no image; elsewhere the largest number tells."""
+    """From 1 in STL-10, from 0 in CIFAR-10, though a class has no image;
+    elsewhere the largest number tells.
+    """
     (samples,) = list_arrays(save(tmp_path, labels), ENGINE).values()
     names = dict(enumerate(("ant", "bee", "cat"), first))
     words = samples.words[str(samples.label)]
-    assert [words[label] for label in samples.columns[str(samples.label)]] == [names[label] for label in labels]
+    assert [words[label] for label in samples.columns[str(samples.label)]] == [
+        names[label] for label in labels
+    ]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +195,9 @@ def test_names_in_order_count_as_their_format_does(
         ("a.mat", b"MATLAB 5.0 MAT-file" + bytes(200), "can't be read as arrays"),
     ],
 )
-def test_damaged_files_of_arrays_are_named(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
+def test_damaged_files_of_arrays_are_named(
+    tmp_path: Path, name: str, content: bytes, reason: str
+) -> None:
     """The error has the file and the reason."""
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError) as caught:
@@ -196,7 +225,7 @@ def test_a_mat_of_version_7_3_has_the_same_arrays(tmp_path: Path) -> None:
     assert np.array_equal(open_arrays(tmp_path / "train.mat")["X"].values(), images)
 
 
-# databases -----------------------------------------------------------------------------------------------------
+# databases ----------------------------------------------------------------------------------------
 
 
 def _jpeg(red: int, size: int = 16) -> bytes:
@@ -220,7 +249,10 @@ def test_a_database_that_lmdb_wrote_is_read_in_place(tmp_path: Path) -> None:
             all_of.put(key, value)
     path = tmp_path / "train_lmdb/data.mdb"
     content = path.read_bytes()
-    found = {sample.name: content[sample.offset : sample.offset + sample.length] for sample in iter_lmdb(path)}
+    found = {
+        sample.name: content[sample.offset : sample.offset + sample.length]
+        for sample in iter_lmdb(path)
+    }
     assert found == {f"{key.decode()}.jpg": value for key, value in images.items()}
 
 
@@ -266,7 +298,7 @@ def test_a_file_of_arrow_with_a_footer_is_read_too(tmp_path: Path) -> None:
         list_samples("arrow", {"": [tmp_path / "a.arrow"]}, ENGINE)
 
 
-# archives ------------------------------------------------------------------------------------------------------
+# archives -----------------------------------------------------------------------------------------
 
 
 def test_zips_are_listed_as_tars_are(tmp_path: Path) -> None:
@@ -301,8 +333,15 @@ def test_the_parts_of_an_archive_are_joined_by_a_command(tmp_path: Path) -> None
 
 
 def test_facts_of_a_set_are_no_statistics_of_pixels(tmp_path: Path) -> None:
-    """A number for each image stays a column, whatever its name; a mean of each channel is no column."""
-    values = {"images": _PICTURES, "labels": _LABELS, "mean_age": np.arange(5) / 2, "std": np.ones(3)}
+    """A number for each image stays a column, whatever its name;
+    a mean of each channel is no column.
+    """
+    values = {
+        "images": _PICTURES,
+        "labels": _LABELS,
+        "mean_age": np.arange(5) / 2,
+        "std": np.ones(3),
+    }
     np.savez(tmp_path / "a.npz", **values)
     (samples,) = list_arrays([tmp_path / "a.npz"], ENGINE).values()
     assert set(samples.columns) == {"labels", "mean_age"}
@@ -335,7 +374,9 @@ def test_hdf5_reads_no_other_file(tmp_path: Path) -> None:
     """Arrays whose bytes are in another file, or that are views of one, are left out."""
     (tmp_path / "secret").write_bytes(bytes(640))
     with h5py.File(tmp_path / "a.h5", "w") as file:
-        file.create_dataset("x", (10, 8, 8), np.uint8, external=[(str(tmp_path / "secret"), 0, 640)])
+        file.create_dataset(
+            "x", (10, 8, 8), np.uint8, external=[(str(tmp_path / "secret"), 0, 640)]
+        )
         file["y"] = np.arange(10)
     assert set(open_arrays(tmp_path / "a.h5")) == {"y"}
 
@@ -359,9 +400,14 @@ def test_no_place_in_a_file_of_arrow_is_outside_of_it(tmp_path: Path) -> None:
     place = content.index(struct.pack("<ii", 0, len(_jpeg(0))))
     struct.pack_into("<i", content, place + 4, 0x7FFFFF00)
     (tmp_path / "a.arrow").write_bytes(content)
-    code = "import sys; from imagenet_prep.sources.arrow_files import *; print(*map(len, map(str, iter_arrow_samples("
+    code = (
+        "import sys; from imagenet_prep.sources.arrow_files import *; print(*map(len, map(str, "
+        "iter_arrow_samples("
+    )
     code += "Path(sys.argv[1]), read_arrow_schema(Path(sys.argv[1]))))))"
-    ran = subprocess.run([sys.executable, "-c", code, tmp_path / "a.arrow"], capture_output=True, text=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "a.arrow"], capture_output=True, text=True
+    )
     assert ran.returncode == 1
     assert "a.arrow is damaged" in ran.stderr
 
@@ -372,29 +418,54 @@ def _mask() -> bytes:
     return stream.getvalue()
 
 
-def _mds(path: Path, columns: Sequence[tuple[str, str, int | None]], rows: Sequence[Sequence[bytes]]) -> None:
+def _mds(
+    path: Path, columns: Sequence[tuple[str, str, int | None]], rows: Sequence[Sequence[bytes]]
+) -> None:
     """A shard of MosaicML's."""
     names, encodings, sizes = zip(*columns, strict=True)
-    keys = {"column_names": names, "column_encodings": encodings, "column_sizes": sizes, "format": "mds"}
+    keys = {
+        "column_names": names,
+        "column_encodings": encodings,
+        "column_sizes": sizes,
+        "format": "mds",
+    }
     config = json.dumps(keys).encode()
     samples = []
     for row in rows:
-        lengths = (struct.pack("<I", len(cell)) for cell, size in zip(row, sizes, strict=True) if size is None)
+        lengths = (
+            struct.pack("<I", len(cell))
+            for cell, size in zip(row, sizes, strict=True)
+            if size is None
+        )
         samples.append(b"".join((*lengths, *row)))
     places = [4 * (len(rows) + 2) + len(config)]
     for sample in samples:
         places.append(places[-1] + len(sample))
-    path.write_bytes(struct.pack(f"<{len(places) + 1}I", len(rows), *places) + config + b"".join(samples))
+    path.write_bytes(
+        struct.pack(f"<{len(places) + 1}I", len(rows), *places) + config + b"".join(samples)
+    )
 
 
 def test_masks_and_boxes_of_mds_are_never_dropped_in_silence(tmp_path: Path) -> None:
-    """A second image and a column of boxes are a question; another value that isn't read is named."""
-    columns = [("image", "jpeg", None), ("mask", "png", None), ("boxes", "ndarray", None), ("x", "pkl", None)]
-    rows = [[_jpeg(number), _mask(), b"12", b"34", struct.pack("<q", number)] for number in range(3)]
+    """A second image and a column of boxes are a question;
+    another value that isn't read is named.
+    """
+    columns = [
+        ("image", "jpeg", None),
+        ("mask", "png", None),
+        ("boxes", "ndarray", None),
+        ("x", "pkl", None),
+    ]
+    rows = [
+        [_jpeg(number), _mask(), b"12", b"34", struct.pack("<q", number)] for number in range(3)
+    ]
     _mds(tmp_path / "shard.00000.mds", [*columns, ("label", "int", 8)], rows)
     samples, _ = list_samples("mds", {"": [tmp_path / "shard.00000.mds"]}, ENGINE)
     assert samples.columns == {"label": [0, 1, 2]}
-    assert samples.lost == ["the column mask: not read, it holds png", "the column boxes: not read, it holds ndarray"]
+    assert samples.lost == [
+        "the column mask: not read, it holds png",
+        "the column boxes: not read, it holds ndarray",
+    ]
     assert samples.passed == ["the column x: not read, it holds pkl"]
     with pytest.raises(InputError, match="the column mask: not read"):
         init(tmp_path, tmp_path / "r.yaml", ENGINE)
@@ -403,7 +474,9 @@ def test_masks_and_boxes_of_mds_are_never_dropped_in_silence(tmp_path: Path) -> 
 def test_columns_of_mds_nested_without_end_are_damage(tmp_path: Path) -> None:
     """Not an error of the program."""
     config = b"[" * 100_000
-    (tmp_path / "a.mds").write_bytes(struct.pack("<III", 1, 12 + len(config), 16 + len(config)) + config + b"1234")
+    (tmp_path / "a.mds").write_bytes(
+        struct.pack("<III", 1, 12 + len(config), 16 + len(config)) + config + b"1234"
+    )
     with pytest.raises(InputError, match=r"a\.mds can't be read"):
         list(iter_mds(tmp_path / "a.mds"))
 
@@ -415,7 +488,9 @@ def _page(number: int, flags: int, *nodes: bytes) -> bytearray:
         start -= len(node)
         page[start : start + len(node)] = node
         places.append(start)
-    struct.pack_into(f"<QHHHH{len(places)}H", page, 0, number, 0, flags, 16 + 2 * len(places), start, *places)
+    struct.pack_into(
+        f"<QHHHH{len(places)}H", page, 0, number, 0, flags, 16 + 2 * len(places), start, *places
+    )
     return page
 
 
@@ -434,7 +509,9 @@ def _lmdb_of(path: Path, *pages: bytes) -> None:
 
 def _node(key: bytes, value: bytes, length: int | None = None) -> bytes:
     """A node of a leaf; its value may claim another length."""
-    return struct.pack("<HHHH", len(value) if length is None else length, 0, 0, len(key)) + key + value
+    return (
+        struct.pack("<HHHH", len(value) if length is None else length, 0, 0, len(key)) + key + value
+    )
 
 
 def _datum(image: bytes, label: int) -> bytes:
@@ -456,7 +533,9 @@ def test_labels_of_datums_may_be_below_0_and_keys_numbers(tmp_path: Path) -> Non
     _lmdb_of(tmp_path / "data.mdb", _page(2, 2, *(_node(key, value) for key, value in values)))
     found = list(iter_lmdb(tmp_path / "data.mdb"))
     assert [sample.values["label"] for sample in found] == [-1, 0, 1]
-    assert [sample.name for sample in found] == [f"0{number}00000000000000.jpg" for number in range(3)]
+    assert [sample.name for sample in found] == [
+        f"0{number}00000000000000.jpg" for number in range(3)
+    ]
 
 
 @pytest.mark.parametrize("fault", ["deep", "wide", "long"])

@@ -1,4 +1,6 @@
-"""Each setting is declared once: options, keys of recipes, what is recorded and the command to run again follow."""
+"""Each setting is declared once: options, keys of recipes,
+what is recorded and the command to run again follow.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ every_setting = pytest.mark.parametrize("name", SETTINGS)
 def test_every_setting_has_words_and_another_value() -> None:
     """A new one needs a line in the table above."""
     assert OTHER.keys() == SETTINGS.keys()
-    assert all(each.words.endswith(".") and each.default != OTHER[each.name] for each in SETTINGS.values())
+    assert all(
+        each.words.endswith(".") and each.default != OTHER[each.name] for each in SETTINGS.values()
+    )
 
 
 @every_setting
@@ -65,7 +69,9 @@ def test_options_are_those_that_are_declared(name: str, command: str) -> None:
         assert found[name].default == SETTINGS[name].default
 
 
-@pytest.mark.parametrize("name", [each.name for each in recipe_keys(ConvertOptions) if "_shards" not in each.name])
+@pytest.mark.parametrize(
+    "name", [each.name for each in recipe_keys(ConvertOptions) if "_shards" not in each.name]
+)
 def test_a_recipe_of_imagenet_says_every_setting(name: str, tmp_path: Path) -> None:
     """By the name of the declaration; shards by split."""
     path = tmp_path / "r.yaml"
@@ -74,7 +80,9 @@ def test_a_recipe_of_imagenet_says_every_setting(name: str, tmp_path: Path) -> N
     assert imagenet_options(read(path)) == ConvertOptions(train_shards=3, **{name: OTHER[name]})
 
 
-@pytest.mark.parametrize("text", ["seed", "seed=x", "sead=1", "quality=101", "compression=zip", "overwrite=perhaps"])
+@pytest.mark.parametrize(
+    "text", ["seed", "seed=x", "sead=1", "quality=101", "compression=zip", "overwrite=perhaps"]
+)
 def test_what_is_no_setting_is_refused(text: str) -> None:
     """With the names that there are, or what was expected."""
     with pytest.raises(UsageError, match=re.escape(f"--set {text}")):

@@ -14,7 +14,7 @@ from imagenet_prep.ilsvrc2012.facts import TRAIN
 SAMPLES_DIR = Path(__file__).parent.parent / "data" / "bounding_boxes"
 
 
-# annotations -----------------------------------------------------------------------------------------------------
+# annotations --------------------------------------------------------------------------------------
 
 
 def samples() -> dict[str, MadeAnnotation]:
@@ -24,7 +24,9 @@ def samples() -> dict[str, MadeAnnotation]:
     for number, quirk in enumerate(Quirk, 1):
         wnid = "n02092002" if quirk is Quirk.BREED_NAME else "n01440764"
         some = boxes[:1] if quirk is Quirk.NONE else boxes
-        made[f"{wnid}/{wnid}_{number}.xml"] = annotation(f"{wnid}_{number}", wnid, size, quirk, boxes=some)
+        made[f"{wnid}/{wnid}_{number}.xml"] = annotation(
+            f"{wnid}_{number}", wnid, size, quirk, boxes=some
+        )
     return made
 
 
@@ -63,7 +65,9 @@ def test_truth_of_each_quirk(quirk: Quirk, boxes: list[str]) -> None:
 
 @pytest.mark.parametrize("fixture", ["made", "made_tiny"])
 def test_box_archives_hold_the_annotations(fixture: str, request: pytest.FixtureRequest) -> None:
-    """Both box archives hold the annotations told, every quirk once, and most images but not all have one."""
+    """Both box archives hold the annotations told, every quirk once,
+    and most images but not all have one.
+    """
     made: MadeSet = request.getfixturevalue(fixture)
     train = unpack(made.archives["boxes"])
     assert train == {f"{each.wnid}/{each.name}.xml": each.xml for each in made.annotations}
@@ -79,4 +83,4 @@ def test_box_archives_hold_the_annotations(fixture: str, request: pytest.Fixture
     assert all(f"{each.name}.JPEG" in made.images for each in made.annotations)
 
 
-# the guard -------------------------------------------------------------------------------------------------------
+# the guard ----------------------------------------------------------------------------------------

@@ -1,4 +1,6 @@
-"""Data sets of objects and masks for PyTorch: targets are those of the annotations, in torchvision's form."""
+"""Data sets of objects and masks for PyTorch:
+targets are those of the annotations, in torchvision's form.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,11 @@ def _load(torch: Any) -> None:
 
 
 SOURCES = {
-    "outlines": (lambda folder: coco_outlines(folder, 12), "train2017/*", "coco: instances_train2017.json"),
+    "outlines": (
+        lambda folder: coco_outlines(folder, 12),
+        "train2017/*",
+        "coco: instances_train2017.json",
+    ),
     "coco": (lambda folder: coco_set(folder, 30), "train2017/*", "coco: instances_train2017.json"),
     "voc": (voc_set, "JPEGImages/*", "voc: Annotations"),
     "yolo": (yolo_set, "images/train/*", "yolo: labels, names: data.yaml"),
@@ -63,7 +69,9 @@ def make(folder: Path, recipe: str) -> Path:
 
 @pytest.fixture(scope="module")
 def sets(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
-    """The folders of four sets with objects: `data` is the source, `out` has the shards. Read only."""
+    """The folders of four sets with objects: `data` is the source, `out` has the shards.
+    Read only.
+    """
     folder = tmp_path_factory.mktemp("objects")
     for name, (write, files, boxes) in SOURCES.items():
         write(folder / name)
@@ -87,14 +95,20 @@ def annotations_of(folder: Path) -> Any:
 
 def shapes(target: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     """The shape of each tensor of a target."""
-    return {name: tuple(value.shape) for name, value in target.items() if isinstance(value, torch.Tensor)}
+    return {
+        name: tuple(value.shape)
+        for name, value in target.items()
+        if isinstance(value, torch.Tensor)
+    }
 
 
-# as the annotations ----------------------------------------------------------------------------------------------
+# as the annotations -------------------------------------------------------------------------------
 
 
 def test_targets_are_those_of_coco(sets: Mapping[str, Path]) -> None:
-    """Boxes in pixels, ids of categories, masks of pycocotools, areas, crowds, and the pixels of Pillow."""
+    """Boxes in pixels, ids of categories, masks of pycocotools, areas,
+    crowds, and the pixels of Pillow.
+    """
     folder = sets["outlines"]
     coco, dataset = annotations_of(folder), DetectionDataset(opened(folder))
     assert dataset.class_names == {1: "person", 10: "traffic light", 18: "dog"}
@@ -115,8 +129,16 @@ def test_targets_are_those_of_coco(sets: Mapping[str, Path]) -> None:
         assert target["labels"].tolist() == [each["category_id"] for each in objects]
         assert target["iscrowd"].tolist() == [each["iscrowd"] for each in objects]
         assert target["area"].tolist() == [each["area"] for each in objects]
-        assert all((target["masks"][k].numpy() == coco.annToMask(each)).all() for k, each in enumerate(objects))
-        types = {"boxes": torch.float32, "labels": torch.int64, "masks": torch.uint8, "area": torch.float32}
+        assert all(
+            (target["masks"][k].numpy() == coco.annToMask(each)).all()
+            for k, each in enumerate(objects)
+        )
+        types = {
+            "boxes": torch.float32,
+            "labels": torch.int64,
+            "masks": torch.uint8,
+            "area": torch.float32,
+        }
         assert {name: target[name].dtype for name in types} == types
         count = len(objects)
         lengths = dict.fromkeys(("labels", "area", "iscrowd"), (count,))
@@ -125,9 +147,13 @@ def test_targets_are_those_of_coco(sets: Mapping[str, Path]) -> None:
 
 
 def test_targets_of_other_formats(sets: Mapping[str, Path]) -> None:
-    """VOC has difficult objects and names of files; YOLO's classes are 1, 2, 3; neither has masks or areas."""
+    """VOC has difficult objects and names of files; YOLO's classes are 1, 2, 3;
+    neither has masks or areas.
+    """
     voc, yolo = (DetectionDataset(opened(sets[name])) for name in ("voc", "yolo"))
-    assert voc.class_names == dict(enumerate(sorted(NAMES), 1)) or set(voc.class_names.values()) < set(NAMES)
+    assert voc.class_names == dict(enumerate(sorted(NAMES), 1)) or set(
+        voc.class_names.values()
+    ) < set(NAMES)
     assert yolo.class_names == dict(enumerate(NAMES, 1))
     assert [*voc[0][1]] == ["boxes", "labels", "image_id", "difficult"]
     assert [*yolo[0][1]] == ["boxes", "labels", "image_id"]
@@ -156,7 +182,9 @@ def test_crowds_are_left_out_with_their_masks(sets: Mapping[str, Path]) -> None:
 
 
 def test_objects_of_imagenet_have_the_label_of_their_image(sound: Layout) -> None:
-    """Labels 1 to 1000, as in records, not 0 to 999 as ImageDataset's; images without a box have empty tensors."""
+    """Labels 1 to 1000, as in records, not 0 to 999 as ImageDataset's;
+    images without a box have empty tensors.
+    """
     dataset = DetectionDataset(imagenet_prep.open(sound.data_dir, "train"))
     assert (dataset.num_classes, dataset.class_names[1]) == (1001, "n01440764")
     counts = set()
@@ -166,7 +194,9 @@ def test_objects_of_imagenet_have_the_label_of_their_image(sound: Layout) -> Non
         assert shapes(target) == {"boxes": (len(boxes), 4), "labels": (len(boxes),)}
         assert set(target["labels"].tolist()) <= {record.label}
         width, height = image.shape[2], image.shape[1]
-        expected = [(b.xmin * width, b.ymin * height, b.xmax * width, b.ymax * height) for b in record.boxes]
+        expected = [
+            (b.xmin * width, b.ymin * height, b.xmax * width, b.ymax * height) for b in record.boxes
+        ]
         assert boxes.numpy() == pytest.approx(np.array(expected).reshape(-1, 4), abs=1e-4)
         assert target["image_id"] == record.filename
     assert {0, 1} <= counts
@@ -183,7 +213,7 @@ def test_raw_data_gives_the_same_targets(sets: Mapping[str, Path]) -> None:
         assert all(torch.equal(one[name], other[name]) for name in shapes(other))
 
 
-# numbers of classes ----------------------------------------------------------------------------------------------
+# numbers of classes -------------------------------------------------------------------------------
 
 
 def test_classes_that_count_from_0_get_labels_from_1(tmp_path: Path) -> None:
@@ -202,12 +232,21 @@ BOX = {"xmin": [0.25], "ymin": [0.5], "xmax": [0.75], "ymax": [1.0]}
 
 
 def foreign(folder: Path, *several: Mapping[str, Any]) -> Any:
-    """Records of another program: an image of 40 x 20 pixels with these features, whose names lack "image/"."""
+    """Records of another program: an image of 40 x 20 pixels with these features,
+    whose names lack "image/".
+    """
     examples = []
     for number, features in enumerate(several):
-        example: dict[str, Any] = {"image/encoded": photograph(40, 20), "image/filename": f"{number}.jpg"}
+        example: dict[str, Any] = {
+            "image/encoded": photograph(40, 20),
+            "image/filename": f"{number}.jpg",
+        }
         corners = {edge: features.get(edge, values) for edge, values in BOX.items()}
-        example |= {f"image/object/bbox/{edge}": values for edge, values in corners.items() if values is not None}
+        example |= {
+            f"image/object/bbox/{edge}": values
+            for edge, values in corners.items()
+            if values is not None
+        }
         example |= {f"image/{name}": value for name, value in features.items() if name not in BOX}
         examples.append(example)
     (folder / "out").mkdir()
@@ -219,8 +258,16 @@ LABEL, TEXT, MASK = "object/class/label", "object/class/text", "object/mask"
 
 
 def test_records_of_another_program(tmp_path: Path) -> None:
-    """Numbers without names; boxes that are rounded out of the image are cut, those without area are left out."""
-    two = {"xmin": [-0.001, 0.5], "ymin": [0.0, 0.1], "xmax": [1.001, 0.5], "ymax": [1.0, 0.9], LABEL: [3, 4]}
+    """Numbers without names; boxes that are rounded out of the image are cut,
+    those without area are left out.
+    """
+    two = {
+        "xmin": [-0.001, 0.5],
+        "ymin": [0.0, 0.1],
+        "xmax": [1.001, 0.5],
+        "ymax": [1.0, 0.9],
+        LABEL: [3, 4],
+    }
     dataset = DetectionDataset(foreign(tmp_path, {LABEL: [7]}, two))
     assert dataset[0][1]["boxes"].tolist() == [[10, 10, 30, 20]]
     assert dataset[0][1]["labels"].tolist() == [7]
@@ -232,23 +279,39 @@ def test_records_of_another_program(tmp_path: Path) -> None:
 
 
 def test_each_object_keeps_its_own_mask(tmp_path: Path) -> None:
-    """Of three objects, the first is a crowd, the second has no area: the mask of the third is left."""
+    """Of three objects, the first is a crowd, the second has no area:
+    the mask of the third is left.
+    """
     pixels = np.zeros((3, 20, 40), np.uint8)
     pixels[0, :5], pixels[1, 5:9], pixels[2, 9:] = 1, 1, 1
-    corners = {"xmin": [0.0, 0.5, 0.1], "ymin": [0.0, 0.5, 0.2], "xmax": [1.0, 0.5, 0.9], "ymax": [0.2, 0.6, 1.0]}
-    features = {**corners, LABEL: [1, 2, 3], MASK: [png(mask) for mask in pixels], "object/is_crowd": [1, 0, 0]}
+    corners = {
+        "xmin": [0.0, 0.5, 0.1],
+        "ymin": [0.0, 0.5, 0.2],
+        "xmax": [1.0, 0.5, 0.9],
+        "ymax": [0.2, 0.6, 1.0],
+    }
+    features = {
+        **corners,
+        LABEL: [1, 2, 3],
+        MASK: [png(mask) for mask in pixels],
+        "object/is_crowd": [1, 0, 0],
+    }
     _, target = DetectionDataset(foreign(tmp_path, features), leave_out=["crowd"])[0]
     assert (target["labels"].tolist(), target["iscrowd"].tolist()) == ([3], [0])
     assert (target["masks"].numpy() == pixels[2:]).all()
 
 
 def test_names_without_numbers(tmp_path: Path) -> None:
-    """They are numbered in the order of class_names, which also replaces numbers; without it the error names it."""
+    """They are numbered in the order of class_names, which also replaces numbers;
+    without it the error names it.
+    """
     found = foreign(tmp_path, {TEXT: ["dog"]}, {TEXT: ["cat"], LABEL: [9]})
     dataset = DetectionDataset(found, class_names=["cat", "dog"])
     assert [target["labels"].tolist() for _, target in dataset] == [[2], [1]]
     assert (dataset.class_names, dataset.num_classes) == ({1: "cat", 2: "dog"}, 3)
-    with pytest.raises(InputError, match=r"(?s)record 0 .*an object of class 'dog'.*class_names=\["):
+    with pytest.raises(
+        InputError, match=r"(?s)record 0 .*an object of class 'dog'.*class_names=\["
+    ):
         DetectionDataset(found)[0]
     with pytest.raises(InputError, match=r"(?s)an object of class 'dog'.*expected one of cat"):
         DetectionDataset(found, class_names=["cat"])[0]
@@ -259,8 +322,16 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
     "no class": ({}, {}, "has no image/object/class/text.*expected 1"),
     "no boxes": ({**dict.fromkeys(BOX), LABEL: []}, {}, "has no boxes.*image/object/bbox/xmin"),
     "corners that differ in number": ({"ymax": [0.5, 1.0], LABEL: [1]}, {}, "differ in length"),
-    "labels that differ in number": ({LABEL: [1, 2]}, {}, "2 values of image/object/class/label.*expected 1"),
-    "corners in pixels": ({"xmax": [30.0], LABEL: [1]}, {}, "the box 0.25, 0.5, 30, 1.*from 0 to 1"),
+    "labels that differ in number": (
+        {LABEL: [1, 2]},
+        {},
+        "2 values of image/object/class/label.*expected 1",
+    ),
+    "corners in pixels": (
+        {"xmax": [30.0], LABEL: [1]},
+        {},
+        "the box 0.25, 0.5, 30, 1.*from 0 to 1",
+    ),
     "swapped corners": ({"xmin": [0.9], LABEL: [1]}, {}, "the box 0.9, 0.5, 0.75, 1"),
     "not a number": ({"xmin": [float("nan")], LABEL: [1]}, {}, "the box nan"),
     "texts for corners": ({"xmin": ["a"], LABEL: [1]}, {}, "image/object/bbox/xmin holds bytes"),
@@ -272,7 +343,11 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
         {},
         "a mask of 41 x 20 pixels.*expected those of its image, 40 x 20",
     ),
-    "a damaged mask": ({LABEL: [1], MASK: [png(np.ones((20, 40), np.uint8))[:-20]]}, {}, "its mask is damaged"),
+    "a damaged mask": (
+        {LABEL: [1], MASK: [png(np.ones((20, 40), np.uint8))[:-20]]},
+        {},
+        "its mask is damaged",
+    ),
 }
 
 
@@ -286,13 +361,17 @@ def test_a_fault_of_objects_names_its_record(tmp_path: Path, name: str) -> None:
 
 def test_numbers_from_0_of_another_program(tmp_path: Path) -> None:
     """first_label says which number becomes label 1."""
-    assert DetectionDataset(foreign(tmp_path, {LABEL: [0]}), first_label=0)[0][1]["labels"].tolist() == [1]
+    assert DetectionDataset(foreign(tmp_path, {LABEL: [0]}), first_label=0)[0][1][
+        "labels"
+    ].tolist() == [1]
 
 
 def test_large_numbers_of_classes_stay_exact(tmp_path: Path) -> None:
     """Also those that a float would round."""
     number = 2**53 + 1
-    assert DetectionDataset(foreign(tmp_path, {LABEL: [number]}))[0][1]["labels"].tolist() == [number]
+    assert DetectionDataset(foreign(tmp_path, {LABEL: [number]}))[0][1]["labels"].tolist() == [
+        number
+    ]
 
 
 def test_a_class_that_the_set_lacks_is_refused(sets: Mapping[str, Path], tmp_path: Path) -> None:
@@ -318,7 +397,9 @@ def test_a_class_that_the_set_lacks_is_refused(sets: Mapping[str, Path], tmp_pat
         ({"first_label": -1}, "first_label=-1"),
     ],
 )
-def test_wrong_arguments_are_refused(sets: Mapping[str, Path], arguments: Mapping[str, Any], words: str) -> None:
+def test_wrong_arguments_are_refused(
+    sets: Mapping[str, Path], arguments: Mapping[str, Any], words: str
+) -> None:
     """With the argument as it is, and what is right."""
     with pytest.raises(UsageError, match=words):
         DetectionDataset(opened(sets["voc"]), **arguments)
@@ -327,7 +408,9 @@ def test_wrong_arguments_are_refused(sets: Mapping[str, Path], arguments: Mappin
 def test_a_folder_is_no_set_of_records(tmp_path: Path) -> None:
     """The hint has the call."""
     for kind in (DetectionDataset, SegmentationDataset):
-        with pytest.raises(UsageError, match=rf"{kind.__name__}\(imagenet_prep.open\('/data/x', 'train'\)\)"):
+        with pytest.raises(
+            UsageError, match=rf"{kind.__name__}\(imagenet_prep.open\('/data/x', 'train'\)\)"
+        ):
             kind("/data/x")
 
 
@@ -338,25 +421,35 @@ def test_without_torchvision_the_error_says_so(
     found = opened(sets["voc"])
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "torchvision", None)
-        with pytest.raises(UsageError, match=r"(?s)DetectionDataset needs torchvision.*pip install torchvision"):
+        with pytest.raises(
+            UsageError, match=r"(?s)DetectionDataset needs torchvision.*pip install torchvision"
+        ):
             DetectionDataset(found)
-    save(tmp_path / "torchvision/__init__.py", "raise RuntimeError('operator torchvision::nms does not exist')")
+    save(
+        tmp_path / "torchvision/__init__.py",
+        "raise RuntimeError('operator torchvision::nms does not exist')",
+    )
     with monkeypatch.context() as patch:
         for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
             patch.delitem(sys.modules, name)
         patch.syspath_prepend(tmp_path)
         with pytest.raises(
-            UsageError, match=r"(?s)can't be imported: operator.*install torch and torchvision together"
+            UsageError,
+            match=r"(?s)can't be imported: operator.*install torch and torchvision together",
         ):
             SegmentationDataset(found)
 
 
-# transforms ------------------------------------------------------------------------------------------------------
+# transforms ---------------------------------------------------------------------------------------
 
 
 def test_transforms_change_image_and_target(sets: Mapping[str, Path]) -> None:
-    """The same as v2 alone gives for the same random numbers; objects that are cropped away go with their values."""
-    change = v2.Compose([v2.RandomHorizontalFlip(), v2.RandomCrop((36, 38)), v2.ToDtype(torch.float32, scale=True)])
+    """The same as v2 alone gives for the same random numbers;
+    objects that are cropped away go with their values.
+    """
+    change = v2.Compose(
+        [v2.RandomHorizontalFlip(), v2.RandomCrop((36, 38)), v2.ToDtype(torch.float32, scale=True)]
+    )
     found, gone = opened(sets["outlines"]), 0
     dataset = DetectionDataset(found, change)
     for number, (image, target) in enumerate(DetectionDataset(found)):
@@ -379,15 +472,23 @@ def test_other_forms_of_boxes_stay_as_transforms_made_them(sets: Mapping[str, Pa
     found = opened(sets["yolo"])
     for form in ("XYWH", "CXCYWH"):
         change = v2.Compose([v2.ConvertBoundingBoxFormat(form), v2.ToPureTensor()])
-        for dataset in (DetectionDataset(found, v2.ConvertBoundingBoxFormat(form)), DetectionDataset(found, change)):
+        for dataset in (
+            DetectionDataset(found, v2.ConvertBoundingBoxFormat(form)),
+            DetectionDataset(found, change),
+        ):
             lengths = [len(target["boxes"]) for _, target in dataset]
             assert lengths == [len(target["boxes"]) for _, target in DetectionDataset(found)]
 
 
 def test_values_that_transforms_left_behind_are_refused(sets: Mapping[str, Path]) -> None:
-    """SanitizeBoundingBoxes takes flags of objects only if it is told to: they would belong to other boxes."""
+    """SanitizeBoundingBoxes takes flags of objects only if it is told to:
+    they would belong to other boxes.
+    """
     change = v2.Compose([v2.CenterCrop(30), v2.SanitizeBoundingBoxes()])
-    with pytest.raises(UsageError, match=r"(?s)transforms gave .* boxes, .* iscrowd.*leave SanitizeBoundingBoxes out"):
+    with pytest.raises(
+        UsageError,
+        match=r"(?s)transforms gave .* boxes, .* iscrowd.*leave SanitizeBoundingBoxes out",
+    ):
         list(DetectionDataset(opened(sets["coco"]), change))
     assert len(list(DetectionDataset(opened(sets["yolo"]), change))) == 6
 
@@ -398,14 +499,21 @@ def test_transforms_that_give_no_target_are_refused(sets: Mapping[str, Path]) ->
         DetectionDataset(opened(sets["voc"]), lambda image, target: image)[0]
 
 
-# batches ---------------------------------------------------------------------------------------------------------
+# batches ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_loader_makes_batches_of_any_sizes(sets: Mapping[str, Path], workers: int) -> None:
-    """Images and targets are two tuples; tensors keep their kinds on the way from a worker; a state resumes."""
+    """Images and targets are two tuples; tensors keep their kinds on the way from a worker;
+    a state resumes.
+    """
     dataset = DetectionDataset(opened(sets["outlines"]), v2.RandomHorizontalFlip())
-    options: dict[str, Any] = {"batch_size": 5, "collate_fn": collate_detection, "seed": 3, "drop_last": False}
+    options: dict[str, Any] = {
+        "batch_size": 5,
+        "collate_fn": collate_detection,
+        "seed": 3,
+        "drop_last": False,
+    }
     loader = Loader(dataset, **options, num_workers=workers)
     batches = list(loader)
     assert [len(images) for images, _ in batches] == [5, 5, 2]
@@ -414,14 +522,21 @@ def test_a_loader_makes_batches_of_any_sizes(sets: Mapping[str, Path], workers: 
     for images, targets in batches:
         for image, target in zip(images, targets, strict=True):
             assert isinstance(target["boxes"], tv_tensors.BoundingBoxes)
-            assert target["boxes"].canvas_size == tuple(image.shape[1:]) == tuple(target["masks"].shape[1:])
+            assert (
+                target["boxes"].canvas_size
+                == tuple(image.shape[1:])
+                == tuple(target["masks"].shape[1:])
+            )
     again = Loader(dataset, **options)
     next(iter(again))
     resumed = Loader(dataset, **options)
     resumed.load_state_dict(again.state_dict())
     for (images, targets), (other_images, other_targets) in zip(batches[1:], resumed, strict=True):
         assert all(map(torch.equal, images, other_images))
-        assert all(torch.equal(one["boxes"], other["boxes"]) for one, other in zip(targets, other_targets, strict=True))
+        assert all(
+            torch.equal(one["boxes"], other["boxes"])
+            for one, other in zip(targets, other_targets, strict=True)
+        )
 
 
 def test_damaged_records_of_objects(sets: Mapping[str, Path], tmp_path: Path) -> None:
@@ -442,13 +557,15 @@ def test_a_damaged_mask_is_left_out_with_its_record(tmp_path: Path) -> None:
     """The record's bytes are those that were written: the fault is its image."""
     whole = png(np.ones((20, 40), np.uint8))
     found = foreign(tmp_path, {LABEL: [1], MASK: [whole]}, {LABEL: [1], MASK: [whole[:-20]]})
-    loader = Loader(DetectionDataset(found), 2, collate_fn=collate_detection, shuffle=False, on_damaged="skip")
+    loader = Loader(
+        DetectionDataset(found), 2, collate_fn=collate_detection, shuffle=False, on_damaged="skip"
+    )
     with pytest.warns(UserWarning, match=r"left out: .*record 1 .*its mask is damaged"):
         assert [len(images) for images, _ in loader] == [1]
     assert loader.skipped == {"image": 1}
 
 
-# masks of images -------------------------------------------------------------------------------------------------
+# masks of images ----------------------------------------------------------------------------------
 
 
 def class_mask(mode: str, size: tuple[int, int] = (40, 20)) -> bytes:
@@ -457,7 +574,9 @@ def class_mask(mode: str, size: tuple[int, int] = (40, 20)) -> bytes:
     values[5:, 10:], values[0] = 1, 300 if mode == "I;16" else 255
     image = Image.fromarray(values if mode == "I;16" else values.astype(np.uint8))
     if mode == "P":
-        image.putpalette([level for colour in range(256) for level in (colour, colour // 2, 255 - colour)])
+        image.putpalette(
+            [level for colour in range(256) for level in (colour, colour // 2, 255 - colour)]
+        )
     elif mode in ("1", "RGB"):
         image = image.convert(mode)
     image.save(buffer := io.BytesIO(), "PNG")
@@ -466,9 +585,16 @@ def class_mask(mode: str, size: tuple[int, int] = (40, 20)) -> bytes:
 
 @pytest.mark.parametrize(
     ("mode", "classes", "dtype"),
-    [("L", {0, 1, 255}, "uint8"), ("P", {0, 1, 255}, "uint8"), ("1", {0, 1}, "uint8"), ("I;16", {0, 1, 300}, "int32")],
+    [
+        ("L", {0, 1, 255}, "uint8"),
+        ("P", {0, 1, 255}, "uint8"),
+        ("1", {0, 1}, "uint8"),
+        ("I;16", {0, 1, 300}, "int32"),
+    ],
 )
-def test_masks_of_classes_have_the_stored_values(tmp_path: Path, mode: str, classes: set[int], dtype: str) -> None:
+def test_masks_of_classes_have_the_stored_values(
+    tmp_path: Path, mode: str, classes: set[int], dtype: str
+) -> None:
     """Not the colours of a palette, and nothing scaled; v2 changes image and mask alike."""
     for number in range(3):
         save(tmp_path / f"images/{number}.jpg", photograph(40, 20, number))
@@ -479,7 +605,11 @@ def test_masks_of_classes_have_the_stored_values(tmp_path: Path, mode: str, clas
     with Image.open(io.BytesIO(class_mask(mode))) as stored:
         assert (mask.numpy() == np.asarray(stored)).all()
     assert (isinstance(image, tv_tensors.Image), isinstance(mask, tv_tensors.Mask)) == (True, True)
-    assert (set(mask.unique().tolist()), mask.dtype, tuple(mask.shape)) == (classes, getattr(torch, dtype), (20, 40))
+    assert (set(mask.unique().tolist()), mask.dtype, tuple(mask.shape)) == (
+        classes,
+        getattr(torch, dtype),
+        (20, 40),
+    )
     flipped = SegmentationDataset(opened(tmp_path), v2.RandomHorizontalFlip(1.0))
     images, masks = next(iter(Loader(flipped, 3, shuffle=False)))
     assert torch.equal(images[0], image.flip(2))
@@ -498,7 +628,9 @@ def test_masks_of_classes_have_the_stored_values(tmp_path: Path, mode: str, clas
         ({"segmentation/class/encoded": class_mask("L")[:-20]}, "its mask is damaged"),
     ],
 )
-def test_a_fault_of_a_mask_names_its_record(tmp_path: Path, features: Mapping[str, Any], words: str) -> None:
+def test_a_fault_of_a_mask_names_its_record(
+    tmp_path: Path, features: Mapping[str, Any], words: str
+) -> None:
     """The error has file, record and byte, what is wrong and what is expected."""
     with pytest.raises(InputError, match=rf"(?s)record 0 .*{words}"):
         SegmentationDataset(foreign(tmp_path, features))[0]

@@ -1,4 +1,6 @@
-"""docs/howto/detection.md: its detector learns, and its evaluation is that of pycocotools on the original file."""
+"""docs/howto/detection.md: its detector learns,
+and its evaluation is that of pycocotools on the original file.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def defined(program: str) -> dict[str, Any]:
 def test_the_detector_of_the_page_learns(
     torch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The same program with fewer images and epochs: its loss falls, and its detections are better than chance."""
+    """The same program with fewer images and epochs:
+    its loss falls, and its detections are better than chance.
+    """
     (tmp_path / "make_shapes.py").write_text(changed(SHAPES, FEWER_IMAGES))
     run_lines(SHELL.replace("python ", f"{sys.executable} "), tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -73,7 +77,9 @@ def test_the_detector_of_the_page_learns(
 
 
 def guesses(torch: Any, dataset: Any) -> Callable[[Sequence[Any]], list[dict[str, Any]]]:
-    """A network's stand-in: the objects of each image in order, some moved, of another class, doubled or missed."""
+    """A network's stand-in: the objects of each image in order, some moved,
+    of another class, doubled or missed.
+    """
     draw, targets = np.random.default_rng(38), iter([target for _, target in dataset])
 
     def predict(images: Sequence[Any]) -> list[dict[str, Any]]:
@@ -82,7 +88,9 @@ def guesses(torch: Any, dataset: Any) -> Callable[[Sequence[Any]], list[dict[str
             target = next(targets)
             boxes = target["boxes"].numpy().repeat(3, axis=0)
             boxes = boxes + draw.normal(0, 1 + 3 * draw.random((len(boxes), 1)), boxes.shape)
-            boxes = np.concatenate([np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])], 1)
+            boxes = np.concatenate(
+                [np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])], 1
+            )
             labels = target["labels"].numpy().repeat(3)
             labels = np.where(draw.random(len(labels)) < 0.2, 18, labels)
             kept = draw.random(len(labels)) < 0.7
@@ -98,11 +106,23 @@ def guesses(torch: Any, dataset: Any) -> Callable[[Sequence[Any]], list[dict[str
     return predict
 
 
-MEASURES = ("map", "map_50", "map_75", "map_small", "map_medium", "map_large", "mar_1", "mar_10", "mar_100")
+MEASURES = (
+    "map",
+    "map_50",
+    "map_75",
+    "map_small",
+    "map_medium",
+    "map_large",
+    "mar_1",
+    "mar_10",
+    "mar_100",
+)
 
 
 def test_the_evaluation_of_the_page_is_that_of_pycocotools(torch: Any, tmp_path: Path) -> None:
-    """Nine measures of made predictions on 30 images, with crowds, areas and images without a box."""
+    """Nine measures of made predictions on 30 images, with crowds,
+    areas and images without a box.
+    """
     from imagenet_prep.torch import DetectionDataset
 
     coco_set(tmp_path, 30)
@@ -116,7 +136,9 @@ def test_the_evaluation_of_the_page_is_that_of_pycocotools(torch: Any, tmp_path:
     assert 0.05 < theirs[0] < 0.95
 
 
-def test_the_loop_of_the_page_for_masks_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_loop_of_the_page_for_masks_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Batches of one size; 255 is no class."""
     mask_folders(tmp_path, "images/{}.jpg", "masks/{}.png", 4)
     (tmp_path / "r.yaml").write_text("source: {files: images/*}\nmask: {folder: masks}\n")

@@ -1,4 +1,6 @@
-"""Loader(decode=...): a device gives the batches of workers; on the CPU here, and on a GPU where there is one."""
+"""Loader(decode=...): a device gives the batches of workers;
+on the CPU here, and on a GPU where there is one.
+"""
 
 from __future__ import annotations
 
@@ -152,7 +154,9 @@ def fully_decoded(folder: Path, crop: Any, label: int, epoch: int) -> Any:
 def test_a_device_gives_the_images_and_labels_of_workers(
     torch: Any, folder: Path, device: str, threads: int, kind: str
 ) -> None:
-    """The same parts, mirrored or not, in the same order: of a full decode, as near as rounding and chroma allow."""
+    """The same parts, mirrored or not, in the same order:
+    of a full decode, as near as rounding and chroma allow.
+    """
     crop = crops()[kind]
     loaded = loader(folder, crop, decode=device, num_workers=threads)
     for epoch in range(2):
@@ -174,13 +178,19 @@ def test_a_device_gives_the_images_and_labels_of_workers(
 
 
 @pytest.mark.parametrize("share", [0, 0.1, 1])
-@pytest.mark.parametrize("limits", [((0.08, 1), (3 / 4, 4 / 3)), ((0.9, 1), (0.2, 7)), ((0.001, 0.01), (1, 1))])
+@pytest.mark.parametrize(
+    "limits", [((0.08, 1), (3 / 4, 4 / 3)), ((0.9, 1), (0.2, 7)), ((0.001, 0.01), (1, 1))]
+)
 def test_parts_of_many_images_are_those_of_each(torch: Any, limits: Any, share: float) -> None:
     """Drawn at once, after any seeds and for images of any size: what the crop draws of one."""
     from imagenet_prep.torch import RandomResizedCrop
     from imagenet_prep.torch.crop_draws import draw_parts
 
-    crop, generator, numbers = RandomResizedCrop(SIZE, *limits, flip=share), torch.Generator(), random.Random(1)
+    crop, generator, numbers = (
+        RandomResizedCrop(SIZE, *limits, flip=share),
+        torch.Generator(),
+        random.Random(1),
+    )
     sizes = [(375, 500), (500, 375), (1, 1), (1, 65_500), (20_000, 30)] * 30
     sizes += [(numbers.randrange(1, 3000), numbers.randrange(1, 3000)) for _ in range(150)]
     seeds = [numbers.getrandbits(64) for _ in sizes]
@@ -192,7 +202,9 @@ def test_parts_of_many_images_are_those_of_each(torch: Any, limits: Any, share: 
 
 
 def test_a_gpu_gets_what_it_decodes_as_a_cpu_does(torch: Any) -> None:
-    """Baseline and progressive JPEGs in grey or YCbCr, whole, and not turned; all others stay on the CPU."""
+    """Baseline and progressive JPEGs in grey or YCbCr, whole, and not turned;
+    all others stay on the CPU.
+    """
     from imagenet_prep.torch.jpeg_decoders import plain_jpeg
 
     for name, (content, is_plain) in FILES.items():
@@ -208,7 +220,9 @@ def test_a_gpu_gets_what_it_decodes_as_a_cpu_does(torch: Any) -> None:
 
 
 @devices
-def test_a_resumed_epoch_goes_on_with_the_next_record(torch: Any, folder: Path, device: str) -> None:
+def test_a_resumed_epoch_goes_on_with_the_next_record(
+    torch: Any, folder: Path, device: str
+) -> None:
     """At 10 places, with threads ahead: what was ahead was not given; for another world too."""
     settings = {"decode": device, "num_workers": 2, "batch_size": 2}
     images, labels = all_of(loader(folder, **settings))
@@ -247,7 +261,9 @@ def test_two_ranks_share_an_epoch(torch: Any, folder: Path, device: str) -> None
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> Path:
-    """12 images: the image of one is no JPEG, another has a cut header, and a bit of the last record is flipped."""
+    """12 images: the image of one is no JPEG, another has a cut header,
+    and a bit of the last record is flipped.
+    """
     images = [saved(PHOTOGRAPH.crop((number, 0, number + 90, 70))) for number in range(12)]
     images[2], images[5] = b"no JPEG at all", images[5][:400] + b"\xff\xd9"
     write(tmp_path, images)
@@ -268,7 +284,9 @@ def test_damaged_records_are_left_out(torch: Any, damaged: Path, device: str, th
 
 @devices
 @pytest.mark.parametrize("threads", [0, 2])
-def test_damaged_records_are_errors_and_the_rest_comes(torch: Any, damaged: Path, device: str, threads: int) -> None:
+def test_damaged_records_are_errors_and_the_rest_comes(
+    torch: Any, damaged: Path, device: str, threads: int
+) -> None:
     """Each error names its record; the iterator goes on with the next batch."""
     batches = iter(loader(damaged, shuffle=False, batch_size=1, decode=device, num_workers=threads))
     labels, errors = [], []
@@ -294,7 +312,9 @@ def test_hollow_images_are_found_where_the_cpu_decodes(torch: Any, tmp_path: Pat
 
 @devices
 def test_the_output_is_normalised(torch: Any, folder: Path, device: str) -> None:
-    """From 0 to 1, minus the mean, by the standard deviation; in any type of floats, and in either layout."""
+    """From 0 to 1, minus the mean, by the standard deviation;
+    in any type of floats, and in either layout.
+    """
     levels = all_of(loader(folder, decode=device))[0].float()
     mean, std = torch.tensor(MEAN)[:, None, None], torch.tensor(STD)[:, None, None]
     for settings, expected, tolerance in (
@@ -305,7 +325,9 @@ def test_the_output_is_normalised(torch: Any, folder: Path, device: str) -> None
     ):
         batch, labels = next(iter(loader(folder, decode=device, **settings)))
         assert batch.device.type == labels.device.type == device
-        assert batch.dtype == settings.get("dtype", torch.float32 if "normalize" in settings else torch.uint8)
+        assert batch.dtype == settings.get(
+            "dtype", torch.float32 if "normalize" in settings else torch.uint8
+        )
         layout = torch.channels_last if "channels_last" in settings else torch.contiguous_format
         assert batch.is_contiguous(memory_format=layout)
         torch.testing.assert_close(batch.cpu().float(), expected[:4], atol=tolerance, rtol=0)
@@ -320,15 +342,25 @@ def test_the_collate_function_gets_the_batch(torch: Any, folder: Path, device: s
         share = torch.rand(()).item()
         return images * share + images.flip(0) * (1 - share), labels, share
 
-    settings = {"decode": device, "dtype": torch.float32, "collate_fn": mixed, "channels_last": True}
-    runs = [[share for *_, share in loader(folder, num_workers=threads, **settings)] for threads in (0, 2)]
+    settings = {
+        "decode": device,
+        "dtype": torch.float32,
+        "collate_fn": mixed,
+        "channels_last": True,
+    }
+    runs = [
+        [share for *_, share in loader(folder, num_workers=threads, **settings)]
+        for threads in (0, 2)
+    ]
     assert runs[0] == runs[1]
     assert len(set(runs[0])) == len(runs[0])
 
 
 @devices
 def test_threads_leave_random_numbers_alone_and_end(torch: Any, folder: Path, device: str) -> None:
-    """Those of the thread that trains come as without a Loader; a closed iterator leaves no thread."""
+    """Those of the thread that trains come as without a Loader;
+    a closed iterator leaves no thread.
+    """
     torch.manual_seed(1)
     expected = [torch.rand(()).item() for _ in range(7)]
     torch.manual_seed(1)
@@ -339,13 +371,17 @@ def test_threads_leave_random_numbers_alone_and_end(torch: Any, folder: Path, de
     with loader(folder, decode=device, num_workers=2) as loaded:
         batches = iter(loaded)
         next(batches)
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("imagenet-prep")]
+    assert not [
+        thread for thread in threading.enumerate() if thread.name.startswith("imagenet-prep")
+    ]
     with pytest.raises(UsageError, match="closed"):
         next(batches)
 
 
 def test_slices_are_loaded_too(torch: Any, folder: Path) -> None:
-    """A slice of a slice of an ImageDataset: each image by its number in the slice, as workers do."""
+    """A slice of a slice of an ImageDataset:
+    each image by its number in the slice, as workers do.
+    """
     from imagenet_prep.torch import ImageDataset, Loader
 
     images = ImageDataset(imagenet_prep.open(folder, "train"), crop=random_crop())
@@ -366,17 +402,27 @@ def test_the_example_of_the_page(torch: Any, folder: Path, device: str) -> None:
     names: dict[str, Any] = {"imagenet_prep": imagenet_prep}
     exec(block, names)
     images, labels = next(iter(names["train"]))
-    assert (tuple(images.shape), images.dtype, images.device.type) == ((4, 3, 224, 224), torch.float32, device)
+    assert (tuple(images.shape), images.dtype, images.device.type) == (
+        (4, 3, 224, 224),
+        torch.float32,
+        device,
+    )
     assert len(labels) == 4
 
 
 REFUSED: dict[str, tuple[Callable[[Any, Any], dict[str, Any]], str]] = {
     "an own data set": (lambda _, images: {"dataset": [images[0]]}, "expected an ImageDataset"),
-    "a transform": (lambda kind, images: {"dataset": kind(images.records, len)}, "expected no transform"),
+    "a transform": (
+        lambda kind, images: {"dataset": kind(images.records, len)},
+        "expected no transform",
+    ),
     "no crop": (lambda kind, images: {"dataset": kind(images.records)}, "expected a crop"),
     "a device": (lambda *_: {"decode": "meta"}, "expected 'cuda', 'cpu', 'auto'"),
     "a word": (lambda *_: {"decode": True}, "expected 'cuda', 'cpu', 'auto'"),
-    "normalize of workers": (lambda *_: {"decode": None, "normalize": (MEAN, STD)}, "expected decode="),
+    "normalize of workers": (
+        lambda *_: {"decode": None, "normalize": (MEAN, STD)},
+        "expected decode=",
+    ),
     "two channels": (lambda *_: {"normalize": ((0, 0), (1, 1))}, "three channels"),
     "no std": (lambda *_: {"normalize": (MEAN, (0, 1, 1))}, "three channels"),
     "normal bytes": (lambda *_: {"normalize": (MEAN, STD), "dtype": "uint8"}, "dtype"),
@@ -396,7 +442,9 @@ def test_settings_that_a_device_can_not_follow(torch: Any, folder: Path, name: s
 
 
 def test_a_gpu_that_is_not_there(torch: Any, folder: Path) -> None:
-    """ "cuda" is refused without one, and "auto" takes the CPU; another DataLoader is refused either way."""
+    """ "cuda" is refused without one, and "auto" takes the CPU;
+    another DataLoader is refused either way.
+    """
     if not torch.cuda.is_available():
         with pytest.raises(UsageError, match="expected a GPU"):
             loader(folder, decode="cuda")
@@ -418,14 +466,18 @@ def test_other_pixels_than_those_of_the_cpu_are_an_error(
     from imagenet_prep.torch.jpeg_decoders import JpegDecoder
 
     decode = JpegDecoder.decode
-    monkeypatch.setattr(JpegDecoder, "decode", lambda *images: [image * 0 for image in decode(*images)])
+    monkeypatch.setattr(
+        JpegDecoder, "decode", lambda *images: [image * 0 for image in decode(*images)]
+    )
     with pytest.raises(InputError, match="decodes its image to other pixels"):
         list(loader(folder, decode="cuda", num_workers=1))
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("finder", ["torchcodec_decoder", "torchvision_decoder"])
-def test_both_decoders_of_a_gpu(torch: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, finder: str) -> None:
+def test_both_decoders_of_a_gpu(
+    torch: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, finder: str
+) -> None:
     """torchcodec, and torchvision where that is missing: the same images."""
     from imagenet_prep.torch import jpeg_decoders
 

@@ -1,4 +1,6 @@
-"""The devkit's table of train images per class: read whole, or refused with the place and the reason."""
+"""The devkit's table of train images per class:
+read whole, or refused with the place and the reason.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def keep(layout: Layout, content: bytes, name: str = f"{FOLDER}/data/meta.mat") 
 
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("order", ["<", ">"])
-def test_a_devkit_has_the_images_of_every_class(layout: Layout, compressed: bool, order: str) -> None:
+def test_a_devkit_has_the_images_of_every_class(
+    layout: Layout, compressed: bool, order: str
+) -> None:
     """Plain and compressed, of both orders of bytes; inner nodes of the tree are no classes."""
     keep(layout, meta_mat(ROWS, compressed=compressed, order=order))
     assert train_counts(layout) == COUNTS
@@ -70,7 +74,9 @@ def test_a_file_of_scipy_is_read(layout: Layout, shape: tuple[int, int], compres
     rows = np.empty(len(ROWS), [(field, object) for field in FIELDS])
     for index, row in enumerate(ROWS):
         values = [row[field] for field in FIELDS]
-        rows[index] = tuple(value if isinstance(value, str) else np.array([value], float) for value in values)
+        rows[index] = tuple(
+            value if isinstance(value, str) else np.array([value], float) for value in values
+        )
     variables = {"others": np.arange(3), "synsets": rows.reshape(shape)}
     keep(layout, in_memory(lambda file: scipy.savemat(file, variables, do_compression=compressed)))
     assert train_counts(layout) == COUNTS
@@ -99,21 +105,36 @@ def flipped(data: bytes, position: int, bit: int) -> bytes:
 
 DAMAGE: dict[str, tuple[Callable[[], bytes], str]] = {
     "empty": (lambda: b"", "not a MATLAB 5 file"),
-    "a newer format": (lambda: b"MATLAB 7.3 MAT-file".ljust(512) + b"\x89HDF", "not a MATLAB 5 file"),
+    "a newer format": (
+        lambda: b"MATLAB 7.3 MAT-file".ljust(512) + b"\x89HDF",
+        "not a MATLAB 5 file",
+    ),
     "too large": (lambda: meta() + bytes(1 << 23), "8,388,608 bytes"),
     "cut": (lambda: meta()[:-100], "ends within an element"),
     "without its variable": (lambda: meta_mat(ROWS, name="meta"), "no variable synsets"),
     "without a class": (lambda: meta_mat(ROWS[1:]), "it has 999 classes"),
     "a class twice": (lambda: meta_mat([*ROWS, ROWS[5]]), "occurs twice"),
     "without wnids": (lambda: meta_mat(without("WNID")), "lacks WNID"),
-    "without counts": (lambda: meta_mat(without("num_train_images")), "lacks WNID or num_train_images"),
+    "without counts": (
+        lambda: meta_mat(without("num_train_images")),
+        "lacks WNID or num_train_images",
+    ),
     "a wnid of another type": (lambda: meta_mat(changed("WNID", [7])), "a name is not text"),
-    "a count of another type": (lambda: meta_mat(changed("num_train_images", "many")), "whole number above 0"),
+    "a count of another type": (
+        lambda: meta_mat(changed("num_train_images", "many")),
+        "whole number above 0",
+    ),
     "no count": (lambda: meta_mat(changed("num_train_images", [])), "whole number above 0"),
     "two counts": (lambda: meta_mat(changed("num_train_images", [5, 6])), "whole number above 0"),
     "a count of 0": (lambda: meta_mat(changed("num_train_images", [0])), "whole number above 0"),
-    "a compressed variable that is cut": (lambda: meta_mat(ROWS, compressed=True)[:-9], "ends within an element"),
-    "a compressed variable with a flipped bit": (lambda: flipped(meta_mat(ROWS, compressed=True), 3000, 1), ""),
+    "a compressed variable that is cut": (
+        lambda: meta_mat(ROWS, compressed=True)[:-9],
+        "ends within an element",
+    ),
+    "a compressed variable with a flipped bit": (
+        lambda: flipped(meta_mat(ROWS, compressed=True), 3000, 1),
+        "",
+    ),
 }
 
 
@@ -131,7 +152,10 @@ def test_a_damaged_table_is_refused_with_its_place(layout: Layout, case: str) ->
 ARCHIVES: dict[str, tuple[Callable[[], bytes], str]] = {
     "cut": (lambda: devkit(meta())[:-300], "damaged"),
     "a flipped bit": (lambda: flipped(devkit(meta()), 2000, 4), "damaged"),
-    "another archive": (lambda: gzip.compress(pack({"data/labels.mat": b"MATLAB"})), "holds no data/meta.mat"),
+    "another archive": (
+        lambda: gzip.compress(pack({"data/labels.mat": b"MATLAB"})),
+        "holds no data/meta.mat",
+    ),
     "a web page": (lambda: b"<!DOCTYPE html><html>" + bytes(1000), "damaged"),
 }
 
@@ -150,10 +174,18 @@ SMALL = meta_mat(ROWS[:3])
 
 @settings(max_examples=300, deadline=1000)
 @given(st.data())
-def test_any_bytes_give_counts_or_an_error(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """Bytes of any kind, and a small table with a few bytes exchanged: never another exception, never long."""
-    content = data.draw(st.binary(max_size=300).map(lambda tail: SMALL[:128] + tail) | st.just(SMALL))
-    changes = data.draw(st.lists(st.tuples(st.integers(0, len(content) - 1), st.integers(0, 255)), max_size=4))
+def test_any_bytes_give_counts_or_an_error(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Bytes of any kind, and a small table with a few bytes exchanged:
+    never another exception, never long.
+    """
+    content = data.draw(
+        st.binary(max_size=300).map(lambda tail: SMALL[:128] + tail) | st.just(SMALL)
+    )
+    changes = data.draw(
+        st.lists(st.tuples(st.integers(0, len(content) - 1), st.integers(0, 255)), max_size=4)
+    )
     exchanged = bytearray(content)
     for position, value in changes:
         exchanged[position] = value

@@ -1,4 +1,6 @@
-"""diff: which records of two sets differ, where, and in which feature; what need not be read is not read."""
+"""diff: which records of two sets differ, where, and in which feature;
+what need not be read is not read.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def plain(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layou
 def test_a_copy_is_the_same_and_no_shard_is_opened(
     plain: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the manifests say is enough where the sizes agree; with the manifest of a set elsewhere, too."""
+    """What the manifests say is enough where the sizes agree;
+    with the manifest of a set elsewhere, too.
+    """
     copy = copied(plain, tmp_path / "copy")
     monkeypatch.setattr(Shard, "open", pytest.fail)
     for second in (copy.data_dir, copy.manifest_path):
@@ -78,7 +82,9 @@ def test_an_exchanged_shard_of_the_same_size_differs(
 
 
 def test_without_manifest_and_index_headers_tell(plain: Layout, tmp_path: Path) -> None:
-    """Bare shards, as another tool leaves them, are compared by their headers: same, and with one record changed."""
+    """Bare shards, as another tool leaves them, are compared by their headers:
+    same, and with one record changed.
+    """
     bare = tmp_path / "bare"
     bare.mkdir()
     for name in plain.find_shards(("train", "validation")):
@@ -89,24 +95,34 @@ def test_without_manifest_and_index_headers_tell(plain: Layout, tmp_path: Path) 
     found = diff(plain.data_dir, bare).splits[TRAIN]
     assert not found.is_same
     assert [record.features for record in found.differing] == [{"image/colorspace": ("RGB", "RGX")}]
-    assert (found.moved, found.only, diff(plain.data_dir, bare).splits[VALIDATION].is_same) == (0, ((), ()), True)
+    assert (found.moved, found.only, diff(plain.data_dir, bare).splits[VALIDATION].is_same) == (
+        0,
+        ((), ()),
+        True,
+    )
 
 
 def test_boxes_differ_and_nothing_else(plain: Layout, sound: Layout, made_tiny: MadeSet) -> None:
-    """Just the images with boxes differ, and just in the features of boxes; as many are looked into as was said."""
+    """Just the images with boxes differ, and just in the features of boxes;
+    as many are looked into as was said.
+    """
     found = diff(plain.data_dir, sound.data_dir, look_into=5).splits[TRAIN]
     with_boxes = {line.partition(b",")[0].decode() for line in made_tiny.boxes_csv.splitlines()}
     assert {record.name for record in found.differing} == with_boxes
     looked_into = [record.features for record in found.differing if record.features is not None]
     assert len(looked_into) == 5
     for features in looked_into:
-        assert set(features) == {f"image/object/bbox/{each}" for each in ("label", "xmin", "xmax", "ymin", "ymax")}
+        assert set(features) == {
+            f"image/object/bbox/{each}" for each in ("label", "xmin", "xmax", "ymin", "ymax")
+        }
         assert features["image/object/bbox/xmin"][0] == "[]"
     assert (found.moved, found.only) == (0, ((), ()))
 
 
 def test_what_only_one_has(plain: Layout, tmp_path: Path) -> None:
-    """A record that is missing, one that is there twice, and a split that is not there are told by name."""
+    """A record that is missing, one that is there twice,
+    and a split that is not there are told by name.
+    """
     copy = copied(plain, tmp_path / "copy")
     data = data_of(copy.shard_path(FIRST))
     write(copy.shard_path(FIRST), [*data[1:], data[1]])
@@ -140,12 +156,16 @@ def test_records_of_any_kind(tmp_path: Path) -> None:
 
 
 def test_damaged_data_are_said_to_be(plain: Layout, tmp_path: Path) -> None:
-    """A record whose data don't match their CRC is no feature of difference, but an error in words."""
+    """A record whose data don't match their CRC is no feature of difference,
+    but an error in words.
+    """
     copy = copied(plain, tmp_path / "copy")
     copy.manifest_path.unlink()
     length = int.from_bytes(copy.shard_path(FIRST).read_bytes()[:8], "little")
     flip(copy.shard_path(FIRST), 12 + length // 2)
-    flip(copy.shard_path(FIRST), 12 + length)  # its CRC too: else the headers are those of the other one
+    flip(
+        copy.shard_path(FIRST), 12 + length
+    )  # its CRC too: else the headers are those of the other one
     (record,) = diff(plain.data_dir, copy.data_dir).splits[TRAIN].differing
     assert record.features is not None
     assert "the data does not match its CRC" in record.features["the record"][1]
@@ -166,18 +186,30 @@ def add_other_count(layout: Layout) -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda layout: layout.manifest_path.unlink(), "holds every shard of a set, but not its manifest"),
-        (lose_split, "holds an unfinished set: 8 shards are not done, validation-00000-of-00008 first"),
+        (
+            lambda layout: layout.manifest_path.unlink(),
+            "holds every shard of a set, but not its manifest",
+        ),
+        (
+            lose_split,
+            "holds an unfinished set: 8 shards are not done, validation-00000-of-00008 first",
+        ),
         (add_other_count, "train-00000-of-00001 is not a shard of its manifest"),
     ],
 )
 def test_a_set_that_is_not_finished_is_never_equal(
     plain: Layout, tmp_path: Path, change: Callable[[Layout], object], problem: str
 ) -> None:
-    """Its state is named, its shards are compared all the same, and the exit status is 3, in either order."""
+    """Its state is named, its shards are compared all the same,
+    and the exit status is 3, in either order.
+    """
     copy = copied(plain, tmp_path / "copy")
     change(copy)
-    for places in ((plain.data_dir, copy.data_dir), (copy.data_dir, plain.data_dir), (copy.data_dir, copy.data_dir)):
+    for places in (
+        (plain.data_dir, copy.data_dir),
+        (copy.data_dir, plain.data_dir),
+        (copy.data_dir, copy.data_dir),
+    ):
         found = diff(*places)
         assert not found.is_same
         assert all(problem in said for said in found.problems)
@@ -194,7 +226,9 @@ def test_shards_that_an_older_manifest_lacks_are_compared(plain: Layout, tmp_pat
     def older(value: dict[str, Any]) -> None:
         value["dataset"]["splits"].remove("train")
         del value["totals"]["train"]
-        value["shards"] = {name: info for name, info in value["shards"].items() if not name.startswith("train")}
+        value["shards"] = {
+            name: info for name, info in value["shards"].items() if not name.startswith("train")
+        }
 
     edit_manifest(copy, older)
     train = diff(plain.data_dir, copy.data_dir).splits[TRAIN]
@@ -205,7 +239,9 @@ def test_shards_that_an_older_manifest_lacks_are_compared(plain: Layout, tmp_pat
 
 
 @pytest.mark.parametrize(("name", "error"), [("nope", UsageError), ("empty", InputError)])
-def test_nothing_to_compare(plain: Layout, tmp_path: Path, name: str, error: type[Exception]) -> None:
+def test_nothing_to_compare(
+    plain: Layout, tmp_path: Path, name: str, error: type[Exception]
+) -> None:
     """A folder that is not there, or holds no shards, is named."""
     (tmp_path / "empty").mkdir()
     with pytest.raises(error) as caught:
@@ -214,22 +250,31 @@ def test_nothing_to_compare(plain: Layout, tmp_path: Path, name: str, error: typ
 
 
 def test_the_command(plain: Layout, sound: Layout, tmp_path: Path) -> None:
-    """Status 0 and a line for the same, 3 and names for others; JSON says the same; a damaged manifest is refused."""
+    """Status 0 and a line for the same, 3 and names for others;
+    JSON says the same; a damaged manifest is refused.
+    """
     same = prep("diff", plain.data_dir, plain.data_dir)
-    assert (same.returncode, same.stdout.splitlines()[-1]) == (0, "Both sets hold the same records in the same places.")
+    assert (same.returncode, same.stdout.splitlines()[-1]) == (
+        0,
+        "Both sets hold the same records in the same places.",
+    )
     other = command("diff", plain.data_dir, sound.data_dir, "--limit", 1, status=3)
     assert "train: 300 records in 8 shards, 300 in 8" in other.stdout
     assert other.stdout.count("    image/object/bbox/xmin: [] / ") == 1
     assert "more\n" in other.stdout
     value = json.loads(prep("diff", plain.data_dir, sound.data_dir, "--json", "-").stdout)
-    assert (value["is_same"], value["splits"][0]["is_same"], value["splits"][1]["is_same"]) == (False, False, True)
+    assert (value["is_same"], value["splits"][0]["is_same"], value["splits"][1]["is_same"]) == (
+        False,
+        False,
+        True,
+    )
     broken = tmp_path / "manifest.json"
     broken.write_text(plain.manifest_path.read_text().replace('"records": ', '"records": 1', 1))
     refused = command("diff", plain.data_dir, broken, status=4)
     assert "error: " in refused.stderr
 
 
-# whatever the encoding -------------------------------------------------------------------------------------------
+# whatever the encoding ----------------------------------------------------------------------------
 
 ONE = "train-00000-of-00001"
 
@@ -244,7 +289,9 @@ def shuffled_map(data: bytes, seed: int) -> bytes:
     return delimited(1, b"".join(entries))
 
 
-def bare(layout: Layout, folder: Path, change: Callable[[bytes, int], bytes] = lambda data, _: data) -> Path:
+def bare(
+    layout: Layout, folder: Path, change: Callable[[bytes, int], bytes] = lambda data, _: data
+) -> Path:
     """The shards of a set alone, as another program leaves them, each record changed."""
     folder.mkdir()
     for name in layout.find_shards():
@@ -264,36 +311,52 @@ def two_sets(folder: Path, first: Sequence[bytes], second: Sequence[bytes]) -> t
 
 def numbered(count: int, **constant: BytesList) -> list[bytes]:
     """Records without a name of their own: a number, and values that all share."""
-    return [encode_example({"x": Int64List((number,)), "y": FloatList((0.5,)), **constant}) for number in range(count)]
+    return [
+        encode_example({"x": Int64List((number,)), "y": FloatList((0.5,)), **constant})
+        for number in range(count)
+    ]
 
 
 def facts(found: Difference) -> tuple[bool, int, int, int, int]:
-    """Whether both are the same; records that moved, are encoded differently, and differ, and are in one set alone."""
+    """Whether both are the same; records that moved, are encoded differently,
+    and differ, and are in one set alone.
+    """
     (split,) = found.splits
     alone = len(split.only[0]) + len(split.only[1])
     return found.is_same, split.moved, split.encoded_differently, len(split.differing), alone
 
 
-@pytest.mark.parametrize("engine", [None, ENGINE, make_engine("processes", 2)], ids=["here", "threads", "processes"])
+@pytest.mark.parametrize(
+    "engine", [None, ENGINE, make_engine("processes", 2)], ids=["here", "threads", "processes"]
+)
 def test_a_set_is_the_same_as_itself_with_every_map_shuffled(
     plain: Layout, tmp_path: Path, engine: Engine | None
 ) -> None:
-    """No record differs, and the number of records with another encoding is told; with --bytes each of them differs."""
+    """No record differs, and the number of records with another encoding is told;
+    with --bytes each of them differs.
+    """
     other = bare(plain, tmp_path / "other", shuffled_map)
     found = diff(plain.data_dir, other, engine=engine)
     assert found.is_same
-    assert [(split.encoded_differently, split.differing, split.moved) for split in found.splits] == [
+    assert [
+        (split.encoded_differently, split.differing, split.moved) for split in found.splits
+    ] == [
         (300, (), 0),
         (80, (), 0),
     ]
     by_bytes = diff(plain.data_dir, other, engine=engine, by_bytes=True, look_into=1)
-    assert [(len(split.differing), split.encoded_differently) for split in by_bytes.splits] == [(300, 0), (80, 0)]
+    assert [(len(split.differing), split.encoded_differently) for split in by_bytes.splits] == [
+        (300, 0),
+        (80, 0),
+    ]
     assert not by_bytes.is_same
     assert by_bytes.splits[TRAIN].differing[0].features == {}
 
 
 def test_the_command_tells_encodings(plain: Layout, tmp_path: Path) -> None:
-    """Status 0 and the number of records; with --bytes status 3, and a line that says that no feature differs."""
+    """Status 0 and the number of records; with --bytes status 3,
+    and a line that says that no feature differs.
+    """
     other = bare(plain, tmp_path / "other", shuffled_map)
     same = command("diff", plain.data_dir, other, "--workers", 2)
     assert same.stdout.count("  the same records, encoded differently: 300\n") == 1
@@ -302,15 +365,23 @@ def test_the_command_tells_encodings(plain: Layout, tmp_path: Path) -> None:
     assert "  300 records with other bytes:\n" in by_bytes
     assert by_bytes.count("    the same features, encoded differently\n") == 2
     value = json.loads(command("diff", plain.data_dir, other, "--json", "-").stdout)
-    assert (value["is_same"], value["by_bytes"], value["splits"][0]["encoded_differently"]) == (True, False, 300)
+    assert (value["is_same"], value["by_bytes"], value["splits"][0]["encoded_differently"]) == (
+        True,
+        False,
+        300,
+    )
     assert command("diff", plain.data_dir, other, "--bytes", "--quiet", status=3).stdout == ""
 
 
-@pytest.mark.parametrize("change", [lambda data, _: data, shuffled_map], ids=["the same bytes", "other maps"])
+@pytest.mark.parametrize(
+    "change", [lambda data, _: data, shuffled_map], ids=["the same bytes", "other maps"]
+)
 def test_compressed_shards_of_another_program(
     plain: Layout, tmp_path: Path, change: Callable[[bytes, int], bytes]
 ) -> None:
-    """Shards compressed by gzip are compared record by record with plain ones; in either order of both sets."""
+    """Shards compressed by gzip are compared record by record with plain ones;
+    in either order of both sets.
+    """
     other = bare(plain, tmp_path / "other", change)
     for path in existing(other, "*"):
         path.write_bytes(gzip.compress(path.read_bytes()))
@@ -321,10 +392,16 @@ def test_compressed_shards_of_another_program(
 
 
 def test_records_moved_and_encoded_differently(plain: Layout, tmp_path: Path) -> None:
-    """Records of one name in other shards are the same in any encoding; one that differs is told by feature."""
+    """Records of one name in other shards are the same in any encoding;
+    one that differs is told by feature.
+    """
     other = tmp_path / "other"
     other.mkdir()
-    data = [record for name in plain.find_shards(["train"]) for record in data_of(plain.shard_path(name))]
+    data = [
+        record
+        for name in plain.find_shards(["train"])
+        for record in data_of(plain.shard_path(name))
+    ]
     moved = [shuffled_map(record, number) for number, record in enumerate(data)]
     random.Random(5).shuffle(moved)
     moved[7] = moved[7].replace(b"RGB", b"RGX", 1)
@@ -374,7 +451,9 @@ def test_records_that_no_name_tells_apart(
     expected: tuple[bool, int, int, int, int],
     compressed: bool,
 ) -> None:
-    """Records without a name, or with one for all, are matched by their bytes, then by what they say."""
+    """Records without a name, or with one for all, are matched by their bytes,
+    then by what they say.
+    """
     places = two_sets(tmp_path, first, second)
     if compressed:
         (places[1] / ONE).write_bytes(gzip.compress((places[1] / ONE).read_bytes()))
@@ -383,22 +462,36 @@ def test_records_that_no_name_tells_apart(
 
 def with_one_checksum(**others: BytesList) -> tuple[bytes, bytes]:
     """Two Examples of one length and one CRC-32C: their values differ by its polynomial."""
-    first = encode_example({"a": Int64List((1,)), "b": Int64List(()), "x": BytesList((bytes(300),)), **others})
-    second, polynomial = bytearray(first), 0x82F63B78 << 1 | 1  # reflected: the highest power is the first bit
+    first = encode_example(
+        {"a": Int64List((1,)), "b": Int64List(()), "x": BytesList((bytes(300),)), **others}
+    )
+    second, polynomial = (
+        bytearray(first),
+        0x82F63B78 << 1 | 1,
+    )  # reflected: the highest power is the first bit
     for place, byte in enumerate(polynomial.to_bytes(5, "little"), first.index(bytes(300)) + 100):
         second[place] ^= byte
     return first, bytes(second)
 
 
-@pytest.mark.parametrize("others", [{}, {"image/filename": BytesList((b"%s",))}], ids=["no name", "one name for all"])
-def test_records_with_one_checksum_are_told_apart(tmp_path: Path, others: dict[str, BytesList]) -> None:
-    """Among many records of one length some share a checksum: where bytes leave records over, contents decide."""
+@pytest.mark.parametrize(
+    "others", [{}, {"image/filename": BytesList((b"%s",))}], ids=["no name", "one name for all"]
+)
+def test_records_with_one_checksum_are_told_apart(
+    tmp_path: Path, others: dict[str, BytesList]
+) -> None:
+    """Among many records of one length some share a checksum:
+    where bytes leave records over, contents decide.
+    """
     first, second = with_one_checksum(**others)
     assert tfrecord.frame(first) == tfrecord.frame(second)
     assert first != second
     one = [first, shuffled_map(second, 1)]
     encodings = (shuffled_map(first, seed) for seed in range(2, 50))
-    other = [next(each for each in encodings if tfrecord.frame(each) != tfrecord.frame(one[1])), second]
+    other = [
+        next(each for each in encodings if tfrecord.frame(each) != tfrecord.frame(one[1])),
+        second,
+    ]
     assert facts(diff(*two_sets(tmp_path, one, other))) == (True, 0, 2, 0, 0)
 
 
@@ -416,7 +509,11 @@ def test_records_with_one_checksum_are_told_apart(tmp_path: Path, others: dict[s
             {"x": ("[] (int64)", "[] (float)")},
         ),
         (encode_example({"x": Int64List(())}), encode_example({}), {"x": ("[]", "none")}),
-        (encode_example({"x": FloatList((0.0,))}), encode_example({"x": FloatList((-0.0,))}), {"x": ("0", "-0")}),
+        (
+            encode_example({"x": FloatList((0.0,))}),
+            encode_example({"x": FloatList((-0.0,))}),
+            {"x": ("0", "-0")},
+        ),
         (
             encode_sequence_example({}, {"s": [Int64List((1,)), Int64List((2, 3))]}),
             encode_sequence_example({}, {"s": [Int64List((1,)), Int64List((2, 4))]}),
@@ -424,8 +521,12 @@ def test_records_with_one_checksum_are_told_apart(tmp_path: Path, others: dict[s
         ),
     ],
 )
-def test_values_as_text(tmp_path: Path, first: bytes, second: bytes, features: dict[str, tuple[str, str]]) -> None:
-    """Two values that differ are never shown by the same text; the kind is shown where it alone differs."""
+def test_values_as_text(
+    tmp_path: Path, first: bytes, second: bytes, features: dict[str, tuple[str, str]]
+) -> None:
+    """Two values that differ are never shown by the same text;
+    the kind is shown where it alone differs.
+    """
     (record,) = diff(*two_sets(tmp_path, [first], [second])).splits[0].differing
     assert (record.name, record.features) == (f"{ONE} record 0", features)
 
@@ -442,7 +543,9 @@ def test_bits_that_no_text_shows(tmp_path: Path) -> None:
 
 
 def test_records_of_no_example(tmp_path: Path) -> None:
-    """Data that is no Example is the same if its bytes are; otherwise the record differs as a whole."""
+    """Data that is no Example is the same if its bytes are;
+    otherwise the record differs as a whole.
+    """
     places = two_sets(tmp_path, [b"\xff text"], [b"\xfe text"])
     assert diff(places[0], places[0]).is_same
     (record,) = diff(*places).splits[0].differing
@@ -451,14 +554,18 @@ def test_records_of_no_example(tmp_path: Path) -> None:
 
 
 def test_a_manifest_alone_tells_bytes(plain: Layout, sound: Layout) -> None:
-    """The shards with other bytes are named, and that a manifest doesn't tell whether features differ."""
+    """The shards with other bytes are named, and that a manifest doesn't
+    tell whether features differ.
+    """
     told = command("diff", plain.data_dir, sound.manifest_path, status=3).stdout
     assert "  8 shards with other bytes: train-00000-of-00008, " in told
     assert "a manifest doesn't tell whether their features differ" in told
 
 
 def test_features_that_differ_are_counted(plain: Layout, sound: Layout, made_tiny: MadeSet) -> None:
-    """The number of records in which each feature differs covers records beyond those that are shown."""
+    """The number of records in which each feature differs covers records
+    beyond those that are shown.
+    """
     found = diff(plain.data_dir, sound.data_dir, look_into=1).splits[TRAIN]
     with_boxes = len({line.partition(b",")[0] for line in made_tiny.boxes_csv.splitlines()})
     edges = ("label", "xmin", "xmax", "ymin", "ymax")
@@ -468,12 +575,16 @@ def test_features_that_differ_are_counted(plain: Layout, sound: Layout, made_tin
 
 
 def test_tensorflow_writes_the_same_records(tf: Any, plain: Layout, tmp_path: Path) -> None:
-    """The records that TensorFlow serialises and writes, plain or compressed, are the same as ours."""
+    """The records that TensorFlow serialises and writes,
+    plain or compressed, are the same as ours.
+    """
     for compression in ("", "GZIP", "ZLIB"):
         folder = tmp_path / f"written{compression}"
         folder.mkdir()
         for name in plain.find_shards():
-            with tf.io.TFRecordWriter(str(folder / name), tf.io.TFRecordOptions(compression)) as writer:
+            with tf.io.TFRecordWriter(
+                str(folder / name), tf.io.TFRecordOptions(compression)
+            ) as writer:
                 for record in data_of(plain.shard_path(name)):
                     example = tf.train.Example()
                     for entry in random.Random(1).sample([*iter_entries(record)], 15):
@@ -482,7 +593,9 @@ def test_tensorflow_writes_the_same_records(tf: Any, plain: Layout, tmp_path: Pa
         assert diff(plain.data_dir, folder).is_same
 
 
-def test_no_other_record_is_read(plain: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_other_record_is_read(
+    plain: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a shard in which one record has other bytes, the data of this record alone is read."""
     from imagenet_prep.checks import shard_pair
 

@@ -1,4 +1,6 @@
-"""Which split each file is of, which classes there are, and how many: folders, fractions, lists, totals."""
+"""Which split each file is of, which classes there are, and how many:
+folders, fractions, lists, totals.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ FILES = "source: {files: 'set/**/*.jpg'}\n"
 
 
 def test_folders_of_splits_come_in_their_order(tmp_path: Path) -> None:
-    """Train, validation, test, whatever the order of their folders' names; classes are those of all splits."""
+    """Train, validation, test, whatever the order of their folders' names;
+    classes are those of all splits.
+    """
     names = ("test/a/1.jpg", "train/a/1.jpg", "train/b/2.jpg", "valid/b/3.jpg")
     made = plan(tmp_path, FOLDERS, *names)
     assert splits(made) == {"train": [*names[1:3]], "validation": [names[3]], "test": [names[0]]}
@@ -50,17 +54,28 @@ def test_folders_of_splits_come_in_their_order(tmp_path: Path) -> None:
 
 
 def test_words_of_classes_are_trimmed(tmp_path: Path) -> None:
-    """A file of classes may have a byte order mark, blanks and empty lines; words are the name where there are none."""
+    """A file of classes may have a byte order mark, blanks and empty lines;
+    words are the name where there are none.
+    """
     (tmp_path / "classes.txt").write_text("\ufeffb\t two words \r\n\n a\t\n", encoding="utf-8")
     made = plan(tmp_path, FOLDERS + "classes: classes.txt\n", "a/1.jpg", "b/1.jpg")
     items = [made.splits[0].catalog.item(row) for row in (0, 1)]
-    assert {(item.label, item.wnid, item.text) for item in items} == {(1, "b", "two words"), (2, "a", "a")}
+    assert {(item.label, item.wnid, item.text) for item in items} == {
+        (1, "b", "two words"),
+        (2, "a", "a"),
+    }
 
 
 def test_a_label_beyond_16_bits(tmp_path: Path) -> None:
-    """Of 70,000 classes the last one has its number; no two that share their last 16 bits are taken for each other."""
+    """Of 70,000 classes the last one has its number;
+    no two that share their last 16 bits are taken for each other.
+    """
     (tmp_path / "classes.txt").write_text("".join(f"c{number}\n" for number in range(70_000)))
-    catalog = plan(tmp_path, FOLDERS + "classes: classes.txt\n", "c69999/1.jpg", "c4463/1.jpg").splits[0].catalog
+    catalog = (
+        plan(tmp_path, FOLDERS + "classes: classes.txt\n", "c69999/1.jpg", "c4463/1.jpg")
+        .splits[0]
+        .catalog
+    )
     low, high = catalog.item(0), catalog.item(1)
     assert (low.label, low.wnid, high.label, high.wnid) == (4464, "c4463", 70_000, "c69999")
     assert low.label + (1 << 16) == high.label
@@ -75,7 +90,9 @@ LABELS = "source: {files: 'set/*.jpg'}\nlabels: {file: labels.csv}\n"
 
 
 def test_a_column_of_a_reserved_name_is_reached_as_one_of_the_labels(tmp_path: Path) -> None:
-    """A labels file may have a column "height": labels.height is that, height is the image's own."""
+    """A labels file may have a column "height":
+    labels.height is that, height is the image's own.
+    """
     (tmp_path / "labels.csv").write_text("path,label,height\nset/1.jpg,a,77\n")
     made = plan(tmp_path, LABELS + "record: {tall: labels.height, pixels: height}\n", "1.jpg")
     assert made.features.keys() == {"tall", "pixels"}
@@ -87,7 +104,12 @@ def test_what_is_done_to_numbers_decides_bytes(tmp_path: Path) -> None:
     pixels = FOLDERS + "content: pixels\n"
     settings = [
         plan(tmp_path, pixels + more, "a/1.png").settings
-        for more in ("", "min_val: 0\nmax_val: 1\n", "min_val: 0\nmax_val: 2\n", "min_val: -1\nmax_val: 1\n")
+        for more in (
+            "",
+            "min_val: 0\nmax_val: 1\n",
+            "min_val: 0\nmax_val: 2\n",
+            "min_val: -1\nmax_val: 1\n",
+        )
     ]
     assert all(one != other for one, other in combinations(settings, 2))
     arrays = "source: {folders: arrays}\ncontent: array\n"
@@ -96,19 +118,26 @@ def test_what_is_done_to_numbers_decides_bytes(tmp_path: Path) -> None:
     assert one != other
 
 
-# every class by share ------------------------------------------------------------------------------------------
+# every class by share -----------------------------------------------------------------------------
 
 STRATIFIED = FOLDERS + "splits: {train: 0.8, validation: 0.1, test: 0.1}\nstratified: true\n"
 
 
 def test_stratified_splits_divide_each_class(tmp_path: Path) -> None:
-    """Each split gets its fraction of each class, by hash; a class of three files has one in each split."""
+    """Each split gets its fraction of each class, by hash;
+    a class of three files has one in each split.
+    """
     sizes = {"a": 40, "b": 10, "c": 3}
     names = [f"{folder}/{number}.jpg" for folder, size in sizes.items() for number in range(size)]
     found = splits(plan(tmp_path, STRATIFIED, *names))
-    counts = {split: [sum(name[0] == folder for name in own) for folder in sizes] for split, own in found.items()}
+    counts = {
+        split: [sum(name[0] == folder for name in own) for folder in sizes]
+        for split, own in found.items()
+    }
     assert counts == {"train": [32, 8, 1], "validation": [4, 1, 1], "test": [4, 1, 1]}
-    by_hash = sorted((f"b/{number}.jpg" for number in range(10)), key=lambda name: sha256(name.encode()).digest())
+    by_hash = sorted(
+        (f"b/{number}.jpg" for number in range(10)), key=lambda name: sha256(name.encode()).digest()
+    )
     assert [name for name in found["train"] if name[0] == "b"] == sorted(by_hash[:8])
     assert set(found["test"]) >= {by_hash[-1]}
 
@@ -116,19 +145,37 @@ def test_stratified_splits_divide_each_class(tmp_path: Path) -> None:
 TWO = ("x/1.jpg", "y/2.jpg")
 LIKE_SPLITS = "called as splits are, not as classes"
 REFUSED = {
-    "two folders of one split": (FOLDERS, ("val/a/1.jpg", "valid/a/2.jpg", "train/a/3.jpg"), LIKE_SPLITS),
+    "two folders of one split": (
+        FOLDERS,
+        ("val/a/1.jpg", "valid/a/2.jpg", "train/a/3.jpg"),
+        LIKE_SPLITS,
+    ),
     "no train": (FOLDERS, ("val/a/1.jpg", "test/a/2.jpg"), LIKE_SPLITS),
     "no classes below": (FOLDERS, ("train/1.jpg", "val/2.jpg"), LIKE_SPLITS),
     "beside": (FOLDERS, ("train/a/1.jpg", "val/a/2.jpg", "3.jpg"), "3.jpg is in no class folder"),
-    "no fractions": (FOLDERS + "stratified: true\n", TWO, "line 2: stratified: there are no fractions"),
-    "no labels": (FILES + STRATIFIED[len(FOLDERS) :], TWO, "line 3: stratified: there are no labels"),
-    "nothing left": (FOLDERS + "splits: {a: 0.5, b: 0.5}\nstratified: true\n", TWO, "no file is in split b"),
+    "no fractions": (
+        FOLDERS + "stratified: true\n",
+        TWO,
+        "line 2: stratified: there are no fractions",
+    ),
+    "no labels": (
+        FILES + STRATIFIED[len(FOLDERS) :],
+        TWO,
+        "line 3: stratified: there are no labels",
+    ),
+    "nothing left": (
+        FOLDERS + "splits: {a: 0.5, b: 0.5}\nstratified: true\n",
+        TWO,
+        "no file is in split b",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_can_not_be_divided_is_refused(tmp_path: Path, name: str) -> None:
-    """What could be splits or classes, a file in neither, and stratified without fractions, classes or enough files."""
+    """What could be splits or classes, a file in neither, and stratified without fractions,
+    classes or enough files.
+    """
     recipe, names, words = REFUSED[name]
     with pytest.raises(PrepError) as caught:
         plan(tmp_path, recipe, *names)
@@ -145,17 +192,22 @@ def test_the_folder_of_a_split_is_a_whole_folder(tmp_path: Path) -> None:
 
 def save(folder: Path, recipe: str, **files: bytes | None) -> Path:
     """Files and a recipe."""
-    write(folder, **{name: picture(name) if content is None else content for name, content in files.items()})
+    write(
+        folder,
+        **{name: picture(name) if content is None else content for name, content in files.items()},
+    )
     (folder / "r.yaml").write_text(recipe)
     return folder / "r.yaml"
 
 
-# options -------------------------------------------------------------------------------------------------------
+# options ------------------------------------------------------------------------------------------
 
 
 def test_a_compression_is_known_in_any_case(tmp_path: Path) -> None:
     """TensorFlow writes GZIP: a recipe, the option and records.write take it as it takes gzip."""
-    recipe = save(tmp_path, "source: {folders: .}\ncompression: GZIP\n", **images("a/1.png", "b/1.png"))
+    recipe = save(
+        tmp_path, "source: {folders: .}\ncompression: GZIP\n", **images("a/1.png", "b/1.png")
+    )
     assert RecipeSet.read(recipe).options.compression == "gzip"
     records.write(tmp_path / "x.tfrecord", [{"a": 1}], "GZIP")
     assert (tmp_path / "x.tfrecord").read_bytes()[:2] == b"\x1f\x8b"
@@ -165,10 +217,17 @@ def test_a_compression_is_known_in_any_case(tmp_path: Path) -> None:
 
 
 def test_on_damaged_works_beside_a_recipe(tmp_path: Path) -> None:
-    """The option that a refusal proposes can be given with --config, and the command to go on with names it."""
+    """The option that a refusal proposes can be given with --config,
+    and the command to go on with names it.
+    """
     files = images(*(f"in/{name}/{number}.png" for name in "ab" for number in range(3)))
     files["in/a/1.png"] = b"\x89PNG\r\n\x1a\nno more"
-    words = ("convert", tmp_path / "out", "--config", save(tmp_path, "source: {folders: in}\nshards: 2\n", **files))
+    words = (
+        "convert",
+        tmp_path / "out",
+        "--config",
+        save(tmp_path, "source: {folders: in}\nshards: 2\n", **files),
+    )
     assert "--on-damaged skip" in command(*words, status=3).stderr
     assert "set aside: 1 image" in command(*words, "--on-damaged", "skip", status=3).stdout
     assert "incomplete: 5 of 6 listed records are in." in command("verify", tmp_path / "out").stdout
@@ -176,24 +235,40 @@ def test_on_damaged_works_beside_a_recipe(tmp_path: Path) -> None:
     assert command("status", tmp_path / "out").stdout.splitlines()[-1].endswith("--on-damaged skip")
 
 
-# manifests -----------------------------------------------------------------------------------------------------
+# manifests ----------------------------------------------------------------------------------------
 
 
 def test_a_complete_manifest_needs_no_folder_of_the_pattern(tmp_path: Path) -> None:
-    """The manifest names the files; that the folder of input_file_pattern is gone makes no difference."""
+    """The manifest names the files; that the folder of input_file_pattern
+    is gone makes no difference.
+    """
     names = [f"set/{number}.png" for number in (2, 0, 1)]
     (tmp_path / "m.txt").write_text("\n".join(names))
     for pattern in ("gone/*.png", f"{tmp_path}/gone/*.png", "/nowhere/at/all/*.png"):
-        made = plan(tmp_path, f"manifest_file: m.txt\ninput_file_pattern: {pattern}\n", "0.png", "1.png", "2.png")
+        made = plan(
+            tmp_path,
+            f"manifest_file: m.txt\ninput_file_pattern: {pattern}\n",
+            "0.png",
+            "1.png",
+            "2.png",
+        )
         assert list(made.splits[0].catalog.names) == names
 
 
 def test_a_manifest_a_split_is_made_and_used_again(tmp_path: Path) -> None:
-    """manifest_file with splits: one of each is written, and then says what that split holds; half of them is none."""
-    recipe = "manifest_file: lists/m.txt\ninput_file_pattern: set/*.png\nsplits: {train: 0.75, test: 0.25}\n"
+    """manifest_file with splits: one of each is written, and then says what that split holds;
+    half of them is none.
+    """
+    recipe = (
+        "manifest_file: lists/m.txt\ninput_file_pattern: set/*.png\nsplits: {train: 0.75, test: "
+        "0.25}\n"
+    )
     first = plan(tmp_path, recipe, *(f"{number}.png" for number in range(40)))
     write_lists(first)
-    lists = {split: (tmp_path / f"lists/m-{split}.txt").read_text().splitlines() for split in ("train", "test")}
+    lists = {
+        split: (tmp_path / f"lists/m-{split}.txt").read_text().splitlines()
+        for split in ("train", "test")
+    }
     assert lists == splits(first)
     assert not (tmp_path / "lists/m.txt").exists()
     lists["test"].append(lists["train"].pop())
@@ -237,16 +312,27 @@ def test_convert_compares_the_totals(tmp_path: Path, said: str, part: str) -> No
 
 
 def test_totals_of_a_split_and_classes_that_it_lacks(tmp_path: Path) -> None:
-    """verify compares the totals of each split, set-aside images too; all commands name classes that a split lacks."""
-    paths = (*(f"train/{name}/{number}.jpg" for name in "abc" for number in range(2)), "val/a/1.jpg", "val/b/1.jpg")
+    """verify compares the totals of each split, set-aside images too;
+    all commands name classes that a split lacks.
+    """
+    paths = (
+        *(f"train/{name}/{number}.jpg" for name in "abc" for number in range(2)),
+        "val/a/1.jpg",
+        "val/b/1.jpg",
+    )
     files = {f"data/{path}": picture(path) for path in paths}
-    said = "expected: {images: 8, train: {images: 6}, validation: {images: 2, classes: 2}}\noutput_file_prefix: set\n"
+    said = (
+        "expected: {images: 8, train: {images: 6}, validation: {images: 2, classes: "
+        "2}}\noutput_file_prefix: set\n"
+    )
     recipe = save(tmp_path, f"source: {{folders: data}}\non_damaged: skip\n{said}", **files)
     warning = "warning: split validation lacks 1 of 3 classes: c"
     assert init(tmp_path / "data", tmp_path / "p.yaml", ENGINE).warnings == (warning,)
     (tmp_path / "data/val/b/1.jpg").write_bytes(b"\xff\xd8 cut")
     layout = Layout(tmp_path / "out", set_name="set")
-    notes = convert(layout, ENGINE, MakingOptions(on_damaged="skip"), dataset=RecipeSet.read(recipe)).notes
+    notes = convert(
+        layout, ENGINE, MakingOptions(on_damaged="skip"), dataset=RecipeSet.read(recipe)
+    ).notes
     assert warning in notes
     verdict = verify(layout, ENGINE)
     details = {(problem.subject, problem.detail) for problem in verdict.problems}
@@ -256,17 +342,23 @@ def test_totals_of_a_split_and_classes_that_it_lacks(tmp_path: Path) -> None:
 
 def test_several_arrays_in_a_file_are_a_choice(tmp_path: Path) -> None:
     """The message names the arrays and the key, and asks for no sound copies."""
-    recipe = save(tmp_path, "source: {files: '*.npz'}\n", **{"a.npz": arrays(x_train=(2, 2), y_train=(2,))})
+    recipe = save(
+        tmp_path, "source: {files: '*.npz'}\n", **{"a.npz": arrays(x_train=(2, 2), y_train=(2,))}
+    )
     with pytest.raises(PrepError, match="holds 2 arrays: x_train, y_train") as caught:
         load(recipe, None, ENGINE)
     assert "write array: x_train" in str(caught.value)
 
 
 def test_a_second_recipe_in_the_same_folder_is_told_how(tmp_path: Path) -> None:
-    """Two recipes without a prefix need different folders; with a prefix both sets are right in one."""
+    """Two recipes without a prefix need different folders;
+    with a prefix both sets are right in one.
+    """
     files = {f"data/{name}": content for name, content in images(*CATS).items()}
     layout = Layout(tmp_path / "out")
-    convert(layout, ENGINE, dataset=RecipeSet.read(save(tmp_path, "source: {folders: data}\n", **files)))
+    convert(
+        layout, ENGINE, dataset=RecipeSet.read(save(tmp_path, "source: {folders: data}\n", **files))
+    )
     second = save(tmp_path, "source: {folders: data}\nsplits: {b: 1.0}\n")
     with pytest.raises(PrepError, match="of another recipe") as caught:
         convert(layout, ENGINE, dataset=RecipeSet.read(second))

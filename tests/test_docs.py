@@ -1,4 +1,6 @@
-"""The documents agree with the code: links, commands, options, targets, messages, exit statuses, snippets."""
+"""The documents agree with the code: links, commands, options,
+targets, messages, exit statuses, snippets.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,7 @@ from typing import Any
 
 import pytest
 import running
+from docstrings import first_paragraph
 from existing import existing
 from made_sets import flip
 
@@ -34,7 +37,9 @@ pytestmark = pytest.mark.project
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(imagenet_prep.__file__).parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "data" / "README.md"])
-every_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+every_document = pytest.mark.parametrize(
+    "document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT))
+)
 
 README = (ROOT / "README.md").read_text()
 PYTHON = (ROOT / "docs" / "python.md").read_text()
@@ -46,18 +51,24 @@ PART = ConvertOptions(train_shards=8, validation_shards=128, allow_incomplete=Tr
 
 def options_of(command: str) -> set[str]:
     """The long options of a command, --help set aside."""
-    return {name for each in cli.commands[command].params for name in each.opts if name.startswith("--")}
+    return {
+        name for each in cli.commands[command].params for name in each.opts if name.startswith("--")
+    }
 
 
 EVERY_OPTION = {"--help", "--help-all", "--version"}.union(*map(options_of, cli.commands))
 
 
-# Markdown ------------------------------------------------------------------------------------------------------
+# Markdown -----------------------------------------------------------------------------------------
 
 
 def blocks(text: str, language: str = "") -> list[str]:
     """The fenced code blocks of a text, of one language or of none."""
-    return [body for found, body in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S) if found == language]
+    return [
+        body
+        for found, body in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S)
+        if found == language
+    ]
 
 
 def prose(text: str) -> str:
@@ -74,7 +85,9 @@ def code(text: str) -> Iterator[str]:
 
 def section(text: str, heading: str) -> str:
     """What stands below a heading, down to the next one of its level or above."""
-    found = re.search(rf"^{re.escape(heading)}\n(.*?)(?=^#{{1,{heading.count('#')}}} |\Z)", text, re.M | re.S)
+    found = re.search(
+        rf"^{re.escape(heading)}\n(.*?)(?=^#{{1,{heading.count('#')}}} |\Z)", text, re.M | re.S
+    )
     assert found, f"no heading {heading}"
     return found[1]
 
@@ -100,14 +113,18 @@ def test_links_lead_somewhere(document: Path) -> None:
         name, _, fragment = link.partition("#")
         target = document.parent / name if name else document
         is_elsewhere = re.match(r"[a-z]+:", link)
-        assert is_elsewhere or (target.exists() and (not fragment or fragment in anchors(target))), link
+        assert is_elsewhere or (
+            target.exists() and (not fragment or fragment in anchors(target))
+        ), link
 
 
-# links, commands, options, targets -----------------------------------------------------------------------------
+# links, commands, options, targets ----------------------------------------------------------------
 
 
 def misspelt(line: str) -> list[str]:
-    """What a line of code says of our command that is not so: commands and options that don't exist."""
+    """What a line of code says of our command that is not so:
+    commands and options that don't exist.
+    """
     wrong = []
     for command, rest in re.findall(r"imagenet-prep ([a-z][a-z-]*)(.*?)(?=imagenet-prep |$)", line):
         if command not in cli.commands:
@@ -128,7 +145,9 @@ def test_commands_and_options_exist(document: Path) -> None:
 
 def test_the_tables_of_options_are_those_of_the_code() -> None:
     """docs/cli.md is what scripts/cli_reference.py writes, and a changed help text is noticed."""
-    spec = importlib.util.spec_from_file_location("cli_reference", ROOT / "scripts/cli_reference.py")
+    spec = importlib.util.spec_from_file_location(
+        "cli_reference", ROOT / "scripts/cli_reference.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     script = importlib.util.module_from_spec(spec)
@@ -136,20 +155,25 @@ def test_the_tables_of_options_are_those_of_the_code() -> None:
     assert script.render(CLI) == CLI, "run python scripts/cli_reference.py"
     assert script.render(CLI.replace("| `1024` |", "| `1025` |")) == CLI
     named = set(re.findall(r"<!-- options: (\w+) -->", CLI))
-    assert named == {"shared", *(name for name, each in cli.commands.items() if script.options_of(each))}
+    assert named == {
+        "shared",
+        *(name for name, each in cli.commands.items() if script.options_of(each)),
+    }
 
 
 @every_document
 def test_make_targets_exist(document: Path) -> None:
     """Every `make TARGET` is a target of the Makefile."""
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.M))
-    named = {match[1] for line in code(document.read_text()) if (match := re.match(r"make (\w+)", line))}
+    named = {
+        match[1] for line in code(document.read_text()) if (match := re.match(r"make (\w+)", line))
+    }
     assert named <= targets
     if document.name == "README.md" and document.parent == ROOT:
         assert {"demo", "test", "imagenet"} <= named
 
 
-# exit statuses, errors, messages -------------------------------------------------------------------------------
+# exit statuses, errors, messages ------------------------------------------------------------------
 
 
 def exit_statuses() -> dict[str, int]:
@@ -176,13 +200,19 @@ def text_of(node: ast.AST) -> str:
 
 @functools.cache
 def messages() -> frozenset[tuple[str, int | None]]:
-    """Every string in the package, with the exit status of the error that begins with it, if there is one."""
+    """Every string in the package, with the exit status of the error that begins with it,
+    if there is one.
+    """
     statuses = {**exit_statuses(), "RefusedError": errors.AccessError.exit_code}
     found: set[tuple[str, int | None]] = set()
     for node in itertools.chain.from_iterable(
         ast.walk(ast.parse(path.read_text())) for path in existing(PACKAGE, "**/*.py")
     ):
-        if isinstance(node, ast.Call) and node.args and (name := ast.unparse(node.func).rpartition(".")[2]) in statuses:
+        if (
+            isinstance(node, ast.Call)
+            and node.args
+            and (name := ast.unparse(node.func).rpartition(".")[2]) in statuses
+        ):
             found.add((text_of(node.args[0]), statuses[name]))
         elif isinstance(node, (ast.JoinedStr, ast.Constant)):
             found.add((text_of(node), None))
@@ -190,7 +220,9 @@ def messages() -> frozenset[tuple[str, int | None]]:
 
 
 def quoted_messages() -> list[tuple[str, int]]:
-    """The messages in the page on troubles, each with its exit status; those of other programs left out."""
+    """The messages in the page on troubles, each with its exit status;
+    those of other programs left out.
+    """
     table = rows(TROUBLES)
     quoted = [(message, row[1]) for row in table for message in re.findall(r"`([^`]+)`", row[0])]
     return [
@@ -203,7 +235,9 @@ def quoted_messages() -> list[tuple[str, int]]:
 @pytest.mark.parametrize(("message", "status"), quoted_messages())
 def test_messages_are_quoted_word_for_word(message: str, status: int) -> None:
     """What people search for is what the code says, with the exit status that goes with it."""
-    pieces = [re.escape(piece.strip()) for piece in re.split(r"\.\.\.|\d+", message) if piece.strip()]
+    pieces = [
+        re.escape(piece.strip()) for piece in re.split(r"\.\.\.|\d+", message) if piece.strip()
+    ]
     found = {status for text, status in messages() if re.search(".*".join(pieces), text)}
     assert found, "nothing in the code says so"
     assert found - {None} <= {status}
@@ -213,7 +247,11 @@ def test_kinds_of_problems_are_those_of_the_code() -> None:
     """files.md lists each kind that is ever reported, and no other."""
     sources = "".join(path.read_text() for path in existing(PACKAGE, "**/*.py"))
     used = {ProblemKind[name].value for name in re.findall(r"ProblemKind\.([A-Z_]+)\b", sources)}
-    listed = {kind for row in rows(section(FILES, "## problems.jsonl")) for kind in re.findall(r"`([\w-]+)`", row[0])}
+    listed = {
+        kind
+        for row in rows(section(FILES, "## problems.jsonl"))
+        for kind in re.findall(r"`([\w-]+)`", row[0])
+    }
     assert listed == used
 
 
@@ -233,7 +271,9 @@ def test_json_examples_have_the_keys_of_the_code(tiny_data_dir: Path, tmp_path: 
 
 
 def keys(value: Any, path: str = "") -> set[str]:
-    """The paths to every key of a JSON value; all splits, shards, features count as one, and so do list entries."""
+    """The paths to every key of a JSON value; all splits, shards,
+    features count as one, and so do list entries.
+    """
     if isinstance(value, list):
         return {path}.union(*(keys(each, path) for each in value))
     if not isinstance(value, dict):
@@ -242,7 +282,7 @@ def keys(value: Any, path: str = "") -> set[str]:
     return {key for name, each in value.items() for key in keys(each, f"{path}/{names[name]}")}
 
 
-# snippets ------------------------------------------------------------------------------------------------------
+# snippets -----------------------------------------------------------------------------------------
 
 
 def snippet(word: str) -> str:
@@ -252,9 +292,11 @@ def snippet(word: str) -> str:
 
 
 def test_every_public_name_is_in_the_page_on_python() -> None:
-    """The table has each name with the first line of its docstring."""
+    """The table has each name with the first paragraph of its docstring."""
     table = dict(rows(section(PYTHON, "## Every public name")))
-    told = {f"`{name}`": (getattr(imagenet_prep, name).__doc__ or "").splitlines()[0] for name in imagenet_prep.__all__}
+    told = {
+        f"`{name}`": first_paragraph(getattr(imagenet_prep, name)) for name in imagenet_prep.__all__
+    }
     assert table == told
 
 
@@ -274,7 +316,9 @@ def test_the_loop_of_the_readme_runs(tiny_data_dir: Path, torch: Any, tmp_path: 
     convert(Layout(tiny_data_dir), make_engine("threads", 2), PART)
     (tmp_path / "demo-data").symlink_to(tiny_data_dir)
     (loop,) = blocks(README, "python")
-    done = subprocess.run([sys.executable, "-c", loop], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", loop], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(r"(loss \d+\.\d{3}\n){18}", done.stdout)
 
@@ -286,4 +330,7 @@ def test_reading_by_number_runs(tiny_data_dir: Path, capsys: pytest.CaptureFixtu
     first, *lines = capsys.readouterr().out.splitlines()
     assert first.split() == ["80", lines[-1].split()[0]]
     assert len(lines) == 80
-    assert all(re.fullmatch(r"ILSVRC2012_val_\d{8}\.JPEG \d+ 16 16 \d+ \(16, 16, 3\)", line) for line in lines)
+    assert all(
+        re.fullmatch(r"ILSVRC2012_val_\d{8}\.JPEG \d+ 16 16 \d+ \(16, 16, 3\)", line)
+        for line in lines
+    )

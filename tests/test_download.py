@@ -55,7 +55,9 @@ def layout(tmp_path):
 
 def run(server, layout, **options):
     """Download the server's archives."""
-    rest = {key: options.pop(key) for key in ("only", "part", "before", "progress") if key in options}
+    rest = {
+        key: options.pop(key) for key in ("only", "part", "before", "progress") if key in options
+    }
     settings = {"credentials": ADA, "digests": DIGESTS, "pace": PACE, **options}
     return download(layout, DownloadOptions(base_url=server.url, **settings), **rest)
 
@@ -69,22 +71,35 @@ def assert_whole(layout, keys=tuple(CONTENTS)):
 
 def snapshot(folder):
     """Every file below a folder, its bytes and its time of change."""
-    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in existing(folder, "**/*") if path.is_file()}
+    return {
+        path: (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in existing(folder, "**/*")
+        if path.is_file()
+    }
 
 
 def test_fetches_all(server, layout):
-    """All archives arrive under their names and are remembered as checked; a second run asks nobody."""
+    """All archives arrive under their names and are remembered as checked;
+    a second run asks nobody.
+    """
     assert len(foresee(layout, digests=DIGESTS)) == 3
     summary = run(server, layout, connections=4)
     assert_whole(layout)
-    assert summary.fetched == tuple(ARCHIVES[key].filename for key in ("train", "validation", "boxes"))
+    assert summary.fetched == tuple(
+        ARCHIVES[key].filename for key in ("train", "validation", "boxes")
+    )
     assert (summary.present, summary.size) == ((), sum(map(len, CONTENTS.values())))
     assert foresee(layout, digests=DIGESTS) == ()
     checked = json.loads(layout.checked_path.read_text())
     for key, content in CONTENTS.items():
         stat = layout.download_path(ARCHIVES[key]).stat()
         url = server.url + ARCHIVES[key].filename
-        expected = {"size": len(content), "mtime_ns": stat.st_mtime_ns, "md5": DIGESTS[key], "url": url}
+        expected = {
+            "size": len(content),
+            "mtime_ns": stat.st_mtime_ns,
+            "md5": DIGESTS[key],
+            "url": url,
+        }
         assert checked[ARCHIVES[key].filename] == expected
     server.seen.clear()
     before, progress = snapshot(layout.data_dir), Bars()
@@ -97,18 +112,24 @@ def test_space_is_asked_for_what_is_missing(server, layout):
     """What is there of an archive, durable, takes no more space; an archive named twice is one."""
     archive, half = ARCHIVES["boxes"], len(CONTENTS["boxes"]) // 2
     session = open_session(server.url, ADA, None, probe=archive.filename, pace=PACE)
-    with PartialFile(layout.part_path(archive.filename), inspect(session, server.url + archive.filename, PACE)) as part:
+    with PartialFile(
+        layout.part_path(archive.filename), inspect(session, server.url + archive.filename, PACE)
+    ) as part:
         part.write(0, CONTENTS["boxes"][:half])
         part.save()
     asked = []
     assert len(foresee(layout, only=["boxes", "boxes"], digests=DIGESTS)) == 1
     summary = run(server, layout, only=["boxes", "boxes"], before=asked.extend)
-    assert [(each.size, each.to_come) for each in asked] == [(len(CONTENTS["boxes"]), len(CONTENTS["boxes"]) - half)]
+    assert [(each.size, each.to_come) for each in asked] == [
+        (len(CONTENTS["boxes"]), len(CONTENTS["boxes"]) - half)
+    ]
     assert summary.fetched == (archive.filename,)
 
 
 def test_an_archive_that_was_touched_is_hashed_again(server, layout):
-    """What was checked counts for the very file: another time, and it is hashed again, once, and others are not."""
+    """What was checked counts for the very file: another time,
+    and it is hashed again, once, and others are not.
+    """
     run(server, layout)
     path = layout.download_path(ARCHIVES["train"])
     os.utime(path, ns=(1, 1))
@@ -138,7 +159,9 @@ def test_only(server, layout):
 
 
 def test_present_but_wrong(server, layout):
-    """A file of that name with other content is never overwritten: exit 4, both digests, what to do."""
+    """A file of that name with other content is never overwritten:
+    exit 4, both digests, what to do.
+    """
     path = layout.download_path(ARCHIVES["boxes"])
     save(path, b"something else")
     other = hashlib.md5(b"something else").hexdigest()
@@ -151,7 +174,9 @@ def test_present_but_wrong(server, layout):
 
 
 def test_present_with_the_wrong_size(server, layout):
-    """An official archive that was cut is found by its size; where no size is compared, it must look right."""
+    """An official archive that was cut is found by its size;
+    where no size is compared, it must look right.
+    """
     path = layout.download_path(ARCHIVES["validation"])
     save(path, b"cut")
     with pytest.raises(InputError) as caught:
@@ -167,7 +192,9 @@ def test_present_with_the_wrong_size(server, layout):
 
 
 def test_corrupt(server, layout):
-    """A file whose digest differs is set aside under a name that nothing reads; a later run fetches it afresh."""
+    """A file whose digest differs is set aside under a name that nothing reads;
+    a later run fetches it afresh.
+    """
     name = ARCHIVES["boxes"].filename
     (server.folder / name).write_bytes(b"corrupt")
     got = hashlib.md5(b"corrupt").hexdigest()
@@ -188,15 +215,26 @@ def test_official_size_is_checked_first(server, layout):
     """A server whose file has not the official size is found out before a byte is fetched."""
     with pytest.raises(InputError) as caught:
         run(server, layout, digests=None, before=lambda incoming: None)
-    assert_told(caught.value, 4, ARCHIVES["train"].filename, "147,897,477,120", "2,000,000", "--base-url")
+    assert_told(
+        caught.value, 4, ARCHIVES["train"].filename, "147,897,477,120", "2,000,000", "--base-url"
+    )
     assert server.gets() == []
     assert not layout.own_raw_dir.exists()
 
 
 def test_no_digest(server, layout):
-    """Without digests nothing is hashed, and the record says so; a later run with digests makes up for it."""
+    """Without digests nothing is hashed, and the record says so;
+    a later run with digests makes up for it.
+    """
     progress = Bars()
-    run(server, layout, only=["boxes"], digests={"boxes": "0" * 32}, check_digest=False, progress=progress)
+    run(
+        server,
+        layout,
+        only=["boxes"],
+        digests={"boxes": "0" * 32},
+        check_digest=False,
+        progress=progress,
+    )
     assert_whole(layout, ["boxes"])
     assert progress.labels == [ARCHIVES["boxes"].filename]
     name = ARCHIVES["boxes"].filename
@@ -207,20 +245,29 @@ def test_no_digest(server, layout):
 
 
 def test_only_whole_files_have_final_names(server, layout):
-    """Where a run breaks off, files before that point are there, those after it not, and the next run does the rest."""
+    """Where a run breaks off, files before that point are there, those after it not,
+    and the next run does the rest.
+    """
     train = ARCHIVES["train"].filename
-    server.faults = Faults(cut=0, when=lambda start: server.seen[-1].path != f"/{train}" and len(server.seen) > 5)
+    server.faults = Faults(
+        cut=0, when=lambda start: server.seen[-1].path != f"/{train}" and len(server.seen) > 5
+    )
     with pytest.raises(NetworkError) as caught:
         run(server, layout)
     assert_told(caught.value, 5, ARCHIVES["validation"].filename, "run the same command again")
-    assert {path.name for path in existing(layout.own_raw_dir, "*") if path.is_file()} == {train, "checked.json"}
+    assert {path.name for path in existing(layout.own_raw_dir, "*") if path.is_file()} == {
+        train,
+        "checked.json",
+    }
     server.faults = Faults()
     assert run(server, layout).present == (train,)
     assert_whole(layout)
 
 
 def test_crash_right_after_the_renaming(server, layout):
-    """A file that has its name already, but is not remembered yet, is checked; its left-over state goes."""
+    """A file that has its name already, but is not remembered yet, is checked;
+    its left-over state goes.
+    """
     run(server, layout, only=["boxes"])
     layout.checked_path.unlink()
     state = layout.raw_partial_dir / f"{ARCHIVES['boxes'].filename}.part.json"
@@ -232,7 +279,7 @@ def test_crash_right_after_the_renaming(server, layout):
     assert layout.checked_path.exists()
 
 
-# what is said, whatever the cause ------------------------------------------------------------------------------------
+# what is said, whatever the cause -----------------------------------------------------------------
 
 
 def test_a_page_that_a_browser_saved_is_no_archive(layout):
@@ -254,7 +301,9 @@ def test_a_folder_of_the_system_takes_no_folders(server):
 
 
 def test_status_names_the_server_that_the_download_came_from(server, layout):
-    """With one archive there, or a part of one, the next command has the address of the server, without its query."""
+    """With one archive there, or a part of one, the next command has the address of the server,
+    without its query.
+    """
     run(server, layout, only=["boxes"])
     assert status(layout).following.endswith(f"--base-url {server.url}")
     layout.checked_path.unlink()

@@ -1,4 +1,6 @@
-"""Downsampled ImageNet: pickles of every protocol and npz files give their own pixels and labels, and their order."""
+"""Downsampled ImageNet: pickles of every protocol and npz files give their own pixels and labels,
+and their order.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ pytestmark = pytest.mark.once
 
 
 class Batch(NamedTuple):
-    """The arrays of a file: ``data`` of N x (3 * side * side) bytes, labels from 1, and the mean image of train."""
+    """The arrays of a file: ``data`` of N x (3 * side * side) bytes,
+    labels from 1, and the mean image of train.
+    """
 
     data: NDArray[np.uint8]
     labels: list[int]
@@ -75,7 +79,17 @@ def _pickle_of_python_2(batch: Batch) -> bytes:
     kind = b"cnumpy\ndtype\n(U\2u1K\0K\1tR(K\3U\1|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tb"
     content = b"T" + struct.pack("<i", batch.data.size) + batch.data.tobytes()
     labels = b"".join(b"M" + struct.pack("<H", label) for label in batch.labels)
-    return b"\x80\2}(U\4data" + start + shape + kind + b"\x89" + content + b"tbU\6labels](" + labels + b"eu."
+    return (
+        b"\x80\2}(U\4data"
+        + start
+        + shape
+        + kind
+        + b"\x89"
+        + content
+        + b"tbU\6labels]("
+        + labels
+        + b"eu."
+    )
 
 
 def _npz(save: Callable[..., None]) -> Callable[[Batch], bytes]:
@@ -109,20 +123,32 @@ def write_batches(folder: Path, form: str, side: int = 16, count: int = 100) -> 
 def write_synsets(folder: Path) -> None:
     """A map_clsloc.txt in which two classes have the same words."""
     lines = [
-        f"n{90_000_000 + label} {label} {'crane' if label < 3 else f'thing_{label}'}\n" for label in range(1, 1001)
+        f"n{90_000_000 + label} {label} {'crane' if label < 3 else f'thing_{label}'}\n"
+        for label in range(1, 1001)
     ]
     (folder / "map_clsloc.txt").write_text("".join(lines))
 
 
 @pytest.mark.parametrize(
     ("form", "side"),
-    [*((form, 16) for form in FORMS), ("protocol 4", 8), ("protocol 4", 32), ("protocol 2", 64), ("npz", 64)],
+    [
+        *((form, 16) for form in FORMS),
+        ("protocol 4", 8),
+        ("protocol 4", 32),
+        ("protocol 2", 64),
+        ("npz", 64),
+    ],
 )
 def test_every_pixel_and_label_comes_through(form: str, side: int, tmp_path: Path) -> None:
-    """init recognises the folder; the records hold what the files hold, by batch and number, in their splits."""
+    """init recognises the folder; the records hold what the files hold,
+    by batch and number, in their splits.
+    """
     expected = write_batches(tmp_path / "small", form, side, count=40)
     said = command("init", "small", cwd=tmp_path).stdout
-    assert "labels are 1 to 1000 in the order of map_clsloc.txt, not in that of other ImageNet records" in said
+    assert (
+        "labels are 1 to 1000 in the order of map_clsloc.txt, not in that of other ImageNet records"
+        in said
+    )
     assert "train: 120 of 1,281,167 images of downsampled ImageNet" in said
     command("convert", "out", "--config", "small.yaml", cwd=tmp_path)
     found = set()
@@ -131,14 +157,18 @@ def test_every_pixel_and_label_comes_through(form: str, side: int, tmp_path: Pat
             _, file, _, image = record.filename.split("/")
             batch, number = expected[file.removesuffix(".npz")], int(image.removesuffix(".png"))
             assert (file.startswith("val_data")) is (split == "validation")
-            assert np.array_equal(np.asarray(Image.open(io.BytesIO(record.encoded))), batch.image(number))
+            assert np.array_equal(
+                np.asarray(Image.open(io.BytesIO(record.encoded))), batch.image(number)
+            )
             assert record.label == batch.labels[number]
             found.add((file, number))
     assert len(found) == 4 * 40
 
 
 def test_classes_get_their_names_from_the_map(tmp_path: Path) -> None:
-    """WordNet ids are the classes, since words are not unique; the words are texts; the recipe says the order."""
+    """WordNet ids are the classes, since words are not unique;
+    the words are texts; the recipe says the order.
+    """
     write_batches(tmp_path / "small", "protocol 4")
     write_synsets(tmp_path / "small")
     said = command("init", "small", cwd=tmp_path).stdout
@@ -163,30 +193,47 @@ def test_a_map_of_some_classes_moves_no_number(tmp_path: Path) -> None:
     command("init", "small", cwd=tmp_path)
     command("convert", "out", "--config", "small.yaml", cwd=tmp_path)
     records = imagenet_prep.open(tmp_path / "out", "validation")
-    assert sorted((record.label, record.class_index) for record in records) == [(5, 4), (6, 5), (7, 6)]
+    assert sorted((record.label, record.class_index) for record in records) == [
+        (5, 4),
+        (6, 5),
+        (7, 6),
+    ]
 
 
 def test_without_the_map_it_is_asked_for(tmp_path: Path) -> None:
     """Labels are numbers then, and init says what names them."""
     write_batches(tmp_path / "small", "npz")
-    assert "put map_clsloc.txt into the folder, and run init again" in command("init", "small", cwd=tmp_path).stdout
+    assert (
+        "put map_clsloc.txt into the folder, and run init again"
+        in command("init", "small", cwd=tmp_path).stdout
+    )
 
 
 def test_batches_may_be_in_folders(tmp_path: Path) -> None:
     """As the two parts of 64 x 64 and its validation images unpack; a missing batch is named."""
     for name, batch in batches(64, 4).items():
         if name != "train_data_batch_2":
-            folder = tmp_path / "small" / ("Imagenet64_val" if name == "val_data" else "Imagenet64_train_part1")
+            folder = (
+                tmp_path
+                / "small"
+                / ("Imagenet64_val" if name == "val_data" else "Imagenet64_train_part1")
+            )
             folder.mkdir(parents=True, exist_ok=True)
             (folder / name.replace("10", "3")).write_bytes(_pickle(3)(batch))
     said = command("init", "small", cwd=tmp_path).stdout
     assert "found 12 images" in said
-    assert "missing, by the numbers of the others: Imagenet64_train_part1/train_data_batch_2" in said
+    assert (
+        "missing, by the numbers of the others: Imagenet64_train_part1/train_data_batch_2" in said
+    )
 
 
 @pytest.mark.parametrize("form", ["zip", "gz"])
-def test_packed_batches_are_named_with_the_command_that_unpacks_them(form: str, tmp_path: Path) -> None:
-    """As image-net.org gives them: init refuses, its command is run as it is printed, and init takes the batches."""
+def test_packed_batches_are_named_with_the_command_that_unpacks_them(
+    form: str, tmp_path: Path
+) -> None:
+    """As image-net.org gives them: init refuses, its command is run as it is printed,
+    and init takes the batches.
+    """
     folder = tmp_path / "it's small"
     folder.mkdir()
     for name, batch in batches(8, 4).items():
@@ -207,7 +254,9 @@ def _both_forms(folder: Path) -> None:
 
 def _labels_from_0(folder: Path) -> None:
     batch = batches(16, 100)["val_data"]
-    (folder / "val_data").write_bytes(_pickle(4)(batch._replace(labels=[label - 1 for label in batch.labels])))
+    (folder / "val_data").write_bytes(
+        _pickle(4)(batch._replace(labels=[label - 1 for label in batch.labels]))
+    )
 
 
 def _cut(folder: Path) -> None:
@@ -239,8 +288,12 @@ def _map_twice(folder: Path) -> None:
         (_map_twice, "map_clsloc.txt, line 2: 'n02100735 1 English_setter'"),
     ],
 )
-def test_what_would_give_wrong_records_is_refused(change: Callable[[Path], None], said: str, tmp_path: Path) -> None:
-    """A batch twice, other labels, damage, code, a map that contradicts itself: the file is named, nothing is made."""
+def test_what_would_give_wrong_records_is_refused(
+    change: Callable[[Path], None], said: str, tmp_path: Path
+) -> None:
+    """A batch twice, other labels, damage, code, a map that contradicts itself:
+    the file is named, nothing is made.
+    """
     write_batches(tmp_path / "small", "protocol 4")
     change(tmp_path / "small")
     assert said in command("init", "small", cwd=tmp_path, status=4).stderr
@@ -272,7 +325,9 @@ def test_a_text_that_stands_for_too_few_bytes_is_damaged(tmp_path: Path) -> None
 @pytest.mark.once
 @pytest.mark.parametrize("form", ["protocol 2", "protocol 4", "protocol 5", "npz, compressed"])
 def test_memory_does_not_grow_with_a_batch(form: str, tmp_path: Path) -> None:
-    """init takes about as much for 98 MB of pixels as for 1 MB, and so does the reading of all rows."""
+    """init takes about as much for 98 MB of pixels as for 1 MB,
+    and so does the reading of all rows.
+    """
     memory = []
     ending, write = FORMS[form]
     for count in (100, 8_000):

@@ -90,7 +90,9 @@ def test_every_task_has_one_outcome(make: Make, workers: int, count: int) -> Non
             assert outcome == Done(number, number * number)
 
 
-ALL_ERRORS = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, PrepError)]
+ALL_ERRORS = [
+    each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, PrepError)
+]
 
 
 @pytest.mark.parametrize("kind", ALL_ERRORS)
@@ -123,7 +125,9 @@ def test_tasks_are_taken_as_they_are_needed(make: Make) -> None:
 
 @both
 def test_a_fault_in_the_supply_of_tasks_is_raised(make: Make) -> None:
-    """If the tasks themselves can't be made, that is the caller's error, and no worker is left behind."""
+    """If the tasks themselves can't be made, that is the caller's error,
+    and no worker is left behind.
+    """
 
     def broken() -> Iterator[int]:
         yield 1
@@ -141,7 +145,7 @@ def test_workers_start_no_threads_for_linear_algebra(monkeypatch: pytest.MonkeyP
     assert "OPENBLAS_NUM_THREADS" not in os.environ
 
 
-# workers that die ----------------------------------------------------------------------------------------------
+# workers that die ---------------------------------------------------------------------------------
 
 
 def _dying(folder: Path, deaths: int, how: int) -> Callable[[int], int]:
@@ -160,10 +164,15 @@ def _dying(folder: Path, deaths: int, how: int) -> Callable[[int], int]:
 
 
 @pytest.mark.parametrize(
-    ("how", "cause", "workers"), [(signal.SIGKILL, "out of memory", 2), (signal.SIGBUS, "cut short", 1)]
+    ("how", "cause", "workers"),
+    [(signal.SIGKILL, "out of memory", 2), (signal.SIGBUS, "cut short", 1)],
 )
-def test_a_task_that_kills_three_workers_has_failed(tmp_path: Path, workers: int, how: int, cause: str) -> None:
-    """After three deaths the task is given up, its error names the cause, and the other tasks are done."""
+def test_a_task_that_kills_three_workers_has_failed(
+    tmp_path: Path, workers: int, how: int, cause: str
+) -> None:
+    """After three deaths the task is given up, its error names the cause,
+    and the other tasks are done.
+    """
     outcomes = {o.task: o for o in ProcessEngine(workers).map(_dying(tmp_path, 99, how), range(6))}
     failed = outcomes.pop(2)
     assert isinstance(failed, Failed)
@@ -194,7 +203,7 @@ def test_a_worker_killed_in_the_middle_of_its_answer_is_replaced(tmp_path: Path)
     assert [len(outcome.value) for outcome in outcomes if isinstance(outcome, Done)] == [20_000_000]
 
 
-# answers and tasks that can't be read ----------------------------------------------------------------------------
+# answers and tasks that can't be read -------------------------------------------------------------
 
 
 class _Unreadable:
@@ -203,7 +212,9 @@ class _Unreadable:
     def __init__(self, error: type[BaseException]) -> None:
         self.error = error
 
-    def __reduce__(self) -> tuple[Callable[[type[BaseException]], None], tuple[type[BaseException]]]:
+    def __reduce__(
+        self,
+    ) -> tuple[Callable[[type[BaseException]], None], tuple[type[BaseException]]]:
         return _raise, (self.error,)
 
 
@@ -227,9 +238,15 @@ def _at_1(answer: object) -> Callable[[object], object]:
     ids=["EOFError", "OSError", "MemoryError", "not to be pickled", "task"],
 )
 def test_what_cant_be_read_or_sent_is_a_failure(
-    workers: int, function: Callable[[object], object], tasks: Sequence[object], said: str, capfd: Any
+    workers: int,
+    function: Callable[[object], object],
+    tasks: Sequence[object],
+    said: str,
+    capfd: Any,
 ) -> None:
-    """Whatever pickling raises, of an answer or a task: that task has failed once, the others are done, none hangs."""
+    """Whatever pickling raises, of an answer or a task:
+    that task has failed once, the others are done, none hangs.
+    """
     with bounded():
         outcomes = list(ProcessEngine(workers).map(function, tasks))
     (failed,) = (outcome for outcome in outcomes if isinstance(outcome, Failed))
@@ -241,7 +258,9 @@ def test_what_cant_be_read_or_sent_is_a_failure(
 
 
 def test_a_worker_that_lives_on_without_its_pipe_is_ended(tmp_path: Path) -> None:
-    """A worker that lost its end of the pipe and runs on is killed before it is waited for, its task tried again."""
+    """A worker that lost its end of the pipe and runs on is killed before it is waited for,
+    its task tried again.
+    """
 
     def call(task: int) -> int:
         if not (tmp_path / "once").exists():
@@ -265,21 +284,26 @@ def test_what_the_system_refuses_a_worker_names_the_file(make: Make, tmp_path: P
     assert outcome.error.hint
 
 
-# a system that starts nothing more -------------------------------------------------------------------------------
+# a system that starts nothing more ----------------------------------------------------------------
 
 
 def test_a_limit_of_processes_is_an_error_in_three_lines() -> None:
     """Where the system refuses a worker, that is all there is to read."""
-    result = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, timeout=20)
+    result = subprocess.run(
+        [sys.executable, "-c", LIMITED], capture_output=True, text=True, timeout=20
+    )
     assert result.stderr == ""
     assert result.stdout.splitlines() == [
         "no worker can be started",
         "the system says: Resource temporarily unavailable",
-        "raise the limit of processes (ulimit -u), or try fewer --workers, and run the same command again",
+        (
+            "raise the limit of processes (ulimit -u), or try fewer --workers, "
+            "and run the same command again"
+        ),
     ]
 
 
-# an end before the end -----------------------------------------------------------------------------------------
+# an end before the end ----------------------------------------------------------------------------
 
 
 def _alive(pid: int) -> bool:
@@ -292,7 +316,9 @@ def _alive(pid: int) -> bool:
 
 
 def _waits(pid: int) -> bool:
-    """Whether a process waits for something, ten times in a row: one that waits for the processor is running."""
+    """Whether a process waits for something, ten times in a row:
+    one that waits for the processor is running.
+    """
     for _ in range(10):
         time.sleep(0.01)
         if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
@@ -349,7 +375,10 @@ def test_no_descriptor_is_left_open() -> None:
 def sleepers(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     """A process of its own group with three busy workers, and their ids."""
     with subprocess.Popen(
-        [sys.executable, "-c", SLEEPERS, tmp_path], stderr=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-c", SLEEPERS, tmp_path],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as process:
         pids = _begun(tmp_path, 3)
         yield process, pids
@@ -358,7 +387,9 @@ def sleepers(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]
                 os.kill(pid, signal.SIGKILL)
 
 
-def test_a_killed_parent_leaves_no_worker(sleepers: tuple[subprocess.Popen[str], list[int]]) -> None:
+def test_a_killed_parent_leaves_no_worker(
+    sleepers: tuple[subprocess.Popen[str], list[int]],
+) -> None:
     """Two seconds after kill -9 of the parent no worker is alive, though all were busy."""
     parent, workers = sleepers
     assert all(map(_alive, workers))
@@ -367,8 +398,12 @@ def test_a_killed_parent_leaves_no_worker(sleepers: tuple[subprocess.Popen[str],
     _wait_until(lambda: not any(map(_alive, workers)), 2)
 
 
-def test_ctrl_c_ends_parent_and_workers_quietly(sleepers: tuple[subprocess.Popen[str], list[int]]) -> None:
-    """SIGINT to the whole group, as a terminal sends it: the parent decides, and no worker prints a traceback."""
+def test_ctrl_c_ends_parent_and_workers_quietly(
+    sleepers: tuple[subprocess.Popen[str], list[int]],
+) -> None:
+    """SIGINT to the whole group, as a terminal sends it:
+    the parent decides, and no worker prints a traceback.
+    """
     parent, workers = sleepers
     os.killpg(parent.pid, signal.SIGINT)
     _, printed = parent.communicate(timeout=20)
@@ -377,7 +412,7 @@ def test_ctrl_c_ends_parent_and_workers_quietly(sleepers: tuple[subprocess.Popen
     assert not any(map(_alive, workers))
 
 
-# choice --------------------------------------------------------------------------------------------------------
+# choice -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("name", "workers"), [("steam", 1), ("processes", 0), ("threads", -2)])
@@ -403,7 +438,9 @@ def test_a_thread_that_cant_be_started_is_an_error(
     make: Make, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Neither engine prints a traceback: one error names the limit and what to do."""
-    refused = Mock(side_effect=RuntimeError("can't start new thread"))  # what CPython says where pthread_create failed
+    refused = Mock(
+        side_effect=RuntimeError("can't start new thread")
+    )  # what CPython says where pthread_create failed
     monkeypatch.setattr(threading.Thread, "start", refused)
     with bounded(), pytest.raises(PrepError, match="no worker can be started") as caught:
         list(make(2).map(_square, range(5)))

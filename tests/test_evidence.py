@@ -1,4 +1,6 @@
-"""Labels by evidence: init takes the source that names the images and asks where two do; its commands are run."""
+"""Labels by evidence: init takes the source that names the images and asks where two do;
+its commands are run.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +44,30 @@ from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.init import init
 
 IN_ROOMS = {f"room{number % 2}/{name}": None for number, name in enumerate(FLAT)}
-SPECIES = {"0.jpg": "owl", "1.jpg": "owl", "2.jpg": "fox", "3.jpg": "fox", "4.jpg": "elk", "5.jpg": "elk"}
-COLOURS = {"0.jpg": "red", "1.jpg": "blue", "2.jpg": "red", "3.jpg": "blue", "4.jpg": "red", "5.jpg": "blue"}
+SPECIES = {
+    "0.jpg": "owl",
+    "1.jpg": "owl",
+    "2.jpg": "fox",
+    "3.jpg": "fox",
+    "4.jpg": "elk",
+    "5.jpg": "elk",
+}
+COLOURS = {
+    "0.jpg": "red",
+    "1.jpg": "blue",
+    "2.jpg": "red",
+    "3.jpg": "blue",
+    "4.jpg": "red",
+    "5.jpg": "blue",
+}
 TRAIN, VAL = FLAT[:4], FLAT[4:]
 BY_SPLIT = {
     "train": {name: LETTERS[name] for name in TRAIN},
     "validation": {name: LETTERS[name] for name in VAL},
 }
-HOT = "file,b,a\n" + "".join(f"{name},{int(label == 'b')},{int(label == 'a')}\n" for name, label in LETTERS.items())
+HOT = "file,b,a\n" + "".join(
+    f"{name},{int(label == 'b')},{int(label == 'a')}\n" for name, label in LETTERS.items()
+)
 
 
 LISTS = "file,label\n" + "".join(f'{name},"{list(own)}"\n' for name, own in SEVERAL.items())
@@ -57,7 +75,10 @@ LISTS = "file,label\n" + "".join(f'{name},"{list(own)}"\n' for name, own in SEVE
 
 def two_columns(first: str = "species", second: str = "colour") -> bytes:
     """A table whose two columns may both be the classes."""
-    lines = [f"file,{first},{second}", *(f"{name},{SPECIES[name]},{COLOURS[name]}" for name in FLAT)]
+    lines = [
+        f"file,{first},{second}",
+        *(f"{name},{SPECIES[name]},{COLOURS[name]}" for name in FLAT),
+    ]
     return "".join(f"{line}\n" for line in lines).encode()
 
 
@@ -70,21 +91,41 @@ def by_split(line: str, ending: str = "csv", header: str = "file,label") -> dict
     """Flat images, and a table of each split."""
     files: dict[str, bytes | None] = dict(images(*FLAT))
     for split, names in (("train", TRAIN), ("val", VAL)):
-        files[f"{split}.{ending}"] = rows(line, {name: LETTERS[name] for name in names}, header).encode()
+        files[f"{split}.{ending}"] = rows(
+            line, {name: LETTERS[name] for name in names}, header
+        ).encode()
     return files
 
 
 TAKEN: dict[str, Made] = {
     # the class column has another name
     **{
-        f"a column {name}": taken(with_column(name), f"the column {name} gives 2 classes", train=LETTERS)
-        for name in ("species", "breed", "target", "diagnosis", "Id", "dx", "category", "y", "animal")
+        f"a column {name}": taken(
+            with_column(name), f"the column {name} gives 2 classes", train=LETTERS
+        )
+        for name in (
+            "species",
+            "breed",
+            "target",
+            "diagnosis",
+            "Id",
+            "dx",
+            "category",
+            "y",
+            "animal",
+        )
     },
-    "numbers that repeat": taken(labelled("l.csv", rows("{n},{l}", NUMBERS, "file,category_id")), train=dict(NUMBERS)),
+    "numbers that repeat": taken(
+        labelled("l.csv", rows("{n},{l}", NUMBERS, "file,category_id")), train=dict(NUMBERS)
+    ),
     "ids, sizes, dates and addresses are no classes": taken(
         labelled(
             "l.csv",
-            rows("{n},7,640,2021-05-01,http://a/{n},{l}", LETTERS, "file,patient_id,width,date,url,finding"),
+            rows(
+                "{n},7,640,2021-05-01,http://a/{n},{l}",
+                LETTERS,
+                "file,patient_id,width,date,url,finding",
+            ),
         ),
         "the column finding gives 2 classes",
         train=LETTERS,
@@ -96,26 +137,38 @@ TAKEN: dict[str, Made] = {
         labelled("l.csv", rows("{n},{l},the {l}", LETTERS, "file,species,name")), train=LETTERS
     ),
     # one-hot columns
-    "one-hot columns": taken(labelled("l.csv", HOT), "the columns b,a gives 2 classes", "b 1, a 2", train=LETTERS),
+    "one-hot columns": taken(
+        labelled("l.csv", HOT), "the columns b,a gives 2 classes", "b 1, a 2", train=LETTERS
+    ),
     "one-hot columns of true and false": taken(
         labelled("l.csv", HOT.replace(",1", ",True").replace(",0", ",False")), train=LETTERS
     ),
     # other forms
     "JSON by path": taken(labelled("l.json", json.dumps(LETTERS)), train=LETTERS),
     "JSON by class": taken(
-        labelled("l.json", json.dumps({key: [n for n in FLAT if LETTERS[n] == key] for key in "ab"})), train=LETTERS
-    ),
-    "JSON objects": taken(
-        labelled("l.json", json.dumps([{"filename": name, "label": key} for name, key in LETTERS.items()])),
+        labelled(
+            "l.json", json.dumps({key: [n for n in FLAT if LETTERS[n] == key] for key in "ab"})
+        ),
         train=LETTERS,
     ),
-    "a count before the lines": taken(labelled("l.txt", rows("{n}  {l}", LETTERS, "6\nfile category")), train=LETTERS),
+    "JSON objects": taken(
+        labelled(
+            "l.json",
+            json.dumps([{"filename": name, "label": key} for name, key in LETTERS.items()]),
+        ),
+        train=LETTERS,
+    ),
+    "a count before the lines": taken(
+        labelled("l.txt", rows("{n}  {l}", LETTERS, "6\nfile category")), train=LETTERS
+    ),
     "spaces between columns": taken(
         labelled("l.txt", rows("{n} 8.5 {l}", LETTERS, "file size species")), train=LETTERS
     ),
     "lists in cells": taken(labelled("l.csv", LISTS), train=SEVERAL),
     "other endings": taken(
-        labelled("l.csv", rows("{s}.dcm,{l}", LETTERS, "file,label")), "0.dcm is 0.jpg", train=LETTERS
+        labelled("l.csv", rows("{s}.dcm,{l}", LETTERS, "file,label")),
+        "0.dcm is 0.jpg",
+        train=LETTERS,
     ),
     "no endings": taken(
         labelled("l.csv", rows("{s},{l}", LETTERS, "id,label")),
@@ -126,10 +179,14 @@ TAKEN: dict[str, Made] = {
         labelled("l.csv", rows("{n},{l},,", LETTERS, "file,label,,")), train=LETTERS
     ),
     "a file without a header of boxes": taken(
-        labelled("l.csv", rows("{n},1,2,8,9,{l}", LETTERS)), "6 boxes of 2 classes: a, b", train=dict.fromkeys(LETTERS)
+        labelled("l.csv", rows("{n},1,2,8,9,{l}", LETTERS)),
+        "6 boxes of 2 classes: a, b",
+        train=dict.fromkeys(LETTERS),
     ),
     # splits
-    "a table of each split": taken(by_split("{n},{l}"), "splits: train, validation, a file of each", **BY_SPLIT),
+    "a table of each split": taken(
+        by_split("{n},{l}"), "splits: train, validation, a file of each", **BY_SPLIT
+    ),
     "a JSON of each split": taken(
         {
             **images(*FLAT),
@@ -141,20 +198,26 @@ TAKEN: dict[str, Made] = {
     "a column of splits": taken(
         labelled(
             "l.csv",
-            "file,label,split\n" + "".join(f"{n},{LETTERS[n]},{'val' if n in VAL else 'train'}\n" for n in FLAT),
+            "file,label,split\n"
+            + "".join(f"{n},{LETTERS[n]},{'val' if n in VAL else 'train'}\n" for n in FLAT),
         ),
         "by its column `split`",
         **BY_SPLIT,
     ),
     "a column of splits in other words": taken(
         labelled(
-            "l.csv", "file,label,set\n" + "".join(f"{n},{LETTERS[n]},{'VLD' if n in VAL else 'TRN'}\n" for n in FLAT)
+            "l.csv",
+            "file,label,set\n"
+            + "".join(f"{n},{LETTERS[n]},{'VLD' if n in VAL else 'TRN'}\n" for n in FLAT),
         ),
         "TRN is train, VLD is validation",
         **BY_SPLIT,
     ),
     "a column is_valid": taken(
-        labelled("l.csv", "file,label,is_valid\n" + "".join(f"{n},{LETTERS[n]},{n in VAL}\n" for n in FLAT)),
+        labelled(
+            "l.csv",
+            "file,label,is_valid\n" + "".join(f"{n},{LETTERS[n]},{n in VAL}\n" for n in FLAT),
+        ),
         "True is validation",
         **BY_SPLIT,
     ),
@@ -168,7 +231,11 @@ TAKEN: dict[str, Made] = {
         train=TWO,
     ),
     "an example of a submission": taken(
-        {**with_column("breed"), "test/9.jpg": None, "sample_submission.csv": b"file,breed\n9.jpg,a\n"},
+        {
+            **with_column("breed"),
+            "test/9.jpg": None,
+            "sample_submission.csv": b"file,breed\n9.jpg,a\n",
+        },
         "1 image for a test is left out, without a label: test/9.jpg",
         train=LETTERS,
     ),
@@ -195,13 +262,16 @@ TAKEN: dict[str, Made] = {
         train=dict(NUMBERS),
     ),
     "names of numbers in a file": taken(
-        labelled("l.csv", rows("{n},{l}", NUMBERS, "file,label")) | {"map.json": b'{"3": "elk", "4": "fox"}'},
+        labelled("l.csv", rows("{n},{l}", NUMBERS, "file,label"))
+        | {"map.json": b'{"3": "elk", "4": "fox"}'},
         "map.json names all of 2 classes",
         "elk 3, fox 4",
         train=dict(NUMBERS),
     ),
     "facts of cameras are no classes": taken(
-        labelled("l.csv", rows("{n},2.{s},1/{s}0", LETTERS, "file,aperture,shutter")), "no class: ", train=NONE
+        labelled("l.csv", rows("{n},2.{s},1/{s}0", LETTERS, "file,aperture,shutter")),
+        "no class: ",
+        train=NONE,
     ),
 }
 
@@ -215,19 +285,32 @@ def test_the_source_of_labels_is_taken(tmp_path: Path, name: str) -> None:
     check(layout.output_dir, made)
 
 
-# questions: the refusal, the command that it names, and the result ----------------------------------------------
+# questions: the refusal, the command that it names, and the result --------------------------------
 
 PAIRS = [f"{side}/{number}.jpg" for side in ("before", "after") for number in range(4)]
-TWO_IMAGES = rows("before/{n},after/{n},{l}", {f"{n}.jpg": "ab"[n % 2] for n in range(4)}, "first,second,label")
+TWO_IMAGES = rows(
+    "before/{n},after/{n},{l}", {f"{n}.jpg": "ab"[n % 2] for n in range(4)}, "first,second,label"
+)
 SORTS = dict(zip(FLAT, ("x", "y", "z", "x", "y", "x"), strict=True))
 HOT_AND_SORT = "file,a,b,sort\n" + "".join(
-    f"{name},{int(label == 'a')},{int(label == 'b')},{SORTS[name]}\n" for name, label in LETTERS.items()
+    f"{name},{int(label == 'a')},{int(label == 'b')},{SORTS[name]}\n"
+    for name, label in LETTERS.items()
 )
-STRIPPED = "file,label\n" + "".join(f"s3://bucket/v{n // 3}/{n}.jpg,{LETTERS[f'{n}.jpg']}\n" for n in range(6))
+STRIPPED = "file,label\n" + "".join(
+    f"s3://bucket/v{n // 3}/{n}.jpg,{LETTERS[f'{n}.jpg']}\n" for n in range(6)
+)
 
 QUESTIONS: dict[str, tuple[dict[str, bytes | None], str, Made]] = {
-    "--label: two columns": (labelled("l.csv", two_columns()), "--label colour", taken({}, train=COLOURS)),
-    "--label: another of two": (labelled("l.csv", two_columns()), "--label species", taken({}, train=SPECIES)),
+    "--label: two columns": (
+        labelled("l.csv", two_columns()),
+        "--label colour",
+        taken({}, train=COLOURS),
+    ),
+    "--label: another of two": (
+        labelled("l.csv", two_columns()),
+        "--label species",
+        taken({}, train=SPECIES),
+    ),
     "--label: folders are rooms": (
         {**IN_ROOMS, "l.csv": rows("{n},{l}", SPECIES, "file,species").encode()},
         "--label species",
@@ -255,16 +338,26 @@ QUESTIONS: dict[str, tuple[dict[str, bytes | None], str, Made]] = {
         taken({}, train={f"{n}.jpg": "ab"[n % 2] for n in range(4)}),
     ),
     "--strip: paths of another machine": (
-        labelled("l.csv", STRIPPED.replace("v0", "set").replace("v1", "set") + "s3://bucket/other/9.jpg,a\n"),
+        labelled(
+            "l.csv",
+            STRIPPED.replace("v0", "set").replace("v1", "set") + "s3://bucket/other/9.jpg,a\n",
+        ),
         "--strip s3://bucket/set/",
         taken({}, train=LETTERS),
     ),
     "--split: numbers in a column": (
-        labelled("l.csv", "file,label,split\n" + "".join(f"{n},{LETTERS[n]},{int(n in VAL)}\n" for n in FLAT)),
+        labelled(
+            "l.csv",
+            "file,label,split\n" + "".join(f"{n},{LETTERS[n]},{int(n in VAL)}\n" for n in FLAT),
+        ),
         "--split train=0 --split test=1",
         taken({}, train=BY_SPLIT["train"], test=BY_SPLIT["validation"]),
     ),
-    "a table of some images": ({**with_column("species"), "6.jpg": None}, "--as with-labels", taken({}, train=LETTERS)),
+    "a table of some images": (
+        {**with_column("species"), "6.jpg": None},
+        "--as with-labels",
+        taken({}, train=LETTERS),
+    ),
     "a table of more images": (
         labelled("l.csv", rows("{n},{l}", {**LETTERS, "7.jpg": "a"}, "file,species")),
         "--as with-labels",
@@ -274,14 +367,18 @@ QUESTIONS: dict[str, tuple[dict[str, bytes | None], str, Made]] = {
         {
             **images(*(f"p{number}/{name}" for number, name in enumerate(FLAT))),
             "patients.csv": (
-                "patient,diagnosis\n" + "".join(f"p{n},{SPECIES[name]}\n" for n, name in enumerate(FLAT))
+                "patient,diagnosis\n"
+                + "".join(f"p{n},{SPECIES[name]}\n" for n, name in enumerate(FLAT))
             ).encode(),
         },
         "--label diagnosis",
         taken({}, train=SPECIES),
     ),
     "folders called crosswise": (
-        {**images(*CATS), "l.csv": b"file,label\ncat/c1.jpg,dog\ncat/c2.jpg,dog\ndog/d1.jpg,cat\ndog/d2.png,cat\n"},
+        {
+            **images(*CATS),
+            "l.csv": b"file,label\ncat/c1.jpg,dog\ncat/c2.jpg,dog\ndog/d1.jpg,cat\ndog/d2.png,cat\n",
+        },
         "--as class-folders",
         taken({}, train=TWO),
     ),
@@ -290,13 +387,19 @@ QUESTIONS: dict[str, tuple[dict[str, bytes | None], str, Made]] = {
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_question_names_the_command_that_answers_it(tmp_path: Path, name: str) -> None:
-    """init exits with a line for each way: how many images and classes, then the command, which works as it stands."""
+    """init exits with a line for each way: how many images and classes,
+    then the command, which works as it stands.
+    """
     files, option, made = QUESTIONS[name]
     Made(files).save(tmp_path / "data")
     refused = prep_here("init", "data", cwd=tmp_path)
     assert refused.returncode == 4, refused.stdout
     assert not (tmp_path / "data.yaml").exists()
-    lines = [line.strip() for line in refused.stderr.splitlines() if " images" in line and f"{option}" in line]
+    lines = [
+        line.strip()
+        for line in refused.stderr.splitlines()
+        if " images" in line and f"{option}" in line
+    ]
     assert lines, refused.stderr
     counts, _, call = lines[-1].partition(": imagenet-prep ")
     assert counts.split(" of ")[0].isdigit()
@@ -307,7 +410,9 @@ def test_a_question_names_the_command_that_answers_it(tmp_path: Path, name: str)
 
 
 def test_names_are_suggested_and_taken(tmp_path: Path) -> None:
-    """--names: a list of more names than classes is suggested; the command that says so names the classes."""
+    """--names: a list of more names than classes is suggested;
+    the command that says so names the classes.
+    """
     files = labelled("l.csv", rows("{n},{l}", NUMBERS, "file,label"))
     Made({**files, "classes.txt": b"ant\nbee\ncat\ndog\nelk\nfox\n"}).save(tmp_path / "data")
     said = command_here("init", "data", cwd=tmp_path).stdout
@@ -319,25 +424,38 @@ def test_names_are_suggested_and_taken(tmp_path: Path) -> None:
 
 
 def test_each_option_is_written_into_a_key_of_the_recipe(tmp_path: Path) -> None:
-    """--label, --image, --names and --strip become labels.label, labels.path, class_names and strip."""
-    lines = "picture,a,kind,size\n" + "".join(f"x/{n},{n},{key},{8 + key}\n" for n, key in NUMBERS.items())
+    """--label, --image, --names and --strip become labels.label,
+    labels.path, class_names and strip.
+    """
+    lines = "picture,a,kind,size\n" + "".join(
+        f"x/{n},{n},{key},{8 + key}\n" for n, key in NUMBERS.items()
+    )
     Made({**labelled("l.csv", lines), "n.csv": b"id,name\n3,elk\n4,fox\n"}).save(tmp_path / "data")
     options = ("--label", "kind", "--image", "picture", "--strip", "x/", "--names", "data/n.csv")
     command_here("init", "data", *options, cwd=tmp_path)
     text = (tmp_path / "data.yaml").read_text()
-    for part in ("labels: {file: data/l.csv, path: picture, label: kind}", "strip: x/", "class_names: data/n.csv"):
+    for part in (
+        "labels: {file: data/l.csv, path: picture, label: kind}",
+        "strip: x/",
+        "class_names: data/n.csv",
+    ):
         assert part in text
     assert load(tmp_path / "data.yaml", None, ENGINE).classes.names == ("elk", "fox")
 
 
-# numbers are declared -------------------------------------------------------------------------------------------
+# numbers are declared -----------------------------------------------------------------------------
 
 
 def test_classes_are_declared_once(tmp_path: Path) -> None:
-    """The recipe has the names in order and the first label: a split without the first class keeps its numbers."""
+    """The recipe has the names in order and the first label:
+    a split without the first class keeps its numbers.
+    """
     Made(images(*CATS)).save(tmp_path / "data")
     text = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE).text
-    assert "classes: [cat, dog]   # in the order of their labels, for all splits\nfirst_label: 1   #" in text
+    assert (
+        "classes: [cat, dog]   # in the order of their labels, for all splits\nfirst_label: 1   #"
+        in text
+    )
     for path in existing(tmp_path / "data/cat", "*"):
         path.unlink()
     made = load(tmp_path / "r.yaml", None, ENGINE)
@@ -369,11 +487,16 @@ def test_an_order_that_is_not_sure_is_named(tmp_path: Path, files: dict[str, byt
     summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     assert "classes: [cat, dog]" in summary.text
     for name in files:
-        assert any(note.startswith(f"{name} has another order of the classes, not used: ") for note in summary.evidence)
+        assert any(
+            note.startswith(f"{name} has another order of the classes, not used: ")
+            for note in summary.evidence
+        )
 
 
 def test_many_classes_have_a_file_of_their_own(tmp_path: Path) -> None:
-    """201 names are in NAME-classes.txt beside the recipe, which is not written over another file."""
+    """201 names are in NAME-classes.txt beside the recipe,
+    which is not written over another file.
+    """
     Made(images(*(f"c{number:03}/{number}.png" for number in range(201)))).save(tmp_path / "data")
     (tmp_path / "r-classes.txt").write_text("mine")
     with pytest.raises(UsageError, match=r"r-classes\.txt already exists"):
@@ -387,11 +510,13 @@ def test_many_classes_have_a_file_of_their_own(tmp_path: Path) -> None:
     assert load(tmp_path / "r.yaml", None, ENGINE).classes.names[200] == "c200"
 
 
-# what is not taken is named, in few lines -----------------------------------------------------------------------
+# what is not taken is named, in few lines ---------------------------------------------------------
 
 
 def test_files_without_an_ending_are_one_line(tmp_path: Path) -> None:
-    """3,000 files without an ending beside the images cost little time, and are one line with their count."""
+    """3,000 files without an ending beside the images cost little time,
+    and are one line with their count.
+    """
     Made(images(*CATS)).save(tmp_path / "data")
     (tmp_path / "data/notes").mkdir()
     for number in range(3000):
@@ -404,7 +529,9 @@ def test_files_without_an_ending_are_one_line(tmp_path: Path) -> None:
 
 
 def test_a_question_of_columns_names_the_table(tmp_path: Path) -> None:
-    """Two columns may be the class: the question says so, and that its counts are of images with a class."""
+    """Two columns may be the class: the question says so,
+    and that its counts are of images with a class.
+    """
     Made(labelled("l.csv", two_columns())).save(tmp_path / "data")
     with pytest.raises(InputError) as caught:
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
@@ -415,12 +542,16 @@ def test_a_question_of_columns_names_the_table(tmp_path: Path) -> None:
 def test_one_column_is_no_columns(tmp_path: Path) -> None:
     """The comment in the recipe counts the columns that become features."""
     Made(labelled("l.csv", two_columns())).save(tmp_path / "data")
-    summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, asked=InitOptions(label="species"))
+    summary = init(
+        tmp_path / "data", tmp_path / "r.yaml", ENGINE, asked=InitOptions(label="species")
+    )
     assert "# 6 lines, with the column colour\n" in summary.text
 
 
 def test_a_function_is_named_for_a_format_that_nothing_reads(tmp_path: Path) -> None:
-    """A folder without images, arrays or archives says how a recipe can read it; an empty one does not."""
+    """A folder without images, arrays or archives says how a recipe can read it;
+    an empty one does not.
+    """
     Made({"scan.dat": b"VOL1"}).save(tmp_path / "data")
     with pytest.raises(InputError) as caught:
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
@@ -439,7 +570,11 @@ def test_labels_that_are_numbers_are_said_once() -> None:
 
 def test_a_question_says_what_each_way_leaves_out(tmp_path: Path) -> None:
     """Two ways to read a folder, and an archive that neither reads: the question names it."""
-    files = {**IN_ROOMS, "l.csv": rows("{n},{l}", SPECIES, "file,species").encode(), "more.zip": b"PK\3\4"}
+    files = {
+        **IN_ROOMS,
+        "l.csv": rows("{n},{l}", SPECIES, "file,species").encode(),
+        "more.zip": b"PK\3\4",
+    }
     Made(files).save(tmp_path / "data")
     with pytest.raises(InputError) as caught:
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
@@ -449,20 +584,30 @@ def test_a_question_says_what_each_way_leaves_out(tmp_path: Path) -> None:
 
 
 def test_a_copy_of_imagenet_is_named(tmp_path: Path) -> None:
-    """Its thousand class folders are taken, and the command that reads it without a recipe is named."""
+    """Its thousand class folders are taken, and the command that reads it
+    without a recipe is named.
+    """
     from imagenet_prep.ilsvrc2012.facts import synsets
 
     Made(images(*(f"{wnid}/{wnid}_1.jpg" for wnid in synsets()))).save(tmp_path / "data")
     summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
-    lines = [line for line in summary.evidence if line.endswith(f"convert data-shards --raw {tmp_path / 'data'}")]
-    assert lines[0].startswith("these are ImageNet's classes; convert reads such a copy, and any boxes in it,")
+    lines = [
+        line
+        for line in summary.evidence
+        if line.endswith(f"convert data-shards --raw {tmp_path / 'data'}")
+    ]
+    assert lines[0].startswith(
+        "these are ImageNet's classes; convert reads such a copy, and any boxes in it,"
+    )
 
 
 @pytest.mark.parametrize("data", [".", "t.csv"])
 def test_the_command_for_a_copy_of_imagenet_is_one_that_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: str
 ) -> None:
-    """The current folder has a name of its own in the command; a table is no copy, and gets no such command."""
+    """The current folder has a name of its own in the command;
+    a table is no copy, and gets no such command.
+    """
     from imagenet_prep.ilsvrc2012.facts import synsets
 
     paths = {f"{wnid}/{wnid}_1.jpg": wnid for wnid in synsets()}
@@ -470,14 +615,20 @@ def test_the_command_for_a_copy_of_imagenet_is_one_that_works(
     Made(images(*paths) | ({} if data == "." else {data: table.encode()})).save(tmp_path / "data")
     monkeypatch.chdir(tmp_path / "data")
     lines = init(Path(data), tmp_path / "r.yaml", ENGINE).evidence
-    commands = [line.rpartition(": ")[2] for line in lines if line.startswith("these are ImageNet's classes")]
+    commands = [
+        line.rpartition(": ")[2]
+        for line in lines
+        if line.startswith("these are ImageNet's classes")
+    ]
     assert commands == (["imagenet-prep convert data-shards --raw ."] if data == "." else [])
 
 
 def test_a_recipe_that_can_not_be_written_leaves_no_list_of_classes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file of the names of classes is removed again, so that the same command can run once more."""
+    """The file of the names of classes is removed again,
+    so that the same command can run once more.
+    """
     names = [f"c{number:03}" for number in range(201)]
     Made(images(*(f"{name}/1.jpg" for name in names))).save(tmp_path / "data")
 
@@ -489,17 +640,24 @@ def test_a_recipe_that_can_not_be_written_leaves_no_list_of_classes(
         with pytest.raises(PrepError):
             init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     assert [path.name for path in list(tmp_path.iterdir())] == ["data"]
-    assert init(tmp_path / "data", tmp_path / "r.yaml", ENGINE).class_list == tmp_path / "r-classes.txt"
+    assert (
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE).class_list
+        == tmp_path / "r-classes.txt"
+    )
 
 
-# files of names and paths ---------------------------------------------------------------------------------------
+# files of names and paths -------------------------------------------------------------------------
 
 NAMES = {
     "by id": ("n.json", '{"0": "cat", "1": "dog"}', ("0", "1")),
     "by name": ("n.json", '{"cat": 0, "dog": 1}', ("0", "1")),
     "Keras' index": ("n.json", '{"0": ["n01", "cat"], "1": ["n02", "dog"]}', ("0", "1")),
     "a list": ("n.json", '["cat", "dog"]', ("0", "1")),
-    "COCO's categories": ("n.json", '{"categories": [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]}', ("1", "2")),
+    "COCO's categories": (
+        "n.json",
+        '{"categories": [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]}',
+        ("1", "2"),
+    ),
     "a model's card": ("n.json", '{"id2label": {"0": "cat", "1": "dog"}}', ("0", "1")),
     "lines": ("n.txt", "cat\ndog\n", ("0", "1")),
     "lines, counted from 1": ("n.txt", "cat\ndog\n", ("1", "2")),
@@ -508,7 +666,11 @@ NAMES = {
     "names before ids": ("n.txt", "/a/cat 0\n/a/dog 1\n", ("0", "1")),
     "a CSV": ("n.csv", "ClassId,Name\n0,cat\n1,dog\n", ("0", "1")),
     "a CSV of two columns": ("n.csv", "0,cat\n1,dog\n", ("0", "1")),
-    "a label map": ("n.pbtxt", "item { id: 1 name: 'cat' }\nitem {\n  id: 2\n  name: \"dog\"\n}", ("1", "2")),
+    "a label map": (
+        "n.pbtxt",
+        "item { id: 1 name: 'cat' }\nitem {\n  id: 2\n  name: \"dog\"\n}",
+        ("1", "2"),
+    ),
     "padded ids": ("n.json", '{"1": "cat", "2": "dog"}', ("001", "002")),
 }
 
@@ -521,9 +683,15 @@ def test_names_of_ids_are_read(name: str) -> None:
     assert [names[key].rpartition("/")[2] for key in ids] == ["cat", "dog"]
 
 
-@pytest.mark.parametrize(("ids", "first_label"), [(("1", "2"), 1), (("0", "1"), 0), (("1", "3"), 1), (("2", "3"), 1)])
-def test_names_in_order_count_from_the_first_label(tmp_path: Path, ids: tuple[str, ...], first_label: int) -> None:
-    """As the recipe declares it, in init and in convert, though the last classes, or the first ones, have no image."""
+@pytest.mark.parametrize(
+    ("ids", "first_label"), [(("1", "2"), 1), (("0", "1"), 0), (("1", "3"), 1), (("2", "3"), 1)]
+)
+def test_names_in_order_count_from_the_first_label(
+    tmp_path: Path, ids: tuple[str, ...], first_label: int
+) -> None:
+    """As the recipe declares it, in init and in convert, though the last classes,
+    or the first ones, have no image.
+    """
     names = ("ant", "bee", "cat", "dog")
     files = images(*(f"{name}/{number}{name}.jpg" for name in ids for number in range(2)))
     Made(files).save(tmp_path / "data")
@@ -542,25 +710,44 @@ def test_names_that_lack_a_class_are_refused(tmp_path: Path) -> None:
     """init and a recipe name the id without a name."""
     Made({**images(*CATS), "n.json": b'{"cat": "feline"}'}).save(tmp_path / "data")
     with pytest.raises(InputError, match="dog has no name there"):
-        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, asked=InitOptions(names=tmp_path / "data/n.json"))
+        init(
+            tmp_path / "data",
+            tmp_path / "r.yaml",
+            ENGINE,
+            asked=InitOptions(names=tmp_path / "data/n.json"),
+        )
     (tmp_path / "r.yaml").write_text("source: {folders: data}\nclass_names: {cat: feline}\n")
-    with pytest.raises(InputError, match=r"r\.yaml, line 2 names 1 class of 2: dog has no name there"):
+    with pytest.raises(
+        InputError, match=r"r\.yaml, line 2 names 1 class of 2: dog has no name there"
+    ):
         load(tmp_path / "r.yaml", None, ENGINE)
 
 
 def test_two_classes_of_one_name_keep_their_ids(tmp_path: Path) -> None:
     """ImageNet has two cranes; both stay."""
     Made(images(*CATS)).save(tmp_path / "data")
-    (tmp_path / "r.yaml").write_text("source: {folders: data}\nclass_names: {cat: crane, dog: crane}\n")
+    (tmp_path / "r.yaml").write_text(
+        "source: {folders: data}\nclass_names: {cat: crane, dog: crane}\n"
+    )
     made = load(tmp_path / "r.yaml", None, ENGINE)
     assert made.classes.names == ("crane (cat)", "crane (dog)")
     assert made.classes.texts == ("crane", "crane")
 
 
 PATHS = {
-    "a folder with the name of the table": (["1.jpg"], ["train/1.jpg", "test/1.jpg"], "train.csv", [0]),
+    "a folder with the name of the table": (
+        ["1.jpg"],
+        ["train/1.jpg", "test/1.jpg"],
+        "train.csv",
+        [0],
+    ),
     "its first word": (["1"], ["train/1.jpg", "test/1.jpg"], "trainLabels.csv", [0]),
-    "the end of one path alone": (["a/1"], ["images/a/1.jpg", "images/b/1.jpg"], "meta/train.json", [0]),
+    "the end of one path alone": (
+        ["a/1"],
+        ["images/a/1.jpg", "images/b/1.jpg"],
+        "meta/train.json",
+        [0],
+    ),
     "an ending from before a conversion": (["1.dcm"], ["1.png"], "l.csv", [0]),
     "an ending that two files have": (["1.dcm"], ["1.png", "1.jpg"], "l.csv", [-1]),
 }
@@ -577,9 +764,13 @@ def test_a_column_of_labels_in_parquet_is_chosen(tmp_path: Path) -> None:
     """Two columns of labels are a question, whose command writes the column into the source."""
     from made_folders import parquet
 
-    Made({"a.parquet": parquet("1.jpg", "2.jpg", label="fine", coarse=[0, 1])}).save(tmp_path / "data")
+    Made({"a.parquet": parquet("1.jpg", "2.jpg", label="fine", coarse=[0, 1])}).save(
+        tmp_path / "data"
+    )
     lines = prep_here("init", "data", cwd=tmp_path).stderr.splitlines()
-    call = next(line for line in lines if line.endswith("--label coarse")).partition("imagenet-prep ")[2]
+    call = next(line for line in lines if line.endswith("--label coarse")).partition(
+        "imagenet-prep "
+    )[2]
     command_here(*shlex.split(call), cwd=tmp_path)
     assert "label: coarse" in (tmp_path / "data.yaml").read_text()
 
@@ -594,12 +785,20 @@ def test_the_help_of_init_is_short() -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (InitOptions(label="Species"), "no table with the column Species, which --label names\nexpected one of"),
-        (InitOptions(label="l.csv:nope"), "no table with the column l.csv:nope, which --label names"),
+        (
+            InitOptions(label="Species"),
+            "no table with the column Species, which --label names\nexpected one of",
+        ),
+        (
+            InitOptions(label="l.csv:nope"),
+            "no table with the column l.csv:nope, which --label names",
+        ),
         (InitOptions(image="nope"), "no table with the column nope, which --image names"),
     ],
 )
-def test_a_column_that_is_not_there_is_refused(tmp_path: Path, asked: InitOptions, said: str) -> None:
+def test_a_column_that_is_not_there_is_refused(
+    tmp_path: Path, asked: InitOptions, said: str
+) -> None:
     """Never silently: the folders would become the classes."""
     Made(labelled("l.csv", two_columns())).save(tmp_path / "data")
     with pytest.raises(UsageError, match=re.escape(said)):
@@ -610,19 +809,31 @@ def test_a_column_that_is_not_there_is_refused(tmp_path: Path, asked: InitOption
 @pytest.mark.parametrize(
     ("lines", "names"),
     [
-        (("n00000001 1 kit fox", "n00000002 2 siamang"), {"n00000001": "kit fox", "n00000002": "siamang"}),
-        (("n00000001 kit fox", "n00000002 2 toed sloth"), {"n00000001": "kit fox", "n00000002": "2 toed sloth"}),
+        (
+            ("n00000001 1 kit fox", "n00000002 2 siamang"),
+            {"n00000001": "kit fox", "n00000002": "siamang"},
+        ),
+        (
+            ("n00000001 kit fox", "n00000002 2 toed sloth"),
+            {"n00000001": "kit fox", "n00000002": "2 toed sloth"},
+        ),
     ],
 )
-def test_the_number_of_a_line_is_no_part_of_a_name(lines: tuple[str, ...], names: dict[str, str]) -> None:
+def test_the_number_of_a_line_is_no_part_of_a_name(
+    lines: tuple[str, ...], names: dict[str, str]
+) -> None:
     """ImageNet's map_clsloc.txt has an id, a number and the words in each line."""
     found = read_names(Path("map_clsloc.txt"), "\n".join(lines).encode())
     assert found.names_of(names) == names
 
 
 def test_each_value_of_a_column_of_splits_needs_a_split(tmp_path: Path) -> None:
-    """--split for two of three values: the error names the third, and its command gives it a split of its own."""
-    lines = "".join(f"{name},{label},{'xyz'[row % 3]}\n" for row, (name, label) in enumerate(LETTERS.items()))
+    """--split for two of three values: the error names the third,
+    and its command gives it a split of its own.
+    """
+    lines = "".join(
+        f"{name},{label},{'xyz'[row % 3]}\n" for row, (name, label) in enumerate(LETTERS.items())
+    )
     Made(labelled("l.csv", f"file,label,part\n{lines}")).save(tmp_path / "data")
     refused = prep_here("init", "data", "--split", "train=x", "--split", "test=y", cwd=tmp_path)
     assert refused.returncode == 2

@@ -33,7 +33,9 @@ from imagenet_prep.tfrecord.example import (
 tf = tf_fixture.tf
 
 
-checked = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+checked = settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 Lists = dict[str, tuple[Feature | None, ...]]
@@ -46,7 +48,9 @@ names = st.text(max_size=6).map(lambda text: text.replace("$", "") + "$")
 features = (
     st.lists(st.binary(max_size=200), max_size=3).map(lambda values: BytesList(tuple(values)))
     | st.lists(st.floats(width=32), max_size=4).map(lambda values: FloatList(tuple(values)))
-    | st.lists(st.integers(-(2**63), 2**63 - 1), max_size=4).map(lambda values: Int64List(tuple(values)))
+    | st.lists(st.integers(-(2**63), 2**63 - 1), max_size=4).map(
+        lambda values: Int64List(tuple(values))
+    )
     | st.none()
 )
 
@@ -60,7 +64,9 @@ feature_lists = st.dictionaries(names, st.lists(features, max_size=4).map(tuple)
 def _feature(tf: Any, feature: Feature | None) -> Any:
     match feature:
         case BytesList(values):
-            return tf.train.Feature(bytes_list=tf.train.BytesList(value=[bytes(value) for value in values]))
+            return tf.train.Feature(
+                bytes_list=tf.train.BytesList(value=[bytes(value) for value in values])
+            )
         case FloatList(values):
             return tf.train.Feature(float_list=tf.train.FloatList(value=values))
         case Int64List(values):
@@ -71,11 +77,15 @@ def _feature(tf: Any, feature: Feature | None) -> Any:
 def _to_tensorflow(tf: Any, context: dict[str, Feature | None], lists: Lists) -> Any:
     train = tf.train
     each = {
-        name: train.FeatureList(feature=[_feature(tf, step) for step in steps]) if steps else train.FeatureList()
+        name: train.FeatureList(feature=[_feature(tf, step) for step in steps])
+        if steps
+        else train.FeatureList()
         for name, steps in lists.items()
     }
     return train.SequenceExample(
-        context=train.Features(feature={name: _feature(tf, feature) for name, feature in context.items()}),
+        context=train.Features(
+            feature={name: _feature(tf, feature) for name, feature in context.items()}
+        ),
         feature_lists=train.FeatureLists(feature_list=each),
     )
 
@@ -98,13 +108,19 @@ def _written_by_tensorflow(features: Mapping[str, Any]) -> dict[str, bytes]:
 @checked
 @given(contexts, feature_lists)
 def test_encoding_is_tensorflows(tf: Any, context: dict[str, Feature | None], lists: Lists) -> None:
-    """Any context and feature lists encode to the very bytes of SerializeToString(deterministic=True)."""
+    """Any context and feature lists encode to the very bytes of
+    SerializeToString(deterministic=True).
+    """
     message = _to_tensorflow(tf, context, lists)
     assert encode_sequence_example(context, lists) == message.SerializeToString(deterministic=True)
 
 
-SORTED = "0a590a090a0012051a030a01010a0b0a024d6f12051a030a01010a0e0a054d6f76696512051a030a01010a160a0d"
-SORTED += "4d6f76696520526174696e677312051a030a01010a0a0a016512051a030a01010a0b0a02c3a912051a030a0101"
+SORTED = (
+    "0a590a090a0012051a030a01010a0b0a024d6f12051a030a01010a0e0a054d6f76696512051a030a01010a160a0d"
+)
+SORTED += (
+    "4d6f76696520526174696e677312051a030a01010a0a0a016512051a030a01010a0b0a02c3a912051a030a0101"
+)
 """An Example of protobuf 6 in pure Python, deterministic: it sorts names as C++ does."""
 SORTED_LISTS = "407552fe591499088dee6a0bc888e463ee855c31c44b4730f72e98951ed1666e"
 """SHA-256 of its SequenceExample of the same names."""
@@ -113,7 +129,14 @@ SORTED_LISTS = "407552fe591499088dee6a0bc888e463ee855c31c44b4730f72e98951ed1666e
 def test_names_that_begin_with_another_are_sorted_as_in_cpp() -> None:
     """The shorter name comes first, as in protobuf's C++ and pure Python, in both parts."""
     one = Int64List((1,))
-    context: dict[str, Feature | None] = {"Movie Ratings": one, "Movie": one, "Mo": one, "": one, "é": one, "e": one}
+    context: dict[str, Feature | None] = {
+        "Movie Ratings": one,
+        "Movie": one,
+        "Mo": one,
+        "": one,
+        "é": one,
+        "e": one,
+    }
     assert encode_example(context).hex() == SORTED
     lists: Lists = dict.fromkeys(context, (one, None))
     assert sha256(encode_sequence_example(context, lists)).hexdigest() == SORTED_LISTS
@@ -121,8 +144,12 @@ def test_names_that_begin_with_another_are_sorted_as_in_cpp() -> None:
 
 @checked
 @given(contexts, feature_lists)
-def test_an_examples_parser_sees_the_context(context: dict[str, Feature | None], lists: Lists) -> None:
-    """That is how a sequence could pass for an Example; its second part tells them apart, be it empty."""
+def test_an_examples_parser_sees_the_context(
+    context: dict[str, Feature | None], lists: Lists
+) -> None:
+    """That is how a sequence could pass for an Example;
+    its second part tells them apart, be it empty.
+    """
     data = encode_sequence_example(context, lists)
     is_set = {name: feature for name, feature in context.items() if feature is not None}
     assert _written(parse_example(data)) == _written(is_set)
@@ -130,23 +157,31 @@ def test_an_examples_parser_sees_the_context(context: dict[str, Feature | None],
     assert not has_feature_lists(encode_example(context))
 
 
-# Messages with the right skeleton and anything inside: repeated fields, several kinds, unknown fields, cut lists.
+# Messages with the right skeleton and anything inside: repeated fields, several kinds, unknown
+# fields, cut lists.
 scalars = st.builds(
-    lambda field, value: varint(field << 3) + varint(value), st.integers(1, 3), st.integers(0, 2**64 - 1)
+    lambda field, value: varint(field << 3) + varint(value),
+    st.integers(1, 3),
+    st.integers(0, 2**64 - 1),
 )
 
 
 fixed = st.builds(
-    lambda field, value: varint(field << 3 | 5) + value, st.integers(1, 3), st.binary(min_size=4, max_size=4)
+    lambda field, value: varint(field << 3 | 5) + value,
+    st.integers(1, 3),
+    st.binary(min_size=4, max_size=4),
 )
 
 
 lists = st.lists(
-    scalars | fixed | st.builds(delimited, st.sampled_from([1, 1, 1, 2]), st.binary(max_size=12)), max_size=4
+    scalars | fixed | st.builds(delimited, st.sampled_from([1, 1, 1, 2]), st.binary(max_size=12)),
+    max_size=4,
 ).map(b"".join)
 
 
-kinds = st.lists(st.builds(delimited, st.sampled_from([1, 2, 2, 3, 3, 4]), lists), max_size=3).map(b"".join)
+kinds = st.lists(st.builds(delimited, st.sampled_from([1, 2, 2, 3, 3, 4]), lists), max_size=3).map(
+    b"".join
+)
 
 
 keys = st.builds(delimited, st.just(1), st.sampled_from([b"a", b"b", b"", b"\xff"]))
@@ -155,25 +190,35 @@ keys = st.builds(delimited, st.just(1), st.sampled_from([b"a", b"b", b"", b"\xff
 entries = st.lists(keys | st.builds(delimited, st.just(2), kinds), max_size=4).map(b"".join)
 
 
-maps = st.lists(st.builds(delimited, st.sampled_from([1, 1, 1, 2]), entries), max_size=4).map(b"".join)
+maps = st.lists(st.builds(delimited, st.sampled_from([1, 1, 1, 2]), entries), max_size=4).map(
+    b"".join
+)
 
 
 wire_messages = st.lists(st.builds(delimited, st.just(1), maps), max_size=3).map(b"".join)
 
 
 # The same for SequenceExamples.
-steps = st.lists(st.builds(delimited, st.sampled_from([1, 1, 1, 2]), kinds) | scalars, max_size=4).map(b"".join)
+steps = st.lists(
+    st.builds(delimited, st.sampled_from([1, 1, 1, 2]), kinds) | scalars, max_size=4
+).map(b"".join)
 step_entries = st.lists(keys | st.builds(delimited, st.just(2), steps), max_size=4).map(b"".join)
-step_maps = st.lists(st.builds(delimited, st.sampled_from([1, 1, 1, 2]), step_entries), max_size=4).map(b"".join)
-wire_sequences = st.lists(st.builds(delimited, st.sampled_from([1, 2, 2, 3]), step_maps) | scalars, max_size=4).map(
-    b"".join
-)
+step_maps = st.lists(
+    st.builds(delimited, st.sampled_from([1, 1, 1, 2]), step_entries), max_size=4
+).map(b"".join)
+wire_sequences = st.lists(
+    st.builds(delimited, st.sampled_from([1, 2, 2, 3]), step_maps) | scalars, max_size=4
+).map(b"".join)
 
 
 @settings(checked, max_examples=200)
 @given(wire_messages, wire_sequences)
-def test_odd_but_well_formed_bytes_mean_what_they_mean_to_tensorflow(tf: Any, example: bytes, sequence: bytes) -> None:
-    """Repeated, merged, replaced and unknown fields, as other writers may leave them, are read as TensorFlow does."""
+def test_odd_but_well_formed_bytes_mean_what_they_mean_to_tensorflow(
+    tf: Any, example: bytes, sequence: bytes
+) -> None:
+    """Repeated, merged, replaced and unknown fields, as other writers may leave them,
+    are read as TensorFlow does.
+    """
     from google.protobuf.message import DecodeError
     from google.protobuf.unknown_fields import UnknownFieldSet
 
@@ -184,10 +229,17 @@ def test_odd_but_well_formed_bytes_mean_what_they_mean_to_tensorflow(tf: Any, ex
         message = tf.train.SequenceExample.FromString(sequence)
         # An entry with an unknown field is set aside as a whole by upb, and by nothing else.
         parts = (message.context, message.feature_lists)
-        assume(not any(unknown.field_number == 1 for part in parts for unknown in UnknownFieldSet(part)))
+        assume(
+            not any(
+                unknown.field_number == 1 for part in parts for unknown in UnknownFieldSet(part)
+            )
+        )
         context, lists = parse_sequence_example(sequence)
         assert _written(context) == _written_by_tensorflow(message.context.feature)
-        steps = {name: dict(enumerate(each.feature)) for name, each in message.feature_lists.feature_list.items()}
+        steps = {
+            name: dict(enumerate(each.feature))
+            for name, each in message.feature_lists.feature_list.items()
+        }
         assert {name: _written(dict(enumerate(each))) for name, each in lists.items()} == {
             name: _written_by_tensorflow(each) for name, each in steps.items()
         }
@@ -203,20 +255,29 @@ def test_odd_but_well_formed_bytes_mean_what_they_mean_to_tensorflow(tf: Any, ex
         (b"\x0b\x0c", "wire type 3"),
         (b"\x02\x00", "number 0"),
         (delimited(1, delimited(1, delimited(1, b"\xff\xfe"))), "not UTF-8"),
-        (delimited(1, delimited(1, delimited(2, delimited(2, delimited(1, b"abc"))))), "multiple of 4"),
+        (
+            delimited(1, delimited(1, delimited(2, delimited(2, delimited(1, b"abc"))))),
+            "multiple of 4",
+        ),
         (b"\x12\x05abc", "past the end"),
         (b"\x12", "does not end"),
-        (delimited(2, delimited(1, delimited(1, b"\xff\xfe"))), "name of a feature list is not UTF-8"),
+        (
+            delimited(2, delimited(1, delimited(1, b"\xff\xfe"))),
+            "name of a feature list is not UTF-8",
+        ),
         (delimited(2, delimited(1, delimited(2, b"\x0a\x02a"))), "past the end"),
     ],
 )
 def test_broken_bytes_are_refused_with_a_reason(data: bytes, reason: str) -> None:
-    """The error says what is wrong; what an Example's parser refuses, a SequenceExample's does too."""
+    """The error says what is wrong; what an Example's parser refuses,
+    a SequenceExample's does too.
+    """
     with pytest.raises(ExampleError, match=reason):
         parse_sequence_example(data)
 
 
-# Where a varint becomes one byte longer, written by hand from the specification: protobuf.dev, "Base 128 Varints".
+# Where a varint becomes one byte longer, written by hand from the specification: protobuf.dev,
+# "Base 128 Varints".
 VARINTS = {
     0: "00",
     0x7F: "7f",
@@ -240,10 +301,14 @@ LENGTHS = [0x7E, 0x7F, 0x80, 0x81, 0x3FFE, 0x3FFF, 0x4000, 0x4001, 0x1FFFFF, 0x2
 
 @pytest.mark.parametrize("value", VARINTS)
 def test_varints_at_the_ends_of_their_lengths(value: int) -> None:
-    """The last value of each length and the first of the next one are written and read as the specification has it."""
+    """The last value of each length and the first of the next one are written and read as the
+    specification has it.
+    """
     encoded = bytes.fromhex(VARINTS[value])
     assert varint(value) == encoded
-    packed = delimited(1, delimited(1, delimited(1, b"i") + delimited(2, delimited(3, delimited(1, encoded)))))
+    packed = delimited(
+        1, delimited(1, delimited(1, b"i") + delimited(2, delimited(3, delimited(1, encoded))))
+    )
     assert encode_example({"i": Int64List((value,))}) == packed
     assert parse_example(packed) == {"i": Int64List((value,))}
 
@@ -251,7 +316,9 @@ def test_varints_at_the_ends_of_their_lengths(value: int) -> None:
 @pytest.mark.parametrize("past", range(-16, 1))
 @pytest.mark.parametrize("length", LENGTHS)
 def test_lengths_at_the_ends_of_their_varints(tf: Any, length: int, past: int) -> None:
-    """Lengths of a value and of all that holds it, on both sides of where a varint becomes longer, are protobuf's."""
+    """Lengths of a value and of all that holds it,
+    on both sides of where a varint becomes longer, are protobuf's.
+    """
     value = bytes(length + past)
     feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
     example = tf.train.Example(features=tf.train.Features(feature={"a": feature}))
@@ -266,7 +333,9 @@ def test_a_varint_of_ten_bytes_is_the_longest() -> None:
     ten, eleven = b"\xff" * 9 + b"\x7f", b"\x80" * 10 + b"\x01"
 
     def parsed(number: bytes) -> dict[str, Feature]:
-        return parse_example(delimited(1, delimited(1, delimited(2, delimited(3, b"\x08" + number)))))
+        return parse_example(
+            delimited(1, delimited(1, delimited(2, delimited(3, b"\x08" + number))))
+        )
 
     assert parsed(ten) == {"": Int64List((-1,))}
     with pytest.raises(ExampleError, match="does not end"):

@@ -1,4 +1,6 @@
-"""Shards under another one's name: readers compare each with its manifest, so no record of another set comes."""
+"""Shards under another one's name: readers compare each with its manifest,
+so no record of another set comes.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,21 @@ OTHERS = "does not hold the records in its manifest|is not the one in its manife
 
 
 @pytest.fixture(scope="module")
-def relabelled(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> tuple[Layout, Layout]:
-    """Two sets of the same four classes, with labels from 0 and from 1: their shards have equal sizes. Read only."""
+def relabelled(
+    tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet
+) -> tuple[Layout, Layout]:
+    """Two sets of the same four classes, with labels from 0 and from 1:
+    their shards have equal sizes. Read only.
+    """
     folder = tmp_path_factory.mktemp("relabelled")
     (folder / "classes.txt").write_text("\n".join(sorted(made_tiny.wnids)[2:6]))
-    layouts = [Layout(folder / f"from-{first}", raw=made_tiny.archives["train"].parent) for first in (0, 1)]
+    layouts = [
+        Layout(folder / f"from-{first}", raw=made_tiny.archives["train"].parent) for first in (0, 1)
+    ]
     for first, layout in enumerate(layouts):
-        convert(layout, ENGINE, PART.replace(recorded=find_part(str(folder / "classes.txt"), first)))
+        convert(
+            layout, ENGINE, PART.replace(recorded=find_part(str(folder / "classes.txt"), first))
+        )
     sizes = [layout.shards.size(SHARD) for layout in layouts]
     assert sizes[0] == sizes[1]
     return layouts[0], layouts[1]
@@ -82,7 +92,9 @@ def test_no_record_of_another_set_is_read(
     index: Callable[[Layout, Layout], None],
     check: bool,
 ) -> None:
-    """A shard of another set with the same size is refused, whatever its index says; its CRCs are all right."""
+    """A shard of another set with the same size is refused, whatever its index says;
+    its CRCs are all right.
+    """
     index(mixed, relabelled[1])
     with pytest.raises(InputError, match=OTHERS) as caught:
         read(imagenet_prep.open(mixed.data_dir, "train", check=check))
@@ -96,7 +108,9 @@ def test_iteration_stops_before_the_first_wrong_record(
 ) -> None:
     """The records of the shards before come, none of the exchanged shard does."""
     index(mixed, relabelled[1])
-    expected = [bytes(record.data) for record in imagenet_prep.open(relabelled[0].data_dir, "train")]
+    expected = [
+        bytes(record.data) for record in imagenet_prep.open(relabelled[0].data_dir, "train")
+    ]
     records = imagenet_prep.open(mixed.data_dir, "train")
     seen: list[bytes] = []
     with pytest.raises(InputError, match=OTHERS):
@@ -105,30 +119,42 @@ def test_iteration_stops_before_the_first_wrong_record(
 
 
 def test_one_other_record_is_refused(tmp_path: Path, relabelled: tuple[Layout, Layout]) -> None:
-    """A sound record of the same length in the place of another is named; the other records come."""
+    """A sound record of the same length in the place of another is named;
+    the other records come.
+    """
     layout = copied(relabelled[0], tmp_path / "data")
     path = layout.shard_path(SHARD)
     data = data_of(path)
     write(path, [*data[:2], data_of(relabelled[1].shard_path(SHARD))[2], *data[3:]])
     records = imagenet_prep.open(layout.data_dir, "train")
     first = records.starts[3]
-    assert [bytes(records[first + number].data) for number in (0, 1, 3)] == [data[0], data[1], data[3]]
+    assert [bytes(records[first + number].data) for number in (0, 1, 3)] == [
+        data[0],
+        data[1],
+        data[3],
+    ]
     with pytest.raises(InputError, match=OTHERS):
         records[first + 2]
     seen = []
-    with pytest.raises(InputError, match=f"{SHARD}: record 2 at byte .* is not the one in its manifest"):
+    with pytest.raises(
+        InputError, match=f"{SHARD}: record 2 at byte .* is not the one in its manifest"
+    ):
         seen.extend(bytes(record.data) for record in records)
     assert seen[first:] == data[:2]
 
 
 @pytest.mark.parametrize("container", ["webdataset", "folders", "parquet", "tfds", "croissant"])
-def test_no_export_holds_records_of_another_set(tmp_path: Path, mixed: Layout, container: str) -> None:
+def test_no_export_holds_records_of_another_set(
+    tmp_path: Path, mixed: Layout, container: str
+) -> None:
     """Exports that copy nothing compare too: their files would describe the wrong shard."""
     out = tmp_path / "out"
     with pytest.raises(InputError, match=OTHERS):
         export(mixed, container, out, ENGINE)
     names = [path.name for path in list(out.glob("*"))]
-    assert not [name for name in names if name.endswith(".json") or ("train" in name and "00003" in name)]
+    assert not [
+        name for name in names if name.endswith(".json") or ("train" in name and "00003" in name)
+    ]
 
 
 @pytest.mark.tensorflow
@@ -167,7 +193,9 @@ def drop_last(path: Path) -> None:
 def test_the_size_is_compared_when_a_shard_is_opened(
     tmp_path: Path, relabelled: tuple[Layout, Layout], change: Callable[[Path], None]
 ) -> None:
-    """A set with a shard of another size is refused; so is a shard that changed while the set was open."""
+    """A set with a shard of another size is refused;
+    so is a shard that changed while the set was open.
+    """
     layout = copied(relabelled[0], tmp_path / "data")
     path = Path(str(layout.shard_path(SHARD)))
     size, records = path.stat().st_size, imagenet_prep.open(layout.data_dir, "train")
@@ -185,7 +213,9 @@ def test_the_size_is_compared_when_a_shard_is_opened(
     assert not (tmp_path / "out").exists()
 
 
-def test_another_count_in_the_manifest_is_refused(tmp_path: Path, relabelled: tuple[Layout, Layout]) -> None:
+def test_another_count_in_the_manifest_is_refused(
+    tmp_path: Path, relabelled: tuple[Layout, Layout]
+) -> None:
     """A manifest whose count and digest of a shard contradict each other is not believed."""
     layout = copied(relabelled[0], tmp_path / "data")
     edit_manifest(layout, lambda value: one_more(value["shards"][SHARD], "records"))
@@ -195,10 +225,15 @@ def test_another_count_in_the_manifest_is_refused(tmp_path: Path, relabelled: tu
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zlib"])
-def test_compressed_shards_are_compared(tmp_path: Path, made_tiny: MadeSet, compression: str) -> None:
+def test_compressed_shards_are_compared(
+    tmp_path: Path, made_tiny: MadeSet, compression: str
+) -> None:
     """The records of a compressed shard, too, are those of the manifest."""
     (tmp_path / "classes.txt").write_text("\n".join(sorted(made_tiny.wnids)[2:6]))
-    layouts = [Layout(tmp_path / f"from-{first}", raw=made_tiny.archives["train"].parent) for first in (0, 1)]
+    layouts = [
+        Layout(tmp_path / f"from-{first}", raw=made_tiny.archives["train"].parent)
+        for first in (0, 1)
+    ]
     for first, layout in enumerate(layouts):
         part = find_part(str(tmp_path / "classes.txt"), first)
         convert(layout, ENGINE, PART.replace(recorded=part, compression=compression))

@@ -1,4 +1,6 @@
-"""Every bit, every length: minutes of it, so not among the tests of each day. ``make exhaustive`` runs it."""
+"""Every bit, every length: minutes of it, so not among the tests of each day.
+``make exhaustive`` runs it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def look(sound: Layout) -> Look:
     manifest = load_manifest(sound.manifest_path)
     assert manifest is not None
     check = ShardCheck(sound, ImageNetExaminer(), manifest.shards)
-    return lambda content: tuple(check.check(Shard(Path(NAME), memoryview(content), "none")).problems)
+    return lambda content: tuple(
+        check.check(Shard(Path(NAME), memoryview(content), "none")).problems
+    )
 
 
 @pytest.fixture(scope="module")
@@ -48,14 +52,18 @@ def edges(content: bytes) -> list[int]:
 
 
 def test_every_bit(look: Look, content: bytes, edges: list[int]) -> None:
-    """Each flipped bit is exactly one problem, of the right kind and with the right record and offset."""
+    """Each flipped bit is exactly one problem,
+    of the right kind and with the right record and offset.
+    """
     damaged = bytearray(content)
     for number, (start, stop) in enumerate(pairwise(edges)):
         for position in range(start, stop):
             kind = K.BAD_LENGTH if position - start < tfrecord.HEADER.size else K.BAD_CRC
             for bit in range(8):
                 damaged[position] ^= 1 << bit
-                found = [(problem.kind, problem.record, problem.offset) for problem in look(damaged)]
+                found = [
+                    (problem.kind, problem.record, problem.offset) for problem in look(damaged)
+                ]
                 damaged[position] ^= 1 << bit
                 assert found == [(kind, number, start)], f"byte {position} bit {bit}"
 
@@ -65,15 +73,25 @@ def test_every_length(look: Look, content: bytes, edges: list[int]) -> None:
     for number, (start, stop) in enumerate(pairwise(edges)):
         for length in range(start, stop):
             kind = K.MISSING_RECORD if length == start else K.TRUNCATED
-            found = [(problem.kind, problem.record) for problem in look(memoryview(content)[:length])]
+            found = [
+                (problem.kind, problem.record) for problem in look(memoryview(content)[:length])
+            ]
             assert found == [(kind, number)], f"length {length}"
 
 
 def test_absurd_lengths_take_no_memory(look: Look, content: bytes, edges: list[int]) -> None:
-    """A soundly framed length of any power of two up to 2^63 is a problem, and memory stays flat."""
+    """A soundly framed length of any power of two up to 2^63 is a problem,
+    and memory stays flat.
+    """
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for power in range(18, 64):
-        header = tfrecord.HEADER.pack(1 << power, tfrecord.mask(tfrecord.crc32c((1 << power).to_bytes(8, "little"))))
+        header = tfrecord.HEADER.pack(
+            1 << power, tfrecord.mask(tfrecord.crc32c((1 << power).to_bytes(8, "little")))
+        )
         (problem,) = look(content + header + b"xx")
-        assert (problem.kind, problem.record, problem.offset) == (K.TRUNCATED, len(edges) - 1, len(content))
+        assert (problem.kind, problem.record, problem.offset) == (
+            K.TRUNCATED,
+            len(edges) - 1,
+            len(content),
+        )
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 10_000  # kB

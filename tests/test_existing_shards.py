@@ -1,4 +1,6 @@
-"""ExistingShards: what a new plan keeps, replaces and must not touch, and each refusal word for word."""
+"""ExistingShards: what a new plan keeps, replaces and must not touch,
+and each refusal word for word.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,16 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tiny_sets import COUNTS, made_plan, make_set, make_shard, make_shards, record, save_plan, with_generation
+from tiny_sets import (
+    COUNTS,
+    made_plan,
+    make_set,
+    make_shard,
+    make_shards,
+    record,
+    save_plan,
+    with_generation,
+)
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.shards.existing import ExistingShards
@@ -28,9 +39,13 @@ def layout(tmp_path: Path) -> Layout:
     return Layout(tmp_path / "out")
 
 
-def find(layout: Layout, plan: Plan, changed: tuple[str, ...] = (), known: tuple[str, ...] = ()) -> ExistingShards:
+def find(
+    layout: Layout, plan: Plan, changed: tuple[str, ...] = (), known: tuple[str, ...] = ()
+) -> ExistingShards:
     """What is there, compared with a plan."""
-    return ExistingShards.find(layout, plan, load_plan(layout), Journal(layout.journal_path), changed, known)
+    return ExistingShards.find(
+        layout, plan, load_plan(layout), Journal(layout.journal_path), changed, known
+    )
 
 
 def sizes(layout: Layout, *names: str) -> dict[str, int]:
@@ -38,7 +53,7 @@ def sizes(layout: Layout, *names: str) -> dict[str, int]:
     return {name: layout.shard_path(name).stat().st_size for name in sorted(names)}
 
 
-# finding -------------------------------------------------------------------------------------------------------
+# finding ------------------------------------------------------------------------------------------
 
 
 def test_shards_as_planned_are_kept(layout: Layout) -> None:
@@ -50,17 +65,27 @@ def test_shards_as_planned_are_kept(layout: Layout) -> None:
     layout.journal_path.unlink()
     assert find(layout, plan) == kept
     layout.manifest_path.unlink()
-    assert find(layout, plan) == kept  # planned, and nothing says that they are done: made again in their place
+    assert (
+        find(layout, plan) == kept
+    )  # planned, and nothing says that they are done: made again in their place
     layout.journal_path.write_bytes(journal)
     layout.plan_path.unlink()
     assert find(layout, plan) == kept
 
 
-@pytest.mark.parametrize("lost", ["journal", "manifest", "plan", "journal and plan", "manifest and plan"])
+@pytest.mark.parametrize(
+    "lost", ["journal", "manifest", "plan", "journal and plan", "manifest and plan"]
+)
 def test_shards_of_other_settings_are_replaced(layout: Layout, lost: str) -> None:
-    """Any record says that they were made differently; those of a number of shards that is not planned, too."""
+    """Any record says that they were made differently;
+    those of a number of shards that is not planned, too.
+    """
     make_set(layout)
-    paths = {"journal": layout.journal_path, "manifest": layout.manifest_path, "plan": layout.plan_path}
+    paths = {
+        "journal": layout.journal_path,
+        "manifest": layout.manifest_path,
+        "plan": layout.plan_path,
+    }
     for name, path in paths.items():
         if name in lost.split(" and "):
             path.unlink()
@@ -77,19 +102,32 @@ def test_changed_shards_are_replaced(layout: Layout) -> None:
 
 
 def test_what_a_killed_run_left(layout: Layout) -> None:
-    """Shards of the plan before, which no journal lists: planned again, or replaced if they are not planned."""
+    """Shards of the plan before, which no journal lists:
+    planned again, or replaced if they are not planned.
+    """
     plan = save_plan(layout, made_plan())
     make_shard(layout, FIRST, "f-train-0")
     assert find(layout, plan) == ExistingShards(sizes(layout, FIRST), (), ())
     assert find(layout, made_plan(word="new")) == ExistingShards(sizes(layout, FIRST), (), ())
-    assert find(layout, made_plan({"train": 2})) == ExistingShards(sizes(layout, FIRST), (FIRST,), ())
-    layout.index_path(FIRST).unlink()  # killed before the index: the plan before says that it is ours
+    assert find(layout, made_plan({"train": 2})) == ExistingShards(
+        sizes(layout, FIRST), (FIRST,), ()
+    )
+    layout.index_path(
+        FIRST
+    ).unlink()  # killed before the index: the plan before says that it is ours
     assert find(layout, plan) == ExistingShards(sizes(layout, FIRST), (), ())
 
 
 def test_shards_of_another_program_are_foreign(layout: Layout) -> None:
-    """Of a split of the plan, of a known one, and of growths; those of other splits are no business of a plan's."""
-    names = ["a-00000-of-00001", "train-00000-of-00002", "train-grown2-00000-of-00001", "test-00000-of-00001"]
+    """Of a split of the plan, of a known one, and of growths;
+    those of other splits are no business of a plan's.
+    """
+    names = [
+        "a-00000-of-00001",
+        "train-00000-of-00002",
+        "train-grown2-00000-of-00001",
+        "test-00000-of-00001",
+    ]
     for name in (*names, "b-00000-of-00001", FIRST):
         (layout.output_dir / name).touch()
     found = find(layout, made_plan(), known=("test", "a-grown2"))
@@ -126,7 +164,10 @@ def test_a_split_of_another_set_is_refused(layout: Layout) -> None:
     assert caught.value.lines == [
         f"{layout.output_dir} holds the night shards of another set",
         f"expected none: that set is recorded in {other.state_dir}",
-        "give this set another output_file_prefix in its recipe, or choose another folder with --output",
+        (
+            "give this set another output_file_prefix in its recipe, "
+            "or choose another folder with --output"
+        ),
     ]
 
 
@@ -146,7 +187,9 @@ def test_a_pending_replacement_goes_on(layout: Layout) -> None:
 
 
 def test_a_pending_shard_of_the_same_name_is_replaced(layout: Layout) -> None:
-    """Even if its entry says that it is as planned: the list is of files, and entries may be of either."""
+    """Even if its entry says that it is as planned:
+    the list is of files, and entries may be of either.
+    """
     make_set(layout)
     plan = with_generation(made_plan(), GENERATION)
     Replacement.plan(layout, [SECOND]).claim(layout, GENERATION)
@@ -165,7 +208,7 @@ def test_a_pending_shard_of_a_split_that_was_planned_long_ago(layout: Layout) ->
     assert find(layout, plan) == ExistingShards(sizes(layout, name), (name,), ())
 
 
-# refusals ------------------------------------------------------------------------------------------------------
+# refusals -----------------------------------------------------------------------------------------
 
 
 def test_finished_shards_of_a_split_that_is_not_planned(layout: Layout) -> None:
@@ -176,7 +219,10 @@ def test_finished_shards_of_a_split_that_is_not_planned(layout: Layout) -> None:
     assert caught.value.lines == [
         f"{layout.output_dir} holds finished validation shards of another recipe",
         "expected only shards of train, test",
-        "give this set its own prefix in the recipe: output_file_prefix: tiny; or choose another folder with --output",
+        (
+            "give this set its own prefix in the recipe: output_file_prefix: tiny; "
+            "or choose another folder with --output"
+        ),
     ]
     plan = made_plan({"train": 3})
     with pytest.raises(UsageError) as caught:
@@ -188,7 +234,9 @@ def test_finished_shards_of_a_split_that_is_not_planned(layout: Layout) -> None:
     ]
     record(layout, [make_shard(layout, "train-grown2-00000-of-00001", "x")])
     assert find(layout, made_plan()).replaced == ("train-grown2-00000-of-00001",)
-    assert find(layout, made_plan({**COUNTS, "train-grown3": 1})).replaced == ("train-grown2-00000-of-00001",)
+    assert find(layout, made_plan({**COUNTS, "train-grown3": 1})).replaced == (
+        "train-grown2-00000-of-00001",
+    )
 
 
 def test_a_split_that_is_not_planned_is_refused_by_its_growth(layout: Layout) -> None:
@@ -204,7 +252,9 @@ def foreign(*names: str) -> ExistingShards:
 
 
 def test_foreign_shards_are_never_mixed_in(layout: Layout) -> None:
-    """With --overwrite, those in the way may be replaced; the hint says so only where all are in the way."""
+    """With --overwrite, those in the way may be replaced;
+    the hint says so only where all are in the way.
+    """
     plan = made_plan()
     for overwrite in (True, False):
         ExistingShards({}, (), ()).refuse_foreign(layout, plan, overwrite=overwrite)
@@ -221,7 +271,10 @@ def test_foreign_shards_are_never_mixed_in(layout: Layout) -> None:
     assert caught.value.lines == [
         f"{layout.output_dir} holds 1 shard not made here, {FIRST} first",
         "expected none, or only those of an earlier run",
-        "move them away, choose another folder with --output, or let --overwrite replace those in the way",
+        (
+            "move them away, choose another folder with --output, "
+            "or let --overwrite replace those in the way"
+        ),
     ]
 
 
@@ -230,7 +283,9 @@ def replacing(*names: str) -> ExistingShards:
     return ExistingShards(dict.fromkeys(names, 1), names, ())
 
 
-def refusal(existing: ExistingShards, layout: Layout, plan: Plan, changed: dict[str, str]) -> list[str]:
+def refusal(
+    existing: ExistingShards, layout: Layout, plan: Plan, changed: dict[str, str]
+) -> list[str]:
     """The lines of the error."""
     with pytest.raises(UsageError) as caught:
         existing.refuse_replaced(layout, plan, changed)
@@ -245,7 +300,11 @@ def test_finished_shards_are_not_replaced_unasked(layout: Layout) -> None:
     both = f"2 finished shards were made from other inputs or with other settings, {FIRST} first"
     one = f"1 finished shard was made from other inputs or with other settings, {SECOND} first"
     found = replacing(FIRST, SECOND)
-    assert refusal(found, layout, plan, {NAMES[3]: "no", SECOND: "yes", FIRST: ""}) == [both, "yes", hint]
+    assert refusal(found, layout, plan, {NAMES[3]: "no", SECOND: "yes", FIRST: ""}) == [
+        both,
+        "yes",
+        hint,
+    ]
     unknown = "an input or an option changed since then"
     assert refusal(replacing(SECOND), layout, plan, {}) == [one, unknown, hint]
     save_plan(layout, made_plan(settings={"check": "decode"}))
@@ -258,7 +317,11 @@ def test_finished_shards_are_not_replaced_unasked(layout: Layout) -> None:
     changed = "changed since then: train boxes, classes of validation"
     assert refusal(found, layout, plan, {}) == [both, changed, hint]
     save_plan(layout, made_plan(settings={"check": "decode"}))
-    assert refusal(found, layout, plan, {}) == [both, changed, hint]  # of the manifest and not of the plan
+    assert refusal(found, layout, plan, {}) == [
+        both,
+        changed,
+        hint,
+    ]  # of the manifest and not of the plan
 
 
 def test_a_finished_set_of_a_plan_of_ours_is_whole(layout: Layout) -> None:

@@ -1,4 +1,6 @@
-"""stages.export: the same records as tars and as image folders, whatever set they are of; whole or not at all."""
+"""stages.export: the same records as tars and as image folders, whatever set they are of;
+whole or not at all.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ def boxes_of(record: Record) -> list[list[float]]:
 
 
 def samples_of(tars: Sequence[Path]) -> list[dict[str, Any]]:
-    """The samples of tars as webdataset groups them: neighbours with the same name up to the first dot."""
+    """The samples of tars as webdataset groups them:
+    neighbours with the same name up to the first dot.
+    """
     samples: list[dict[str, Any]] = []
     for path in tars:
         for name, content in unpack(path).items():
@@ -87,27 +91,37 @@ def cut(path: Path) -> None:
 
 
 def flip_line_of(path: Path) -> None:
-    """Flip a bit of the size in the line of a file in the journal of its export, if that has one."""
+    """Flip a bit of the size in the line of a file in the journal of its export,
+    if that has one.
+    """
     journal = path.parent / "imagenet-prep" / "exported.jsonl"
     if journal.exists():
         content = journal.read_bytes()
-        flip(journal, content.index(b'"size":', content.index(path.name.encode())) + len(b'"size":'))
+        flip(
+            journal, content.index(b'"size":', content.index(path.name.encode())) + len(b'"size":')
+        )
 
 
-# webdataset ----------------------------------------------------------------------------------------------------
+# webdataset ---------------------------------------------------------------------------------------
 
 
 def test_tars_hold_the_records(tmp_path: Path, sound: Layout) -> None:
-    """Image bytes as they are, the class from 0, the rest as JSON; the shards' order; keys without dots, unique.
+    """Image bytes as they are, the class from 0, the rest as JSON; the shards' order; keys without
+    dots, unique.
 
-    _info.json has what timm reads of it; the bytes are what Python's own tarfile makes: ustar, without owner and time.
+    _info.json has what timm reads of it; the bytes are what Python's own tarfile makes: ustar,
+    without owner and time.
     """
     out = export(sound, "webdataset", tmp_path / "out", ENGINE).out
     splits = json.loads((out / "_info.json").read_text())["splits"]
     assert list(splits) == ["train", "validation"]
     for split, info in splits.items():
         tars = existing(out, f"imagenet-{split}-*.tar")
-        assert [path.name for path in tars] == [f"imagenet-{split}-{k:06d}.tar" for k in range(8)] == info["filenames"]
+        assert (
+            [path.name for path in tars]
+            == [f"imagenet-{split}-{k:06d}.tar" for k in range(8)]
+            == info["filenames"]
+        )
         assert info["shard_lengths"] == [len(samples_of([path])) for path in tars]
         assert (info["name"], info["num_samples"]) == (split, sum(info["shard_lengths"]))
         samples, records = samples_of(tars), records_of(sound, split)
@@ -117,11 +131,18 @@ def test_tars_hold_the_records(tmp_path: Path, sound: Layout) -> None:
             assert sample["jpg"] == record.encoded
             assert sample["cls"].decode() == str(record.label - 1)
             assert json.loads(sample["json"]) == {
-                **{"filename": record.filename, "wnid": record.wnid, "text": record.text, "label": record.label},
+                **{
+                    "filename": record.filename,
+                    "wnid": record.wnid,
+                    "text": record.text,
+                    "label": record.label,
+                },
                 **{"height": record.height, "width": record.width},
                 "boxes": json.dumps(boxes_of(record), separators=(",", ":")),
             }
-        assert split == "validation" or any(json.loads(sample["json"])["boxes"] != "[]" for sample in samples)
+        assert split == "validation" or any(
+            json.loads(sample["json"])["boxes"] != "[]" for sample in samples
+        )
     assert (out / TAR).read_bytes() == pack(unpack(out / TAR), tarfile.USTAR_FORMAT)
 
 
@@ -129,11 +150,15 @@ ARRAYS = pytest.param("arrayrecord", marks=pytest.mark.tensorflow)
 
 
 @pytest.mark.parametrize("container", ["webdataset", "folders", "parquet", ARRAYS])
-@pytest.mark.parametrize("change", [cut, lambda path: path.write_bytes(b""), Path.unlink, flip_line_of])
+@pytest.mark.parametrize(
+    "change", [cut, lambda path: path.write_bytes(b""), Path.unlink, flip_line_of]
+)
 def test_a_file_that_is_not_as_written_is_made_again(
     tmp_path: Path, sound: Layout, container: str, change: Callable[[Path], object]
 ) -> None:
-    """A file that was cut, emptied or lost, or whose line in the journal was: its shard alone is exported again."""
+    """A file that was cut, emptied or lost, or whose line in the journal was:
+    its shard alone is exported again.
+    """
     out = export(sound, container, tmp_path / "out", ENGINE).out
     before = files_below(out)
     change(out / min(before))
@@ -154,7 +179,9 @@ def test_a_file_that_is_not_as_written_is_made_again(
         ("folders", "train/class_map.txt"),
     ],
 )
-def test_a_file_about_the_whole_set_is_written_again(tmp_path: Path, sound: Layout, container: str, name: str) -> None:
+def test_a_file_about_the_whole_set_is_written_again(
+    tmp_path: Path, sound: Layout, container: str, name: str
+) -> None:
     """A file about the set that was cut is whole after the next run."""
     out = export(sound, container, tmp_path / "out", ENGINE).out
     (path,) = out.glob(name)
@@ -166,7 +193,9 @@ def test_a_file_about_the_whole_set_is_written_again(tmp_path: Path, sound: Layo
 
 @pytest.mark.parametrize("container", ["webdataset", "folders", "parquet"])
 def test_what_is_there_is_not_made_again(tmp_path: Path, sound: Layout, container: str) -> None:
-    """A second run makes nothing; one after a file was lost, its shard alone; another engine, the same bytes."""
+    """A second run makes nothing; one after a file was lost, its shard alone;
+    another engine, the same bytes.
+    """
     out = tmp_path / "out"
     summary = export(sound, container, out, make_engine("processes", 2))
     assert [(each.split, each.records, each.shards, each.made) for each in summary.splits] == [
@@ -182,7 +211,7 @@ def test_what_is_there_is_not_made_again(tmp_path: Path, sound: Layout, containe
     assert not (out / "imagenet-prep" / "partial").exists()
 
 
-# folders -------------------------------------------------------------------------------------------------------
+# folders ------------------------------------------------------------------------------------------
 
 
 def test_folders_are_those_of_classes(tmp_path: Path, sound: Layout) -> None:
@@ -202,7 +231,10 @@ def one_record(folder: Path, *names: str, label: int = 1, wnid: str = "n01440764
     image = photographs.tiny(5)
     folder.mkdir()
     items = [Item(name, label, wnid, "a fish", ()) for name in names]
-    write(folder / "train-00000-of-00001", [encode_example(inception_features(item, 16, 16, image)) for item in items])
+    write(
+        folder / "train-00000-of-00001",
+        [encode_example(inception_features(item, 16, 16, image)) for item in items],
+    )
     return Layout(folder)
 
 
@@ -213,22 +245,33 @@ STRAY = ("../../stray.JPEG", "a/../../../stray", "/stray", "a//b", ".", "x" * 30
     ("container", "names", "label", "said"),
     [
         *(("folders", [name], 1, "record 0 can't be a file") for name in STRAY),
-        ("folders", ["a.JPEG", "b.JPEG", "a.JPEG"], 1, r"two records would be the file train/n01440764/a\.JPEG"),
+        (
+            "folders",
+            ["a.JPEG", "b.JPEG", "a.JPEG"],
+            1,
+            r"two records would be the file train/n01440764/a\.JPEG",
+        ),
         ("webdataset", ["a.JPEG"], 0, "record 0 at byte 0 has label 0"),
     ],
 )
 def test_records_that_can_not_be_exported(
     tmp_path: Path, container: str, names: list[str], label: int, said: str
 ) -> None:
-    """A name that leads elsewhere or comes twice, a class -1: refused, by shard and record; nothing is written."""
+    """A name that leads elsewhere or comes twice, a class -1: refused, by shard and record;
+    nothing is written.
+    """
     with pytest.raises(InputError, match=said):
-        export(one_record(tmp_path / "data", *names, label=label), container, tmp_path / "out", ENGINE)
+        export(
+            one_record(tmp_path / "data", *names, label=label), container, tmp_path / "out", ENGINE
+        )
     assert files_below(tmp_path / "out") == {}
     assert {path.name for path in existing(tmp_path, "*")} == {"data", "out"}
 
 
 def test_every_split_has_every_class_folder(tmp_path: Path) -> None:
-    """ImageFolder numbers the folders that it finds: a class without images in a split has an empty one there."""
+    """ImageFolder numbers the folders that it finds:
+    a class without images in a split has an empty one there.
+    """
     layout = one_record(tmp_path / "data", "a.JPEG", wnid="n01440764")
     for split, wnid in (("test", "n01443537"), ("validation", "n01484850")):
         other = one_record(tmp_path / split, f"{split}.JPEG", wnid=wnid)
@@ -237,7 +280,11 @@ def test_every_split_has_every_class_folder(tmp_path: Path) -> None:
     for _ in range(2):
         export(layout, "folders", tmp_path / "out", ENGINE)
         for split in ("train", "test", "validation"):
-            assert sorted(os.listdir(tmp_path / "out" / split)) == ["n01440764", "n01443537", "n01484850"]
+            assert sorted(os.listdir(tmp_path / "out" / split)) == [
+                "n01440764",
+                "n01443537",
+                "n01484850",
+            ]
         (tmp_path / "out" / "validation" / "n01440764").rmdir()
     assert len(files_below(tmp_path / "out")) == 3
 
@@ -252,20 +299,25 @@ def test_every_split_has_every_class_folder(tmp_path: Path) -> None:
     ],
 )
 def test_split_and_class_are_in_a_path_once(tmp_path: Path, name: str, path: str) -> None:
-    """An image that lay in folders of its split and class is not put into them twice; others are part of its name."""
+    """An image that lay in folders of its split and class is not put into them twice;
+    others are part of its name.
+    """
     export(one_record(tmp_path / "data", name, wnid="fish"), "folders", tmp_path / "out", ENGINE)
     assert list(files_below(tmp_path / "out")) == [path]
 
 
 def test_shards_with_images_of_one_name_are_refused_in_folders(tmp_path: Path) -> None:
-    """The shard that comes first stays, the other one is named; so it is when the command is run again."""
+    """The shard that comes first stays, the other one is named;
+    so it is when the command is run again.
+    """
     layout = one_record(tmp_path / "data", "a.JPEG")
     first = tmp_path / "data" / "train-00000-of-00001"
     write(tmp_path / "data" / "train-00001-of-00002", data_of(first))
     first.rename(tmp_path / "data" / "train-00000-of-00002")
     for _ in range(2):
         with pytest.raises(
-            InputError, match=r"train-0000\d-of-00002: two records would be the file train/n01440764/a\.JPEG"
+            InputError,
+            match=r"train-0000\d-of-00002: two records would be the file train/n01440764/a\.JPEG",
         ):
             export(layout, "folders", tmp_path / "out", ENGINE)
         assert list(files_below(tmp_path / "out")) == ["train/n01440764/a.JPEG"]
@@ -280,7 +332,7 @@ def test_images_of_one_name_stay_apart_in_tars(tmp_path: Path) -> None:
     assert all(sample.keys() == {"__key__", "jpg", "cls", "json"} for sample in samples)
 
 
-# parquet -------------------------------------------------------------------------------------------------------
+# parquet ------------------------------------------------------------------------------------------
 
 
 def features_in(path: Path) -> dict[str, Any]:
@@ -294,7 +346,9 @@ def features_in(path: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("split", ["train", "validation"])
 def test_parquet_holds_the_records(tmp_path: Path, sound: Layout, split: str) -> None:
-    """Images as they are with their names, the class from 0, boxes; the schema says what is an image and a class."""
+    """Images as they are with their names, the class from 0, boxes;
+    the schema says what is an image and a class.
+    """
     from pyarrow import parquet
 
     out = export(sound, "parquet", tmp_path / "out", ENGINE).out
@@ -304,10 +358,21 @@ def test_parquet_holds_the_records(tmp_path: Path, sound: Layout, split: str) ->
         {"bytes": record.encoded, "path": record.filename} for record in records_of(sound, split)
     ]
     for row, record in zip(rows, records_of(sound, split), strict=True):
-        assert (row["label"], row["wnid"], row["text"]) == (record.label - 1, record.wnid, record.text)
-        assert (row["boxes"], row["height"], row["width"]) == (boxes_of(record), record.height, record.width)
+        assert (row["label"], row["wnid"], row["text"]) == (
+            record.label - 1,
+            record.wnid,
+            record.text,
+        )
+        assert (row["boxes"], row["height"], row["width"]) == (
+            boxes_of(record),
+            record.height,
+            record.width,
+        )
     for path in paths:
-        assert str(parquet.read_schema(path).field("boxes").type) == "list<element: list<element: float>>"
+        assert (
+            str(parquet.read_schema(path).field("boxes").type)
+            == "list<element: list<element: float>>"
+        )
         assert features_in(path)["image"] == {"_type": "Image"}
         label = features_in(path)["label"]
         assert label["_type"] == "ClassLabel"
@@ -315,23 +380,32 @@ def test_parquet_holds_the_records(tmp_path: Path, sound: Layout, split: str) ->
         assert {label["names"][row["label"]] == row["wnid"] for row in rows} == {True}
 
 
-# faults --------------------------------------------------------------------------------------------------------
+# faults -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("container", ["webdataset", "folders", "parquet", ARRAYS])
-def test_a_damaged_record_is_named_and_nothing_wrong_is_left(tmp_path: Path, layout: Layout, container: str) -> None:
-    """The other shards are exported, nothing of this one; once it is mended the rest follows, as of a sound set."""
+def test_a_damaged_record_is_named_and_nothing_wrong_is_left(
+    tmp_path: Path, layout: Layout, container: str
+) -> None:
+    """The other shards are exported, nothing of this one;
+    once it is mended the rest follows, as of a sound set.
+    """
     export(layout, container, tmp_path / "expected", ENGINE)
     record = records_of(layout)[130]
     path = layout.shard_path(record.shard.name)
     flip(path, record.offset + len(record.data))
-    with pytest.raises(InputError, match=rf"{path}: record {record.number} at byte {record.offset} is damaged"):
+    with pytest.raises(
+        InputError, match=rf"{path}: record {record.number} at byte {record.offset} is damaged"
+    ):
         export(layout, container, tmp_path / "out", ENGINE)
     left, expected = files_below(tmp_path / "out"), files_below(tmp_path / "expected")
     assert left.items() < expected.items()
     assert not list((tmp_path / "out" / "imagenet-prep").glob("partial*"))
     flip(path, record.offset + len(record.data))
-    assert [each.made for each in export(layout, container, tmp_path / "out", ENGINE).splits] == [1, 0]
+    assert [each.made for each in export(layout, container, tmp_path / "out", ENGINE).splits] == [
+        1,
+        0,
+    ]
     assert files_below(tmp_path / "out") == expected
 
 
@@ -347,7 +421,9 @@ def test_sound_records_that_are_others_are_refused(tmp_path: Path, layout: Layou
     assert len(names) == 15
 
 
-def test_what_was_written_is_read_back(tmp_path: Path, sound: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_written_is_read_back(
+    tmp_path: Path, sound: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A file that does not hold what was written never gets its name, and does not stay."""
     target, source = Layout(tmp_path / "out"), SourceSet.load(sound)
     target.partial_dir.mkdir(parents=True)
@@ -366,8 +442,11 @@ def test_what_was_written_is_read_back(tmp_path: Path, sound: Layout, monkeypatc
 
 
 @pytest.mark.parametrize("container", ["webdataset", ARRAYS])
-def test_a_disk_that_takes_no_more_leaves_nothing_wrong(tmp_path: Path, sound: Layout, container: str) -> None:
-    """No file of a tar's size can be written: status 1, no file, and a rerun without the limit makes all.
+def test_a_disk_that_takes_no_more_leaves_nothing_wrong(
+    tmp_path: Path, sound: Layout, container: str
+) -> None:
+    """No file of a tar's size can be written: status 1, no file, and a rerun without the limit
+    makes all.
 
     Python would cut its caches of modules at the limit too, and fail to import them ever after.
     """
@@ -375,15 +454,25 @@ def test_a_disk_that_takes_no_more_leaves_nothing_wrong(tmp_path: Path, sound: L
     arguments = ["export", container, str(sound.output_dir), str(out), "--workers", "1", "--quiet"]
     limited = ["bash", "-c", 'trap "" XFSZ; ulimit -f 29; exec "$@"', "bash", *PROGRAM]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run([*limited, *arguments], capture_output=True, text=True, check=False, env=environment)
-    assert (done.returncode, "cannot write" in done.stderr, "Traceback" in done.stderr) == (1, True, False)
+    done = subprocess.run(
+        [*limited, *arguments], capture_output=True, text=True, check=False, env=environment
+    )
+    assert (done.returncode, "cannot write" in done.stderr, "Traceback" in done.stderr) == (
+        1,
+        True,
+        False,
+    )
     assert files_below(out) == {}
     command(*arguments)
     assert len(files_below(out)) == 16
 
 
-def test_what_does_not_fit_is_not_begun(tmp_path: Path, sound: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Less space than the shards have bytes, or fewer inodes than there are images: no file is made."""
+def test_what_does_not_fit_is_not_begun(
+    tmp_path: Path, sound: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Less space than the shards have bytes, or fewer inodes than there are images:
+    no file is made.
+    """
     found = os.statvfs(tmp_path)
     for blocks, inodes in ((1, 10_000), (found.f_bavail, 300)):
         seen = os.statvfs_result((*found[:4], blocks, 20_000, inodes, inodes, *found[8:]))
@@ -394,11 +483,13 @@ def test_what_does_not_fit_is_not_begun(tmp_path: Path, sound: Layout, monkeypat
     assert files_below(tmp_path / "out") == {}
 
 
-# another folder ------------------------------------------------------------------------------------------------
+# another folder -----------------------------------------------------------------------------------
 
 
 def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path, layout: Layout) -> None:
-    """The set itself, a folder with a file, another export, a folder with state of ours: nothing in them changes."""
+    """The set itself, a folder with a file, another export, a folder with state of ours:
+    nothing in them changes.
+    """
     stray, state = tmp_path / "stray", tmp_path / "state"
     save(stray / "thesis.tex", "all of it")
     save(state / "imagenet-prep" / "manifest.json", "{}")
@@ -413,13 +504,17 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path, layout: L
         export(layout, "webdataset", tmp_path / "out", ENGINE)
 
 
-def test_an_export_of_another_set_is_refused(tmp_path: Path, layout: Layout, made_tiny: MadeSet) -> None:
+def test_an_export_of_another_set_is_refused(
+    tmp_path: Path, layout: Layout, made_tiny: MadeSet
+) -> None:
     """A set that was made otherwise since: its images would mix with those of before."""
     export(layout, "folders", tmp_path / "out", ENGINE)
     before = files_below(tmp_path / "out")
     again = Layout(tmp_path / "data", raw=made_tiny.archives["train"].parent)
     convert(again, ENGINE, PART.replace(seed=7, overwrite=True))
-    with pytest.raises(InputError, match="an export of another set, or of this set before it changed"):
+    with pytest.raises(
+        InputError, match="an export of another set, or of this set before it changed"
+    ):
         export(again, "folders", tmp_path / "out", ENGINE)
     assert files_below(tmp_path / "out") == before
 
@@ -435,14 +530,16 @@ def test_a_set_that_is_not_whole_is_refused(tmp_path: Path, layout: Layout) -> N
     assert not (tmp_path / "out").exists()
 
 
-# other sets ----------------------------------------------------------------------------------------------------
+# other sets ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("relabel", "first"), [(0, 0), (1, 1)])
 def test_a_part_of_imagenet_with_any_labels(
     tmp_path: Path, made_tiny: MadeSet, relabel: int | None, first: int
 ) -> None:
-    """Labels as they were, from 0, from 1: the class counts from 0, the JSON says the label itself. Compressed too."""
+    """Labels as they were, from 0, from 1: the class counts from 0, the JSON says the label itself.
+    Compressed too.
+    """
     wnids = sorted(made_tiny.wnids)[2:6]
     listing = tmp_path / "classes.txt"
     listing.write_text("\n".join(wnids))
@@ -450,9 +547,16 @@ def test_a_part_of_imagenet_with_any_labels(
     part = find_part(str(listing), relabel)
     convert(layout, ENGINE, PART.replace(recorded=part, compression="gzip"))
     export(layout, "webdataset", tmp_path / "out", ENGINE)
-    samples, records = samples_of(existing(tmp_path / "out", "imagenet-train-*")), records_of(layout)
-    assert [int(sample["cls"]) for sample in samples] == [record.label - first for record in records]
-    assert [json.loads(sample["json"])["label"] for sample in samples] == [record.label for record in records]
+    samples, records = (
+        samples_of(existing(tmp_path / "out", "imagenet-train-*")),
+        records_of(layout),
+    )
+    assert [int(sample["cls"]) for sample in samples] == [
+        record.label - first for record in records
+    ]
+    assert [json.loads(sample["json"])["label"] for sample in samples] == [
+        record.label for record in records
+    ]
     assert [sample["jpg"] for sample in samples] == [record.encoded for record in records]
     assert relabel != 0 or min(record.label for record in records) == 0
 
@@ -473,12 +577,19 @@ def recipe_set(folder: Path, record: str, *, content: str = "image") -> Layout:
 
 
 def test_a_recipe_names_its_image_and_its_label(tmp_path: Path) -> None:
-    """Features of any names: the manifest says which holds what; those without a role here are in JSON and columns."""
+    """Features of any names: the manifest says which holds what;
+    those without a role here are in JSON and columns.
+    """
     from pyarrow import parquet
 
-    layout = recipe_set(tmp_path, "record: {pic: encoded, y: label, c: class, at: path, h: height}\n")
+    layout = recipe_set(
+        tmp_path, "record: {pic: encoded, y: label, c: class, at: path, h: height}\n"
+    )
     export(layout, "webdataset", tmp_path / "out", ENGINE)
-    assert [path.name for path in existing(tmp_path / "out", "*.tar")] == ["train-000000.tar", "train-000001.tar"]
+    assert [path.name for path in existing(tmp_path / "out", "*.tar")] == [
+        "train-000000.tar",
+        "train-000001.tar",
+    ]
     samples = samples_of(existing(tmp_path / "out", "*.tar"))
     for sample, record in zip(samples, records_of(layout), strict=True):
         features = record.features
@@ -489,18 +600,27 @@ def test_a_recipe_names_its_image_and_its_label(tmp_path: Path) -> None:
         told = {"filename": features["at"].decode(), "wnid": features["c"].decode(), "text": None}
         assert json.loads(sample["json"]) == {**told, "label": features["y"], "h": features["h"]}
     export(layout, "folders", tmp_path / "tree", ENGINE)
-    names = {f"train/{name}/{image}" for name in ("cat", "dog") for image in ("0.jpg", "1.jpg", "2.jpg", "odd.v2.png")}
+    names = {
+        f"train/{name}/{image}"
+        for name in ("cat", "dog")
+        for image in ("0.jpg", "1.jpg", "2.jpg", "odd.v2.png")
+    }
     assert files_below(tmp_path / "tree").keys() == names
     paths = existing(export(layout, "parquet", tmp_path / "parquet", ENGINE).out, "train-*.parquet")
     assert [features_in(path)["label"]["names"] for path in paths] == [["cat", "dog"]] * 2
     rows = [row for path in paths for row in parquet.read_table(path).to_pylist()]
     for row, record in zip(rows, records_of(layout), strict=True):
-        assert (row["image"]["bytes"], row["label"]) == (record.features["pic"], record.features["y"])
+        assert (row["image"]["bytes"], row["label"]) == (
+            record.features["pic"],
+            record.features["y"],
+        )
         assert (row["wnid"], row["h"]) == (record.features["c"].decode(), record.features["h"])
 
 
 class WriterOfSamples:
-    """Stands in for MosaicML's MDSWriter, which is too large for the tests: a shard is a JSON list of its samples."""
+    """Stands in for MosaicML's MDSWriter, which is too large for the tests:
+    a shard is a JSON list of its samples.
+    """
 
     def __init__(self, columns: dict[str, str], **options: object) -> None:
         self.columns, self.samples = columns, list[dict[str, Any]]()
@@ -524,7 +644,10 @@ class WriterOfSamples:
 def streaming(monkeypatch: pytest.MonkeyPatch) -> None:
     """A module with the stand-in of MDSWriter."""
     module: Any = types.ModuleType("streaming")
-    module.MDSWriter, module.__spec__ = WriterOfSamples, importlib.machinery.ModuleSpec("streaming", None)
+    module.MDSWriter, module.__spec__ = (
+        WriterOfSamples,
+        importlib.machinery.ModuleSpec("streaming", None),
+    )
     monkeypatch.setitem(sys.modules, "streaming", module)
 
 
@@ -534,23 +657,40 @@ def classes_in(layout: Layout, container: str, out: Path) -> list[int]:
     if container == "webdataset":
         return [int(sample["cls"]) for sample in samples_of(existing(out, "*train-*.tar"))]
     if container == "mds":
-        return [sample["y"] for path in existing(out, "train/*.mds") for sample in json.loads(path.read_bytes())]
+        return [
+            sample["y"]
+            for path in existing(out, "train/*.mds")
+            for sample in json.loads(path.read_bytes())
+        ]
     from pyarrow import parquet
 
-    rows = [row for path in existing(out, "train-*.parquet") for row in parquet.read_table(path).to_pylist()]
+    rows = [
+        row
+        for path in existing(out, "train-*.parquet")
+        for row in parquet.read_table(path).to_pylist()
+    ]
     assert [["cat", "dog"].index(row["wnid"]) for row in rows] == [row["label"] for row in rows]
     return [row["label"] for row in rows]
 
 
 @pytest.mark.usefixtures("streaming")
 @pytest.mark.parametrize("container", ["webdataset", "parquet", "mds"])
-@pytest.mark.parametrize("record", ["record: {pic: encoded, y: label, c: class}\n", "record: inception\n"])
+@pytest.mark.parametrize(
+    "record", ["record: {pic: encoded, y: label, c: class}\n", "record: inception\n"]
+)
 @pytest.mark.parametrize("first", [0, 1, 3])
-def test_classes_count_from_0_whatever_the_first_label(tmp_path: Path, container: str, record: str, first: int) -> None:
-    """The first class of a recipe's set is 0 in every export, as in the readers; its records keep their labels."""
+def test_classes_count_from_0_whatever_the_first_label(
+    tmp_path: Path, container: str, record: str, first: int
+) -> None:
+    """The first class of a recipe's set is 0 in every export, as in the readers;
+    its records keep their labels.
+    """
     layout = recipe_set(tmp_path, f"{record}first_label: {first}\n")
     records = records_of(layout)
-    labels = [record.features["y" if "y" in record.features else "image/class/label"] for record in records]
+    labels = [
+        record.features["y" if "y" in record.features else "image/class/label"]
+        for record in records
+    ]
     assert {first, first + 1} == set(labels)
     assert imagenet_prep.open(layout.output_dir, "train").first_label == first
     assert classes_in(layout, container, tmp_path / "out") == [label - first for label in labels]
@@ -558,7 +698,9 @@ def test_classes_count_from_0_whatever_the_first_label(tmp_path: Path, container
 
 @pytest.mark.usefixtures("streaming")
 def test_mds_holds_the_records(tmp_path: Path, sound: Layout) -> None:
-    """Image bytes as they are, the class from 0, the rest as JSON; the index counts samples and bytes."""
+    """Image bytes as they are, the class from 0, the rest as JSON;
+    the index counts samples and bytes.
+    """
     out = export(sound, "mds", tmp_path / "out", ENGINE).out
     for split in ("train", "validation"):
         paths, records = existing(out, f"{split}/*.mds"), records_of(sound, split)
@@ -588,26 +730,36 @@ def test_images_without_a_class_have_no_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="record 0 has no class"):
         export(layout, "folders", tmp_path / "tree", ENGINE)
     export(layout, "webdataset", tmp_path / "out", ENGINE)
-    assert {extension for sample in samples_of(existing(tmp_path / "out", "*.tar")) for extension in sample} == {
-        *("__key__", "jpg", "png", "json")
-    }
+    assert {
+        extension
+        for sample in samples_of(existing(tmp_path / "out", "*.tar"))
+        for extension in sample
+    } == {*("__key__", "jpg", "png", "json")}
 
 
 def test_a_record_that_is_not_as_the_manifest_says(tmp_path: Path) -> None:
-    """A manifest that names a number for the image: the record is named, and nothing is exported."""
+    """A manifest that names a number for the image:
+    the record is named, and nothing is exported.
+    """
     layout = recipe_set(tmp_path, "record: {pic: encoded, y: label}\n")
-    edit_manifest(layout, lambda value: value["settings"]["record"]["y"].update({"from": "encoded"}))
-    edit_manifest(layout, lambda value: value["settings"]["record"]["pic"].update({"from": "label"}))
+    edit_manifest(
+        layout, lambda value: value["settings"]["record"]["y"].update({"from": "encoded"})
+    )
+    edit_manifest(
+        layout, lambda value: value["settings"]["record"]["pic"].update({"from": "label"})
+    )
     with pytest.raises(InputError, match="record 0: 'y' is not as its manifest says"):
         export(layout, "webdataset", tmp_path / "out", ENGINE)
     assert files_below(tmp_path / "out") == {}
 
 
-# the command line ----------------------------------------------------------------------------------------------
+# the command line ---------------------------------------------------------------------------------
 
 
 def test_the_command_says_what_it_made(tmp_path: Path, sound: Layout) -> None:
-    """A line a split, nothing with --quiet; a folder that is not there is wrong usage, one that is taken bad input."""
+    """A line a split, nothing with --quiet; a folder that is not there is wrong usage,
+    one that is taken bad input.
+    """
     words = ("export", "folders", sound.output_dir, tmp_path / "out")
     shown = command(*words).stdout
     assert "export: train: 300 images of 8 shards (101.3 kB), 8 shards exported now\n" in shown
@@ -616,7 +768,9 @@ def test_the_command_says_what_it_made(tmp_path: Path, sound: Layout) -> None:
     command("export", "webdataset", sound.output_dir, tmp_path / "out", status=4)
 
 
-@pytest.mark.parametrize(("container", "package"), [("arrayrecord", "array_record"), ("mds", "mosaicml-streaming")])
+@pytest.mark.parametrize(
+    ("container", "package"), [("arrayrecord", "array_record"), ("mds", "mosaicml-streaming")]
+)
 def test_without_its_package_the_extra_is_named(
     tmp_path: Path, sound: Layout, monkeypatch: pytest.MonkeyPatch, container: str, package: str
 ) -> None:
@@ -637,22 +791,32 @@ def metadata(layout: Layout) -> dict[str, Any]:
 
 
 def test_croissant_has_every_feature_of_every_split(sound: Layout) -> None:
-    """Names and kinds as in the manifest, the image as an image; numbers of records; where the shards are."""
+    """Names and kinds as in the manifest, the image as an image;
+    numbers of records; where the shards are.
+    """
     found, manifest = metadata(sound), load_manifest(sound.manifest_path)
     assert manifest
     assert found["name"] == "ILSVRC2012"
-    assert [each["includes"] for each in found["distribution"]] == ["train-*-of-*", "validation-*-of-*"]
+    assert [each["includes"] for each in found["distribution"]] == [
+        "train-*-of-*",
+        "validation-*-of-*",
+    ]
     assert [each["name"] for each in found["recordSet"]] == ["train", "validation"]
     for each in found["recordSet"]:
         count = len(records_of(sound, each["name"]))
         assert each["description"] == f"{count:,} records"
         assert f"{count:,} in {each['name']}" in found["description"]
-        kinds = {field["name"]: (field["dataType"], field.get("repeated", False)) for field in each["field"]}
+        kinds = {
+            field["name"]: (field["dataType"], field.get("repeated", False))
+            for field in each["field"]
+        }
         assert kinds.keys() == manifest.dataset.features.keys()
         assert kinds["image/encoded"] == ("sc:ImageObject", False)
         assert kinds["image/class/label"] == ("sc:Integer", False)
         assert kinds["image/object/bbox/xmin"] == ("sc:Float", True)
-        assert {field["source"]["fileSet"]["@id"] for field in each["field"]} == {f"{each['name']}-shards"}
+        assert {field["source"]["fileSet"]["@id"] for field in each["field"]} == {
+            f"{each['name']}-shards"
+        }
 
 
 def test_croissant_of_a_recipe_claims_no_license(tmp_path: Path) -> None:
@@ -672,13 +836,17 @@ def test_croissant_needs_a_manifest(sound: Layout, tmp_path: Path) -> None:
 
 @pytest.mark.tensorflow
 def test_array_record_reads_every_record(tmp_path: Path, sound: Layout) -> None:
-    """In order and by number, what Grain's source takes: a group a record, the bytes of the Example."""
+    """In order and by number, what Grain's source takes:
+    a group a record, the bytes of the Example.
+    """
     from array_record.python.array_record_data_source import ArrayRecordDataSource
     from array_record.python.array_record_module import ArrayRecordReader
 
     export(sound, "arrayrecord", tmp_path / "out", ENGINE)
     paths = existing(tmp_path / "out", "train-*.array_record")
-    assert [path.name for path in paths] == [f"train-{k:05d}-of-00008.array_record" for k in range(8)]
+    assert [path.name for path in paths] == [
+        f"train-{k:05d}-of-00008.array_record" for k in range(8)
+    ]
     expected = [data for path in existing(sound.output_dir, "train-*") for data in data_of(path)]
     source = ArrayRecordDataSource([str(path) for path in paths])
     assert len(source) == len(expected) == 300
@@ -691,7 +859,15 @@ KILLS = 4
 
 def test_an_export_survives_kills(tmp_path: Path, sound: Layout) -> None:
     """After each kill every file that has its name is whole, and a rerun makes the rest."""
-    arguments = ["export", "folders", str(sound.output_dir), str(tmp_path / "out"), "--workers", "2", "--quiet"]
+    arguments = [
+        "export",
+        "folders",
+        str(sound.output_dir),
+        str(tmp_path / "out"),
+        "--workers",
+        "2",
+        "--quiet",
+    ]
     began = time.monotonic()
     assert run(arguments).wait() == 0
     took = time.monotonic() - began

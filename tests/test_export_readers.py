@@ -1,4 +1,6 @@
-"""Every export is read by its framework: name, class from 0, name of the class, boxes and bytes of each image."""
+"""Every export is read by its framework: name, class from 0,
+name of the class, boxes and bytes of each image.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,7 @@ def exports(tmp_path_factory: pytest.TempPathFactory, sound: Layout) -> Iterator
         yield Exports(folder, sound)
 
 
-# readers -------------------------------------------------------------------------------------------------------
+# readers ------------------------------------------------------------------------------------------
 
 
 def by_torchvision(out: Path, split: str) -> Facts:
@@ -79,7 +81,9 @@ def by_torchvision(out: Path, split: str) -> Facts:
     import_torchvision()
     from torchvision.datasets import ImageFolder
 
-    data = ImageFolder(str(out / split), allow_empty=True, loader=lambda path: Path(path).read_bytes())
+    data = ImageFolder(
+        str(out / split), allow_empty=True, loader=lambda path: Path(path).read_bytes()
+    )
     if (out / "classes.json").exists():
         numbers = json.loads((out / "classes.json").read_bytes())
         data.target_transform = lambda label: numbers[data.classes[label]]
@@ -100,7 +104,13 @@ def by_timm(out: Path, split: str) -> Facts:
     facts = []
     for number, (file, index) in enumerate(data.reader):
         with file:
-            facts.append({"file": data.filename(number, basename=True), "index": index, "encoded": file.read()})
+            facts.append(
+                {
+                    "file": data.filename(number, basename=True),
+                    "index": index,
+                    "encoded": file.read(),
+                }
+            )
     return facts
 
 
@@ -134,7 +144,9 @@ def by_webdataset(out: Path, split: str) -> Facts:
     for sample in webdataset.WebDataset(tars, shardshuffle=False, empty_check=False):
         ending = next(ending for ending in IMAGES if ending in sample)
         index = int(sample["cls"]) if "cls" in sample else None
-        facts.append({"encoded": sample[ending], "index": index, **told_by_json(json.loads(sample["json"]))})
+        facts.append(
+            {"encoded": sample[ending], "index": index, **told_by_json(json.loads(sample["json"]))}
+        )
     return facts
 
 
@@ -147,7 +159,9 @@ def by_datasets_from_tars(out: Path, split: str) -> Facts:
         if names and row["cls"] is not None:
             assert names[row["cls"]] == row["json"]["wnid"]
         (image,) = [row[ending] for ending in IMAGES if row.get(ending)]
-        facts.append({"encoded": image["bytes"], "index": row.get("cls"), **told_by_json(row["json"])})
+        facts.append(
+            {"encoded": image["bytes"], "index": row.get("cls"), **told_by_json(row["json"])}
+        )
     return facts
 
 
@@ -156,9 +170,14 @@ def by_datasets_that_guess(out: Path, split: str) -> Facts:
     from datasets import Image, load_dataset
 
     tars = [str(path) for path in existing(out, f"*{split}-*.tar")]
-    data = load_dataset("webdataset", data_files={split: tars}, cache_dir=str(out / "imagenet-prep" / "guessed"))[split]
+    data = load_dataset(
+        "webdataset", data_files={split: tars}, cache_dir=str(out / "imagenet-prep" / "guessed")
+    )[split]
     rows = data.cast_column("jpg", Image(decode=False))
-    return [{"encoded": row["jpg"]["bytes"], "index": row["cls"], **told_by_json(row["json"])} for row in rows]
+    return [
+        {"encoded": row["jpg"]["bytes"], "index": row["cls"], **told_by_json(row["json"])}
+        for row in rows
+    ]
 
 
 def by_datasets_from_parquet(out: Path, split: str) -> Facts:
@@ -180,19 +199,27 @@ def by_datasets_from_parquet(out: Path, split: str) -> Facts:
 
 def by_pyarrow(out: Path, split: str) -> Facts:
     """The rows of all files."""
-    return [told_by_row(row) for path in existing(out, f"{split}-*.parquet") for row in pyarrow_rows(path)]
+    return [
+        told_by_row(row)
+        for path in existing(out, f"{split}-*.parquet")
+        for row in pyarrow_rows(path)
+    ]
 
 
 def by_datasets_from_folders(out: Path, split: str) -> Facts:
     """load_dataset of class folders: it numbers the classes by itself."""
     from datasets import Image, load_dataset
 
-    data = load_dataset("imagefolder", data_dir=str(out), cache_dir=str(out / "imagenet-prep" / "cache"))[split]
+    data = load_dataset(
+        "imagefolder", data_dir=str(out), cache_dir=str(out / "imagenet-prep" / "cache")
+    )[split]
     names = data.features["label"].names
     facts = []
     for row in data.cast_column("image", Image(decode=False)):
         path = Path(row["image"]["path"])
-        facts.append({"file": path.name, "class_name": names[row["label"]], "encoded": path.read_bytes()})
+        facts.append(
+            {"file": path.name, "class_name": names[row["label"]], "encoded": path.read_bytes()}
+        )
     return facts
 
 
@@ -221,7 +248,9 @@ def by_grain(out: Path, split: str) -> Facts:
     import grain
     import tensorflow
 
-    source = grain.sources.ArrayRecordDataSource([str(path) for path in existing(out, f"{split}-*.array_record")])
+    source = grain.sources.ArrayRecordDataSource(
+        [str(path) for path in existing(out, f"{split}-*.array_record")]
+    )
     facts = []
     for number in range(len(source)):
         feature = tensorflow.train.Example.FromString(source[number]).features.feature
@@ -247,19 +276,32 @@ def load_folder(out: Path, split: str) -> Any:
 def told_by_json(told: dict[str, Any]) -> dict[str, Any]:
     """The values in the JSON of a sample."""
     boxes = json.loads(told["boxes"]) if "boxes" in told else boxes_in(told)
-    return {"class_name": told["wnid"], "filename": told["filename"], "boxes": boxes, **several_in(told)}
+    return {
+        "class_name": told["wnid"],
+        "filename": told["filename"],
+        "boxes": boxes,
+        **several_in(told),
+    }
 
 
 def told_by_row(row: dict[str, Any]) -> dict[str, Any]:
     """The values in a row of a Parquet file."""
     boxes = row["boxes"] if "boxes" in row else boxes_in(row)
     image = {"name": row["image"]["path"], "encoded": row["image"]["bytes"]}
-    return {**image, "index": row["label"], "class_name": row["wnid"], "boxes": boxes, **several_in(row)}
+    return {
+        **image,
+        "index": row["label"],
+        "class_name": row["wnid"],
+        "boxes": boxes,
+        **several_in(row),
+    }
 
 
 def boxes_in(values: Mapping[str, Any]) -> list[list[float]]:
     """The boxes among the features of a record."""
-    edges = [values.get(f"image/object/bbox/{edge}", []) for edge in ("xmin", "ymin", "xmax", "ymax")]
+    edges = [
+        values.get(f"image/object/bbox/{edge}", []) for edge in ("xmin", "ymin", "xmax", "ymax")
+    ]
     return [list(box) for box in zip(*edges, strict=True)]
 
 
@@ -275,7 +317,7 @@ def plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-# what they must give -------------------------------------------------------------------------------------------
+# what they must give ------------------------------------------------------------------------------
 
 
 def expected(sample: Sample, split: str) -> dict[str, Any]:
@@ -325,7 +367,9 @@ CASES = [
 def test_the_reader_gives_every_record(
     exports: Exports, tf: Any, container: str, read: Callable[[Path, str], Facts], name: str
 ) -> None:
-    """Each record of each split comes once, with the values that imagenet-prep's own reader gives."""
+    """Each record of each split comes once,
+    with the values that imagenet-prep's own reader gives.
+    """
     out = exports.out(name, container)
     for split in exports.splits(name):
         samples = samples_of(exports.layout(name), split)
@@ -335,7 +379,9 @@ def test_the_reader_gives_every_record(
         assert len(facts) == len(samples)
         keys = facts[0].keys() if facts else ()
         wanted = [expected(sample, split) for sample in samples]
-        assert in_order(facts) == in_order([{key: values[key] for key in keys} for values in wanted])
+        assert in_order(facts) == in_order(
+            [{key: values[key] for key in keys} for values in wanted]
+        )
 
 
 REFUSE_EMPTY = (by_datasets_from_tars, by_datasets_from_parquet, by_tfds)
@@ -344,18 +390,28 @@ REFUSE_EMPTY = (by_datasets_from_tars, by_datasets_from_parquet, by_tfds)
 
 @pytest.mark.parametrize("name", CAPTIONED)
 def test_features_keep_their_names(exports: Exports, tf: Any, name: str) -> None:
-    """A caption that is called text, a score called label: no value of ours takes their place, or that of none."""
+    """A caption that is called text, a score called label:
+    no value of ours takes their place, or that of none.
+    """
     samples = samples_of(exports.layout(name), "train")
-    wanted = [[sample.features.get(feature) for feature in ("text", "filename", "label", "wnid")] for sample in samples]
+    wanted = [
+        [sample.features.get(feature) for feature in ("text", "filename", "label", "wnid")]
+        for sample in samples
+    ]
     wanted = [[text.decode(), filename.decode(), *others] for text, filename, *others in wanted]
     out = exports.out(name, "webdataset")
     rows = [*load_folder(out, "train")]
-    assert [[row["json"][key] for key in ("text", "filename", "label", "wnid")] for row in rows] == wanted
+    assert [
+        [row["json"][key] for key in ("text", "filename", "label", "wnid")] for row in rows
+    ] == wanted
     assert [row["json"]["label"] for row in rows] == [None, 1.0, 0.5, 1.5]
     if name == "captions":
         (shard,) = existing(exports.out(name, "parquet"), "train-*.parquet")
         rows = pyarrow_rows(shard)
-        found = [[row["text"].decode(), row["filename"].decode(), row["label"], row["wnid"]] for row in rows]
+        found = [
+            [row["text"].decode(), row["filename"].decode(), row["label"], row["wnid"]]
+            for row in rows
+        ]
         assert found == wanted
     else:
         assert [row["cls"] for row in rows] == [0, 0, 1, 1]
@@ -373,13 +429,20 @@ def pyarrow_rows(path: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", ["objects", "lists"])
 def test_labels_in_lists_are_named(exports: Exports, tf: Any, name: str) -> None:
-    """The classes of objects, or several of an image: Parquet's schema and TFDS give the name of each number."""
+    """The classes of objects, or several of an image:
+    Parquet's schema and TFDS give the name of each number.
+    """
     import tensorflow_datasets
     from datasets import load_dataset
 
-    layout, feature = exports.layout(name), {"objects": "image/object/class", "lists": "image/class"}[name]
+    layout, feature = (
+        exports.layout(name),
+        {"objects": "image/object/class", "lists": "image/class"}[name],
+    )
     (shard,) = existing(exports.out(name, "parquet"), "train-*.parquet")
-    rows = load_dataset("parquet", data_files=str(shard), cache_dir=str(exports.folder / "cache"))["train"]
+    rows = load_dataset("parquet", data_files=str(shard), cache_dir=str(exports.folder / "cache"))[
+        "train"
+    ]
     (info,) = existing(exports.out(name, "tfds"), "*/*/dataset_info.json")
     features = dict(tensorflow_datasets.builder_from_directory(info.parent).info.features)
     for column in (rows.features[f"{feature}/label"], features[f"{feature}/label"]):
@@ -397,7 +460,10 @@ def test_tfds_reads_values_that_some_records_lack(exports: Exports, tf: Any) -> 
     builder = tensorflow_datasets.builder_from_directory(info.parent)
     names = dict(builder.info.features)["image/class/label"].feature.names
     examples = list(tensorflow_datasets.as_numpy(builder.as_dataset(split="train")))
-    found = {(example["image/filename"].decode(), *map(tuple, values_of(example))) for example in examples}
+    found = {
+        (example["image/filename"].decode(), *map(tuple, values_of(example)))
+        for example in examples
+    }
     samples = samples_of(exports.layout("partly"), "train")
     assert len(examples) == len(samples)
     assert found == {
@@ -416,31 +482,50 @@ def values_of(example: Mapping[str, Any]) -> list[list[Any]]:
     return [example[name].tolist() for name in ("price", "image/class/label")]
 
 
-@pytest.mark.parametrize("name", ["imagenet", "classes", "gzip", "numbers", "objects", "lists", "partly", "plain"])
-def test_mlcroissant_reads_the_metadata(exports: Exports, name: str, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    "name", ["imagenet", "classes", "gzip", "numbers", "objects", "lists", "partly", "plain"]
+)
+def test_mlcroissant_reads_the_metadata(
+    exports: Exports, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """No error; no warning but of terms that only the owner of a set knows; classes are records."""
     import mlcroissant
 
     caplog.set_level(logging.WARNING)
     data = mlcroissant.Dataset(jsonld=str(exports.out(name, "croissant") / "croissant.json"))
     assert not data.metadata.issues.errors
-    unknown = [text for text in data.metadata.issues.warnings if "is recommended" not in text or name == "imagenet"]
+    unknown = [
+        text
+        for text in data.metadata.issues.warnings
+        if "is recommended" not in text or name == "imagenet"
+    ]
     assert unknown == []
     record_sets = {record_set.name: record_set for record_set in data.metadata.record_sets}
     assert record_sets.keys() - {"classes"} == set(exports.splits(name))
     first = imagenet_prep.open(exports.layout(name).data_dir, "train").first_label
     classes = list(data.records("classes")) if "classes" in record_sets else []
     rows = {row["classes/label"] - first: row["classes/name"] for row in classes}
-    named = {sample.index: sample.class_name for sample in samples_of(exports.layout(name), "train")}
+    named = {
+        sample.index: sample.class_name for sample in samples_of(exports.layout(name), "train")
+    }
     assert not rows or named.items() - {(None, None)} <= rows.items()
 
 
 def test_grain_resumes_in_the_middle(exports: Exports) -> None:
-    """Grain's own state: an iterator that continues from it gives the records that the first one had not given."""
+    """Grain's own state: an iterator that continues from it gives the
+    records that the first one had not given.
+    """
     import grain
 
-    paths = [str(path) for path in existing(exports.out("classes", "arrayrecord"), "train-*.array_record")]
-    data = grain.MapDataset.source(grain.sources.ArrayRecordDataSource(paths)).shuffle(seed=3).repeat(2)
+    paths = [
+        str(path)
+        for path in existing(exports.out("classes", "arrayrecord"), "train-*.array_record")
+    ]
+    data = (
+        grain.MapDataset.source(grain.sources.ArrayRecordDataSource(paths))
+        .shuffle(seed=3)
+        .repeat(2)
+    )
     whole = list(data.to_iter_dataset())
     records = len(samples_of(exports.layout("classes"), "train"))
     assert len(whole) == 2 * records
@@ -453,7 +538,9 @@ def test_grain_resumes_in_the_middle(exports: Exports) -> None:
         assert [*taken, *second] == whole
 
 
-def test_the_program_of_the_page_reads_tars(exports: Exports, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_program_of_the_page_reads_tars(
+    exports: Exports, capsys: pytest.CaptureFixture[str]
+) -> None:
     """docs/export.md shows how webdataset reads them."""
     (program,) = (block for block in blocks(PAGE, "python") if "webdataset.WebDataset" in block)
     exec(program.replace("/data/imagenet-tars", str(exports.out("imagenet", "webdataset"))), {})
@@ -463,7 +550,9 @@ def test_the_program_of_the_page_reads_tars(exports: Exports, capsys: pytest.Cap
     )
 
 
-def test_the_program_of_the_page_reads_folders(exports: Exports, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_program_of_the_page_reads_folders(
+    exports: Exports, capsys: pytest.CaptureFixture[str]
+) -> None:
     """docs/export.md shows the call for timm."""
     import_torchvision()
     (program,) = (block for block in blocks(PAGE, "python") if "class_map" in block)
@@ -489,7 +578,13 @@ def test_no_name_hides_an_image(tmp_path: Path, names: list[str], members: list[
     (tmp_path / "data").mkdir()
     with ShardWriter(tmp_path / "data" / "train", shards=1) as writer:
         for number, name in enumerate(names):
-            writer.write({"image/encoded": b"\xff\xd8\xff%d" % number, "image/class/label": 1, "image/filename": name})
+            writer.write(
+                {
+                    "image/encoded": b"\xff\xd8\xff%d" % number,
+                    "image/class/label": 1,
+                    "image/filename": name,
+                }
+            )
     out = export(Layout(tmp_path / "data"), "webdataset", tmp_path / "out", ENGINE).out
     (tar,) = existing(out, "*.tar")
     samples = list(webdataset.WebDataset([str(tar)], shardshuffle=False))
@@ -499,25 +594,35 @@ def test_no_name_hides_an_image(tmp_path: Path, names: list[str], members: list[
 
 
 def test_a_name_that_is_no_line_is_not_listed(tmp_path: Path) -> None:
-    """A class that a text file can't name would shift the others: there is no class_map.txt, and no names in tfds."""
+    """A class that a text file can't name would shift the others:
+    there is no class_map.txt, and no names in tfds.
+    """
     for number, name in enumerate(("a", " b")):
         save(tmp_path / "in" / name / "1.jpg", photograph(20, 20, number))
     (tmp_path / "recipe.yaml").write_text("source: {folders: in}\nshards: 1\n")
     layout = Layout(tmp_path / "shards")
     convert(layout, ENGINE, dataset=RecipeSet.read(tmp_path / "recipe.yaml"))
-    assert not list(export(layout, "folders", tmp_path / "folders", ENGINE).out.glob("*/class_map.txt"))
+    assert not list(
+        export(layout, "folders", tmp_path / "folders", ENGINE).out.glob("*/class_map.txt")
+    )
     assert not list(export(layout, "tfds", tmp_path / "tfds", ENGINE).out.glob("*/*/*.labels.txt"))
 
 
 def test_folders_within_a_class_stay(tmp_path: Path) -> None:
-    """Also one whose name begins as that of the split: only a folder above the class is the split's."""
+    """Also one whose name begins as that of the split:
+    only a folder above the class is the split's.
+    """
     for number, name in enumerate(("cat/1.jpg", "cat/t/1.jpg", "cat/train/1.jpg", "dog/1.jpg")):
         save(tmp_path / "in" / name, photograph(20, 20, number))
     (tmp_path / "recipe.yaml").write_text("source: {folders: in}\nshards: 1\n")
     layout = Layout(tmp_path / "shards")
     convert(layout, ENGINE, dataset=RecipeSet.read(tmp_path / "recipe.yaml"))
     out = export(layout, "folders", tmp_path / "out", ENGINE).out
-    assert sorted(path.name for path in existing(out, "*/cat/*")) == ["1.jpg", "t__1.jpg", "train__1.jpg"]
+    assert sorted(path.name for path in existing(out, "*/cat/*")) == [
+        "1.jpg",
+        "t__1.jpg",
+        "train__1.jpg",
+    ]
 
 
 def test_a_class_may_have_the_name_of_the_map(tmp_path: Path) -> None:
@@ -536,9 +641,14 @@ def test_two_classes_never_share_a_folder(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     with ShardWriter(tmp_path / "data" / "train", shards=1) as writer:
         for number, (label, text) in enumerate([(135, "crane"), (1, "tench"), (518, "crane")]):
-            values = {"image/encoded": photograph(20, 20, number), "image/filename": f"{number}.jpg"}
+            values = {
+                "image/encoded": photograph(20, 20, number),
+                "image/filename": f"{number}.jpg",
+            }
             writer.write({**values, "image/class/label": label, "image/class/text": text})
-    with pytest.raises(InputError, match=r"record 2 .*the folder 'crane' would hold classes 134 and 517"):
+    with pytest.raises(
+        InputError, match=r"record 2 .*the folder 'crane' would hold classes 134 and 517"
+    ):
         export(Layout(tmp_path / "data"), "folders", tmp_path / "out", ENGINE)
 
 

@@ -1,4 +1,6 @@
-"""exports.tfds_metadata: TensorFlow Datasets itself reads our shards where they lie, by the files that it writes."""
+"""exports.tfds_metadata: TensorFlow Datasets itself reads our shards where they lie,
+by the files that it writes.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,11 @@ def tfds(tf: Any) -> Any:
 def examples(tfds: Any, folder: Path, split: str = "train") -> list[dict[str, Any]]:
     """The examples of a split in the order of the records, images as they are encoded."""
     builder = tfds.builder_from_directory(folder)
-    images = [name for name, each in builder.info.features.items() if isinstance(each, tfds.features.Image)]
+    images = [
+        name
+        for name, each in builder.info.features.items()
+        if isinstance(each, tfds.features.Image)
+    ]
     config = tfds.ReadConfig(interleave_cycle_length=1)
     skip = {name: tfds.decode.SkipDecoding() for name in images}
     return list(tfds.as_numpy(builder.as_dataset(split=split, read_config=config, decoders=skip)))
@@ -49,10 +55,16 @@ def examples(tfds: Any, folder: Path, split: str = "train") -> list[dict[str, An
 
 @pytest.mark.parametrize("split", ["train", "validation"])
 def test_tfds_reads_every_record(tfds: Any, tmp_path: Path, sound: Layout, split: str) -> None:
-    """The same bytes and values in the same order, from a folder anywhere; how many there are it knows before."""
+    """The same bytes and values in the same order, from a folder anywhere;
+    how many there are it knows before.
+    """
     folder = export_tfds(sound, tmp_path / "deep" / "below")
     found, records = examples(tfds, folder, split), records_of(sound, split)
-    assert len(found) == len(records) == tfds.builder_from_directory(folder).info.splits[split].num_examples
+    assert (
+        len(found)
+        == len(records)
+        == tfds.builder_from_directory(folder).info.splits[split].num_examples
+    )
     for example, record in zip(found, records, strict=True):
         assert example["image/encoded"] == record.encoded
         assert example["image/class/label"] == record.label
@@ -65,11 +77,20 @@ def test_tfds_reads_every_record(tfds: Any, tmp_path: Path, sound: Layout, split
 def test_the_example_of_the_page_runs(
     tfds: Any, tmp_path: Path, sound: Layout, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """docs/export.md shows how; the files lie beside the shards, and verify has nothing to say of them."""
+    """docs/export.md shows how; the files lie beside the shards,
+    and verify has nothing to say of them.
+    """
     layout = copied(sound, tmp_path / "data")
-    (example,) = (block for block in blocks((ROOT / "docs" / "export.md").read_text(), "python") if "tfds" in block)
+    (example,) = (
+        block
+        for block in blocks((ROOT / "docs" / "export.md").read_text(), "python")
+        if "tfds" in block
+    )
     shown = command("export", "tfds", layout.data_dir).stdout
-    assert shown == f"tensorflow_datasets.load('imagenet2012:5.1.0', data_dir={str(layout.data_dir / 'tfds')!r})\n"
+    assert shown == (
+        "tensorflow_datasets.load('imagenet2012:5.1.0', "
+        f"data_dir={str(layout.data_dir / 'tfds')!r})\n"
+    )
     assert set(eval(shown, {"tensorflow_datasets": tfds})) == {"train", "validation"}
     exec(example.replace("/data/imagenet", str(layout.data_dir)), {})
     lines = capsys.readouterr().out.splitlines()
@@ -82,21 +103,32 @@ def test_numbers_have_no_image(tfds: Any, tmp_path: Path) -> None:
     """Records without an image are read too."""
     layout = recipe_set(tmp_path, "record: {values: values, y: label}\n", content="pixels")
     found = examples(tfds, export_tfds(layout))
-    assert [each["values"].tolist() for each in found] == [each.features["values"] for each in records_of(layout)]
+    assert [each["values"].tolist() for each in found] == [
+        each.features["values"] for each in records_of(layout)
+    ]
 
 
 def test_shards_of_other_makers(tfds: Any, tmp_path: Path) -> None:
     """Without a manifest: what the first record holds, as many records as there are headers."""
     layout = one_record(tmp_path / "data", "a.JPEG", "b.JPEG")
-    assert [each["image/filename"] for each in examples(tfds, export_tfds(layout))] == [b"a.JPEG", b"b.JPEG"]
-    few = {"image/encoded": BytesList((b"x",)), "image/class/label": Int64List((7,)), "other": Int64List((1,))}
+    assert [each["image/filename"] for each in examples(tfds, export_tfds(layout))] == [
+        b"a.JPEG",
+        b"b.JPEG",
+    ]
+    few = {
+        "image/encoded": BytesList((b"x",)),
+        "image/class/label": Int64List((7,)),
+        "other": Int64List((1,)),
+    }
     write(layout.shard_path("train-00000-of-00001"), [encode_example(few)] * 3)
     found = examples(tfds, export_tfds(layout))
     assert found == [{"image/encoded": b"x", "image/class/label": 7}] * 3
 
 
 def test_what_it_can_not_read_is_refused(tmp_path: Path, sound: Layout, made_tiny: MadeSet) -> None:
-    """Compressed shards; a folder with something else; a set that lacks a shard. Nothing is written."""
+    """Compressed shards; a folder with something else;
+    a set that lacks a shard. Nothing is written.
+    """
     packed = Layout(tmp_path / "packed", raw=made_tiny.archives["train"].parent)
     convert(packed, ENGINE, PART.replace(compression="gzip"))
     with pytest.raises(UsageError, match="is compressed with gzip"):
@@ -115,8 +147,12 @@ def test_what_it_can_not_read_is_refused(tmp_path: Path, sound: Layout, made_tin
 
 
 @pytest.mark.parametrize("fault", ["cut", "exchanged", "relabelled"])
-def test_shards_that_are_not_those_of_the_manifest_are_refused(tmp_path: Path, sound: Layout, fault: str) -> None:
-    """No description of wrong shards: each is read and compared with the manifest. None without one record's CRC."""
+def test_shards_that_are_not_those_of_the_manifest_are_refused(
+    tmp_path: Path, sound: Layout, fault: str
+) -> None:
+    """No description of wrong shards: each is read and compared with the manifest.
+    None without one record's CRC.
+    """
     layout = copied(sound, tmp_path / "data")
     path, other = (layout.shard_path(f"train-0000{k}-of-00008") for k in (3, 4))
     records = data_of(path)
@@ -127,24 +163,38 @@ def test_shards_that_are_not_those_of_the_manifest_are_refused(tmp_path: Path, s
     else:
         features = parse_example(records[0])
         (label,) = features["image/class/label"].values
-        write(path, [encode_example({**features, "image/class/label": Int64List((int(label) + 1,))}), *records[1:]])
+        write(
+            path,
+            [
+                encode_example({**features, "image/class/label": Int64List((int(label) + 1,))}),
+                *records[1:],
+            ],
+        )
     with pytest.raises(InputError, match=path.name):
         export_tfds(layout)
     assert not list((layout.data_dir / "tfds").glob("imagenet2012*"))
 
 
 def test_writing_it_again(tmp_path: Path, sound: Layout) -> None:
-    """The same files, those that are the same not touched; shards that were moved are found. Other formats need OUT."""
+    """The same files, those that are the same not touched;
+    shards that were moved are found. Other formats need OUT.
+    """
     layout, out = copied(sound, tmp_path / "data"), tmp_path / "out"
     folder = export_tfds(layout, out)
     names = ("dataset_info.json", "features.json", "image.class.label.labels.txt")
     assert folder == out / "imagenet2012" / "5.1.0"
-    before = {name: ((folder / name).stat().st_mtime_ns, (folder / name).read_bytes()) for name in names}
+    before = {
+        name: ((folder / name).stat().st_mtime_ns, (folder / name).read_bytes()) for name in names
+    }
     assert sorted(os.listdir(folder)) == sorted(names)
     export_tfds(layout, out)
-    assert {name: ((folder / name).stat().st_mtime_ns, (folder / name).read_bytes()) for name in names} == before
+    assert {
+        name: ((folder / name).stat().st_mtime_ns, (folder / name).read_bytes()) for name in names
+    } == before
     moved = layout.data_dir.rename(tmp_path / "moved")
     info = (export_tfds(Layout(moved), out) / "dataset_info.json").read_text()
     assert '"../../../moved/{SPLIT}-{SHARD_X_OF_Y}"' in info
-    refused: subprocess.CompletedProcess[str] = command("export", "folders", sound.data_dir, status=2)
+    refused: subprocess.CompletedProcess[str] = command(
+        "export", "folders", sound.data_dir, status=2
+    )
     assert "no folder OUT for folders" in refused.stderr

@@ -44,7 +44,9 @@ from imagenet_prep.model import Silent
 SIZE = 3_000_000
 HALF = SIZE // 2
 CONTENT = random.Random(1).randbytes(SIZE)
-PACE = Pace(tries=4, first_wait=0.001, longest_wait=0.01, stall=0.4, save_every=0.05, segment=200_000)
+PACE = Pace(
+    tries=4, first_wait=0.001, longest_wait=0.01, stall=0.4, save_every=0.05, segment=200_000
+)
 PAGE = b"<!DOCTYPE html><html><body>Please sign in.</body></html>"
 ADA = Credentials(USERNAME, PASSWORD)
 
@@ -71,7 +73,9 @@ def run(server, part, *, progress=None, connections=1, pace=PACE, query=""):
 
 
 def leave_half(server, part):
-    """Leave behind what a run that was killed half-way leaves; no fault is active and no request remembered."""
+    """Leave behind what a run that was killed half-way leaves;
+    no fault is active and no request remembered.
+    """
     remote = inspect(Session(server.url, PACE.stall), server.url + "a.tar", PACE)
     with PartialFile(part, remote) as file:
         file.reset()
@@ -85,18 +89,24 @@ def leave_half(server, part):
 
 def snapshot(folder):
     """Every file below a folder and its bytes; there may be none."""
-    return {path.relative_to(folder): path.read_bytes() for path in list(folder.rglob("*")) if path.is_file()}
+    return {
+        path.relative_to(folder): path.read_bytes()
+        for path in list(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 @contextmanager
 def told(kind, status, *words):
-    """Expect an error of this kind that ends a command with this status and says these words, and no secret."""
+    """Expect an error of this kind that ends a command with this status and says these words,
+    and no secret.
+    """
     with pytest.raises(kind) as caught:
         yield
     assert_told(caught.value, status, *words)
 
 
-# the plain way ---------------------------------------------------------------------------------------------------
+# the plain way ------------------------------------------------------------------------------------
 
 
 def test_state_is_private(server, part):
@@ -119,7 +129,7 @@ def test_a_file_has_the_rights_that_the_umask_gives(server, part, umask):
     assert part.stat().st_mode & 0o777 == 0o666 & ~umask
 
 
-# trouble that passes -----------------------------------------------------------------------------------------------
+# trouble that passes ------------------------------------------------------------------------------
 
 
 def test_retry_after(server, part):
@@ -132,12 +142,14 @@ def test_retry_after(server, part):
     assert part.read_bytes() == CONTENT
 
 
-# no access ---------------------------------------------------------------------------------------------------------
+# no access ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("status", "half"), [(401, False), (403, True)])
 def test_refused(server, part, status, half):
-    """A refusal is final: one request, exit 6, where to sign up, what to set; the disk stays as it was."""
+    """A refusal is final: one request, exit 6, where to sign up, what to set;
+    the disk stays as it was.
+    """
     if half:
         leave_half(server, part)
     before = snapshot(part.parent)
@@ -157,7 +169,9 @@ def test_refused(server, part, status, half):
     ],
 )
 def test_page_in_place_of_the_file(server, part, kind, page, half, late):
-    """A web page with status 200 is recognised before anything is kept, at the start or after a probe went well."""
+    """A web page with status 200 is recognised before anything is kept,
+    at the start or after a probe went well.
+    """
     if half:
         leave_half(server, part)
     before = {Path(part.name): b"", **snapshot(part.parent)}
@@ -167,7 +181,7 @@ def test_page_in_place_of_the_file(server, part, kind, page, half, late):
     assert {**before, **snapshot(part.parent)} == before
 
 
-# secrets on the way ------------------------------------------------------------------------------------------------
+# secrets on the way -------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -180,7 +194,9 @@ def elsewhere(tmp_path):
 def secretive_session(server, tmp_path):
     """A session that holds a password and a cookie."""
     jar = tmp_path / "cookies.txt"
-    jar.write_text(f"# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t0\tsession\t{COOKIE}\n")
+    jar.write_text(
+        f"# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t0\tsession\t{COOKIE}\n"
+    )
     session = open_session(server.url, None, jar, probe="a.tar", pace=PACE)
     session.authorization = ADA.authorization
     server.seen.clear()
@@ -189,9 +205,13 @@ def secretive_session(server, tmp_path):
 
 @pytest.mark.parametrize("status", [302, 308])
 def test_redirect_to_another_port(server, elsewhere, part, tmp_path, status):
-    """Authorization, cookies and the query stay behind when a redirect leads to another port; the bytes come."""
+    """Authorization, cookies and the query stay behind when a redirect leads to another port;
+    the bytes come.
+    """
     session = secretive_session(server, tmp_path)
-    server.faults = Faults(redirect=f"{elsewhere.url}{{path}}?key={CANARY}&part=1", redirect_status=status)
+    server.faults = Faults(
+        redirect=f"{elsewhere.url}{{path}}?key={CANARY}&part=1", redirect_status=status
+    )
     fetch(session, f"{server.url}a.tar?key={CANARY}", part, Manner(pace=PACE))
     assert part.read_bytes() == CONTENT
     assert {"Authorization", "Cookie"} <= set(server.seen[0].headers)
@@ -201,10 +221,14 @@ def test_redirect_to_another_port(server, elsewhere, part, tmp_path, status):
 
 
 def test_redirect_and_back(server, elsewhere, part, tmp_path):
-    """Cookies that another server sets are not taken, and those of home are still sent there afterwards."""
+    """Cookies that another server sets are not taken,
+    and those of home are still sent there afterwards.
+    """
     session = secretive_session(server, tmp_path)
     server.faults = Faults(redirect=elsewhere.url + "{path}", times=1)
-    elsewhere.faults = Faults(statuses=[(302, {"Location": server.url + "a.tar", "Set-Cookie": "spy=1; Path=/"})])
+    elsewhere.faults = Faults(
+        statuses=[(302, {"Location": server.url + "a.tar", "Set-Cookie": "spy=1; Path=/"})]
+    )
     fetch(session, server.url + "a.tar", part, Manner(pace=PACE))
     assert part.read_bytes() == CONTENT
     assert {seen.headers.get("Cookie") for seen in server.seen} == {f"session={COOKIE}"}
@@ -220,17 +244,25 @@ def test_redirect_refused(location):
 
 
 def test_redirect_target():
-    """What a server adds is kept, what was ours is dropped abroad, and credentials in a URL are dropped anywhere."""
+    """What a server adds is kept, what was ours is dropped abroad,
+    and credentials in a URL are dropped anywhere.
+    """
     first = "https://a.org/f?key=1&b="
     assert redirect_target(first, first, "/g?key=1") == "https://a.org/g?key=1"
-    assert redirect_target(first, first, "https://b.org/g?key=1&sig=2%2F3") == "https://b.org/g?sig=2%2F3"
+    assert (
+        redirect_target(first, first, "https://b.org/g?key=1&sig=2%2F3")
+        == "https://b.org/g?sig=2%2F3"
+    )
     assert redirect_target(first, "https://b.org/x", "y?key=1&b=") == "https://b.org/y"
     assert redirect_target(first, first, "https://me:pw@b.org/g") == "https://b.org/g"
-    assert redirect_target(first, first, "https://b.org/g?sig=a+b%20c") == "https://b.org/g?sig=a+b%20c"
+    assert (
+        redirect_target(first, first, "https://b.org/g?sig=a+b%20c")
+        == "https://b.org/g?sig=a+b%20c"
+    )
     assert redirect_target("http://a.org/", "http://a.org/", "https://a.org/") == "https://a.org/"
 
 
-# access ------------------------------------------------------------------------------------------------------------
+# access -------------------------------------------------------------------------------------------
 
 
 def enter(server, credentials=ADA, cookies=None):
@@ -247,7 +279,9 @@ def closed(server):
 
 
 def test_a_password_is_told_only_to_who_asks(closed):
-    """A server that asks for Basic credentials gets them, and only after it asked; an open one gets none."""
+    """A server that asks for Basic credentials gets them, and only after it asked;
+    an open one gets none.
+    """
     assert enter(closed) == CONTENT[7:8]
     assert ["Authorization" in seen.headers for seen in closed.seen] == [False, True, True]
     closed.seen.clear()
@@ -262,9 +296,19 @@ def test_credentials_refused(closed, way, credentials):
     """Missing and wrong credentials: exit 6, where to sign up, what to set; and no second try."""
     if way == "form":
         closed.is_open, closed.faults = True, Faults(login="page")
-    with told(AccessError, 6, "127.0.0.1", SIGN_UP_URL, "IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY", "--cookies"):
+    with told(
+        AccessError,
+        6,
+        "127.0.0.1",
+        SIGN_UP_URL,
+        "IMAGENET_USERNAME",
+        "IMAGENET_ACCESS_KEY",
+        "--cookies",
+    ):
         enter(closed, credentials)
-    asked = [seen for seen in closed.seen if seen.method == "POST" or "Authorization" in seen.headers]
+    asked = [
+        seen for seen in closed.seen if seen.method == "POST" or "Authorization" in seen.headers
+    ]
     assert len(asked) == (credentials is not None)
 
 
@@ -280,10 +324,15 @@ def test_login_form(server, way):
 
 @pytest.mark.parametrize("expires", ["0", "4102444800"])
 def test_cookies(server, tmp_path, expires):
-    """Cookies that a browser exported open the door, however it writes those that end with its session."""
+    """Cookies that a browser exported open the door,
+    however it writes those that end with its session.
+    """
     server.faults = Faults(login="redirect")
     jar = tmp_path / "cookies.txt"
-    jar.write_text(f"# Netscape HTTP Cookie File\n#HttpOnly_127.0.0.1\tFALSE\t/\tFALSE\t{expires}\tsession\t{COOKIE}\n")
+    jar.write_text(
+        "# Netscape HTTP Cookie "
+        f"File\n#HttpOnly_127.0.0.1\tFALSE\t/\tFALSE\t{expires}\tsession\t{COOKIE}\n"
+    )
     assert enter(server, None, jar) == CONTENT[7:8]
     assert {seen.headers["Cookie"] for seen in server.seen} == {f"session={COOKIE}"}
 
@@ -292,14 +341,21 @@ def test_cookies(server, tmp_path, expires):
     ("form", "words"),
     [
         (None, ["cookies.txt", "expired"]),
-        ("<html>Accept the terms of use in a browser first.</html>", ["without a recognizable sign-in form"]),
+        (
+            "<html>Accept the terms of use in a browser first.</html>",
+            ["without a recognizable sign-in form"],
+        ),
     ],
 )
 def test_no_way_in(server, tmp_path, form, words):
-    """Cookies that do not open the door are named as the reason; a page without a form is said to be one."""
+    """Cookies that do not open the door are named as the reason;
+    a page without a form is said to be one.
+    """
     server.faults = Faults(login="page", form=form) if form else Faults(login="page")
     jar = tmp_path / "cookies.txt"
-    jar.write_text(f"# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t1\tsession\t{CANARY}\n")
+    jar.write_text(
+        f"# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t1\tsession\t{CANARY}\n"
+    )
     with told(AccessError, 6, *words, SIGN_UP_URL):
         enter(server, ADA if form else None, None if form else jar)
 
@@ -314,7 +370,9 @@ def test_cookies_unreadable(server, tmp_path, content):
         enter(server, None, jar)
 
 
-@pytest.mark.parametrize("url", ["image-net.org", "ftp://a.org/", f"http://a:{CANARY}@a.org/", "http://a.org:x/"])
+@pytest.mark.parametrize(
+    "url", ["image-net.org", "ftp://a.org/", f"http://a:{CANARY}@a.org/", "http://a.org:x/"]
+)
 def test_base_url(url):
     """A base URL that is none, or that holds a password, is wrong usage."""
     with told(UsageError, 2, "base URL"):
@@ -322,7 +380,9 @@ def test_base_url(url):
 
 
 def test_find_credentials(tmp_path, monkeypatch):
-    """The environment comes before netrc, netrc before the prompt; with none of them there are no credentials."""
+    """The environment comes before netrc, netrc before the prompt;
+    with none of them there are no credentials.
+    """
     netrc = tmp_path / "netrc"
     netrc.write_text("machine image-net.org login bob password two\n")
     netrc.chmod(0o600)
@@ -336,7 +396,9 @@ def test_find_credentials(tmp_path, monkeypatch):
         find_credentials(url, prompt=pytest.fail)
     monkeypatch.delenv("IMAGENET_USERNAME")
     assert find_credentials(url, prompt=pytest.fail) == Credentials("bob", "two")
-    assert find_credentials("https://other.org/", prompt=lambda: ("eve", "three")) == Credentials("eve", "three")
+    assert find_credentials("https://other.org/", prompt=lambda: ("eve", "three")) == Credentials(
+        "eve", "three"
+    )
     assert find_credentials("https://other.org/", prompt=lambda: ("", "")) is None
     assert find_credentials("https://other.org/", prompt=None) is None
 
@@ -377,7 +439,7 @@ def test_find_login_form():
     assert form.filled("me", "secret") == expected
 
 
-# every kind of death -----------------------------------------------------------------------------------------------
+# every kind of death ------------------------------------------------------------------------------
 
 
 def test_interrupt(server, part):
@@ -441,7 +503,9 @@ class _Ending(FaultHandler):
 @pytest.fixture
 def ending(server: FaultServer) -> FaultServer:
     """The same, whose sessions may end."""
-    server.RequestHandlerClass = _Ending  # from the first connection on: one that is kept keeps its handler
+    server.RequestHandlerClass = (
+        _Ending  # from the first connection on: one that is kept keeps its handler
+    )
     _let_sessions_end(server, 1 << 30)
     return server
 
@@ -450,7 +514,7 @@ def _enter(ending: FaultServer, credentials: Credentials | None = ADA) -> Sessio
     return open_session(ending.url, credentials, None, probe="a.tar", pace=CALM)
 
 
-# what a server asks for ----------------------------------------------------------------------------------------------
+# what a server asks for ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("header", [None, 'Bearer realm="Basic", scope="Basic x"'])
@@ -464,8 +528,12 @@ def test_a_server_that_asks_for_no_basic_gets_none(server: FaultServer, header: 
     assert "Authorization" not in server.seen[0].headers
 
 
-def test_a_challenge_from_elsewhere_opens_nothing(server: FaultServer, elsewhere: FaultServer) -> None:
-    """Where a redirect leads to a server that asks for a password, the home server has not asked for it."""
+def test_a_challenge_from_elsewhere_opens_nothing(
+    server: FaultServer, elsewhere: FaultServer
+) -> None:
+    """Where a redirect leads to a server that asks for a password,
+    the home server has not asked for it.
+    """
     elsewhere.is_open = False
     server.faults = Faults(redirect=elsewhere.url + "{path}")
     with pytest.raises(AccessError):
@@ -473,7 +541,7 @@ def test_a_challenge_from_elsewhere_opens_nothing(server: FaultServer, elsewhere
     assert not any("Authorization" in seen.headers for seen in server.seen + elsewhere.seen)
 
 
-# forms ---------------------------------------------------------------------------------------------------------------
+# forms --------------------------------------------------------------------------------------------
 
 LOGIN = '<form action="/login" method=post><input name=user><input type=password name=pass><button>Sign in</button>'
 REGISTER = "<form action=/a method=post><input name=user><input type=password name=p1>{}</form>"
@@ -481,10 +549,14 @@ NOT_FOR_SIGNING_IN = {
     "two passwords": REGISTER.format("<input type=password name=p2>"),
     "button": REGISTER.format("<button>Create an account</button>"),
     "button in pieces": REGISTER.format("<button><b>Sign</b> <i>up</i></button>"),
-    "new password": REGISTER.format("").replace("type=password", "type=password autocomplete=new-password"),
+    "new password": REGISTER.format("").replace(
+        "type=password", "type=password autocomplete=new-password"
+    ),
     "action": REGISTER.format("").replace("/a", "/users/sign_up"),
     "reset": REGISTER.format("").replace("/a", "/password/reset"),
-    "a name behind the password": "<form method=post><input type=password name=p><input name=user></form>",
+    "a name behind the password": (
+        "<form method=post><input type=password name=p><input name=user></form>"
+    ),
     "no user": "<form method=post><input type=password name=p><button>Sign in</button></form>",
 }
 SENDS_ELSEWHERE = ('method="get"', "", 'method="post" action="http://127.0.0.1:9/login"')
@@ -494,12 +566,19 @@ SENDS_ELSEWHERE = ('method="get"', "", 'method="post" action="http://127.0.0.1:9
     ("form", "said"),
     [
         *((form, "sign-in form") for form in NOT_FOR_SIGNING_IN.values()),
-        *((f"<form {how}><input name=u><input name=p type=password></form>", "form") for how in SENDS_ELSEWHERE),
+        *(
+            (f"<form {how}><input name=u><input name=p type=password></form>", "form")
+            for how in SENDS_ELSEWHERE
+        ),
     ],
     ids=[*NOT_FOR_SIGNING_IN, "get", "no method", "another address"],
 )
-def test_a_form_that_is_not_for_signing_in_gets_nothing(server: FaultServer, form: str, said: str) -> None:
-    """One that registers, changes a password, or sends it in a URL or elsewhere: not filled in; what to do is said."""
+def test_a_form_that_is_not_for_signing_in_gets_nothing(
+    server: FaultServer, form: str, said: str
+) -> None:
+    """One that registers, changes a password, or sends it in a URL or elsewhere: not filled in;
+    what to do is said.
+    """
     if said == "sign-in form":
         assert find_login_form(form.encode(), "https://a.org/") is None
     server.faults = Faults(login="page", form=f"<html>{form}")
@@ -521,19 +600,25 @@ def test_the_form_that_says_so_is_chosen() -> None:
     assert find_login_form(quiet, "https://a.org/") is not None
 
 
-# sessions that end midway -------------------------------------------------------------------------------------------
+# sessions that end midway -------------------------------------------------------------------------
 
 
 def _let_sessions_end(ending: Any, parts: int, times: int = 1) -> None:
-    """Let the session that is open, and the next ones, ``times`` in all, end after so many parts each."""
+    """Let the session that is open, and the next ones, ``times`` in all,
+    end after so many parts each.
+    """
     ending.left, ending.parts, ending.times = parts, parts, times - 1
 
 
-@pytest.mark.parametrize(("way", "connections", "times"), [("page", 1, 2), ("redirect", 4, 1), ("forbidden", 4, 1)])
+@pytest.mark.parametrize(
+    ("way", "connections", "times"), [("page", 1, 2), ("redirect", 4, 1), ("forbidden", 4, 1)]
+)
 def test_a_session_that_ends_midway(
     ending: FaultServer, tmp_path: Path, way: str, connections: int, times: int
 ) -> None:
-    """Whoever notices first signs in again, all others wait for that; the file comes whole, however often it ends."""
+    """Whoever notices first signs in again, all others wait for that;
+    the file comes whole, however often it ends.
+    """
     ending.faults = Faults(login=way, cut=100_000)
     session = _enter(ending)
     _let_sessions_end(ending, 2, times)
@@ -544,7 +629,9 @@ def test_a_session_that_ends_midway(
 
 
 def test_signing_in_again_that_does_not_help(ending: FaultServer, tmp_path: Path) -> None:
-    """Where the server lets us in and still sends no file, its answer is the error after three attempts."""
+    """Where the server lets us in and still sends no file,
+    its answer is the error after three attempts.
+    """
     ending.faults = Faults(login="page")
     session = _enter(ending)
     ending.faults = Faults(statuses=[(403, {})] * 4)
@@ -565,7 +652,9 @@ class _WantsReferer(FaultHandler):
 
 
 def test_a_site_for_browsers_does_not_blame_the_credentials(closed: FaultServer) -> None:
-    """403 to the right credentials is no word about them: the status is told, and that a browser's cookies may help."""
+    """403 to the right credentials is no word about them:
+    the status is told, and that a browser's cookies may help.
+    """
     closed.RequestHandlerClass = _WantsReferer
     with pytest.raises(AccessError) as caught:
         _enter(closed)
@@ -573,7 +662,7 @@ def test_a_site_for_browsers_does_not_blame_the_credentials(closed: FaultServer)
     assert "refused the credentials" not in str(caught.value)
 
 
-# patience and answers -----------------------------------------------------------------------------------------------
+# patience and answers -----------------------------------------------------------------------------
 
 
 def test_time_without_progress_is_bounded() -> None:
@@ -587,11 +676,21 @@ def test_time_without_progress_is_bounded() -> None:
     assert waits == [300]
 
 
-NONSENSE = ("5-10/10", "5-4/10", "0-9/*", "0-9/10, 0-9/10", "0-9/100000000000000000000", "\u0660-\u0669/10", "")
+NONSENSE = (
+    "5-10/10",
+    "5-4/10",
+    "0-9/*",
+    "0-9/10, 0-9/10",
+    "0-9/100000000000000000000",
+    "\u0660-\u0669/10",
+    "",
+)
 
 
 def test_a_content_range_makes_sense_or_counts_for_nothing() -> None:
-    """The last byte is part of the range, and lies within the file; anything behind it makes it another header."""
+    """The last byte is part of the range, and lies within the file;
+    anything behind it makes it another header.
+    """
 
     def read(value: str) -> tuple[int, int, int] | None:
         response = requests.Response()
@@ -604,7 +703,9 @@ def test_a_content_range_makes_sense_or_counts_for_nothing() -> None:
 
 @pytest.mark.parametrize("span", ["0-1022", "1-1024"])
 def test_a_probe_that_is_answered_otherwise_tells_no_length(server, span):
-    """A first part that ends or begins elsewhere than asked is not believed: the file is asked for as a whole."""
+    """A first part that ends or begins elsewhere than asked is not believed:
+    the file is asked for as a whole.
+    """
     server.faults = Faults(content_range=f"bytes {span}/{SIZE}")
     remote = inspect(Session(server.url, 1), server.url + "a.tar", Pace())
     assert (remote.total, remote.ranges) == (SIZE, False)
@@ -612,7 +713,9 @@ def test_a_probe_that_is_answered_otherwise_tells_no_length(server, span):
 
 
 def test_a_form_is_not_sent_on(server, elsewhere):
-    """A server that wants the filled-in form sent to another address is refused, and that address gets nothing."""
+    """A server that wants the filled-in form sent to another address is refused,
+    and that address gets nothing.
+    """
     server.faults = Faults(statuses=[(307, {"Location": elsewhere.url})])
     with pytest.raises(NetworkError, match="sign-in form to another address"):
         Session(server.url, 1).post(server.url + "login", {"user": "a", "pass": PASSWORD})

@@ -1,4 +1,6 @@
-"""kill -9 of a transfer at random moments: how many bytes the next run fetches again, and what it ends with."""
+"""kill -9 of a transfer at random moments: how many bytes the next run fetches again,
+and what it ends with.
+"""
 
 from __future__ import annotations
 
@@ -46,10 +48,14 @@ def start(url: str, part: Path, connections: int, md5: str = "") -> subprocess.P
     return subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE)
 
 
-def fetched_again(folder: Path, size: int, kills: int, *, speed: float, connections: int, md5: bool) -> list[int]:
-    """Kill transfers of a file of ``size`` bytes, each at a random moment; the bytes that each kill cost.
+def fetched_again(
+    folder: Path, size: int, kills: int, *, speed: float, connections: int, md5: bool
+) -> list[int]:
+    """Kill transfers of a file of ``size`` bytes, each at a random moment; the bytes that each kill
+    cost.
 
-    Counted is what the server sent: bytes of the file that a run sent beyond those that the next one did not ask for.
+    Counted is what the server sent: bytes of the file that a run sent beyond those that the next
+    one did not ask for.
     """
     content = random.Random(size).randbytes(size)
     save(folder / "served" / "a.tar", content)
@@ -84,8 +90,12 @@ def finish(url: str, part: Path, connections: int, digest: str, content: bytes) 
 
 
 def test_a_kill_costs_little(tmp_path: Path) -> None:
-    """Three kills of 200 MB at 150 MB/s: at most 64 MiB are fetched again, and the bytes come out right."""
-    costs = fetched_again(tmp_path, 200 * MEGABYTE, 3, speed=150 * MEGABYTE, connections=4, md5=True)
+    """Three kills of 200 MB at 150 MB/s: at most 64 MiB are fetched again,
+    and the bytes come out right.
+    """
+    costs = fetched_again(
+        tmp_path, 200 * MEGABYTE, 3, speed=150 * MEGABYTE, connections=4, md5=True
+    )
     assert max(costs) < 64 << 20
 
 
@@ -94,7 +104,12 @@ def test_a_kill_costs_little(tmp_path: Path) -> None:
 def test_two_hundred_kills(tmp_path: Path) -> None:
     """200 kills of 200 MB over 4 connections at 100 MB/s: 64 MiB at worst."""
     kills = int(os.environ.get("KILLS", "200"))
-    costs = fetched_again(tmp_path, 200 * MEGABYTE, kills, speed=100 * MEGABYTE, connections=4, md5=True)
+    costs = fetched_again(
+        tmp_path, 200 * MEGABYTE, kills, speed=100 * MEGABYTE, connections=4, md5=True
+    )
     mean, worst = sum(costs) / len(costs) / 2**20, max(costs) / 2**20
-    sys.stdout.write(f"{len(costs)} kills: fetched again {mean:.2f} MiB a kill on average, {worst:.2f} at worst\n")
+    sys.stdout.write(
+        f"{len(costs)} kills: fetched again {mean:.2f} MiB a kill on average, "
+        f"{worst:.2f} at worst\n"
+    )
     assert worst <= 64

@@ -1,4 +1,6 @@
-"""Folders are splits, classes or neither: what init makes of names, what it asks, and what convert refuses."""
+"""Folders are splits, classes or neither: what init makes of names,
+what it asks, and what convert refuses.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ Truth = Mapping[str, Mapping[str, str | None]]
 
 def of(folder: str, *classes: str, count: int = 2) -> dict[str, str | None]:
     """Images of class folders below a folder, each with its class."""
-    return {f"{folder}{name}/{name}{number}.jpg": name for name in classes for number in range(count)}
+    return {
+        f"{folder}{name}/{name}{number}.jpg": name for name in classes for number in range(count)
+    }
 
 
 def flat(*folders: str, count: int = 2) -> dict[str, str | None]:
@@ -72,13 +76,17 @@ def run_init(folder: Path, data: str, *options: str) -> tuple[RecipeDataset, str
         elif option == "--split":
             name, _, where = value.partition("=")
             splits[name] = where
-    summary = init(folder / data, folder / "r.yaml", ENGINE, layout=layout, asked=InitOptions(splits=splits))
+    summary = init(
+        folder / data, folder / "r.yaml", ENGINE, layout=layout, asked=InitOptions(splits=splits)
+    )
     return load(summary.recipe, None, ENGINE), "\n".join((*summary.evidence, *summary.passed))
 
 
 def by_path(found: Truth, lead: str = "in/") -> dict[str, tuple[str, str | None]]:
     """The split and class of each image, by its path from the folder of the data."""
-    pairs = ((path, split, name) for split, images in found.items() for path, name in images.items())
+    pairs = (
+        (path, split, name) for split, images in found.items() for path, name in images.items()
+    )
     return {path.removeprefix(lead): (split, name) for path, split, name in pairs}
 
 
@@ -110,7 +118,7 @@ def commands_in(text: str) -> list[list[str]]:
     return commands
 
 
-# what init takes -----------------------------------------------------------------------------------------------
+# what init takes ----------------------------------------------------------------------------------
 
 TRAIN = of("train/", "cat", "dog")
 VAL = of("val/", "cat", "dog")
@@ -119,7 +127,9 @@ VAL = of("val/", "cat", "dog")
 def divided(
     others: Mapping[str, str | None] = {}, said: str = "", **splits: dict[str, str | None]
 ) -> tuple[dict[str, str | None], Truth, str]:
-    """The images of a folder, what its splits are, and what init says: images in no split are left out."""
+    """The images of a folder, what its splits are, and what init says:
+    images in no split are left out.
+    """
     images = {path: name for several in splits.values() for path, name in several.items()}
     return {**images, **others}, splits, said
 
@@ -130,10 +140,18 @@ TAKEN: dict[str, tuple[dict[str, str | None], Truth, str]] = {
         train=of("Train/", "a", "b"), validation=of("Valid/", "a", "b"), test=of("TEST/", "b")
     ),
     "training and testing": divided(train=of("training/", "0", "1"), test=of("testing/", "0", "1")),
-    "train_set and val set": divided(train=of("train_set/", "a", "b"), validation=of("val set/", "a", "b")),
-    "train2017 and val2017": divided(train=of("train2017/", "a", "b"), validation=of("val2017/", "a", "b")),
-    "dev and eval": divided(train=of("train/", "a", "b"), validation=of("dev/", "a"), test=of("eval/", "b")),
-    "eval and test": divided(train=of("train/", "a", "b"), validation=of("eval/", "a"), test=of("test/", "b")),
+    "train_set and val set": divided(
+        train=of("train_set/", "a", "b"), validation=of("val set/", "a", "b")
+    ),
+    "train2017 and val2017": divided(
+        train=of("train2017/", "a", "b"), validation=of("val2017/", "a", "b")
+    ),
+    "dev and eval": divided(
+        train=of("train/", "a", "b"), validation=of("dev/", "a"), test=of("eval/", "b")
+    ),
+    "eval and test": divided(
+        train=of("train/", "a", "b"), validation=of("eval/", "a"), test=of("test/", "b")
+    ),
     "holdout": divided(train=of("train/", "a", "b"), test=of("holdout/", "b")),
     "seg_train/seg_train": divided(
         flat("seg_pred/seg_pred"),
@@ -141,35 +159,62 @@ TAKEN: dict[str, tuple[dict[str, str | None], Truth, str]] = {
         test=of("seg_test/seg_test/", "a", "b"),
         said="seg_pred: 2 images without a class, left out",
     ),
-    "a word within longer names": divided(train=of("pets_train/", "a", "b"), test=of("pets_test/", "a", "b")),
-    "train/images": divided(train=of("train/images/", "a", "b"), validation=of("val/images/", "a", "b")),
+    "a word within longer names": divided(
+        train=of("pets_train/", "a", "b"), test=of("pets_test/", "a", "b")
+    ),
+    "train/images": divided(
+        train=of("train/images/", "a", "b"), validation=of("val/images/", "a", "b")
+    ),
     # places of splits
-    "one level above": divided(train=of("data/set/train/", "a", "b"), validation=of("data/set/val/", "a")),
+    "one level above": divided(
+        train=of("data/set/train/", "a", "b"), validation=of("data/set/val/", "a")
+    ),
     "within the classes": divided(
         train={f"{name}/train/{number}.jpg": name for name in "abc" for number in "12"},
         test={f"{name}/test/{number}.jpg": name for name in "abc" for number in "12"},
     ),
-    "val next to the classes of train": divided(train=of("", "a", "b"), validation=of("val/", "a", "b")),
+    "val next to the classes of train": divided(
+        train=of("", "a", "b"), validation=of("val/", "a", "b")
+    ),
     "parts with the same classes": divided(
         train=of("images_part_1/", "a", "b") | of("images_part_2/", "a", "b"),
         said="in each of images_part_1, images_part_2",
     ),
-    "folds": divided(train={path: name for fold in range(1, 6) for path, name in of(f"fold{fold}/", "a", "b").items()}),
+    "folds": divided(
+        train={
+            path: name
+            for fold in range(1, 6)
+            for path, name in of(f"fold{fold}/", "a", "b").items()
+        }
+    ),
     # splits with other classes, or none
-    "a class that only val has": divided(train=of("train/", "a", "b"), validation=of("val/", "b", "c")),
-    "splits without a common class": divided(train=of("train/", "a", "b"), test=of("test/", "c", "d")),
+    "a class that only val has": divided(
+        train=of("train/", "a", "b"), validation=of("val/", "b", "c")
+    ),
+    "splits without a common class": divided(
+        train=of("train/", "a", "b"), test=of("test/", "c", "d")
+    ),
     **{
         f"test/{name}": divided(
             flat(f"test/{name}"),
             train=TRAIN,
-            said="test: 2 images without a class, left out; for records without labels: imagenet-prep init ",
+            said=(
+                "test: 2 images without a class, left out; for records without labels: "
+                "imagenet-prep init "
+            ),
         )
         for name in ("images", "unknown", "all", "0")
     },
-    "val/images": divided(flat("val/images"), train=TRAIN, said="val: 2 images without a class, left out"),
-    "test of loose images": divided(flat("test"), train=TRAIN, validation=VAL, said="test: 2 images"),
+    "val/images": divided(
+        flat("val/images"), train=TRAIN, said="val: 2 images without a class, left out"
+    ),
+    "test of loose images": divided(
+        flat("test"), train=TRAIN, validation=VAL, said="test: 2 images"
+    ),
     "test/unknown next to classes": divided(
-        flat("test/unknown"), train=of("", "a", "b"), said="test: 2 images without a class, left out"
+        flat("test/unknown"),
+        train=of("", "a", "b"),
+        said="test: 2 images without a class, left out",
     ),
     "query and gallery next to splits": divided(
         of("query/", "1", "2") | of("gallery/", "1", "2"),
@@ -184,7 +229,9 @@ TAKEN: dict[str, tuple[dict[str, str | None], Truth, str]] = {
     ),
     # names that are words of splits, and no splits
     "a train among vehicles": divided(train=of("", "car", "plane", "train")),
-    "good in train, more in test": divided(train=of("train/", "good"), test=of("test/", "good", "scratch")),
+    "good in train, more in test": divided(
+        train=of("train/", "good"), test=of("test/", "good", "scratch")
+    ),
     # no classes at all
     "train, val and extra of images": divided(
         train=flat("train/images"),
@@ -197,7 +244,9 @@ TAKEN: dict[str, tuple[dict[str, str | None], Truth, str]] = {
 
 @pytest.mark.parametrize("name", TAKEN)
 def test_folders_that_are_sure_are_taken(tmp_path: Path, name: str) -> None:
-    """Each image gets its split and its class; what is left out is named, with a command that takes it."""
+    """Each image gets its split and its class;
+    what is left out is named, with a command that takes it.
+    """
     images, truth, said = TAKEN[name]
     paint(tmp_path / "in", list(images))
     made, text = run_init(tmp_path, "in")
@@ -210,7 +259,7 @@ def test_folders_that_are_sure_are_taken(tmp_path: Path, name: str) -> None:
         assert {name for split in classes_of(left).values() for name in split.values()} == {None}
 
 
-# what init asks ------------------------------------------------------------------------------------------------
+# what init asks -----------------------------------------------------------------------------------
 
 ASKED: dict[str, tuple[dict[str, str | None], list[Truth]]] = {
     "test next to a class": (
@@ -219,11 +268,17 @@ ASKED: dict[str, tuple[dict[str, str | None], list[Truth]]] = {
     ),
     "Caltech's clutter": (
         of("", "accordion", "anchor", "BACKGROUND_Google"),
-        [{"train": of("", "accordion", "anchor")}, {"train": of("", "accordion", "anchor", "BACKGROUND_Google")}],
+        [
+            {"train": of("", "accordion", "anchor")},
+            {"train": of("", "accordion", "anchor", "BACKGROUND_Google")},
+        ],
     ),
     "Caltech-256's clutter": (
         of("", "001.ak47", "002.flag", "257.clutter"),
-        [{"train": of("", "001.ak47", "002.flag")}, {"train": of("", "001.ak47", "002.flag", "257.clutter")}],
+        [
+            {"train": of("", "001.ak47", "002.flag")},
+            {"train": of("", "001.ak47", "002.flag", "257.clutter")},
+        ],
     ),
     **{
         f"{name} next to classes": (
@@ -234,7 +289,10 @@ ASKED: dict[str, tuple[dict[str, str | None], list[Truth]]] = {
     },
     "rgb and depth": (
         flat("rgb", "depth"),
-        [{"train": flat("rgb")}, {"train": {path: path.split("/")[0] for path in flat("rgb", "depth")}}],
+        [
+            {"train": flat("rgb")},
+            {"train": {path: path.split("/")[0] for path in flat("rgb", "depth")}},
+        ],
     ),
     "splits without classes": (
         flat("train", "val"),
@@ -247,23 +305,36 @@ ASKED: dict[str, tuple[dict[str, str | None], list[Truth]]] = {
         of("train/", "a") | of("val/", "a"),
         [
             {"train": of("train/", "a"), "validation": of("val/", "a")},
-            {"train": dict.fromkeys(of("train/", "a")), "validation": dict.fromkeys(of("val/", "a"))},
+            {
+                "train": dict.fromkeys(of("train/", "a")),
+                "validation": dict.fromkeys(of("val/", "a")),
+            },
         ],
     ),
     "domains of the same classes": (
         of("art/", "a", "b") | of("photo/", "a", "b"),
         [{"train": of("art/", "a", "b") | of("photo/", "a", "b")}],
     ),
-    "a copy of all classes next to them": (of("", "a", "b") | of("pets/", "a", "b"), [{"train": of("", "a", "b")}]),
+    "a copy of all classes next to them": (
+        of("", "a", "b") | of("pets/", "a", "b"),
+        [{"train": of("", "a", "b")}],
+    ),
     "a part of the test that has a name": (
         TRAIN | of("test/", "cat", "dog") | of("test_easy/", "cat"),
         [
             {"train": TRAIN, "test": of("test/", "cat", "dog")},
-            {"train": TRAIN, "test": of("test/", "cat", "dog"), "test_easy": of("test_easy/", "cat")},
+            {
+                "train": TRAIN,
+                "test": of("test/", "cat", "dog"),
+                "test_easy": of("test_easy/", "cat"),
+            },
         ],
     ),
     "a loose image": (of("", "a", "b") | {"x.jpg": None}, [{"train": of("", "a", "b")}]),
-    "a loose image next to splits": (TRAIN | VAL | {"x.jpg": None}, [{"train": TRAIN, "validation": VAL}]),
+    "a loose image next to splits": (
+        TRAIN | VAL | {"x.jpg": None},
+        [{"train": TRAIN, "validation": VAL}],
+    ),
     "folders of days": (
         flat("2021-05-01", "2021-05-02"),
         [{"train": flat("2021-05-01", "2021-05-02")}],
@@ -273,12 +344,25 @@ ASKED: dict[str, tuple[dict[str, str | None], list[Truth]]] = {
     "classes in names": (
         {f"images/{name}_{n}.jpg": None for name in ("great_pyrenees", "pug") for n in "123"},
         [
-            {"train": {f"images/{name}_{n}.jpg": name for name in ("great_pyrenees", "pug") for n in "123"}},
-            {"train": {f"images/{name}_{n}.jpg": None for name in ("great_pyrenees", "pug") for n in "123"}},
+            {
+                "train": {
+                    f"images/{name}_{n}.jpg": name
+                    for name in ("great_pyrenees", "pug")
+                    for n in "123"
+                }
+            },
+            {
+                "train": {
+                    f"images/{name}_{n}.jpg": None
+                    for name in ("great_pyrenees", "pug")
+                    for n in "123"
+                }
+            },
         ],
     ),
     "classes in the names of train": (
-        {f"train/{name}.{n}.jpg": None for name in ("cat", "dog") for n in "12"} | flat("test1", count=1),
+        {f"train/{name}.{n}.jpg": None for name in ("cat", "dog") for n in "12"}
+        | flat("test1", count=1),
         [{"train": {f"train/{name}.{n}.jpg": name for name in ("cat", "dog") for n in "12"}}],
     ),
     "kinds within classes": (
@@ -294,13 +378,18 @@ ASKED: dict[str, tuple[dict[str, str | None], list[Truth]]] = {
 
 @pytest.mark.parametrize("name", ASKED)
 def test_folders_that_are_not_sure_are_a_question(tmp_path: Path, name: str) -> None:
-    """init takes none of its readings, and each of the commands that it names makes one: every right one is there."""
+    """init takes none of its readings, and each of the commands that it names makes one:
+    every right one is there.
+    """
     images, truths = ASKED[name]
     paint(tmp_path / "in", list(images))
     with pytest.raises(InputError) as caught:
         run_init(tmp_path, "in")
     assert not [*tmp_path.glob("*.yaml")]
-    found = [classes_of(run_init(tmp_path, "in", *options)[0]) for _, *options in commands_in(str(caught.value))]
+    found = [
+        classes_of(run_init(tmp_path, "in", *options)[0])
+        for _, *options in commands_in(str(caught.value))
+    ]
     assert found
     shown = [by_path(each) for each in found]
     for truth in truths:
@@ -316,7 +405,7 @@ def has_same(found: Mapping[str, tuple[str, str | None]], truth: Truth) -> bool:
     return len(names) == len(right) and {path: found[name] for path, name in names.items()} == right
 
 
-# --split -------------------------------------------------------------------------------------------------------
+# --split ------------------------------------------------------------------------------------------
 
 LISTS = {
     "meta/train.txt": "a/a0\nb/b0\n",
@@ -330,7 +419,9 @@ LISTED: Truth = {
 
 
 def test_lists_next_to_class_folders_are_the_splits(tmp_path: Path) -> None:
-    """Food-101's meta/train.txt names images without their endings, from the folder of the classes."""
+    """Food-101's meta/train.txt names images without their endings,
+    from the folder of the classes.
+    """
     paint(tmp_path / "in", list(of("images/", "a", "b")), LISTS)
     made, _ = run_init(tmp_path, "in")
     assert_same(made, LISTED)
@@ -359,7 +450,10 @@ def test_tables_next_to_class_folders_are_the_splits(tmp_path: Path, form: str) 
 
 def test_the_comment_of_splits_says_what_divides_them(tmp_path: Path) -> None:
     """Lists that init writes next to the recipe are no folders."""
-    texts = {"train.csv": ",Filename\n0,a/a0.jpg\n1,b/b0.jpg\n", "test.csv": ",Filename\n0,a/a1.jpg\n1,b/b1.jpg\n"}
+    texts = {
+        "train.csv": ",Filename\n0,a/a0.jpg\n1,b/b0.jpg\n",
+        "test.csv": ",Filename\n0,a/a1.jpg\n1,b/b1.jpg\n",
+    }
     paint(tmp_path / "in", list(of("images/", "a", "b")), texts)
     made, _ = run_init(tmp_path, "in")
     assert_same(made, LISTED)
@@ -396,8 +490,12 @@ def test_several_ways_to_split_are_a_question(tmp_path: Path) -> None:
 
 
 def test_oxford_pets(tmp_path: Path) -> None:
-    """The class is in the name of each image, and trainval.txt and test.txt have the name without its ending."""
-    names = [f"images/{name}_{number}.jpg" for name in ("Bengal", "great_pyrenees") for number in (1, 2)]
+    """The class is in the name of each image, and trainval.txt and
+    test.txt have the name without its ending.
+    """
+    names = [
+        f"images/{name}_{number}.jpg" for name in ("Bengal", "great_pyrenees") for number in (1, 2)
+    ]
     rows = [f"{Path(name).stem} 1 1 1\n" for name in names]
     texts = {
         "list.txt": "#Image CLASS-ID SPECIES BREED\n" + "".join(rows),
@@ -412,21 +510,30 @@ def test_oxford_pets(tmp_path: Path) -> None:
     classes = {name: Path(name).stem.rpartition("_")[0] for name in names}
     assert_same(
         made,
-        {split: {name: classes[name] for name in names[place::2]} for place, split in enumerate(("train", "test"))},
+        {
+            split: {name: classes[name] for name in names[place::2]}
+            for place, split in enumerate(("train", "test"))
+        },
     )
 
 
-@pytest.mark.parametrize("pattern", ["IMG_{:04}.jpg", "{}.jpg", "frame ({}).jpg", "DSC{:05}.jpg", "x-{}.jpg"])
+@pytest.mark.parametrize(
+    "pattern", ["IMG_{:04}.jpg", "{}.jpg", "frame ({}).jpg", "DSC{:05}.jpg", "x-{}.jpg"]
+)
 def test_names_of_cameras_are_no_classes(tmp_path: Path, pattern: str) -> None:
     """Two of their words in one folder make no classes: all images have none."""
-    names = [pattern.format(number) for number in range(3)] + [f"image_{number}.jpg" for number in range(3)]
+    names = [pattern.format(number) for number in range(3)] + [
+        f"image_{number}.jpg" for number in range(3)
+    ]
     paint(tmp_path / "in", names)
     made, _ = run_init(tmp_path, "in")
     assert_same(made, {"train": dict.fromkeys(names)})
 
 
 def test_split_takes_folders_of_any_name(tmp_path: Path) -> None:
-    """Folders that no name of a split calls so: without --split they are a question, with it they are splits."""
+    """Folders that no name of a split calls so: without --split they are a question,
+    with it they are splits.
+    """
     paint(tmp_path / "in", list(of("one/", "a", "b") | of("two/", "a", "b")))
     with pytest.raises(InputError):
         run_init(tmp_path, "in")
@@ -438,16 +545,26 @@ def test_split_takes_folders_of_any_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("top", ["größe", "-a", "été"])
 def test_folders_of_any_script_become_splits(tmp_path: Path, top: str) -> None:
-    """Two folders called train are two splits, whose names have letters that the names of shards can have."""
-    paint(tmp_path / "in", [f"{folder}/train/{n}.jpg" for folder in (top, "small") for n in range(2)])
+    """Two folders called train are two splits,
+    whose names have letters that the names of shards can have.
+    """
+    paint(
+        tmp_path / "in", [f"{folder}/train/{n}.jpg" for folder in (top, "small") for n in range(2)]
+    )
     made, _ = run_init(tmp_path, "in", "--as", "unlabelled")
     assert len(made.splits) == 2
     assert sum(len(split.catalog) for split in made.splits) == 4
 
 
 def test_split_takes_lists_of_any_name(tmp_path: Path) -> None:
-    """Lists that are called otherwise are taken by their names; images in none are left out, and counted."""
-    paint(tmp_path / "in", list(of("", "a", "b")), {"x.lst": "a/a0.jpg\nb/b0.jpg\n", "y.lst": "a/a1.jpg\n"})
+    """Lists that are called otherwise are taken by their names;
+    images in none are left out, and counted.
+    """
+    paint(
+        tmp_path / "in",
+        list(of("", "a", "b")),
+        {"x.lst": "a/a0.jpg\nb/b0.jpg\n", "y.lst": "a/a1.jpg\n"},
+    )
     made, text = run_init(tmp_path, "in", "--split", "train=x.lst", "--split", "test=y.lst")
     assert_same(made, {"train": {"a/a0.jpg": "a", "b/b0.jpg": "b"}, "test": {"a/a1.jpg": "a"}})
     assert "1 image in no list of a split, left out" in text
@@ -465,7 +582,11 @@ def test_split_takes_lists_of_any_name(tmp_path: Path) -> None:
 )
 def test_a_split_that_is_nothing_is_refused(tmp_path: Path, splits: list[str], said: str) -> None:
     """The error names the folders that there are; no recipe is written."""
-    paint(tmp_path / "in", list(of("one/", "a", "b") | of("two/", "a", "b")), {"l.txt": "one/a/a0.jpg\n"})
+    paint(
+        tmp_path / "in",
+        list(of("one/", "a", "b") | of("two/", "a", "b")),
+        {"l.txt": "one/a/a0.jpg\n"},
+    )
     with pytest.raises(UsageError) as caught:
         run_init(tmp_path, "in", *[word for split in splits for word in ("--split", split)])
     assert said in str(caught.value)
@@ -499,7 +620,9 @@ UNUSED: dict[str, tuple[dict[str, str | None], dict[str, str], list[str], str]] 
 
 @pytest.mark.parametrize("name", UNUSED)
 def test_a_split_that_no_recipe_would_have_is_refused(tmp_path: Path, name: str) -> None:
-    """The splits that a user names are those of the recipe, or the command says why not; no recipe is written."""
+    """The splits that a user names are those of the recipe, or the command says why not;
+    no recipe is written.
+    """
     images, texts, options, said = UNUSED[name]
     paint(tmp_path / "in", list(images), texts)
     with pytest.raises(UsageError) as caught:
@@ -513,7 +636,9 @@ def test_split_takes_folders_of_any_name_next_to_a_table(tmp_path: Path) -> None
     """The labels come from the table, and the splits from the folders that the user names."""
     images = {f"{name[0]}/{name}": label for name, label in NAMED.items()}
     paint(tmp_path / "in", list(images), {"l.csv": CLASS_TABLE})
-    made, _ = run_init(tmp_path, "in", "--as", "with-labels", "--split", "train=a", "--split", "test=b")
+    made, _ = run_init(
+        tmp_path, "in", "--as", "with-labels", "--split", "train=a", "--split", "test=b"
+    )
     divided = {
         split: {path: label for path, label in images.items() if path.startswith(folder)}
         for split, folder in (("train", "a/"), ("test", "b/"))
@@ -521,7 +646,9 @@ def test_split_takes_folders_of_any_name_next_to_a_table(tmp_path: Path) -> None
     assert_same(made, divided)
 
 
-@pytest.mark.parametrize("folder", ["null", "True", "a: b", "it's", "p1", "größe", "7", "a\nb", "*x", "a, b"])
+@pytest.mark.parametrize(
+    "folder", ["null", "True", "a: b", "it's", "p1", "größe", "7", "a\nb", "*x", "a, b"]
+)
 def test_a_folder_in_a_hint_is_read_back(tmp_path: Path, folder: str) -> None:
     """The lines that a message gives for a recipe mean the folders that they name."""
     splits = {"train": {"folder": [folder, "p2"]}}
@@ -531,7 +658,9 @@ def test_a_folder_in_a_hint_is_read_back(tmp_path: Path, folder: str) -> None:
 
 @pytest.mark.parametrize("names", [("null", "query"), ("a, b", "query"), ("1e3", "gallery", "x")])
 def test_the_classes_in_a_hint_are_read_back(tmp_path: Path, names: tuple[str, ...]) -> None:
-    """A hint lists the folders as classes; their names come back as they are, whatever YAML makes of them."""
+    """A hint lists the folders as classes; their names come back as they are,
+    whatever YAML makes of them.
+    """
     trees = {"": FolderTree.take([f"{name}/{number}.jpg" for name in names for number in range(2)])}
     wrong = misread(trees, {"": "train"}, is_divided=False)
     assert wrong is not None
@@ -540,7 +669,7 @@ def test_the_classes_in_a_hint_are_read_back(tmp_path: Path, names: tuple[str, .
     assert read_recipe(tmp_path / "r.yaml").recipe.classes == list(names)
 
 
-# lists of data sets ----------------------------------------------------------------------------------------------
+# lists of data sets -------------------------------------------------------------------------------
 
 BIRDS = of("images/", "001.Albatross", "002.Auklet")
 CUB = {
@@ -553,8 +682,14 @@ CUB = {
 
 @pytest.mark.parametrize("home", ["", "CUB_200_2011/"])
 def test_cub(tmp_path: Path, home: str) -> None:
-    """Numbers of images in images.txt are those of train_test_split.txt: init writes a list of each split."""
-    paint(tmp_path / "in", [home + path for path in BIRDS], {home + name: text for name, text in CUB.items()})
+    """Numbers of images in images.txt are those of train_test_split.txt:
+    init writes a list of each split.
+    """
+    paint(
+        tmp_path / "in",
+        [home + path for path in BIRDS],
+        {home + name: text for name, text in CUB.items()},
+    )
     made, text = run_init(tmp_path, "in")
     train, test = list(BIRDS.items())[::2], list(BIRDS.items())[1::2]
     assert_same(made, {"train": dict(train), "test": dict(test)})
@@ -563,9 +698,17 @@ def test_cub(tmp_path: Path, home: str) -> None:
 
 
 CUB_AT_FAULT = {
-    "a line of no image": ("images.txt", "5 001.Albatross/none.jpg\n", "1 image that are not there"),
+    "a line of no image": (
+        "images.txt",
+        "5 001.Albatross/none.jpg\n",
+        "1 image that are not there",
+    ),
     "an image of no split": ("train_test_split.txt", "", "has no 0 or 1 for 4 images"),
-    "other classes": ("image_class_labels.txt", "1 1\n2 2\n3 2\n4 2\n", "other classes than their folders"),
+    "other classes": (
+        "image_class_labels.txt",
+        "1 1\n2 2\n3 2\n4 2\n",
+        "other classes than their folders",
+    ),
 }
 
 
@@ -590,29 +733,48 @@ def test_lists_that_init_would_write_over_are_kept(tmp_path: Path) -> None:
     assert (tmp_path / "r-test.txt").read_text() == "mine\n"
 
 
-TINY_TRAIN: dict[str, str | None] = {f"train/{name}/images/{name}_{n}.jpg": name for name in ("n1", "n2") for n in "01"}
+TINY_TRAIN: dict[str, str | None] = {
+    f"train/{name}/images/{name}_{n}.jpg": name for name in ("n1", "n2") for n in "01"
+}
 TINY_VAL: dict[str, str | None] = {"val/images/val_0.jpg": "n2", "val/images/val_1.jpg": "n1"}
 ANNOTATIONS = "".join(f"{path[11:]}\t{name}\t0\t0\t9\t9\n" for path, name in TINY_VAL.items())
 
 
 @pytest.mark.parametrize("home", ["", "tiny-imagenet-200/"])
 def test_tiny_imagenet(tmp_path: Path, home: str) -> None:
-    """val/val_annotations.txt has the classes of val; the images of test have none, and are left out."""
+    """val/val_annotations.txt has the classes of val;
+    the images of test have none, and are left out.
+    """
     names = [home + path for path in (*TINY_TRAIN, *TINY_VAL, *flat("test/images"))]
-    paint(tmp_path / "in", names, {f"{home}val/val_annotations.txt": ANNOTATIONS, f"{home}wnids.txt": "n1\nn2\n"})
+    paint(
+        tmp_path / "in",
+        names,
+        {f"{home}val/val_annotations.txt": ANNOTATIONS, f"{home}wnids.txt": "n1\nn2\n"},
+    )
     made, text = run_init(tmp_path, "in")
     right = {"train": TINY_TRAIN, "validation": TINY_VAL}
-    assert_same(made, {split: {home + path: name for path, name in each.items()} for split, each in right.items()})
+    assert_same(
+        made,
+        {
+            split: {home + path: name for path, name in each.items()}
+            for split, each in right.items()
+        },
+    )
     assert "val_annotations.txt has the classes of val" in text
     assert "test: 2 images without a class, left out" in text
 
 
 def test_a_table_next_to_a_split(tmp_path: Path) -> None:
-    """GTSRB: class folders in Train, loose images in Test, and Test.csv with ClassId and Path; Meta is no split."""
+    """GTSRB: class folders in Train, loose images in Test, and Test.csv with ClassId and Path;
+    Meta is no split.
+    """
     train = {f"Train/{name}/{name}_{n}.png": name for name in ("0", "1") for n in "01"}
     test: dict[str, str | None] = {"Test/00.png": "1", "Test/01.png": "0"}
     rows = "".join(f"1,{path},{name}\n" for path, name in test.items())
-    texts = {"Test.csv": "Width,Path,ClassId\n" + rows, "Meta.csv": "Path,ClassId\nMeta/0.png,0\nMeta/1.png,1\n"}
+    texts = {
+        "Test.csv": "Width,Path,ClassId\n" + rows,
+        "Meta.csv": "Path,ClassId\nMeta/0.png,0\nMeta/1.png,1\n",
+    }
     paint(tmp_path / "in", [*train, *test, "Meta/0.png", "Meta/1.png"], texts)
     made, text = run_init(tmp_path, "in")
     assert_same(made, {"train": dict(train), "test": test})
@@ -629,7 +791,7 @@ def test_a_list_that_lacks_an_image_is_not_taken(tmp_path: Path) -> None:
     assert "val_annotations.txt" in said
 
 
-# recipes by hand -----------------------------------------------------------------------------------------------
+# recipes by hand ----------------------------------------------------------------------------------
 
 BY_HAND: dict[str, tuple[dict[str, str | None], str, Truth]] = {
     "Train and Valid": (
@@ -637,7 +799,11 @@ BY_HAND: dict[str, tuple[dict[str, str | None], str, Truth]] = {
         "splits: {train: {folder: Train}, validation: {folder: Valid}}",
         {"train": of("Train/", "a", "b"), "validation": of("Valid/", "a", "b")},
     ),
-    "val/images": (TRAIN | flat("val/images"), "splits: {train: {folder: train}}", {"train": TRAIN}),
+    "val/images": (
+        TRAIN | flat("val/images"),
+        "splits: {train: {folder: train}}",
+        {"train": TRAIN},
+    ),
     "test/0": (
         TRAIN | VAL | flat("test/0"),
         "splits: {train: {folder: train}, validation: {folder: val}}",
@@ -678,8 +844,12 @@ BY_HAND: dict[str, tuple[dict[str, str | None], str, Truth]] = {
 
 @pytest.mark.parametrize("name", BY_HAND)
 @pytest.mark.parametrize("source", ["folders", "tar"])
-def test_a_recipe_by_hand_never_takes_the_wrong_folders(tmp_path: Path, name: str, source: str) -> None:
-    """What would be wrong classes is refused, with the key of the recipe that decides: it is right with that key."""
+def test_a_recipe_by_hand_never_takes_the_wrong_folders(
+    tmp_path: Path, name: str, source: str
+) -> None:
+    """What would be wrong classes is refused, with the key of the recipe that decides:
+    it is right with that key.
+    """
     images, key, truth = BY_HAND[name]
     paint(tmp_path / "in", list(images))
     recipe = "source: {folders: in}\n"
@@ -698,7 +868,9 @@ def test_a_recipe_by_hand_never_takes_the_wrong_folders(tmp_path: Path, name: st
 
 
 def test_a_recipe_that_lists_its_classes_decides(tmp_path: Path) -> None:
-    """With classes: [a, b, query] the folders are what the recipe says, whatever their names are."""
+    """With classes: [a, b, query] the folders are what the recipe says,
+    whatever their names are.
+    """
     images = of("", "a", "b", "query")
     paint(tmp_path / "in", list(images))
     (tmp_path / "r.yaml").write_text("source: {folders: in}\nclasses: [a, b, query]\n")
@@ -710,13 +882,18 @@ def test_a_split_by_hand_of_no_class_is_refused(tmp_path: Path) -> None:
     paint(tmp_path / "in", list(TRAIN | flat("test/images")))
     recipe = "source: {folders: in}\nsplits: {train: {folder: train}, test: {folder: test}}\n"
     (tmp_path / "r.yaml").write_text(recipe)
-    with pytest.raises(InputError, match="test/ holds images, which is no class of the other splits"):
+    with pytest.raises(
+        InputError, match="test/ holds images, which is no class of the other splits"
+    ):
         load(tmp_path / "r.yaml", None, ENGINE)
 
 
 @pytest.mark.parametrize(
     ("place", "said"),
-    [("{files: ['[']}", "is not a pattern"), ("{folder: [train, none]}", "no file is in split train")],
+    [
+        ("{files: ['[']}", "is not a pattern"),
+        ("{folder: [train, none]}", "no file is in split train"),
+    ],
 )
 def test_places_that_find_nothing_are_refused(tmp_path: Path, place: str, said: str) -> None:
     """A pattern that is none, and a folder of several that has no file."""
@@ -726,17 +903,55 @@ def test_places_that_find_nothing_are_refused(tmp_path: Path, place: str, said: 
         load(tmp_path / "r.yaml", None, ENGINE)
 
 
-# names ---------------------------------------------------------------------------------------------------------
+# names --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("split", "folders"),
     [
-        ("train", ["train", "Train", "TRAINING", "train_set", "train set", "trainset", "train2017", "seg_train"]),
+        (
+            "train",
+            [
+                "train",
+                "Train",
+                "TRAINING",
+                "train_set",
+                "train set",
+                "trainset",
+                "train2017",
+                "seg_train",
+            ],
+        ),
         ("train", ["train-images", "training_data", "train_01", "trainval", "trainA"]),
         ("validation", ["val", "Valid", "validation", "dev", "val2017", "valid set", "PublicTest"]),
-        ("test", ["test", "testing", "Test1", "eval", "evaluation", "holdout", "hold-out", "PrivateTest"]),
-        ("", ["trainer", "tests", "contest", "valley", "devil", "testa", "seg", "set", "images", "protest 1"]),
+        (
+            "test",
+            [
+                "test",
+                "testing",
+                "Test1",
+                "eval",
+                "evaluation",
+                "holdout",
+                "hold-out",
+                "PrivateTest",
+            ],
+        ),
+        (
+            "",
+            [
+                "trainer",
+                "tests",
+                "contest",
+                "valley",
+                "devil",
+                "testa",
+                "seg",
+                "set",
+                "images",
+                "protest 1",
+            ],
+        ),
     ],
 )
 def test_names_of_splits(split: str, folders: list[str]) -> None:
@@ -758,24 +973,41 @@ def test_names_of_splits(split: str, folders: list[str]) -> None:
     ],
 )
 def test_names_of_several_splits(folders: list[str], splits: list[str]) -> None:
-    """A word within names counts where they are the same without it; two folders of one split keep their names."""
+    """A word within names counts where they are the same without it;
+    two folders of one split keep their names.
+    """
     assert split_names(folders) == dict(zip(folders, splits, strict=False))
 
 
 def test_names_that_are_no_classes() -> None:
     """Copies, parts of a search and folders of all images; words that may be classes stay."""
-    assert all(map(is_no_class, ["Thumbs", "query", "gallery", "depth", "RGB", "images", "257.clutter", "pred"]))
-    assert not any(map(is_no_class, ["normal", "background", "photo", "raw", "label", "sample rate", "others"]))
+    assert all(
+        map(
+            is_no_class,
+            ["Thumbs", "query", "gallery", "depth", "RGB", "images", "257.clutter", "pred"],
+        )
+    )
+    assert not any(
+        map(is_no_class, ["normal", "background", "photo", "raw", "label", "sample rate", "others"])
+    )
 
 
 def test_folders_of_many_files_are_known_by_their_ends() -> None:
     """split_folders looks at the edges of folders alone where their names are those of splits."""
     names = Names.take(
-        [f"{split}/c{number:03}/{row}.jpg" for split in ("train", "val") for number in range(300) for row in range(3)]
+        [
+            f"{split}/c{number:03}/{row}.jpg"
+            for split in ("train", "val")
+            for number in range(300)
+            for row in range(3)
+        ]
     )
     assert split_folders(names, 1) == {"train": "train", "val": "validation"}
     assert split_folders(Names.take(["train/a/1.jpg", "val/2.jpg"]), 1) == {}
-    assert split_folders(Names.take(["train/1.jpg", "val/2.jpg"]), 0) == {"train": "train", "val": "validation"}
+    assert split_folders(Names.take(["train/1.jpg", "val/2.jpg"]), 0) == {
+        "train": "train",
+        "val": "validation",
+    }
 
 
 def test_slashes_are_counted_in_bytes() -> None:

@@ -1,4 +1,6 @@
-"""Folders as people bring them: init, convert and verify make the right set, or refuse and name what decides."""
+"""Folders as people bring them: init, convert and verify make the right set,
+or refuse and name what decides.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ Example = dict[str, list[bytes | int]]
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_a_folder_is_right_or_refused(tmp_path: Path, name: str) -> None:
-    """Right classes, counts and labels by a reader of its own; or a refusal with the line, or with the choice."""
+    """Right classes, counts and labels by a reader of its own;
+    or a refusal with the line, or with the choice.
+    """
     made, data = FOLDERS[name], tmp_path / "data"
     made.save(data)
     if made.refused:
@@ -109,7 +113,7 @@ def text(record: Example) -> str:
     return value[0].decode()
 
 
-# a reader of TFRecords and of Examples, by their specifications --------------------------------------------------
+# a reader of TFRecords and of Examples, by their specifications -----------------------------------
 
 
 def read(path: Path) -> Iterator[Example]:

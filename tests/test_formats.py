@@ -1,4 +1,6 @@
-"""Images of other formats than JPEG, as JPEGs or as they are, with what they lose; and which way up EXIF says."""
+"""Images of other formats than JPEG, as JPEGs or as they are, with what they lose;
+and which way up EXIF says.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,15 @@ from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.tfrecord.example import BytesList, Feature, Int64List, encode_example
 
 ENGINE = make_engine("threads", 1)
-KINDS = {"gif": "GIF", "webp": "WEBP", "bmp": "BMP", "tif": "TIFF", "avif": "AVIF", "png": "PNG", "jpg": "JPEG"}
+KINDS = {
+    "gif": "GIF",
+    "webp": "WEBP",
+    "bmp": "BMP",
+    "tif": "TIFF",
+    "avif": "AVIF",
+    "png": "PNG",
+    "jpg": "JPEG",
+}
 
 
 def saved(image: Image.Image, kind: str, **how: object) -> bytes:
@@ -38,13 +48,17 @@ def saved(image: Image.Image, kind: str, **how: object) -> bytes:
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_every_format_is_kept_or_becomes_a_jpeg(tmp_path: Path, keep: bool) -> None:
-    """With keep, bytes and image/format are the file's own, PNGs and JPEGs without it, too; verify decodes all.
+    """With keep, bytes and image/format are the file's own, PNGs and JPEGs without it, too; verify
+    decodes all.
 
     A reader of WebDataset decodes by the ending: .webp for a WebP that was kept, not .jpg.
     """
     for ending in KINDS:
         save(tmp_path / "in" / ending, picture(f"x.{ending}"))
-    recipe = "source: {files: 'in/*'}\nrecord: {image: encoded, format: format, height: height, name: filename}\n"
+    recipe = (
+        "source: {files: 'in/*'}\nrecord: {image: encoded, format: format, height: height, "
+        "name: filename}\n"
+    )
     (tmp_path / "r.yaml").write_text(recipe + f"keep: {str(keep).lower()}\n")
     layout = Layout(tmp_path / "out")
     convert(layout, ENGINE, dataset=RecipeSet.read(tmp_path / "r.yaml"))
@@ -65,7 +79,9 @@ def test_every_format_is_kept_or_becomes_a_jpeg(tmp_path: Path, keep: bool) -> N
 
 
 @pytest.mark.parametrize(
-    "more", ["resize: 100\nrecord: {image: encoded}", "record: inception", "content: pixels"], ids=str
+    "more",
+    ["resize: 100\nrecord: {image: encoded}", "record: inception", "content: pixels"],
+    ids=str,
 )
 def test_keep_contradicts_what_changes_bytes(tmp_path: Path, more: str) -> None:
     """The recipe is refused, with the line."""
@@ -107,7 +123,11 @@ def test_what_a_jpeg_loses_is_named(image: Image.Image, kind: str, lost: tuple[s
     assert read_facts(data)[:3] == (kind, 9, 5)
     assert found.lost == lost
     opened = Image.open(io.BytesIO(data))
-    expected = (60_000 >> 8,) * 3 if opened.mode.startswith("I") else opened.convert("RGBA").getpixel((4, 2))[:3]
+    expected = (
+        (60_000 >> 8,) * 3
+        if opened.mode.startswith("I")
+        else opened.convert("RGBA").getpixel((4, 2))[:3]
+    )
     pixel = Image.open(io.BytesIO(bytes(found.encoded))).getpixel((4, 2))
     assert max(abs(one - other) for one, other in zip(pixel, expected, strict=True)) < 4
 
@@ -131,11 +151,21 @@ def jpeg(exif: bytes = b"") -> bytes:
     return saved(Image.new("RGB", (8, 8)), "JPEG", **({"exif": exif} if exif else {}))
 
 
-def tiff(orientation: int, order: str, *, kind: int = 3, magic: int = 42, promised: int = 2) -> bytes:
-    """An EXIF segment with the maker's name and an orientation, big endian (">") or little endian ("<")."""
+def tiff(
+    orientation: int, order: str, *, kind: int = 3, magic: int = 42, promised: int = 2
+) -> bytes:
+    """An EXIF segment with the maker's name and an orientation,
+    big endian (">") or little endian ("<").
+    """
     begin = {"<": b"II", ">": b"MM"}[order] + struct.pack(f"{order}HIH", magic, 8, promised)
     make = struct.pack(f"{order}HHI4s", MAKE, 2, 4, b"us\0\0")
-    return b"Exif\0\0" + begin + make + struct.pack(f"{order}HHIHH", ORIENTATION, kind, 1, orientation, 0) + bytes(4)
+    return (
+        b"Exif\0\0"
+        + begin
+        + make
+        + struct.pack(f"{order}HHIHH", ORIENTATION, kind, 1, orientation, 0)
+        + bytes(4)
+    )
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -149,7 +179,9 @@ def test_every_orientation_is_read(orientation: int, order: str) -> None:
 
 
 def test_exif_behind_other_segments() -> None:
-    """Segments before it are passed over, another APP1 among them; EXIF behind the frame header is not looked for."""
+    """Segments before it are passed over, another APP1 among them;
+    EXIF behind the frame header is not looked for.
+    """
     data = jpeg(tiff(3, ">"))
     assert read_orientation(data[:2] + b"\xff\xff" + data[2:]) == 3
     xmp = b"\xff\xe1" + struct.pack(">H", 2 + 20) + b"http://ns.adobe.com/"
@@ -158,7 +190,10 @@ def test_exif_behind_other_segments() -> None:
     (length,) = struct.unpack_from(">H", data, start + 2)
     segment = data[start : start + 2 + length]
     frame = data.index(b"\xff\xc0")
-    assert read_orientation(data[:start] + data[start + 2 + length : frame] + data[frame:-2] + segment) == 1
+    assert (
+        read_orientation(data[:start] + data[start + 2 + length : frame] + data[frame:-2] + segment)
+        == 1
+    )
 
 
 @pytest.mark.parametrize(

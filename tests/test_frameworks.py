@@ -1,7 +1,8 @@
-"""Lightning, accelerate, Trainer, Ignite, torchdata and DDP take a Loader as it is: every record once, counted by rank.
+"""Lightning, accelerate, Trainer, Ignite, torchdata and DDP take a Loader as it is: every record
+once, counted by rank.
 
-The programs are in framework_cases.py. They run once on one rank and once on two, as processes of their own. Those of
-docs/train/frameworks.md run as they stand there, are killed, and resume.
+The programs are in framework_cases.py. They run once on one rank and once on two, as processes of
+their own. Those of docs/train/frameworks.md run as they stand there, are killed, and resume.
 """
 
 from __future__ import annotations
@@ -23,7 +24,11 @@ from test_torch import loader, write_images
 
 from imagenet_prep.storage.layout import Layout
 
-pytestmark = [pytest.mark.torch, pytest.mark.once, pytest.mark.timeout(1800)]  # no limit that busy machines reach
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.once,
+    pytest.mark.timeout(1800),
+]  # no limit that busy machines reach
 
 COUNT, BATCH = 53, 4
 """As in framework_cases.py, which the other Pythons can't import: they have no PyTorch."""
@@ -58,24 +63,42 @@ def one_rank(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcomes
 
 @pytest.fixture(scope="module")
 def two_ranks(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
-    """What each program saw on two ranks: Lightning starts its other rank itself, the others are two from the start."""
+    """What each program saw on two ranks: Lightning starts its other rank itself,
+    the others are two from the start.
+    """
 
     def run() -> Outcomes:
-        out, lightning_out = tmp_path_factory.mktemp("two-ranks"), tmp_path_factory.mktemp("two-ranks-of-lightning")
+        out, lightning_out = (
+            tmp_path_factory.mktemp("two-ranks"),
+            tmp_path_factory.mktemp("two-ranks-of-lightning"),
+        )
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = str(free.getsockname()[1])
-        shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+        shared = {
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": port,
+            "WORLD_SIZE": "2",
+            "LOCAL_WORLD_SIZE": "2",
+        }
         pair = [
-            start(images, out, "others", ranks=2, **shared, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(2)
+            start(images, out, "others", ranks=2, **shared, RANK=str(rank), LOCAL_RANK=str(rank))
+            for rank in range(2)
         ]
         others = outcomes(out, pair)
-        return {**others, **outcomes(lightning_out, [start(images, lightning_out, "lightning", ranks=2)])}
+        return {
+            **others,
+            **outcomes(lightning_out, [start(images, lightning_out, "lightning", ranks=2)]),
+        }
 
     return run_once(tmp_path_factory, "two-ranks", run)
 
 
-def run_once(tmp_path_factory: pytest.TempPathFactory, name: str, run: Callable[[], Outcomes]) -> Outcomes:
-    """What a run gives; of the processes that share these tests, the first runs it, and the others wait."""
+def run_once(
+    tmp_path_factory: pytest.TempPathFactory, name: str, run: Callable[[], Outcomes]
+) -> Outcomes:
+    """What a run gives; of the processes that share these tests,
+    the first runs it, and the others wait.
+    """
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
@@ -88,12 +111,22 @@ def run_once(tmp_path_factory: pytest.TempPathFactory, name: str, run: Callable[
     return outcome
 
 
-def start(images: Path, out: Path, *kinds: str, ranks: int, **variables: str) -> subprocess.Popen[str]:
+def start(
+    images: Path, out: Path, *kinds: str, ranks: int, **variables: str
+) -> subprocess.Popen[str]:
     """Start a process that runs the programs of some kinds."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "RANKS": str(ranks), "TMPDIR": str(out), **variables}
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "RANKS": str(ranks),
+        "TMPDIR": str(out),
+        **variables,
+    }
     call = [sys.executable, TESTS / "framework_cases.py", images, out, *kinds]
     output = subprocess.PIPE
-    return subprocess.Popen(call, cwd=out, env=environment, text=True, stdout=output, stderr=subprocess.STDOUT)
+    return subprocess.Popen(
+        call, cwd=out, env=environment, text=True, stdout=output, stderr=subprocess.STDOUT
+    )
 
 
 def outcomes(out: Path, processes: list[subprocess.Popen[str]]) -> Outcomes:
@@ -145,14 +178,24 @@ def expected(images: Path, world: int, epoch: int, **settings: Any) -> list[list
     return ranks
 
 
-# a Loader that divides -----------------------------------------------------------------------------------------
+# a Loader that divides ----------------------------------------------------------------------------
 
 TRAINED = (
-    *("before_the_group", "after_the_group", "in_its_place", "ignite", "ignite_deterministic", "trainer_unprepared"),
+    *(
+        "before_the_group",
+        "after_the_group",
+        "in_its_place",
+        "ignite",
+        "ignite_deterministic",
+        "trainer_unprepared",
+    ),
     *("lightning_passed", "lightning_hooks", "fabric"),
 )
 VALIDATED = (
-    *[(program, "validate") for program in ("before_the_group", "after_the_group", "trainer_unprepared", "fabric")],
+    *[
+        (program, "validate")
+        for program in ("before_the_group", "after_the_group", "trainer_unprepared", "fabric")
+    ],
     *[
         (program, phase)
         for program in ("lightning_passed", "lightning_hooks")
@@ -172,8 +215,12 @@ def test_two_epochs_of_training(program: str, seen: Outcomes, world: int, images
 
 
 @pytest.mark.parametrize(("program", "phase"), VALIDATED)
-def test_a_validation_is_whole(program: str, phase: str, seen: Outcomes, world: int, images: Path) -> None:
-    """Every record is seen, in the last batch too; the first one twice where two ranks need equally many."""
+def test_a_validation_is_whole(
+    program: str, phase: str, seen: Outcomes, world: int, images: Path
+) -> None:
+    """Every record is seen, in the last batch too;
+    the first one twice where two ranks need equally many.
+    """
     ranks = by_rank(seen, program, phase)
     assert ranks == expected(images, world, 0, shuffle=False)
     assert counted(ranks) == Counter(EVERY) + Counter([0] * (-COUNT % world))
@@ -181,24 +228,32 @@ def test_a_validation_is_whole(program: str, phase: str, seen: Outcomes, world: 
 
 @pytest.mark.parametrize("program", ["stateful", "ignite_auto"])
 def test_a_data_set_is_taken_without_a_loader(program: str, seen: Outcomes, world: int) -> None:
-    """The loaders of torchdata and Ignite give every record of an ImageDataset, and torchdata's resumes."""
+    """The loaders of torchdata and Ignite give every record of an ImageDataset,
+    and torchdata's resumes.
+    """
     phases = ["epoch 0", "epoch 1"] if program == "stateful" else ["validate"]
     for phase in phases:
-        assert counted(by_rank(seen, program, phase)) == Counter(EVERY) + Counter([0] * (-COUNT % world))
+        assert counted(by_rank(seen, program, phase)) == Counter(EVERY) + Counter(
+            [0] * (-COUNT % world)
+        )
 
 
 def test_ignite_continues_from_a_state(seen: Outcomes, world: int, images: Path) -> None:
-    """The rest of the epoch, and then batches of the next one: the engine takes as many as an epoch has."""
+    """The rest of the epoch, and then batches of the next one:
+    the engine takes as many as an epoch has.
+    """
     first, second = (expected(images, world, epoch) for epoch in range(2))
     ranks = [before[BATCH:] + after[:BATCH] for before, after in zip(first, second, strict=True)]
     assert by_rank(seen, "ignite_resumed", "rest") == ranks
 
 
-# Lightning -----------------------------------------------------------------------------------------------------
+# Lightning ----------------------------------------------------------------------------------------
 
 
 def test_a_shuffled_loader_predicts(seen: Outcomes, world: int) -> None:
-    """Lightning keeps the last batch; what is no equal part of each rank is dropped, as the loader drops it."""
+    """Lightning keeps the last batch; what is no equal part of each rank is dropped,
+    as the loader drops it.
+    """
     ranks = by_rank(seen, "lightning_predict_shuffled", "predict")
     assert sum(counted(ranks).values()) == len(counted(ranks)) == COUNT // world * world
 
@@ -218,13 +273,16 @@ def test_limits_are_kept(seen: Outcomes, world: int, images: Path) -> None:
         assert ranks == [batches[:2] for batches in expected(images, world, epoch)]
     whole = expected(images, world, 0, shuffle=False)
     assert by_rank(seen, "lightning_limited", "validate") == [batches[:2] * 2 for batches in whole]
-    assert by_rank(seen, "lightning_hooks", "validate after epochs") == [batches * 2 for batches in whole]
+    assert by_rank(seen, "lightning_hooks", "validate after epochs") == [
+        batches * 2 for batches in whole
+    ]
 
 
 def test_lightning_resumes_in_an_epoch(seen: Outcomes, world: int, images: Path) -> None:
     """The batches before the checkpoint and those after it are an epoch; the next epoch follows."""
     before, after, last = (
-        by_rank(seen, "lightning_resumed", phase) for phase in ("before: epoch 1", "epoch 1", "epoch 2")
+        by_rank(seen, "lightning_resumed", phase)
+        for phase in ("before: epoch 1", "epoch 1", "epoch 2")
     )
     whole = [first + second for first, second in zip(before, after, strict=True)]
     assert [len(batches) for batches in before] == [BATCH] * world
@@ -233,22 +291,30 @@ def test_lightning_resumes_in_an_epoch(seen: Outcomes, world: int, images: Path)
 
 
 def test_a_loader_that_repeats_resumes(seen: Outcomes, world: int) -> None:
-    """A CombinedLoader of Lightning starts the smaller loader again within an epoch of the trainer."""
-    assert by_rank(seen, "lightning_cycled_resumed", "parts") == by_rank(seen, "lightning_cycled_resumed", "whole")
+    """A CombinedLoader of Lightning starts the smaller loader again within
+    an epoch of the trainer.
+    """
+    assert by_rank(seen, "lightning_cycled_resumed", "parts") == by_rank(
+        seen, "lightning_cycled_resumed", "whole"
+    )
 
 
-# accelerate and Trainer, which divide batches themselves -------------------------------------------------------
+# accelerate and Trainer, which divide batches themselves ------------------------------------------
 
 PREPARED = ("accelerate_even", "accelerate_uneven", "accelerate_dispatched", "trainer_prepared")
 
 
 @pytest.mark.parametrize("program", PREPARED)
-def test_batches_of_training_are_divided_once(program: str, seen: Outcomes, world: int, images: Path) -> None:
+def test_batches_of_training_are_divided_once(
+    program: str, seen: Outcomes, world: int, images: Path
+) -> None:
     """Ranks take turns at the batches of an epoch; no record comes twice."""
     for epoch in range(2):
         (every,) = expected(images, 1, epoch)
         count = len(every) // world
-        assert by_rank(seen, program, f"epoch {epoch}") == [every[rank::world][:count] for rank in range(world)]
+        assert by_rank(seen, program, f"epoch {epoch}") == [
+            every[rank::world][:count] for rank in range(world)
+        ]
 
 
 def test_a_batch_is_split(seen: Outcomes, world: int, images: Path) -> None:
@@ -256,7 +322,9 @@ def test_a_batch_is_split(seen: Outcomes, world: int, images: Path) -> None:
     for epoch in range(2):
         (every,) = expected(images, 1, epoch)
         size = BATCH // world
-        parts = [[batch[rank * size : (rank + 1) * size] for batch in every] for rank in range(world)]
+        parts = [
+            [batch[rank * size : (rank + 1) * size] for batch in every] for rank in range(world)
+        ]
         assert by_rank(seen, "accelerate_split", f"epoch {epoch}") == parts
 
 
@@ -270,12 +338,18 @@ def test_a_batch_is_split(seen: Outcomes, world: int, images: Path) -> None:
         ("trainer_prepared", [0, 5, 10]),
     ],
 )
-def test_a_prepared_validation_is_whole(program: str, twice: list[int], seen: Outcomes, world: int) -> None:
+def test_a_prepared_validation_is_whole(
+    program: str, twice: list[int], seen: Outcomes, world: int
+) -> None:
     """accelerate fills the last batches with the first records, unless even_batches is off."""
-    assert counted(by_rank(seen, program, "validate")) == Counter(EVERY) + Counter(twice if world > 1 else [])
+    assert counted(by_rank(seen, program, "validate")) == Counter(EVERY) + Counter(
+        twice if world > 1 else []
+    )
 
 
-@pytest.mark.parametrize("program", ["accelerate_even", "accelerate_split", "accelerate_dispatched"])
+@pytest.mark.parametrize(
+    "program", ["accelerate_even", "accelerate_split", "accelerate_dispatched"]
+)
 def test_metrics_count_every_record_once(program: str, seen: Outcomes) -> None:
     """gather_for_metrics leaves out what was filled in."""
     for batches in by_rank(seen, program, "gathered"):
@@ -283,13 +357,17 @@ def test_metrics_count_every_record_once(program: str, seen: Outcomes) -> None:
 
 
 def test_an_evaluation_of_trainer_counts_every_record(seen: Outcomes, world: int) -> None:
-    """Each once if accelerate prepared the loader, else the first twice where two ranks need equally many."""
+    """Each once if accelerate prepared the loader,
+    else the first twice where two ranks need equally many.
+    """
     assert by_rank(seen, "trainer_prepared", "evaluated") == [[[COUNT]]] * world
     assert by_rank(seen, "trainer_unprepared", "evaluated") == [[[COUNT + -COUNT % world]]] * world
 
 
 def test_batches_are_skipped(seen: Outcomes) -> None:
-    """skip_first_batches and the state of a StatefulDataLoader leave the rest of the second epoch."""
+    """skip_first_batches and the state of a StatefulDataLoader leave the
+    rest of the second epoch.
+    """
     whole = by_rank(seen, "accelerate_skips", "whole")
     assert by_rank(seen, "accelerate_skips", "rest") == [batches[2:] for batches in whole]
     assert by_rank(seen, "accelerate_stateful", "before") == [batches[:2] for batches in whole]
@@ -297,9 +375,15 @@ def test_batches_are_skipped(seen: Outcomes) -> None:
     assert by_rank(seen, "trainer_prepared_resumed", "rest") == [batches[2:] for batches in whole]
 
 
-@pytest.mark.parametrize("program", ["accelerate_skips_unprepared", "trainer_unprepared_resumed", "foreign"])
-def test_a_loader_that_nobody_divides_is_refused(program: str, seen: Outcomes, world: int, images: Path) -> None:
-    """On one rank its batches are right; on two, each would see all of them: the error names the line to write."""
+@pytest.mark.parametrize(
+    "program", ["accelerate_skips_unprepared", "trainer_unprepared_resumed", "foreign"]
+)
+def test_a_loader_that_nobody_divides_is_refused(
+    program: str, seen: Outcomes, world: int, images: Path
+) -> None:
+    """On one rank its batches are right; on two, each would see all of them:
+    the error names the line to write.
+    """
     if world == 1:
         epoch = 0 if program == "accelerate_skips_unprepared" else 1
         phase = "epoch 1" if program == "foreign" else "rest"
@@ -319,18 +403,22 @@ def test_accelerate_continues_from_a_state(seen: Outcomes, world: int, images: P
     assert set((counted(before) + counted(after)).values()) == {1}
     (every,) = expected(images, 1, 2)
     count = len(every) // world
-    assert by_rank(seen, "accelerate_resumed", "epoch 2") == [every[rank::world][:count] for rank in range(world)]
+    assert by_rank(seen, "accelerate_resumed", "epoch 2") == [
+        every[rank::world][:count] for rank in range(world)
+    ]
 
 
 @pytest.mark.parametrize("program", ["fabric_resumed", "accelerate_resumed_without_epoch"])
 def test_a_state_is_not_left_unnoticed(program: str, seen: Outcomes) -> None:
-    """Frameworks that count epochs from 0 in each run would start the first one again: an error says what to do."""
+    """Frameworks that count epochs from 0 in each run would start the first one again:
+    an error says what to do.
+    """
     for error in seen[program]:
         assert "set_epoch(0) after a state of epoch 1 was loaded" in str(error)
         assert "loop over the Loader itself" in str(error)
 
 
-# the page ------------------------------------------------------------------------------------------------------
+# the page -----------------------------------------------------------------------------------------
 
 WATCH = """
 import os
@@ -341,7 +429,9 @@ def watch(labels):
     if "killed" in file.name and sum(1 for _ in open(file.name)) == 30:
         os._exit(9)
 """
-"""Notes the labels of each batch, and may die at the 30th, when the checkpoint of the 20th is the last."""
+"""Notes the labels of each batch, and may die at the 30th,
+when the checkpoint of the 20th is the last.
+"""
 
 TRAINING_STEP = """
     def training_step(self, network, inputs, *others):
@@ -351,17 +441,23 @@ TRAINING_STEP = """
 
 
 def watched(program: str, data_dir: Path, run: str) -> str:
-    """A program of the page that trains for two epochs of a set, and notes the batches of each step."""
+    """A program of the page that trains for two epochs of a set,
+    and notes the batches of each step.
+    """
     program = program.replace("demo-data", str(data_dir))
     program = re.sub(r"(epochs\W+|range\()6", r"\g<1>2", program)
     program = program.replace("loss = functional", "watch(labels); loss = functional")
-    program = program.replace("class ImageTrainer(Trainer):\n", f"class ImageTrainer(Trainer):{TRAINING_STEP}\n")
+    program = program.replace(
+        "class ImageTrainer(Trainer):\n", f"class ImageTrainer(Trainer):{TRAINING_STEP}\n"
+    )
     return WATCH.replace("NAME", run) + program
 
 
 @pytest.fixture(scope="module")
 def page(sound: Layout, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder where each program of the page ran; Lightning's and Trainer's after one that was killed."""
+    """A folder where each program of the page ran;
+    Lightning's and Trainer's after one that was killed.
+    """
     programs = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
     assert len(programs) == len(PROGRAMS)
     folder = tmp_path_factory.mktemp("page")
@@ -385,7 +481,9 @@ RESUMED = ["lightning", "trainer"]
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_programs_of_the_page(name: str, page: Path, sound: Layout) -> None:
-    """Two epochs end with status 0 and have the batches that a Loader has alone; killed ones continue."""
+    """Two epochs end with status 0 and have the batches that a Loader has alone;
+    killed ones continue.
+    """
     printed = (page / f"{name}.out").read_text()
     assert printed.endswith("\nstatus 0\n"), printed
     assert re.search(r"loss \d+\.\d+$", printed, re.M)

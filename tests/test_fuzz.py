@@ -1,4 +1,6 @@
-"""make fuzz without its fuzzer: every input of the corpus again, within its bounds; and the tools around it."""
+"""make fuzz without its fuzzer: every input of the corpus again, within its bounds;
+and the tools around it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ TARGETS = [path.name for path in existing(CORPUS, "*")]
 
 @pytest.fixture(scope="module")
 def replayed() -> dict[str, dict[str, Any]]:
-    """What each target says to its corpus, in a process of its own, so that memory is that of the inputs alone."""
+    """What each target says to its corpus, in a process of its own,
+    so that memory is that of the inputs alone.
+    """
     command = [sys.executable, FUZZING / "replay.py"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode in (0, 3), done.stderr
@@ -36,9 +40,14 @@ def test_every_input_of_the_corpus_meets_only_documented_exceptions_within_its_b
     assert result["findings"] == {}
 
 
-def test_every_target_has_a_corpus_and_the_corpus_is_small(replayed: dict[str, dict[str, Any]]) -> None:
+def test_every_target_has_a_corpus_and_the_corpus_is_small(
+    replayed: dict[str, dict[str, Any]],
+) -> None:
     """Seeds for each; at most 30 files and 100 kB a target, 2 MB in all."""
-    sizes = {target: [path.stat().st_size for path in existing(CORPUS / target, "*")] for target in TARGETS}
+    sizes = {
+        target: [path.stat().st_size for path in existing(CORPUS / target, "*")]
+        for target in TARGETS
+    }
     assert sorted(replayed) == TARGETS
     assert all(existing(CORPUS / target, "seed-*") for target in TARGETS)
     assert max(map(len, sizes.values())) <= 30
@@ -46,7 +55,7 @@ def test_every_target_has_a_corpus_and_the_corpus_is_small(replayed: dict[str, d
     assert sum(map(sum, sizes.values())) <= 2_000_000
 
 
-# what watches over an input ------------------------------------------------------------------------------------
+# what watches over an input -----------------------------------------------------------------------
 
 
-# changes that get past checksums -------------------------------------------------------------------------------
+# changes that get past checksums ------------------------------------------------------------------

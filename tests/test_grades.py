@@ -1,4 +1,6 @@
-"""Three grades of an image: clean, warned and damaged, the same in convert, verify and the loaders."""
+"""Three grades of an image: clean, warned and damaged,
+the same in convert, verify and the loaders.
+"""
 
 from __future__ import annotations
 
@@ -36,20 +38,24 @@ _GREY = odd_jpegs.saved(odd_jpegs.PHOTOGRAPH.convert("L"))
 
 
 def _named(images: dict[str, bytes]) -> Any:
-    return pytest.mark.parametrize("data", [pytest.param(data, id=name) for name, data in images.items()])
+    return pytest.mark.parametrize(
+        "data", [pytest.param(data, id=name) for name, data in images.items()]
+    )
 
 
 def _is_repaired(data: bytes) -> bool:
     return jpeg.read_header(data).components == 4
 
 
-# grades ----------------------------------------------------------------------------------------------------------
+# grades -------------------------------------------------------------------------------------------
 
 
 @_named(odd_jpegs.WARNED)
 @pytest.mark.parametrize("how", [None, SMALLER], ids=["as is", "resized"])
 def test_a_warned_image_is_taken_with_its_warning(data: bytes, how: Reencode | None) -> None:
-    """Whole pixels under odd headers: taken byte for byte unless encoded again, and the warning says what is odd."""
+    """Whole pixels under odd headers: taken byte for byte unless encoded again,
+    and the warning says what is odd.
+    """
     prepared = prepare(data, "decode", how)
     assert prepared.warning
     assert " (" not in prepared.warning  # a shard's entry parts the name from the warning there
@@ -59,7 +65,9 @@ def test_a_warned_image_is_taken_with_its_warning(data: bytes, how: Reencode | N
 @_named(odd_jpegs.CLEAN)
 @pytest.mark.parametrize("check", ["header", "decode", "strict"])
 def test_what_no_jpeg_decoder_looks_at_is_clean(data: bytes, check: Check) -> None:
-    """Odd metadata that no decoder of the pixels looks at needs no warning, and is no damage to any check."""
+    """Odd metadata that no decoder of the pixels looks at needs no warning,
+    and is no damage to any check.
+    """
     prepared = prepare(data, check)
     assert (bytes(prepared.encoded), prepared.warning) == (data, "")
 
@@ -67,7 +75,9 @@ def test_what_no_jpeg_decoder_looks_at_is_clean(data: bytes, check: Check) -> No
 @_named(odd_jpegs.WARNED)
 @pytest.mark.parametrize("how", [None, SMALLER], ids=["as is", "resized"])
 def test_strict_refuses_each_warning(data: bytes, how: Reencode | None) -> None:
-    """With check: strict each complaint of the decoder is damage, and so are bytes after the end."""
+    """With check: strict each complaint of the decoder is damage,
+    and so are bytes after the end.
+    """
     with pytest.raises(ImageError):
         prepare(data, "strict", how)
 
@@ -75,7 +85,9 @@ def test_strict_refuses_each_warning(data: bytes, how: Reencode | None) -> None:
 @_named(odd_jpegs.DAMAGED)
 @pytest.mark.parametrize("check", ["decode", "strict"])
 @pytest.mark.parametrize("how", [None, SMALLER], ids=["as is", "resized"])
-def test_missing_or_wrong_coded_data_is_damage(data: bytes, check: Check, how: Reencode | None) -> None:
+def test_missing_or_wrong_coded_data_is_damage(
+    data: bytes, check: Check, how: Reencode | None
+) -> None:
     """Coded data that is missing or wrong is damage, whatever a lenient decoder makes of it."""
     with pytest.raises(ImageError):
         prepare(data, check, how)
@@ -95,8 +107,17 @@ def test_headers_alone_are_enough_for_a_warned_image(data: bytes) -> None:
         ("stray bytes before SOF", "1 stray byte before markers"),
         ("ICC numbers", "bad ICC marker"),
         ("10 kB after the end", "10,000 bytes after the end"),
-        ("an MPO with odd scan parameters", f"odd scan parameters, {len(odd_jpegs.PROGRESSIVE):,} bytes after the end"),
-        ("all at once", "2 stray bytes before markers, odd scan parameters, bad ICC marker, 77 bytes after the end"),
+        (
+            "an MPO with odd scan parameters",
+            f"odd scan parameters, {len(odd_jpegs.PROGRESSIVE):,} bytes after the end",
+        ),
+        (
+            "all at once",
+            (
+                "2 stray bytes before markers, odd scan parameters, bad ICC marker, "
+                "77 bytes after the end"
+            ),
+        ),
     ],
 )
 def test_a_warning_says_everything_that_is_odd(kind: str, warning: str) -> None:
@@ -104,7 +125,7 @@ def test_a_warning_says_everything_that_is_odd(kind: str, warning: str) -> None:
     assert prepare(odd_jpegs.WARNED[kind], "decode").warning == warning
 
 
-# one judge -------------------------------------------------------------------------------------------------------
+# one judge ----------------------------------------------------------------------------------------
 
 
 def _verify(data: bytes) -> None:
@@ -116,7 +137,9 @@ USERS = {
     "verify": _verify,
     "decode_array": pixels.decode_array,
     "decode_array, smaller": lambda data: pixels.decode_array(data, 40),
-    "decode_part": lambda data: parts.decode_part(data, lambda height, width: (0, 0, height, width), 40),
+    "decode_part": lambda data: parts.decode_part(
+        data, lambda height, width: (0, 0, height, width), 40
+    ),
     "decode_raster": arrays.decode_raster,
 }
 
@@ -142,7 +165,9 @@ def test_verify_and_the_loaders_refuse_what_convert_refuses(user: str, data: byt
 
 @_named(odd_jpegs.WARNED)
 def test_every_decoder_reads_a_warned_image(tf: Any, data: bytes) -> None:
-    """Pillow and TensorFlow decode a warned file by default, to the pixels of a copy with plain headers."""
+    """Pillow and TensorFlow decode a warned file by default,
+    to the pixels of a copy with plain headers.
+    """
     plain = bytes(grades.judge(data, "decode", pixels.check_decode).plain)
     assert plain != data
     read = [np.asarray(Image.open(io.BytesIO(each))) for each in (data, plain)]
@@ -157,10 +182,18 @@ def test_a_warned_image_has_the_pixels_of_the_image_that_it_was_made_from() -> N
     """Odd headers around the same coded data change no pixel, in full size, smaller, or in part."""
     whole = pixels.decode_array(odd_jpegs.BASELINE)
     part = parts.decode_part(odd_jpegs.BASELINE, lambda height, width: (8, 8, 40, 60), 40).pixels
-    for kind in ("Se 0", "JFIF 2.00", "stray bytes before DQT", "ICC numbers", "1 MB after the end"):
+    for kind in (
+        "Se 0",
+        "JFIF 2.00",
+        "stray bytes before DQT",
+        "ICC numbers",
+        "1 MB after the end",
+    ):
         data = odd_jpegs.WARNED[kind]
         assert (pixels.decode_array(data) == whole).all(), kind
-        assert (parts.decode_part(data, lambda height, width: (8, 8, 40, 60), 40).pixels == part).all(), kind
+        assert (
+            parts.decode_part(data, lambda height, width: (8, 8, 40, 60), 40).pixels == part
+        ).all(), kind
 
 
 def test_the_orientation_is_read_behind_stray_bytes() -> None:
@@ -196,9 +229,13 @@ def _finds(check: Callable[[bytes], object], data: bytes) -> bool:
     return False
 
 
-@pytest.mark.parametrize("data", [odd_jpegs.BASELINE, odd_jpegs.RESTARTS, _GREY], ids=["4:2:0", "restarts", "grey"])
+@pytest.mark.parametrize(
+    "data", [odd_jpegs.BASELINE, odd_jpegs.RESTARTS, _GREY], ids=["4:2:0", "restarts", "grey"]
+)
 def test_codes_of_odd_sampling_factors_are_judged_as_by_the_decoder(data: bytes) -> None:
-    """The reader of codes, for factors that the decoder refuses, finds each flipped bit that the decoder finds."""
+    """The reader of codes, for factors that the decoder refuses,
+    finds each flipped bit that the decoder finds.
+    """
     rng, start, header = random.Random(4), odd_jpegs.scan_start(data), jpeg.read_header(data)
     judges = (lambda flipped: pixels.check_decode(flipped, header), check_coded)
     found = []
@@ -209,7 +246,7 @@ def test_codes_of_odd_sampling_factors_are_judged_as_by_the_decoder(data: bytes)
     assert set(found) == {(False, False), (True, True)}
 
 
-# sets ------------------------------------------------------------------------------------------------------------
+# sets ---------------------------------------------------------------------------------------------
 
 ODD = {
     "a.jpg": odd_jpegs.BASELINE,
@@ -221,7 +258,10 @@ ODD = {
 RECIPES = {
     "mapped": "source: {files: 'pets/cats/*.jpg'}\nnum_shards: 1\n",
     "inception": "source: {folders: pets}\nrecord: inception\nnum_shards: 1\n",
-    "raw": "source: {files: 'pets/cats/*.jpg'}\ncontent: pixels\nrecord: {pixels: raw, shape: shape}\nnum_shards: 1\n",
+    "raw": (
+        "source: {files: 'pets/cats/*.jpg'}\ncontent: pixels\nrecord: {pixels: raw, shape: "
+        "shape}\nnum_shards: 1\n"
+    ),
     "kept": "source: {files: 'pets/cats/*.jpg'}\nkeep: true\nnum_shards: 1\n",
     "resized": "source: {files: 'pets/cats/*.jpg'}\nresize: 60\nnum_shards: 1\n",
 }
@@ -241,14 +281,21 @@ def _convert(folder: Path, recipe: str, *words: str, status: int = 0) -> str:
     return ended.stdout + ended.stderr
 
 
-_FOLDERS = {recipe: "cats/" if "folders:" in recipe else "pets/cats/" for recipe in RECIPES.values()}
+_FOLDERS = {
+    recipe: "cats/" if "folders:" in recipe else "pets/cats/" for recipe in RECIPES.values()
+}
 """What is in front of the names of files."""
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
 def test_warned_images_are_counted_and_named_everywhere(folder: Path, recipe: str) -> None:
-    """convert, the manifest, verify, --json, the report and show count or name them; nothing advises a repair."""
-    assert f"warned, pixels whole: 3 images: {_FOLDERS[recipe]}b.jpg (odd scan parameters)" in _convert(folder, recipe)
+    """convert, the manifest, verify, --json, the report and show count or name them;
+    nothing advises a repair.
+    """
+    assert (
+        f"warned, pixels whole: 3 images: {_FOLDERS[recipe]}b.jpg (odd scan parameters)"
+        in _convert(folder, recipe)
+    )
     (path,) = (folder / "out").rglob("manifest.json")
     manifest = json.loads(path.read_text())
     (totals,) = manifest["totals"].values()
@@ -258,7 +305,9 @@ def test_warned_images_are_counted_and_named_everywhere(folder: Path, recipe: st
         said = command("verify", "out", "--depth", depth, cwd=folder)
         assert "warned: 3" in said.stdout + said.stderr
         assert "repair" not in said.stdout + said.stderr
-    verdict = json.loads(command("verify", "out", "--depth", "decode", "--json", "-", cwd=folder).stdout)
+    verdict = json.loads(
+        command("verify", "out", "--depth", "decode", "--json", "-", cwd=folder).stdout
+    )
     assert (verdict["counts"], verdict["problems"]) == ({"warned": 3}, [])
     assert verdict["warned"] == shard["warned"]
     command("report", "out", "--output", "page.html", cwd=folder)
@@ -275,13 +324,23 @@ def test_warned_images_are_in_their_records_byte_for_byte(folder: Path) -> None:
     shown = command("show", shard, cwd=folder).stdout
     assert shown.count("warned: ") == 3
     assert "warned: 10,000 bytes after the end" in shown
-    lines = [json.loads(line) for line in command("show", shard, "--json", "-", cwd=folder).stdout.splitlines()]
+    lines = [
+        json.loads(line)
+        for line in command("show", shard, "--json", "-", cwd=folder).stdout.splitlines()
+    ]
     warned = {line["features"]["image/encoded"][0].get("warned", "") for line in lines}
-    assert warned == {"", "10,000 bytes after the end", "4 stray bytes before markers", "odd scan parameters"}
+    assert warned == {
+        "",
+        "10,000 bytes after the end",
+        "4 stray bytes before markers",
+        "odd scan parameters",
+    }
 
 
 def test_a_stricter_check_of_a_finished_set(folder: Path) -> None:
-    """strict refuses warned images that are in shards; where there are none, convert says what it did not look at."""
+    """strict refuses warned images that are in shards;
+    where there are none, convert says what it did not look at.
+    """
     _convert(folder, RECIPES["inception"])
     (shard,) = (path for path in existing(folder / "out", "train-*") if path.is_file())
     content = shard.read_bytes()
@@ -301,7 +360,9 @@ def test_a_stricter_check_of_a_finished_set(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(RECIPES.keys() - {"raw"}))
 def test_strict_refuses_a_set_with_warned_images(folder: Path, name: str) -> None:
-    """check: strict of a recipe refuses each of them, resized or not, and says which check takes it."""
+    """check: strict of a recipe refuses each of them, resized or not,
+    and says which check takes it.
+    """
     said = _convert(folder, RECIPES[name] + "check: strict\n", status=3)
     assert said.count("bad image: ") == 3
     assert said.count("check: decode in the recipe accepts it unchanged") == 3
@@ -310,13 +371,17 @@ def test_strict_refuses_a_set_with_warned_images(folder: Path, name: str) -> Non
 
 @pytest.mark.parametrize("check", ["auto", "header", "decode", "strict"])
 @pytest.mark.parametrize("words", [(), ("--resize", "60")], ids=["as is", "resized"])
-def test_imagenet_has_the_same_checks(tmp_path: Path, made_tiny: MadeSet, check: str, words: tuple[str, ...]) -> None:
+def test_imagenet_has_the_same_checks(
+    tmp_path: Path, made_tiny: MadeSet, check: str, words: tuple[str, ...]
+) -> None:
     """--check of convert decides on a warned image of ImageNet too, with and without --resize."""
     wnid = made_tiny.wnids[0]
     save(tmp_path / f"raw-data/train/{wnid}/{wnid}_1.JPEG", odd_jpegs.WARNED["ICC numbers"])
     part = "--allow-incomplete --train-shards 1 --validation-shards 1"
     status = 3 if check == "strict" else 0
-    ended = command("convert", ".", *part.split(), "--check", check, *words, cwd=tmp_path, status=status)
+    ended = command(
+        "convert", ".", *part.split(), "--check", check, *words, cwd=tmp_path, status=status
+    )
     said = ended.stdout + ended.stderr
     if check == "strict":
         assert "--check decode accepts it unchanged" in said
@@ -337,7 +402,10 @@ def test_a_clean_set_has_no_count_of_warned_images(folder: Path) -> None:
 @pytest.mark.parametrize("words", [("--quiet",), ()], ids=["quiet", "told"])
 def test_wrong_exif_prints_nothing(folder: Path, words: tuple[str, ...]) -> None:
     """Pillow's warnings of wrong EXIF reach nobody while images are resized, turned or shown."""
-    save(folder / "pets" / "cats" / "f.jpg", odd_jpegs.headed(odd_jpegs.CMYK, 0xE1, odd_jpegs.EXIF_CUT))
+    save(
+        folder / "pets" / "cats" / "f.jpg",
+        odd_jpegs.headed(odd_jpegs.CMYK, 0xE1, odd_jpegs.EXIF_CUT),
+    )
     webp = io.BytesIO()
     odd_jpegs.PHOTOGRAPH.save(webp, "WEBP", exif=odd_jpegs.EXIF_CUT)
     save(folder / "pets" / "cats" / "g.webp", webp.getvalue())
@@ -367,7 +435,9 @@ def test_a_tiff_of_other_colours_becomes_a_jpeg(mode: str) -> None:
         return
     prepared = prepare(buffer.getvalue(), "decode")
     assert prepared.repair == "tiff"
-    difference = pixels.decode_array(prepared.encoded).astype(int) - np.asarray(odd_jpegs.PHOTOGRAPH)
+    difference = pixels.decode_array(prepared.encoded).astype(int) - np.asarray(
+        odd_jpegs.PHOTOGRAPH
+    )
     assert abs(difference).mean() < 8
     with pytest.raises(ImageError, match=mode):
         arrays.decode_raster(buffer.getvalue())

@@ -1,4 +1,6 @@
-"""Sets that grow: new files get shards of their own, earlier shards stay as they are, and readers see one set."""
+"""Sets that grow: new files get shards of their own, earlier shards stay as they are,
+and readers see one set.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,18 @@ from imagenet_prep.state.plan_file import load_plan
 tf = tf_fixture.tf
 
 RECIPE = (
-    "source: {folders: data}\nsplits: {train: 0.8, validation: 0.2}\nshards: {train: 4, validation: 1}\ngrow: true\n"
+    "source: {folders: data}\nsplits: {train: 0.8, validation: 0.2}\nshards: {train: 4, "
+    "validation: 1}\ngrow: true\n"
 )
 
 
 def add(folder: Path, start: int, stop: int, *classes: str) -> None:
     """Images of these numbers in class folders, by turns."""
     for number in range(start, stop):
-        save(folder / "data" / classes[number % len(classes)] / f"{number:04d}.jpg", photographs.tiny(number))
+        save(
+            folder / "data" / classes[number % len(classes)] / f"{number:04d}.jpg",
+            photographs.tiny(number),
+        )
 
 
 def make(folder: Path, recipe: str = RECIPE, share: Share | None = None) -> Layout:
@@ -62,7 +68,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_only_new_shards_are_made(folder: Path) -> None:
-    """After 30 more files, and 15 more, each earlier shard is the same file; nothing new makes nothing."""
+    """After 30 more files, and 15 more, each earlier shard is the same file;
+    nothing new makes nothing.
+    """
     layout = Layout(folder / "out")
     first = shards(layout)
     add(folder, 60, 90, "a", "b", "c")
@@ -76,26 +84,38 @@ def test_only_new_shards_are_made(folder: Path) -> None:
     add(folder, 90, 105, "c", "d")
     third = shards(make(folder))
     assert {name: third[name] for name in second} == second
-    assert sorted({name.partition("-0")[0] for name in third.keys() - second}) == ["train-grown3", "validation-grown3"]
-    names = [
-        record.filename for split in ("train", "validation") for record in imagenet_prep.open(folder / "out", split)
+    assert sorted({name.partition("-0")[0] for name in third.keys() - second}) == [
+        "train-grown3",
+        "validation-grown3",
     ]
-    assert sorted(names) == [str(path.relative_to(folder / "data")) for path in existing(folder / "data", "*/*.jpg")]
+    names = [
+        record.filename
+        for split in ("train", "validation")
+        for record in imagenet_prep.open(folder / "out", split)
+    ]
+    assert sorted(names) == [
+        str(path.relative_to(folder / "data")) for path in existing(folder / "data", "*/*.jpg")
+    ]
     assert verify(layout, ENGINE).problems == ()
     assert (
-        len(imagenet_prep.open(folder / "out", "train-grown3")) < 15 < len(imagenet_prep.open(folder / "out", "train"))
+        len(imagenet_prep.open(folder / "out", "train-grown3"))
+        < 15
+        < len(imagenet_prep.open(folder / "out", "train"))
     )
 
 
 def test_every_reader_sees_one_set(folder: Path, tmp_path: Path) -> None:
-    """open, a glob, exports and report read the first shards and the new ones; formats of one numbering refuse."""
+    """open, a glob, exports and report read the first shards and the new ones;
+    formats of one numbering refuse.
+    """
     add(folder, 60, 90, "a", "b", "c")
     layout = make(folder)
     held = [bytes(record.data) for record in imagenet_prep.open(folder / "out", "train")]
     assert held == [data for path in existing(folder / "out", "train-*") for data in data_of(path)]
     export(layout, "folders", tmp_path / "folders", ENGINE)
     out = Counter(
-        path.relative_to(tmp_path / "folders").parts[0] for path in existing(tmp_path / "folders", "**/*.jpg")
+        path.relative_to(tmp_path / "folders").parts[0]
+        for path in existing(tmp_path / "folders", "**/*.jpg")
     )
     assert out == {"train": len(held), "validation": 90 - len(held)}
     summary = export(layout, "webdataset", tmp_path / "tars", ENGINE)
@@ -103,7 +123,9 @@ def test_every_reader_sees_one_set(folder: Path, tmp_path: Path) -> None:
         ("train", len(held), 6),
         ("validation", 90 - len(held), 2),
     ]
-    assert [path.name for path in existing(tmp_path / "tars", "train-*")] == [f"train-{n:06d}.tar" for n in range(6)]
+    assert [path.name for path in existing(tmp_path / "tars", "train-*")] == [
+        f"train-{n:06d}.tar" for n in range(6)
+    ]
     with pytest.raises(UsageError, match="train has grown"):
         export(layout, "tfds", None, ENGINE)
     with pytest.raises(UsageError, match="train has grown"):
@@ -118,7 +140,9 @@ def test_every_reader_sees_one_set(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("prefix", ["", "own"])
 def test_damage_is_repaired_although_more_files_came(tmp_path: Path, prefix: str) -> None:
-    """repair makes an old and a new shard again, and leaves files of a later growth alone; with a prefix too."""
+    """repair makes an old and a new shard again, and leaves files of a later growth alone;
+    with a prefix too.
+    """
     recipe, lead = (f"{RECIPE}output_file_prefix: own\n", "own-") if prefix else (RECIPE, "")
     add(tmp_path, 0, 60, "a", "b", "c")
     make(tmp_path, recipe)
@@ -133,7 +157,9 @@ def test_damage_is_repaired_although_more_files_came(tmp_path: Path, prefix: str
 
 
 def test_growth_may_be_stopped_and_taken_up(folder: Path) -> None:
-    """A bad new image stops its shard alone; a sound copy, and more files, are taken by the same command."""
+    """A bad new image stops its shard alone; a sound copy, and more files,
+    are taken by the same command.
+    """
     first = shards(Layout(folder / "out"))
     add(folder, 60, 90, "a", "b", "c")
     bad = next(path for path in existing(folder / "data", "a/00[678]*.jpg"))
@@ -146,7 +172,10 @@ def test_growth_may_be_stopped_and_taken_up(folder: Path) -> None:
     second = shards(layout)
     assert {name: second[name] for name in first} == first
     assert verify(layout, ENGINE).problems == ()
-    assert sum(len(imagenet_prep.open(folder / "out", split)) for split in ("train", "validation")) == 95
+    assert (
+        sum(len(imagenet_prep.open(folder / "out", split)) for split in ("train", "validation"))
+        == 95
+    )
 
 
 def test_ranks_grow_a_set_together(folder: Path) -> None:
@@ -173,7 +202,9 @@ def test_ranks_grow_a_set_together(folder: Path) -> None:
     ],
 )
 def test_changes_of_earlier_files_are_refused(folder: Path, change: str, words: str) -> None:
-    """Each earlier file must be as it was; the error names those that are not, and the shards stay."""
+    """Each earlier file must be as it was; the error names those that are not,
+    and the shards stay.
+    """
     first, recipe = shards(Layout(folder / "out")), RECIPE
     add(folder, 60, 63, "a", "b", "c")
     path = folder / "data/a/0000.jpg"
@@ -237,7 +268,9 @@ DAMAGE = {
 def test_a_damaged_plan_of_a_grown_set_is_made_again(
     folder: Path, pattern: str, damage: Callable[[list[Path]], None], lost: str
 ) -> None:
-    """Its files come back from the indexes of the shards, finished or in mid-growth; then it grows as before."""
+    """Its files come back from the indexes of the shards, finished or in mid-growth;
+    then it grows as before.
+    """
     add(folder, 60, 90, "a", "b", "c")
     layout = make(folder)
     expected = shards(layout)
@@ -256,7 +289,10 @@ def test_a_damaged_plan_of_a_grown_set_is_made_again(
     damage(_planned_files(layout, pattern))
     grown = shards(make(folder))
     assert {name: grown[name] for name in made} == made
-    assert sorted({name.partition("-0")[0] for name in grown.keys() - made}) == ["train-grown3", "validation-grown3"]
+    assert sorted({name.partition("-0")[0] for name in grown.keys() - made}) == [
+        "train-grown3",
+        "validation-grown3",
+    ]
     assert verify(layout, ENGINE).problems == ()
 
 
@@ -273,8 +309,12 @@ def test_without_plan_and_index_nothing_is_guessed(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("pattern", "damage"), DAMAGE.values(), ids=DAMAGE)
-def test_repair_beside_a_damaged_plan(folder: Path, pattern: str, damage: Callable[[list[Path]], None]) -> None:
-    """It makes the shards again; without plan.json it names the command that makes the plan again, and this is true."""
+def test_repair_beside_a_damaged_plan(
+    folder: Path, pattern: str, damage: Callable[[list[Path]], None]
+) -> None:
+    """It makes the shards again; without plan.json it names the command that makes the plan again,
+    and this is true.
+    """
     add(folder, 60, 90, "a", "b", "c")
     layout = make(folder)
     before = {name: content for name, (_, _, content) in shards(layout).items()}
@@ -290,8 +330,12 @@ def test_repair_beside_a_damaged_plan(folder: Path, pattern: str, damage: Callab
 
 
 @pytest.mark.parametrize("is_finished", [True, False])
-def test_a_damaged_line_of_an_earlier_growth_adds_no_image_twice(folder: Path, is_finished: bool) -> None:
-    """One bit of its journal line: its shard keeps its name and its files, beside the shards of a later growth."""
+def test_a_damaged_line_of_an_earlier_growth_adds_no_image_twice(
+    folder: Path, is_finished: bool
+) -> None:
+    """One bit of its journal line: its shard keeps its name and its files,
+    beside the shards of a later growth.
+    """
     for start in (60, 75):
         add(folder, start, start + 15, "a", "b", "c")
         layout = make(folder)

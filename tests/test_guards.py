@@ -1,4 +1,6 @@
-"""verify and repair where they could call wrong what is right, or right what nobody looked at; compressed sets, too."""
+"""verify and repair where they could call wrong what is right, or right what nobody looked at;
+compressed sets, too.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,13 @@ from imagenet_prep.model import Outcomes, Problem, ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.stages.repair import RepairSummary
 from imagenet_prep.state.manifest import load_manifest
-from imagenet_prep.tfrecord.example import BytesList, Feature, Int64List, encode_example, parse_example
+from imagenet_prep.tfrecord.example import (
+    BytesList,
+    Feature,
+    Int64List,
+    encode_example,
+    parse_example,
+)
 from imagenet_prep.tfrecord.inception_reader import read_record
 
 K = ProblemKind
@@ -59,7 +67,7 @@ def change(path: Path, number: int, **features: Feature) -> None:
     write(path, data)
 
 
-# a check that comes to no end ----------------------------------------------------------------------------------
+# a check that comes to no end ---------------------------------------------------------------------
 
 
 def test_a_worker_that_dies(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,16 +81,21 @@ def test_a_worker_that_dies(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(ImageNetExaminer, "examine", die)
     verdict = verify(layout, make_engine("processes", 2))
-    assert [(problem.kind, problem.subject) for problem in verdict.problems] == [(K.UNREADABLE, SHARD)]
+    assert [(problem.kind, problem.subject) for problem in verdict.problems] == [
+        (K.UNREADABLE, SHARD)
+    ]
     assert verdict.faulty == {SHARD: (K.UNREADABLE,)}
     assert verdict.level == "damaged"
     assert verdict.fingerprint == ""
 
 
 @pytest.mark.parametrize(
-    ("error", "raised"), [(InputError("a disk", "that fails", ""), False), (ZeroDivisionError(), True)]
+    ("error", "raised"),
+    [(InputError("a disk", "that fails", ""), False), (ZeroDivisionError(), True)],
 )
-def test_a_check_that_raises(layout: Layout, monkeypatch: pytest.MonkeyPatch, error: Exception, raised: bool) -> None:
+def test_a_check_that_raises(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch, error: Exception, raised: bool
+) -> None:
     """What the storage refuses is a problem of that shard; a bug of ours is no verdict at all."""
     check = ShardCheck.__call__
 
@@ -97,22 +110,32 @@ def test_a_check_that_raises(layout: Layout, monkeypatch: pytest.MonkeyPatch, er
             verify(layout, ENGINE)
         return
     verdict = verify(layout, ENGINE)
-    assert [(problem.kind, problem.subject) for problem in verdict.problems] == [(K.UNREADABLE, SHARD)]
+    assert [(problem.kind, problem.subject) for problem in verdict.problems] == [
+        (K.UNREADABLE, SHARD)
+    ]
     assert "a disk" in verdict.problems[0].detail
     assert verdict.level == "damaged"
 
 
-# what records say ----------------------------------------------------------------------------------------------
+# what records say ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("values", [(), (1, 2)])
-def test_a_promised_feature_with_another_number_of_values(tmp_path: Path, values: tuple[int, ...]) -> None:
-    """A feature of a recipe that holds no value or two, where one is promised, is named with both numbers."""
+def test_a_promised_feature_with_another_number_of_values(
+    tmp_path: Path, values: tuple[int, ...]
+) -> None:
+    """A feature of a recipe that holds no value or two, where one is promised,
+    is named with both numbers.
+    """
     make_flowers(tmp_path / "flowers", 1)
-    layout = made(tmp_path, "source: {folders: flowers}\nshards: 1\nrecord: {image: encoded, size: height}\n")
+    layout = made(
+        tmp_path, "source: {folders: flowers}\nshards: 1\nrecord: {image: encoded, size: height}\n"
+    )
     change(layout.shard_path("train-00000-of-00001"), 1, size=Int64List(values))
     found = [problem for problem in verify(layout, ENGINE).problems if problem.kind is K.BAD_FIELD]
-    assert [(each.record, each.expected, each.got) for each in found] == [(1, "1", str(len(values)))]
+    assert [(each.record, each.expected, each.got) for each in found] == [
+        (1, "1", str(len(values)))
+    ]
     assert f"size holds {len(values)} values, expected 1" in found[0].detail
 
 
@@ -135,10 +158,13 @@ def test_nul_in_a_name(layout: Layout) -> None:
     shutil.rmtree(layout.state_dir)
     change(layout.shard_path(OTHER), 2, image__filename=BytesList((name,)))
     problems = verify(layout, ENGINE, allow_incomplete=True).problems
-    assert [(problem.kind, problem.subject) for problem in problems] == [(K.BAD_FIELD, SHARD), (K.BAD_FIELD, OTHER)]
+    assert [(problem.kind, problem.subject) for problem in problems] == [
+        (K.BAD_FIELD, SHARD),
+        (K.BAD_FIELD, OTHER),
+    ]
 
 
-# what is on record ---------------------------------------------------------------------------------------------
+# what is on record --------------------------------------------------------------------------------
 
 
 def test_an_index_of_another_shard_tells_nothing(layout: Layout) -> None:
@@ -157,7 +183,9 @@ def test_an_index_of_another_shard_tells_nothing(layout: Layout) -> None:
 def test_canonical_order_by_the_settings(
     tmp_path: Path, made_tiny: MadeSet, change_to: dict[str, object], canonical: bool
 ) -> None:
-    """Of a sound set the settings tell the order: the seed of 2016, and shuffled. Its names say the same."""
+    """Of a sound set the settings tell the order: the seed of 2016, and shuffled.
+    Its names say the same.
+    """
     layout = converted(tmp_path / "data", made_tiny, PART.replace(**change_to))  # type: ignore[arg-type]
     expected = "canonical" if canonical else "not canonical"
     assert verify(layout, ENGINE).order == expected
@@ -165,9 +193,15 @@ def test_canonical_order_by_the_settings(
     assert verify(layout, ENGINE, allow_incomplete=True).order == expected
 
 
-@pytest.mark.parametrize(("split", "key", "by"), [("train", "classes", -1), ("validation", "boxes", 1)])
-def test_totals_are_compared_with_the_records(layout: Layout, split: str, key: str, by: int) -> None:
-    """Classes and boxes of a manifest that are not those of the records are found, in either split."""
+@pytest.mark.parametrize(
+    ("split", "key", "by"), [("train", "classes", -1), ("validation", "boxes", 1)]
+)
+def test_totals_are_compared_with_the_records(
+    layout: Layout, split: str, key: str, by: int
+) -> None:
+    """Classes and boxes of a manifest that are not those of the records are found,
+    in either split.
+    """
     totals = json.loads(layout.manifest_path.read_bytes())["totals"][split]
     number = max(0, totals[key] + by) or 1
     layout.plan_path.unlink()
@@ -177,18 +211,22 @@ def test_totals_are_compared_with_the_records(layout: Layout, split: str, key: s
     assert f"{number} {key}" in problem.expected
 
 
-# repair --------------------------------------------------------------------------------------------------------
+# repair -------------------------------------------------------------------------------------------
 
 
 def test_a_record_framed_again_is_not_as_it_was(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """A shard whose changed record was framed with right CRCs is made again, whatever is said to be wrong with it."""
+    """A shard whose changed record was framed with right CRCs is made again,
+    whatever is said to be wrong with it.
+    """
     layout = converted(tmp_path / "data", made_tiny, PART.replace(compression="gzip"))
     path = layout.shard_path(SHARD)
     sound = path.read_bytes()
     path.write_bytes(zlib.decompress(sound, 31))
     change(path, 4, image__format=BytesList((b"jpeg",)))
     path.write_bytes(gzip.compress(path.read_bytes()))
-    assert repair(layout, ENGINE, {SHARD: (K.BAD_FIELD,), OTHER: (K.DUPLICATE,)}) == RepairSummary((SHARD,), (OTHER,))
+    assert repair(layout, ENGINE, {SHARD: (K.BAD_FIELD,), OTHER: (K.DUPLICATE,)}) == RepairSummary(
+        (SHARD,), (OTHER,)
+    )
     assert path.read_bytes() == sound
 
 
@@ -215,7 +253,9 @@ TRAILER = {"gzip": 8, "zlib": 4}
 
 
 @pytest.fixture(scope="module", params=["gzip", "zlib"])
-def packed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
+def packed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet
+) -> Layout:
     """Compressed shards of ``made_tiny`` beside its archives. Read only."""
     options = PART.replace(compression=request.param)
     return converted(tmp_path_factory.mktemp(request.param) / "data", made_tiny, options)
@@ -233,15 +273,23 @@ def compression_of(layout: Layout) -> str:
 
 
 def harmless_flips(content: bytes, compression: str) -> list[bytes]:
-    """The file with each bit flipped, in its header and in the byte before its trailer, that changes no record."""
+    """The file with each bit flipped, in its header and in the byte before its trailer,
+    that changes no record.
+    """
     plain = zlib.decompress(content, WINDOW[compression])
     found = []
     for position in (*range(10), len(content) - TRAILER[compression] - 1):
         for bit in range(8):
-            flipped = content[:position] + bytes((content[position] ^ 1 << bit,)) + content[position + 1 :]
+            flipped = (
+                content[:position]
+                + bytes((content[position] ^ 1 << bit,))
+                + content[position + 1 :]
+            )
             stream = zlib.decompressobj(WINDOW[compression])
             try:
-                is_same = stream.decompress(flipped) == plain and stream.eof and not stream.unused_data
+                is_same = (
+                    stream.decompress(flipped) == plain and stream.eof and not stream.unused_data
+                )
             except zlib.error:
                 continue
             if is_same:
@@ -256,7 +304,9 @@ def the_problem(layout: Layout) -> Problem:
 
 
 def test_flips_that_change_no_record(small: Layout) -> None:
-    """A bit of a gzip header or of deflate's padding: named with both digests, and repair brings back the bytes."""
+    """A bit of a gzip header or of deflate's padding:
+    named with both digests, and repair brings back the bytes.
+    """
     shards = load_manifest(small.manifest_path).shards
     check = ShardCheck(small, ImageNetExaminer(), shards, compression_of(small))  # type: ignore[arg-type]
     tried = 0
@@ -281,7 +331,9 @@ def test_flips_that_change_no_record(small: Layout) -> None:
 
 
 def test_other_damage_is_told_once(small: Layout) -> None:
-    """Damage of the records, of the stream or of the size is one problem, not one more for the file's bytes."""
+    """Damage of the records, of the stream or of the size is one problem,
+    not one more for the file's bytes.
+    """
     path = small.shard_path(SHARD)
     content = path.read_bytes()
     window = WINDOW[compression_of(small)]
@@ -297,7 +349,9 @@ def test_other_damage_is_told_once(small: Layout) -> None:
 
 @pytest.mark.parametrize("key", ["file_digest", "size"])
 def test_repair_refuses_other_bytes(small: Layout, key: str) -> None:
-    """A shard of the right records that comes out in other bytes, or more of them, is not put in its place."""
+    """A shard of the right records that comes out in other bytes,
+    or more of them, is not put in its place.
+    """
     told = "0" * 64 if key == "file_digest" else small.shard_path(SHARD).stat().st_size + 1
     edit_manifest(small, lambda manifest: manifest["shards"][SHARD].update({key: told}))
     small.journal_path.unlink()
@@ -312,12 +366,17 @@ def test_a_digest_that_is_none(small: Layout) -> None:
     edit_manifest(small, lambda manifest: manifest["shards"][SHARD].update(file_digest=7))
     small.journal_path.unlink()
     first = verify(small, ENGINE, allow_incomplete=True).problems[0]
-    assert (first.kind, first.detail) == (K.BAD_MANIFEST, f"{small.manifest_path} can't be understood")
+    assert (first.kind, first.detail) == (
+        K.BAD_MANIFEST,
+        f"{small.manifest_path} can't be understood",
+    )
 
 
 T = TypeVar("T")
 R = TypeVar("R")
-RECIPE = "source: {folders: flowers}\nshards: 4\nrecord: {image: encoded, label: label, name: path}\n"
+RECIPE = (
+    "source: {folders: flowers}\nshards: 4\nrecord: {image: encoded, label: label, name: path}\n"
+)
 
 
 class Backwards:

@@ -1,4 +1,6 @@
-"""Inputs made to hang a command, to fill the memory, or to crash it: each is one error, said within a second."""
+"""Inputs made to hang a command, to fill the memory, or to crash it:
+each is one error, said within a second.
+"""
 
 from __future__ import annotations
 
@@ -59,10 +61,12 @@ def refusal(folder: Path, recipe: str) -> PrepError:
 def convert(folder: Path, recipe: str) -> Measured:
     """What convert says of a recipe in that folder, and what it took."""
     (folder / "recipe.yaml").write_text(recipe)
-    return measure(folder, "convert", folder / "out", "--config", folder / "recipe.yaml", "--workers", 1)
+    return measure(
+        folder, "convert", folder / "out", "--config", folder / "recipe.yaml", "--workers", 1
+    )
 
 
-# files that are none -------------------------------------------------------------------------------------------
+# files that are none ------------------------------------------------------------------------------
 
 
 ODD_FILES: dict[str, Callable[[Path], object]] = {
@@ -77,18 +81,26 @@ ODD_FILES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("kind", ODD_FILES)
-@pytest.mark.parametrize("recipe", ["source: {manifest: odd}\n", FILES + "labels: odd\n", FOLDERS + "classes: odd\n"])
+@pytest.mark.parametrize(
+    "recipe", ["source: {manifest: odd}\n", FILES + "labels: odd\n", FOLDERS + "classes: odd\n"]
+)
 def test_what_is_no_file_is_not_read(folder: Path, kind: str, recipe: str) -> None:
-    """A pipe, a device, a socket, a folder, a file of a terabyte, a link to itself: refused at once, by its name."""
+    """A pipe, a device, a socket, a folder, a file of a terabyte, a link to itself:
+    refused at once, by its name.
+    """
     ODD_FILES[kind](folder / "odd")
     error = refusal(folder, recipe)
     assert isinstance(error, InputError)
     assert "/odd" in error.what
 
 
-@pytest.mark.parametrize(("name", "kind"), [("manifest.json", "pipe"), ("plan/plan.json", "folder")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("manifest.json", "pipe"), ("plan/plan.json", "folder")]
+)
 def test_a_file_of_ours_that_is_none_is_one_error(folder: Path, name: str, kind: str) -> None:
-    """A pipe, a device, a folder or a loop under the name of a file of ours: no command waits for it, or crashes."""
+    """A pipe, a device, a folder or a loop under the name of a file of ours:
+    no command waits for it, or crashes.
+    """
     assert convert(folder, FOLDERS + "shards: 1\n").status == 0
     out = folder / "out"
     (out / "imagenet-prep" / name).unlink()
@@ -119,7 +131,7 @@ def test_a_link_to_itself_in_a_class_folder_is_one_error(folder: Path) -> None:
     assert "can't be read" in refusal(folder, FOLDERS).what
 
 
-# numbers and nesting without end -------------------------------------------------------------------------------
+# numbers and nesting without end ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", ["1" * 20_000 + "x", "-" + "9" * 130_000])
@@ -153,8 +165,12 @@ def test_a_long_number_in_a_label_file_takes_no_time(text: str, kind: str | None
         ('{"path": "1.npy", "label": 1, "\\ud800": 1}', "surrogate"),
     ],
 )
-def test_json_lines_made_to_take_long_or_that_are_no_text(folder: Path, line: str, said: str) -> None:
-    """Numbers and nesting without end, and what UTF-8 can't write, in whichever column: the error names the line."""
+def test_json_lines_made_to_take_long_or_that_are_no_text(
+    folder: Path, line: str, said: str
+) -> None:
+    """Numbers and nesting without end, and what UTF-8 can't write, in whichever column:
+    the error names the line.
+    """
     (folder / "labels.jsonl").write_text('{"path": "0.npy", "label": 1}\n' + line + "\n")
     error = refusal(folder, FILES + "labels: labels.jsonl\n")
     assert "labels.jsonl, line 2: " in error.what
@@ -170,10 +186,14 @@ def test_json_lines_made_to_take_long_or_that_are_no_text(folder: Path, line: st
     ],
 )
 def test_half_a_surrogate_pair_in_a_recipe_is_no_text(folder: Path, recipe: str) -> None:
-    """A name of a feature, of a class or of a file that UTF-8 can't write: the error names the line."""
+    """A name of a feature, of a class or of a file that UTF-8 can't write:
+    the error names the line.
+    """
     error = refusal(folder, recipe)
     assert isinstance(error, UsageError)
-    assert "recipe.yaml, line 2: " in error.what or (recipe.count("\n") == 3 and "line 3: " in error.what)
+    assert "recipe.yaml, line 2: " in error.what or (
+        recipe.count("\n") == 3 and "line 3: " in error.what
+    )
     assert "surrogate" in str(error)
 
 
@@ -200,7 +220,9 @@ def test_yaml_made_to_take_long(tmp_path: Path, text: str) -> None:
 
 
 def test_more_shards_than_images_are_bounded(folder: Path) -> None:
-    """99,999 shards of two images are refused before one is written; a thousand are made, as 2016's 1024 are."""
+    """99,999 shards of two images are refused before one is written;
+    a thousand are made, as 2016's 1024 are.
+    """
     ran = convert(folder, FOLDERS + "record: inception\nshards: 99999\n")
     assert ran.status == 2
     assert "recipe.yaml, line 3: shards: 99,999 shards of 2 files" in ran.err
@@ -215,7 +237,9 @@ def test_more_shards_than_images_are_bounded(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["train-00000-of-00001", "index/train-00000-of-00001.idx"])
 def test_a_pipe_in_place_of_a_shard_or_an_index_is_one_problem(folder: Path, name: str) -> None:
-    """verify and convert don't wait for it: verify says that it is not a plain file, convert makes the shard again."""
+    """verify and convert don't wait for it: verify says that it is not a plain file,
+    convert makes the shard again.
+    """
     assert convert(folder, FOLDERS + "shards: 1\n").status == 0
     out = folder / "out"
     path = (out / "imagenet-prep" if "/" in name else out) / name.format("train-00000-of-00001")
@@ -242,7 +266,12 @@ DECODERS: dict[str, Callable[[bytes], object]] = {
 
 def chunk(kind: bytes, content: bytes) -> bytes:
     """A chunk of a PNG."""
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+    return (
+        struct.pack(">I", len(content))
+        + kind
+        + content
+        + struct.pack(">I", zlib.crc32(kind + content))
+    )
 
 
 def png(width: int, height: int, depth: int, colour: int, data: bytes | None) -> bytes:
@@ -254,16 +283,31 @@ def png(width: int, height: int, depth: int, colour: int, data: bytes | None) ->
 
 
 def tiff(width: int, height: int, data: bytes, *more: tuple[int, int, int]) -> bytes:
-    """A grey TIFF of one strip; ``more`` are tags with their types (3, 4: of 16, 32 bits) and values."""
+    """A grey TIFF of one strip; ``more`` are tags with their types (3, 4:
+    of 16, 32 bits) and values.
+    """
     tags = {256: (4, width), 257: (4, height), 258: (3, 8), 259: (3, 1), 262: (3, 1), 277: (3, 1)}
-    tags |= {273: (4, 8), 278: (4, height), 279: (4, len(data))} | {tag: (kind, value) for tag, kind, value in more}
-    entries = b"".join(struct.pack("<HHII", tag, kind, 1, value) for tag, (kind, value) in sorted(tags.items()))
-    return b"II*\0" + struct.pack("<I", 8 + len(data)) + data + struct.pack("<H", len(tags)) + entries + bytes(4)
+    tags |= {273: (4, 8), 278: (4, height), 279: (4, len(data))} | {
+        tag: (kind, value) for tag, kind, value in more
+    }
+    entries = b"".join(
+        struct.pack("<HHII", tag, kind, 1, value) for tag, (kind, value) in sorted(tags.items())
+    )
+    return (
+        b"II*\0"
+        + struct.pack("<I", 8 + len(data))
+        + data
+        + struct.pack("<H", len(tags))
+        + entries
+        + bytes(4)
+    )
 
 
 def jpeg_claiming(width: int, height: int, **options: object) -> bytes:
     """A small JPEG whose header claims another size."""
-    data = bytearray(in_memory(lambda file: Image.new("RGB", (16, 16)).save(file, "JPEG", **options)))
+    data = bytearray(
+        in_memory(lambda file: Image.new("RGB", (16, 16)).save(file, "JPEG", **options))
+    )
     at = data.index(b"\xff\xc2" if options.get("progressive") else b"\xff\xc0")
     data[at + 5 : at + 9] = struct.pack(">HH", height, width)
     return bytes(data)
@@ -287,25 +331,36 @@ CLAIMS: dict[str, tuple[bytes, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("what", "decoder"), [(what, each) for what, (_, every) in CLAIMS.items() for each in every])
+@pytest.mark.parametrize(
+    ("what", "decoder"), [(what, each) for what, (_, every) in CLAIMS.items() for each in every]
+)
 def test_what_claims_much_is_refused_at_once(what: str, decoder: str) -> None:
-    """Size, tiles or bits, samples or coefficients, that a small file can't hold: before memory is asked for."""
+    """Size, tiles or bits, samples or coefficients, that a small file can't hold:
+    before memory is asked for.
+    """
     with processor_time(), pytest.raises(ImageError, match="claims"):
         DECODERS[decoder](CLAIMS[what][0])
 
 
 def test_a_bomb_costs_convert_little(tmp_path: Path) -> None:
     """A whole conversion that meets one: status 3, a bad image, and no gigabyte."""
-    save(tmp_path / "flowers" / "daisy" / "0.png", png(13_000, 13_000, 8, 6, zlib.compress(bytes(1 << 20))))
+    save(
+        tmp_path / "flowers" / "daisy" / "0.png",
+        png(13_000, 13_000, 8, 6, zlib.compress(bytes(1 << 20))),
+    )
     (tmp_path / "recipe.yaml").write_text("source: {folders: flowers}\n")
-    ran = measure(tmp_path, "convert", tmp_path / "out", "--config", tmp_path / "recipe.yaml", "--workers", 1)
+    ran = measure(
+        tmp_path, "convert", tmp_path / "out", "--config", tmp_path / "recipe.yaml", "--workers", 1
+    )
     assert (ran.status, "claims 13000 x 13000 pixels" in ran.err) == (3, True)
     assert ran.memory < 300 << 20
 
 
 @pytest.mark.parametrize("size", [(70_000, 1), (1, 65_501)])
 def test_a_png_too_wide_for_a_jpeg_is_a_bad_image(tmp_path: Path, size: tuple[int, int]) -> None:
-    """One that no JPEG can hold is a bad image, set aside with on_damaged: skip; an edge of 65,500 is none."""
+    """One that no JPEG can hold is a bad image, set aside with on_damaged: skip;
+    an edge of 65,500 is none.
+    """
     folder = tmp_path / "flowers" / "daisy"
     folder.mkdir(parents=True)
     Image.new("RGB", (4, 4)).save(folder / "0.jpg")
@@ -327,7 +382,7 @@ def _wide(width: int) -> bytes:
     return in_memory(lambda file: Image.new("RGB", (width, 1)).save(file, "PNG"))
 
 
-# arrays --------------------------------------------------------------------------------------------------------
+# arrays -------------------------------------------------------------------------------------------
 
 
 def npz(**arrays: object) -> bytes:
@@ -336,7 +391,9 @@ def npz(**arrays: object) -> bytes:
 
 
 def test_every_damaged_npz_is_an_error_of_the_file() -> None:
-    """Each byte of a small .npz set to 0, 0x80 and 0xFF: it is read, or refused as damaged; nothing else."""
+    """Each byte of a small .npz set to 0, 0x80 and 0xFF: it is read, or refused as damaged;
+    nothing else.
+    """
     data, refused = npz(a=np.arange(3)), 0
     for place in range(len(data)):
         for value in (0, 0x80, 0xFF):
@@ -349,7 +406,9 @@ def test_every_damaged_npz_is_an_error_of_the_file() -> None:
 
 def test_an_npz_that_claims_much_is_refused_at_once() -> None:
     """What its entries can't hold, or hold in a way that NumPy never writes, is not inflated."""
-    zeros = b"\x93NUMPY\x01\x00v\x00{'descr': '|u1', 'fortran_order': False, 'shape': (1000000000,), }".ljust(128)
+    zeros = (
+        b"\x93NUMPY\x01\x00v\x00{'descr': '|u1', 'fortran_order': False, 'shape': (1000000000,), }"
+    ).ljust(128)
     data = npz(a=np.arange(3))
     at = data.index(b"PK\x01\x02") + 24
     claimed = data[:at] + struct.pack("<I", 2_000_000_000) + data[at + 4 :]
@@ -363,20 +422,36 @@ def test_an_npz_that_claims_much_is_refused_at_once() -> None:
             parse_array(buffer.getvalue())
 
 
-# what libraries say --------------------------------------------------------------------------------------------
+# what libraries say -------------------------------------------------------------------------------
 
 
 def test_nothing_but_our_own_lines_reaches_the_user(tmp_path: Path) -> None:
-    """Damaged TIFFs, a PNG that Pillow warns of, an old .npy: standard error has our lines alone."""
+    """Damaged TIFFs, a PNG that Pillow warns of, an old .npy:
+    standard error has our lines alone.
+    """
     folder = tmp_path / "scans"
     folder.mkdir()
     scan = Image.fromarray(np.random.default_rng(1).integers(0, 256, (64, 64), "u1"))
     for kind in ("tiff_lzw", "tiff_adobe_deflate", "group4"):
         scanned = scan.convert("1") if kind == "group4" else scan
-        data = bytearray(in_memory(lambda file, scan=scanned, kind=kind: scan.save(file, "TIFF", compression=kind)))
+        data = bytearray(
+            in_memory(
+                lambda file, scan=scanned, kind=kind: scan.save(file, "TIFF", compression=kind)
+            )
+        )
         data[40:60] = b"\xff\x00" * 10
         (folder / f"{kind}.tif").write_bytes(data)
-    (tmp_path / "recipe.yaml").write_text("source: {files: 'scans/*[+--a-z]*'}\ncontent: pixels\non_damaged: skip\n")
-    call = ("convert", tmp_path / "out", "--config", tmp_path / "recipe.yaml", "--workers", 1, "--quiet")
+    (tmp_path / "recipe.yaml").write_text(
+        "source: {files: 'scans/*[+--a-z]*'}\ncontent: pixels\non_damaged: skip\n"
+    )
+    call = (
+        "convert",
+        tmp_path / "out",
+        "--config",
+        tmp_path / "recipe.yaml",
+        "--workers",
+        1,
+        "--quiet",
+    )
     ran = measure(tmp_path, *call)
     assert (ran.status, ran.err) == (3, "")  # images were set aside

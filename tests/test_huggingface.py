@@ -1,4 +1,6 @@
-"""Hugging Face's copy of ImageNet, read where it lies: the shards are those of the official archives."""
+"""Hugging Face's copy of ImageNet, read where it lies:
+the shards are those of the official archives.
+"""
 
 from __future__ import annotations
 
@@ -46,18 +48,23 @@ def hub_dir(tmp_path: Path, copy: Path) -> Path:
 
 
 def _digests(layout: Layout) -> dict[str, str]:
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in existing(layout.output_dir, "*-of-*")}
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in existing(layout.output_dir, "*-of-*")
+    }
 
 
 def _made(summary: ConvertSummary) -> int:
     return sum(split.made for split in summary.splits)
 
 
-# the same shards -----------------------------------------------------------------------------------------------
+# the same shards ----------------------------------------------------------------------------------
 
 
 def test_the_shards_are_those_of_the_archives(official: Layout, hub_dir: Path) -> None:
-    """Every image has its official name, its label and its bytes, in the order of the archives; no box is known."""
+    """Every image has its official name, its label and its bytes, in the order of the archives;
+    no box is known.
+    """
     summary = convert(Layout(hub_dir), make_engine("processes", 2), PART)
     assert any(note.startswith("no boxes for train") for note in summary.notes)
     assert _digests(Layout(hub_dir)) == _digests(official)
@@ -97,10 +104,19 @@ def _two_snapshots(raw: Path, copy: Path) -> None:
 
 @pytest.mark.parametrize(
     "put",
-    [_in(), _in("ILSVRC", "imagenet-1k", "data"), _cached("hub", "datasets--ILSVRC--imagenet-1k"), _two_snapshots],
+    [
+        _in(),
+        _in("ILSVRC", "imagenet-1k", "data"),
+        _cached("hub", "datasets--ILSVRC--imagenet-1k"),
+        _two_snapshots,
+    ],
 )
-def test_it_is_found_where_people_have_it(tmp_path: Path, copy: Path, put: Callable[[Path, Path], None]) -> None:
-    """In the raw folder, below its name, and in the cache of huggingface_hub; the split with more files first."""
+def test_it_is_found_where_people_have_it(
+    tmp_path: Path, copy: Path, put: Callable[[Path, Path], None]
+) -> None:
+    """In the raw folder, below its name, and in the cache of huggingface_hub;
+    the split with more files first.
+    """
     put(tmp_path / "raw", copy)
     for split in facts.SPLITS:
         found = find_source(Layout(tmp_path, raw=tmp_path / "raw"), split)
@@ -112,7 +128,9 @@ def test_it_is_found_where_people_have_it(tmp_path: Path, copy: Path, put: Calla
 def test_a_conversion_goes_on_from_the_other_one(
     tmp_path: Path, made_tiny: MadeSet, official: Layout, copy: Path
 ) -> None:
-    """Begun from one and broken off, it goes on from the other with nothing made again, and knows itself complete."""
+    """Begun from one and broken off, it goes on from the other with nothing made again,
+    and knows itself complete.
+    """
     layout = Layout(tmp_path)
     layout.raw_dir.mkdir()
 
@@ -127,7 +145,9 @@ def test_a_conversion_goes_on_from_the_other_one(
 
     put("archives")
     convert(layout, ENGINE, PART)
-    lost = [layout.shard_path(name) for name in ("train-00002-of-00008", "validation-00007-of-00008")]
+    lost = [
+        layout.shard_path(name) for name in ("train-00002-of-00008", "validation-00007-of-00008")
+    ]
     for path in lost:
         path.unlink()
     kept = {path: path.stat().st_mtime_ns for path in existing(tmp_path, "*-of-*")}
@@ -164,7 +184,7 @@ def test_it_is_not_read_in_another_order(hub_dir: Path) -> None:
     assert "leave the option out" in caught.value.hint
 
 
-# what is refused -----------------------------------------------------------------------------------------------
+# what is refused ----------------------------------------------------------------------------------
 
 
 def _refused(hub_dir: Path) -> InputError:
@@ -175,7 +195,9 @@ def _refused(hub_dir: Path) -> InputError:
 
 
 def test_missing_files_are_named_before_the_others_are_read(hub_dir: Path) -> None:
-    """What is not there is told at once: the files that are there are not looked at, sound or not."""
+    """What is not there is told at once: the files that are there are not looked at,
+    sound or not.
+    """
     data = hub_dir / "raw-data" / "data"
     for name in ("train-00001-of-00003.parquet", "validation-00002-of-00003.parquet"):
         (data / name).unlink()
@@ -183,7 +205,8 @@ def test_missing_files_are_named_before_the_others_are_read(hub_dir: Path) -> No
     with pytest.raises(IncompleteError) as caught:
         convert(Layout(hub_dir), ENGINE, PART.replace(allow_incomplete=False))
     assert caught.value.detail == (
-        "train lacks train-00001-of-00003.parquet | validation lacks validation-00002-of-00003.parquet"
+        "train lacks train-00001-of-00003.parquet | validation lacks "
+        "validation-00002-of-00003.parquet"
     )
 
 
@@ -198,8 +221,12 @@ def test_missing_files_are_named_before_the_others_are_read(hub_dir: Path) -> No
         ("validation", "ILSVRC2012_val_00000001_n01440764.JPEG", 0, "is not a validation image"),
     ],
 )
-def test_a_row_of_another_name_or_label_is_refused(hub_dir: Path, split: str, name: str, label: int, said: str) -> None:
-    """It is named with its file; of validation the class in its name is compared with the devkit's table."""
+def test_a_row_of_another_name_or_label_is_refused(
+    hub_dir: Path, split: str, name: str, label: int, said: str
+) -> None:
+    """It is named with its file; of validation the class in its name is
+    compared with the devkit's table.
+    """
     row = {"image": {"bytes": b"", "path": name}, "label": label}
     path = write_parquet(hub_dir / "raw-data" / "data" / f"{split}-00001-of-00003.parquet", [row])
     assert _refused(hub_dir).what == f"{path}, row 0: {name!r} {said}"
@@ -213,10 +240,16 @@ def test_an_image_that_is_there_twice_is_refused(hub_dir: Path, made_tiny: MadeS
     error = _refused(hub_dir)
     name = official_name(rows[0]["image"]["path"])[0]
     assert error.what == f"{data} holds {name} twice"
-    assert error.detail == "train-00000-of-00003.parquet, row 0 and train-00001-of-00003.parquet, row 0"
+    assert (
+        error.detail
+        == "train-00000-of-00003.parquet, row 0 and train-00001-of-00003.parquet, row 0"
+    )
     write_parquet(data / "train-00000-of-00003.parquet", rows * 2)
     write_parquet(data / "train-00001-of-00003.parquet", [])
-    assert _refused(hub_dir).detail == "train-00000-of-00003.parquet, row 0 and train-00000-of-00003.parquet, row 1"
+    assert (
+        _refused(hub_dir).detail
+        == "train-00000-of-00003.parquet, row 0 and train-00000-of-00003.parquet, row 1"
+    )
 
 
 def test_a_damaged_file_is_refused(hub_dir: Path) -> None:
@@ -227,8 +260,12 @@ def test_a_damaged_file_is_refused(hub_dir: Path) -> None:
         convert(Layout(hub_dir), make_engine("processes", 2), PART)
 
 
-def test_boxes_of_official_archives_beside_it_are_used(tmp_path: Path, made_tiny: MadeSet, hub_dir: Path) -> None:
-    """It has none itself; those of the official archives in the raw folder give the same shards as everywhere."""
+def test_boxes_of_official_archives_beside_it_are_used(
+    tmp_path: Path, made_tiny: MadeSet, hub_dir: Path
+) -> None:
+    """It has none itself; those of the official archives in the raw folder
+    give the same shards as everywhere.
+    """
     found = []
     for layout in (converted(tmp_path / "official", made_tiny), Layout(hub_dir)):
         for key in ("boxes", "validation-boxes"):

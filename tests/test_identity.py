@@ -1,4 +1,6 @@
-"""Which finished shards are gone on with: images may move and lose their times; what was written to is not believed."""
+"""Which finished shards are gone on with: images may move and lose their times;
+what was written to is not believed.
+"""
 
 from __future__ import annotations
 
@@ -66,11 +68,13 @@ def to_folders(layout: Layout) -> None:
         path.unlink()
 
 
-# what is gone on with ------------------------------------------------------------------------------------------
+# what is gone on with -----------------------------------------------------------------------------
 
 
 def test_from_archives_to_folders_nothing_is_made(layout: Layout) -> None:
-    """Untarred and the archives taken away, every shard stands as it was; one that is lost gets its bytes again."""
+    """Untarred and the archives taken away, every shard stands as it was;
+    one that is lost gets its bytes again.
+    """
     before = shards(layout)
     to_folders(layout)
     assert made(layout) == [0, 0]
@@ -81,7 +85,7 @@ def test_from_archives_to_folders_nothing_is_made(layout: Layout) -> None:
     assert contents(layout) == {name: content for name, (_, content) in before.items()}
 
 
-# what is not ---------------------------------------------------------------------------------------------------
+# what is not --------------------------------------------------------------------------------------
 
 
 def refused(layout: Layout, word: str) -> None:
@@ -90,14 +94,19 @@ def refused(layout: Layout, word: str) -> None:
     with pytest.raises(UsageError, match=OTHERS) as caught:
         made(layout)
     assert word in caught.value.detail
-    assert (shards(layout), layout.journal_path.read_bytes(), layout.manifest_path.read_bytes()) == before
+    assert (
+        shards(layout),
+        layout.journal_path.read_bytes(),
+        layout.manifest_path.read_bytes(),
+    ) == before
 
 
 @pytest.mark.parametrize(("what", "count"), [("archive", 8), ("an image", 1)])
 def test_what_was_written_to_is_named(layout: Layout, what: str, count: int) -> None:
     """With another time it may hold other images: its shards are made again on --overwrite only.
 
-    Once images have moved to folders, those are what must not be written to; one image is one shard.
+    Once images have moved to folders, those are what must not be written to; one image is one
+    shard.
     """
     before, written = contents(layout), archive_of(layout)
     if what == "an image":
@@ -105,14 +114,19 @@ def test_what_was_written_to_is_named(layout: Layout, what: str, count: int) -> 
         assert made(layout) == [0, 0]
         written = existing(layout.raw_dir / "train", "*/*.JPEG")[0]
     os.utime(written, ns=(1, 1))
-    refused(layout, f"only file times differ, of {written}" if what == "archive" else str(written.parent))
+    refused(
+        layout,
+        f"only file times differ, of {written}" if what == "archive" else str(written.parent),
+    )
     assert made(layout, overwrite=True) == [count, 0]
     assert contents(layout) == before
     assert made(layout) == [0, 0]
 
 
 def test_another_box_is_refused(layout: Layout) -> None:
-    """Boxes are items' own: two images that exchange theirs are another set, wherever the images are."""
+    """Boxes are items' own: two images that exchange theirs are another set,
+    wherever the images are.
+    """
     annotate(layout, ENGINE)
     assert made(layout, overwrite=True)[0] > 0
     to_folders(layout)
@@ -131,7 +145,9 @@ def other_bytes(path: Path, start: bytes, at: int) -> None:
 
 
 def test_a_copy_that_holds_other_images_of_the_same_lengths(layout: Layout, tmp_path: Path) -> None:
-    """Where images lie elsewhere, their bytes are looked at: names and lengths alone don't tell what they hold."""
+    """Where images lie elsewhere, their bytes are looked at:
+    names and lengths alone don't tell what they hold.
+    """
     elsewhere = shutil.copytree(layout.raw_dir, tmp_path / "raw")
     other_bytes(elsewhere / archive_of(layout).name, b"\xff\xdb", 30)
     refused(Layout(layout.data_dir, raw=elsewhere), "other bytes")
@@ -141,7 +157,9 @@ def test_a_copy_that_holds_other_images_of_the_same_lengths(layout: Layout, tmp_
 
 
 def test_a_shard_that_comes_out_otherwise_is_named(layout: Layout) -> None:
-    """A byte of an image changed, and neither length nor time: the shard that is made again says what it was before."""
+    """A byte of an image changed, and neither length nor time:
+    the shard that is made again says what it was before.
+    """
     known = Journal(layout.journal_path)
     status = archive_of(layout).stat()
     other_bytes(archive_of(layout), b"\xff\xdb", 30)
@@ -149,12 +167,20 @@ def test_a_shard_that_comes_out_otherwise_is_named(layout: Layout) -> None:
     for path in existing(layout.output_dir, "train-*"):
         path.unlink()
     progress = Silent()
-    assert [split.made for split in convert(layout, ENGINE, PART, progress=progress).splits] == [8, 0]
-    (note,) = (note for note in map(str, progress.notes) if "differs from the one made before" in note)
+    assert [split.made for split in convert(layout, ENGINE, PART, progress=progress).splits] == [
+        8,
+        0,
+    ]
+    (note,) = (
+        note for note in map(str, progress.notes) if "differs from the one made before" in note
+    )
     name = note.split()[0]
     before, now = known.get(name), Journal(layout.journal_path).get(name)
     assert before.digest != now.digest
-    assert f"expected {before.records} records in {before.size} bytes, digest {before.digest[:12]}; " in note
+    assert (
+        f"expected {before.records} records in {before.size} bytes, digest {before.digest[:12]}; "
+        in note
+    )
     assert f"got {now.records} records in {now.size} bytes, digest {now.digest[:12]}" in note
 
 
@@ -170,8 +196,12 @@ def test_a_plan_of_another_schema_is_none(layout: Layout, schema: dict[str, int]
 
 
 @pytest.mark.parametrize("content", [b"", b'{"crc": "00000000", "schema": 1}\n'])
-def test_without_a_plan_that_can_be_understood_images_are_compared(layout: Layout, content: bytes) -> None:
-    """What the plan knew of places is lost: shards are compared with images, and the plan is written again."""
+def test_without_a_plan_that_can_be_understood_images_are_compared(
+    layout: Layout, content: bytes
+) -> None:
+    """What the plan knew of places is lost: shards are compared with images,
+    and the plan is written again.
+    """
     layout.plan_path.unlink()
     assert made(layout) == [0, 0]
     plan = layout.plan_path.read_bytes()
@@ -183,11 +213,13 @@ def test_without_a_plan_that_can_be_understood_images_are_compared(layout: Layou
     refused(layout, "other bytes")
 
 
-# when it is killed ---------------------------------------------------------------------------------------------
+# when it is killed --------------------------------------------------------------------------------
 
 
 def test_killed_while_it_makes_them_again(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shards of the archive as it was are not believed because others were made from it as it is."""
+    """Shards of the archive as it was are not believed because others were
+    made from it as it is.
+    """
     before = contents(layout)
     os.utime(archive_of(layout), ns=(1, 1))
     append, appended = Journal.append, []
@@ -208,7 +240,7 @@ def test_killed_while_it_makes_them_again(layout: Layout, monkeypatch: pytest.Mo
     assert made(layout) == [0, 0]
 
 
-# a recipe's set ------------------------------------------------------------------------------------------------
+# a recipe's set -----------------------------------------------------------------------------------
 
 
 def a_recipe(folder: Path) -> None:
@@ -225,10 +257,15 @@ def made_by(folder: Path, recipe: str = "recipe.yaml") -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "moves", [(("a/1.npy", "b/1.npy"),), (("a/0.npy", "t"), ("b/2.npy", "a/0.npy"), ("t", "b/2.npy"))]
+    "moves",
+    [(("a/1.npy", "b/1.npy"),), (("a/0.npy", "t"), ("b/2.npy", "a/0.npy"), ("t", "b/2.npy"))],
 )
-def test_images_of_other_classes_are_other_images(tmp_path: Path, moves: tuple[tuple[str, str], ...]) -> None:
-    """A file that goes to another class, and two of one length that exchange their places, are not passed over."""
+def test_images_of_other_classes_are_other_images(
+    tmp_path: Path, moves: tuple[tuple[str, str], ...]
+) -> None:
+    """A file that goes to another class, and two of one length that exchange their places,
+    are not passed over.
+    """
     a_recipe(tmp_path)
     made_by(tmp_path)
     for old, new in moves:
@@ -239,11 +276,15 @@ def test_images_of_other_classes_are_other_images(tmp_path: Path, moves: tuple[t
 
 
 def test_a_recipe_that_names_another_version_of_the_data(tmp_path: Path) -> None:
-    """Arrays are all of one length: a folder of others with the same names is no move, not even begun and stopped."""
+    """Arrays are all of one length: a folder of others with the same names is no move,
+    not even begun and stopped.
+    """
     a_recipe(tmp_path)
     made_by(tmp_path)
     layout, before = Layout(tmp_path / "out"), shards(Layout(tmp_path / "out"))
-    for number, path in enumerate(existing(shutil.copytree(tmp_path / "in", tmp_path / "v2"), "*/*.npy")):
+    for number, path in enumerate(
+        existing(shutil.copytree(tmp_path / "in", tmp_path / "v2"), "*/*.npy")
+    ):
         path.write_bytes(saved([100 + number] * 4))
     (tmp_path / "v2.yaml").write_text("source: {folders: v2}\nshards: 2\n")
     with pytest.raises(UsageError, match=f"2 {OTHERS}"):

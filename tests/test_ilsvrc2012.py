@@ -1,4 +1,6 @@
-"""The tables that ship with the package, the grammar of names, and parts: lists of classes and their labels."""
+"""The tables that ship with the package, the grammar of names, and parts:
+lists of classes and their labels.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +21,25 @@ from imagenet_prep.ilsvrc2012.settings import WHOLE, find_part, recorded_part
 @pytest.mark.parametrize(
     ("name", "digest"),
     [
-        ("imagenet_lsvrc_2015_synsets.txt", "70002b0ff5de60a3a17a82dbfcff291931f96225ddf941ad2e182fc39e183d15"),
+        (
+            "imagenet_lsvrc_2015_synsets.txt",
+            "70002b0ff5de60a3a17a82dbfcff291931f96225ddf941ad2e182fc39e183d15",
+        ),
         (
             "imagenet_2012_validation_synset_labels.txt",
             "313fc3f23c864dde9183c9a368809065765dd1b657a6904fded44e3e46d34604",
         ),
-        ("imagenet_metadata.txt", "5b8db22d2e2b0ad28b55c9c502eb45e018bc0c907524b8782958cca4805689ea"),
+        (
+            "imagenet_metadata.txt",
+            "5b8db22d2e2b0ad28b55c9c502eb45e018bc0c907524b8782958cca4805689ea",
+        ),
         ("imagenet-100.txt", "79f3f1552ccc478ce24bd934b4573625db584ddc1f4643ae23c994a94cb11397"),
     ],
 )
 def test_tables_are_the_original_files(name: str, digest: str) -> None:
-    """Each table is byte-identical to its source: of three, the file that the scripts of 2016 shipped with."""
+    """Each table is byte-identical to its source:
+    of three, the file that the scripts of 2016 shipped with.
+    """
     content = (resources.files("imagenet_prep") / "ilsvrc2012" / "data" / name).read_bytes()
     assert hashlib.sha256(content).hexdigest() == digest
 
@@ -64,10 +74,21 @@ VALIDATION = "ILSVRC2012_val_"
 NAMES = {
     **{f"{VALIDATION}{number:08d}.JPEG": number for number in (1, 293, 42_559, 50_000)},
     "n01440764_10026.JPEG": "n01440764",
-    **dict.fromkeys([f"{VALIDATION}{rest}" for rest in ("00000000.JPEG", "00050001.JPEG", "0000001.JPEG")]),
-    **dict.fromkeys([f"{VALIDATION}{rest}" for rest in ("0000000\u0661.JPEG", "+0000001.JPEG", "00000001.JPEG ")]),
-    **dict.fromkeys(["../C2012_valx__00000001.JPEG", "../n01440764_1.JPEG", "n01440764_1/2.JPEG", ""]),
-    **dict.fromkeys(["n01440764.JPEG", "n01440764_1.jpg", "n01440764_1.JPEG.JPEG", "n01440764_1.JPEG\n"]),
+    **dict.fromkeys(
+        [f"{VALIDATION}{rest}" for rest in ("00000000.JPEG", "00050001.JPEG", "0000001.JPEG")]
+    ),
+    **dict.fromkeys(
+        [
+            f"{VALIDATION}{rest}"
+            for rest in ("0000000\u0661.JPEG", "+0000001.JPEG", "00000001.JPEG ")
+        ]
+    ),
+    **dict.fromkeys(
+        ["../C2012_valx__00000001.JPEG", "../n01440764_1.JPEG", "n01440764_1/2.JPEG", ""]
+    ),
+    **dict.fromkeys(
+        ["n01440764.JPEG", "n01440764_1.jpg", "n01440764_1.JPEG.JPEG", "n01440764_1.JPEG\n"]
+    ),
     **dict.fromkeys(["n0144076_1.JPEG", "n01440764_\u00b26.JPEG"]),
 }
 """What a name tells: the number of a validation image, the wnid of a train image, or nothing."""
@@ -90,7 +111,9 @@ def test_any_text_gets_an_answer(name: str) -> None:
 
 
 def test_archives_are_known_by_size_and_md5() -> None:
-    """Every archive has an MD5 of 32 hex digits; a size, where one is published, is what is planned for."""
+    """Every archive has an MD5 of 32 hex digits;
+    a size, where one is published, is what is planned for.
+    """
     for key, archive in facts.ARCHIVES.items():
         assert archive.key == key
         assert len(archive.md5) == 32
@@ -100,13 +123,13 @@ def test_archives_are_known_by_size_and_md5() -> None:
     assert set(facts.DEFAULT_ARCHIVES) <= facts.ARCHIVES.keys()
 
 
-# parts ---------------------------------------------------------------------------------------------------------
+# parts --------------------------------------------------------------------------------------------
 
 
 TENCH, DOG, CHURCH = "n01440764", "n02102040", "n03028079"
 
 
-# the lists that ship -------------------------------------------------------------------------------------------
+# the lists that ship ------------------------------------------------------------------------------
 
 
 def test_the_lists_are_those_of_their_sources() -> None:
@@ -119,20 +142,26 @@ def test_the_lists_are_those_of_their_sources() -> None:
             assert words.lower() in facts.texts()[wnid].lower().split(", ")
 
 
-# a file of one's own -------------------------------------------------------------------------------------------
+# a file of one's own ------------------------------------------------------------------------------
 
 
 def test_a_file_names_classes_a_line_each(tmp_path: Path) -> None:
-    """Blank lines, comments and what follows a wnid are passed over; the order of the lines makes no difference."""
+    """Blank lines, comments and what follows a wnid are passed over;
+    the order of the lines makes no difference.
+    """
     path = tmp_path / "mine.txt"
-    path.write_bytes(f"\ufeff# three\r\n\r\n{CHURCH} church, church building\r\n  {TENCH}\t0\n{DOG}# a dog\n".encode())
+    path.write_bytes(
+        f"\ufeff# three\r\n\r\n{CHURCH} church, church building\r\n  {TENCH}\t0\n{DOG}# a dog\n".encode()
+    )
     part = find_part(str(path))
     assert (part.name, part.said) == ("mine", str(path))
     assert list(part.labels.items()) == [(TENCH, 1), (DOG, 218), (CHURCH, 498)]
 
 
 def test_a_file_goes_before_no_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The name of a list means the list; a file that is called so is given as a path, and is called by its content."""
+    """The name of a list means the list; a file that is called so is given as a path,
+    and is called by its content.
+    """
     monkeypatch.chdir(tmp_path)
     Path("imagenette").write_text("".join(f"{wnid}\n" for wnid in find_part("imagenette").labels))
     assert find_part("imagenette").said == "imagenette"
@@ -175,7 +204,9 @@ def test_a_fault_is_told_with_its_line(tmp_path: Path, content: bytes, said: str
 
 
 def test_neither_list_nor_file_is_refused(tmp_path: Path) -> None:
-    """A misspelt name is answered with the names there are; a folder and a huge file are refused at once."""
+    """A misspelt name is answered with the names there are;
+    a folder and a huge file are refused at once.
+    """
     with pytest.raises(UsageError, match="imagenete") as caught:
         find_part(str(tmp_path / "imagenete"))
     assert "imagenette, imagewoof, imagenet-100" in caught.value.detail
@@ -190,11 +221,13 @@ def test_neither_list_nor_file_is_refused(tmp_path: Path) -> None:
         find_part(str(path))
 
 
-# labels --------------------------------------------------------------------------------------------------------
+# labels -------------------------------------------------------------------------------------------
 
 
 def test_relabelled_classes_count_in_sorted_order(tmp_path: Path) -> None:
-    """With 0 or 1 labels count from there in the order of sorted wnids, whatever the order of the file."""
+    """With 0 or 1 labels count from there in the order of sorted wnids,
+    whatever the order of the file.
+    """
     path = tmp_path / "mine.txt"
     path.write_text(f"{CHURCH}\n{TENCH}\n{DOG}\n")
     assert find_part(str(path), 0).labels == {TENCH: 0, DOG: 1, CHURCH: 2}
@@ -203,7 +236,9 @@ def test_relabelled_classes_count_in_sorted_order(tmp_path: Path) -> None:
 
 
 def test_all_classes_can_count_from_0() -> None:
-    """Without a list all classes are relabelled: from 0 as other libraries do, from 1 as they are."""
+    """Without a list all classes are relabelled:
+    from 0 as other libraries do, from 1 as they are.
+    """
     part = find_part(None, 0)
     assert (part.name, part.is_whole, part.first) == ("ILSVRC2012", True, 0)
     assert (part.labels["n01440764"], part.labels["n15075141"]) == (0, 999)
@@ -212,7 +247,8 @@ def test_all_classes_can_count_from_0() -> None:
 
 
 @pytest.mark.parametrize(
-    "labels", [{"n99999999": 1}, {TENCH: 1, DOG: 3}, {TENCH: 2, DOG: 219}, {TENCH: 1, DOG: 0}, {"tench": 0}]
+    "labels",
+    [{"n99999999": 1}, {TENCH: 1, DOG: 3}, {TENCH: 2, DOG: 219}, {TENCH: 1, DOG: 0}, {"tench": 0}],
 )
 def test_labels_that_no_part_has_are_not_understood(labels: dict[str, int]) -> None:
     """A manifest whose classes or labels can't be is told so, and not half believed."""

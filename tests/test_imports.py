@@ -1,4 +1,6 @@
-"""What pyproject.toml's import rule does not say: heavy libraries load late, and only the command line talks."""
+"""What pyproject.toml's import rule does not say:
+heavy libraries load late, and only the command line talks.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def _tree(module: str) -> ast.Module:
 
 
 def _imports(node: ast.AST) -> Iterator[str]:
-    """Full names of what is imported anywhere in ``node``: also within functions, also for type checking only."""
+    """Full names of what is imported anywhere in ``node``:
+    also within functions, also for type checking only.
+    """
     for each in ast.walk(node):
         if isinstance(each, ast.Import):
             yield from (alias.name for alias in each.names)
@@ -43,7 +47,9 @@ def _foreign_imports(node: ast.AST) -> set[str]:
 
 
 def _at_module_level(tree: ast.Module) -> Iterator[ast.AST]:
-    """What runs when the module is imported: everything but function bodies and blocks for type checking."""
+    """What runs when the module is imported: everything but function
+    bodies and blocks for type checking.
+    """
     pending: list[ast.AST] = list(tree.body)
     while pending:
         node = pending.pop()
@@ -59,13 +65,20 @@ def _at_module_level(tree: ast.Module) -> Iterator[ast.AST]:
 def test_one_name_for_one_thing() -> None:
     """No two modules, and no two types, are called the same."""
     names = Counter(Path(module).stem for module in MODULES if not module.endswith("__init__.py"))
-    types = (node for module in MODULES for node in ast.walk(_tree(module)) if isinstance(node, ast.ClassDef))
+    types = (
+        node
+        for module in MODULES
+        for node in ast.walk(_tree(module))
+        if isinstance(node, ast.ClassDef)
+    )
     names.update(f"class {node.name}" for node in types)
     assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_training_libraries_are_not_loaded_by_an_import() -> None:
-    """tensorflow, torch and ray are imported within functions, if at all, but in the room that is named for one."""
+    """tensorflow, torch and ray are imported within functions, if at all,
+    but in the room that is named for one.
+    """
     for module in MODULES:
         found = set().union(*map(_foreign_imports, _at_module_level(_tree(module))))
         assert not found & {"tensorflow", "torch", "ray"} - {_part(module)}, module
@@ -98,17 +111,33 @@ def test_formats_are_pure() -> None:
 def _loaded_by(statement: str) -> set[str]:
     """Top-level packages that a new interpreter holds after ``statement``."""
     script = f"import sys\n{statement}\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     return set(done.stdout.split())
 
 
-HEAVY = {"numpy", "PIL", "requests", "urllib3", "simplejpeg", "tensorflow", "torch", "ray", "tqdm", "multiprocessing"}
+HEAVY = {
+    "numpy",
+    "PIL",
+    "requests",
+    "urllib3",
+    "simplejpeg",
+    "tensorflow",
+    "torch",
+    "ray",
+    "tqdm",
+    "multiprocessing",
+}
 HEAVY |= {"matplotlib", "jinja2", "msgspec", "yaml", "pyarrow"}
 
 
 @pytest.mark.parametrize(
-    ("module", "needed"), [("cli", set()), ("stages.convert", {"multiprocessing", "numpy", "msgspec"})]
+    ("module", "needed"),
+    [("cli", set()), ("stages.convert", {"multiprocessing", "numpy", "msgspec"})],
 )
 def test_what_is_imported_is_light(module: str, needed: set[str]) -> None:
-    """The command line, all that --help needs, loads nothing that takes long; convert no image library or network."""
+    """The command line, all that --help needs, loads nothing that takes long;
+    convert no image library or network.
+    """
     assert not _loaded_by(f"import imagenet_prep.{module}") & (HEAVY - needed)

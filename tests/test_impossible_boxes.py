@@ -1,4 +1,6 @@
-"""Boxes that lead out of their image, are swapped or empty: one policy for every kind of annotation."""
+"""Boxes that lead out of their image, are swapped or empty:
+one policy for every kind of annotation.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ NamedBox = tuple[str, Corners]
 FIRST: NamedBox = ("cat", (10, 10, 20, 20))
 LAST: NamedBox = ("dog", (30, 30, 50, 40))
 
-# annotations of every kind -------------------------------------------------------------------------------------
+# annotations of every kind ------------------------------------------------------------------------
 
 
 def write_coco(folder: Path, boxes: Mapping[str, Sequence[NamedBox]]) -> str:
@@ -45,9 +47,15 @@ def write_coco(folder: Path, boxes: Mapping[str, Sequence[NamedBox]]) -> str:
         for name, (xmin, ymin, xmax, ymax) in several:
             points = {"keypoints": [len(annotations), 1, 2], "num_keypoints": 1}
             bbox = [xmin, ymin, xmax - xmin, ymax - ymin]
-            annotation = {"id": len(annotations), "image_id": number, "category_id": names.index(name) + 1}
+            annotation = {
+                "id": len(annotations),
+                "image_id": number,
+                "category_id": names.index(name) + 1,
+            }
             annotations.append({**annotation, "bbox": bbox, "area": bbox[2] * bbox[3], **points})
-    categories = [{"id": number, "name": name, "keypoints": ["nose"]} for number, name in enumerate(names, 1)]
+    categories = [
+        {"id": number, "name": name, "keypoints": ["nose"]} for number, name in enumerate(names, 1)
+    ]
     value = {"images": images, "annotations": annotations, "categories": categories}
     save(folder / "boxes.json", json.dumps(value))
     return "boxes: {coco: boxes.json}\n"
@@ -56,7 +64,10 @@ def write_coco(folder: Path, boxes: Mapping[str, Sequence[NamedBox]]) -> str:
 def write_voc(folder: Path, boxes: Mapping[str, Sequence[NamedBox]]) -> str:
     """An XML for each image."""
     for image, several in boxes.items():
-        inside = [VOC_OBJECT.format(name, *corners, "Left", 0, int(name == "dog")) for name, corners in several]
+        inside = [
+            VOC_OBJECT.format(name, *corners, "Left", 0, int(name == "dog"))
+            for name, corners in several
+        ]
         save(folder / f"xml/{Path(image).stem}.xml", voc_xml(WIDTH, HEIGHT, "".join(inside)))
     return "boxes: {voc: xml}\n"
 
@@ -72,11 +83,18 @@ def write_yolo(folder: Path, boxes: Mapping[str, Sequence[NamedBox]]) -> str:
 
 def _centre(corners: Corners) -> str:
     xmin, ymin, xmax, ymax = corners
-    values = (xmin + xmax) / 2 / WIDTH, (ymin + ymax) / 2 / HEIGHT, (xmax - xmin) / WIDTH, (ymax - ymin) / HEIGHT
+    values = (
+        (xmin + xmax) / 2 / WIDTH,
+        (ymin + ymax) / 2 / HEIGHT,
+        (xmax - xmin) / WIDTH,
+        (ymax - ymin) / HEIGHT,
+    )
     return " ".join(map(repr, values))
 
 
-def write_csv(folder: Path, boxes: Mapping[str, Sequence[NamedBox]], sides: tuple[int, int] = (1, 1)) -> str:
+def write_csv(
+    folder: Path, boxes: Mapping[str, Sequence[NamedBox]], sides: tuple[int, int] = (1, 1)
+) -> str:
     """A row for each box, in pixels or divided by the sides of the image."""
     rows = ["file,class,xmin,ymin,xmax,ymax"]
     for image, several in boxes.items():
@@ -112,8 +130,12 @@ every_kind = pytest.mark.parametrize("kind", WRITERS)
 every_fault = pytest.mark.parametrize("fault", IMPOSSIBLE)
 
 
-def prepared(folder: Path, kind: str, boxes: Mapping[str, Sequence[NamedBox]], policy: str = "") -> Path:
-    """Images, their annotations, and a recipe with this policy ("": the default); returns the recipe."""
+def prepared(
+    folder: Path, kind: str, boxes: Mapping[str, Sequence[NamedBox]], policy: str = ""
+) -> Path:
+    """Images, their annotations, and a recipe with this policy ("": the default);
+    returns the recipe.
+    """
     for number, image in enumerate(boxes):
         if not (folder / image).exists():
             save(folder / image, photograph(WIDTH, HEIGHT, number))
@@ -136,7 +158,13 @@ def make(recipe: Path) -> dict[str, dict[str, Any]]:
     out = recipe.parent / "out"
     convert(Layout(out), ENGINE, dataset=RecipeSet.read(recipe))
     assert verify(Layout(out), ENGINE, depth="decode").problems == ()
-    names = {"image/filename", f"{OBJECT}class/text", f"{OBJECT}keypoint/text", f"{OBJECT}view", "image/source_id"}
+    names = {
+        "image/filename",
+        f"{OBJECT}class/text",
+        f"{OBJECT}keypoint/text",
+        f"{OBJECT}view",
+        "image/source_id",
+    }
     found = records.read(str(out / "train-*"), lists=True, text=names)
     return {record["image/filename"][0]: record for record in found}
 
@@ -144,11 +172,13 @@ def make(recipe: Path) -> dict[str, dict[str, Any]]:
 def boxes_of(record: Mapping[str, Any]) -> list[NamedBox]:
     """The classes and boxes of a record, in pixels."""
     edges = [record[f"{OBJECT}bbox/{edge}"] for edge in ("xmin", "ymin", "xmax", "ymax")]
-    corners = [(a * WIDTH, b * HEIGHT, c * WIDTH, d * HEIGHT) for a, b, c, d in zip(*edges, strict=True)]
+    corners = [
+        (a * WIDTH, b * HEIGHT, c * WIDTH, d * HEIGHT) for a, b, c, d in zip(*edges, strict=True)
+    ]
     return list(zip(record[f"{OBJECT}class/text"], corners, strict=True))
 
 
-# one box ---------------------------------------------------------------------------------------------------------
+# one box ------------------------------------------------------------------------------------------
 
 OUTCOMES: Mapping[BoxesOutside, Sequence[str]] = {
     "refuse": ("placed", "refused"),
@@ -158,12 +188,20 @@ OUTCOMES: Mapping[BoxesOutside, Sequence[str]] = {
 sides = st.one_of(st.floats(-300, 300), st.integers(-3, 90))
 
 
-@given(corners=st.tuples(sides, sides, sides, sides), policy=st.sampled_from(typing.get_args(BoxesOutside)))
+@given(
+    corners=st.tuples(sides, sides, sides, sides),
+    policy=st.sampled_from(typing.get_args(BoxesOutside)),
+)
 def test_every_placed_box_is_inside_its_image(corners: Corners, policy: BoxesOutside) -> None:
-    """A record's box is inside and has an area; a box is placed or impossible, and a clipped one is neither again."""
+    """A record's box is inside and has an area; a box is placed or impossible,
+    and a clipped one is neither again.
+    """
     xmin, ymin, xmax, ymax = corners
     shares = (xmin / WIDTH, ymin / HEIGHT, xmax / WIDTH, ymax / HEIGHT)
-    for box in (place_box(corners, (WIDTH, HEIGHT), "here", policy), place_box(shares, None, "here", policy)):
+    for box in (
+        place_box(corners, (WIDTH, HEIGHT), "here", policy),
+        place_box(shares, None, "here", policy),
+    ):
         outcome = box.impossible.outcome if box.impossible else "placed"
         assert outcome in OUTCOMES[policy]
         assert (box.corners is None) == (outcome in ("dropped", "refused"))
@@ -185,7 +223,7 @@ def test_no_policy_takes_a_box_that_is_not_finite(policy: BoxesOutside, number: 
             place_box((corners[0], corners[1], corners[2], corners[3]), None, "here", policy)
 
 
-# the policies --------------------------------------------------------------------------------------------------
+# the policies -------------------------------------------------------------------------------------
 
 
 @every_kind
@@ -206,9 +244,13 @@ def test_the_default_refuses(tmp_path: Path, kind: str, fault: str) -> None:
 @every_fault
 @pytest.mark.parametrize("policy", ["clip", "drop"])
 def test_a_policy_mends_or_leaves_out(tmp_path: Path, kind: str, fault: str, policy: str) -> None:
-    """The other boxes of the image stay as they are; the change is counted in the manifest and by verify."""
+    """The other boxes of the image stay as they are;
+    the change is counted in the manifest and by verify.
+    """
     corners, clipped, _ = IMPOSSIBLE[fault]
-    recipe = prepared(tmp_path, kind, {"a.jpg": [FIRST, ("bird", corners), LAST], "b.jpg": [LAST]}, policy)
+    recipe = prepared(
+        tmp_path, kind, {"a.jpg": [FIRST, ("bird", corners), LAST], "b.jpg": [LAST]}, policy
+    )
     made = make(recipe)
     kept = clipped if policy == "clip" else None
     middle = [("bird", kept)] if kept else []
@@ -225,11 +267,18 @@ def test_a_policy_mends_or_leaves_out(tmp_path: Path, kind: str, fault: str, pol
 
 
 @pytest.mark.parametrize(
-    ("policy", "points", "areas"), [("clip", [0, 1, 2], [100, 400, 200]), ("drop", [0, 2], [100, 200])]
+    ("policy", "points", "areas"),
+    [("clip", [0, 1, 2], [100, 400, 200]), ("drop", [0, 2], [100, 200])],
 )
-def test_what_belongs_to_a_box_goes_with_it(tmp_path: Path, policy: str, points: list[int], areas: list[int]) -> None:
-    """Key points, labels and areas of a dropped box go; the area of a clipped one is at most that of its box."""
-    recipe = prepared(tmp_path, "COCO", {"a.jpg": [FIRST, ("bird", (60, 10, 100, 30)), LAST]}, policy)
+def test_what_belongs_to_a_box_goes_with_it(
+    tmp_path: Path, policy: str, points: list[int], areas: list[int]
+) -> None:
+    """Key points, labels and areas of a dropped box go;
+    the area of a clipped one is at most that of its box.
+    """
+    recipe = prepared(
+        tmp_path, "COCO", {"a.jpg": [FIRST, ("bird", (60, 10, 100, 30)), LAST]}, policy
+    )
     record = make(recipe)["a.jpg"]
     assert [round(x * WIDTH) for x in record[f"{OBJECT}keypoint/x"]] == points
     assert record[f"{OBJECT}area"] == pytest.approx(areas)
@@ -238,7 +287,9 @@ def test_what_belongs_to_a_box_goes_with_it(tmp_path: Path, policy: str, points:
 
 def test_the_flags_of_a_dropped_box_go_with_it(tmp_path: Path) -> None:
     """Pascal VOC's difficult and view."""
-    record = make(prepared(tmp_path, "VOC", {"a.jpg": [("cat", (90, 1, 95, 5)), LAST]}, "drop"))["a.jpg"]
+    record = make(prepared(tmp_path, "VOC", {"a.jpg": [("cat", (90, 1, 95, 5)), LAST]}, "drop"))[
+        "a.jpg"
+    ]
     assert record[f"{OBJECT}difficult"] == [1]
     assert record[f"{OBJECT}view"] == ["Left"]
 
@@ -255,16 +306,22 @@ def test_a_pixel_is_rounding_under_every_policy(tmp_path: Path, kind: str, polic
 
 @pytest.mark.parametrize("policy", ["refuse", "clip", "drop"])
 @pytest.mark.parametrize("kind", ["VOC", "YOLO", "CSV", "relative CSV"])
-def test_numbers_that_are_not_finite_are_always_refused(tmp_path: Path, kind: str, policy: str) -> None:
+def test_numbers_that_are_not_finite_are_always_refused(
+    tmp_path: Path, kind: str, policy: str
+) -> None:
     """No policy says what NaN or an infinite side means."""
     for number in ("nan", "inf"):
-        recipe = prepared(tmp_path, kind, {"a.jpg": [FIRST, ("bird", (1, 2, float(number), 9)), LAST]}, policy)
+        recipe = prepared(
+            tmp_path, kind, {"a.jpg": [FIRST, ("bird", (1, 2, float(number), 9)), LAST]}, policy
+        )
         with pytest.raises(PrepError, match="expected a finite number"):
             make(recipe)
 
 
 def test_the_default_leaves_no_trace(tmp_path: Path) -> None:
-    """A set without impossible boxes has the manifest and the records that it had before there was a policy."""
+    """A set without impossible boxes has the manifest and the records that
+    it had before there was a policy.
+    """
     made = make(prepared(tmp_path, "COCO", {"a.jpg": [FIRST, LAST]}))
     manifest = manifest_of(tmp_path)
     assert "boxes_outside" not in manifest.settings
@@ -277,10 +334,15 @@ def test_the_default_leaves_no_trace(tmp_path: Path) -> None:
 def test_one_error_counts_all(tmp_path: Path) -> None:
     """The first box with its numbers, and the places of the others."""
     bad = ("bird", (60, 10, 100, 30))
-    recipe = prepared(tmp_path, "CSV", {"a.jpg": [FIRST, bad], "b.jpg": [bad, LAST, ("bird", (5, 5, 5, 9))]})
+    recipe = prepared(
+        tmp_path, "CSV", {"a.jpg": [FIRST, bad], "b.jpg": [bad, LAST, ("bird", (5, 5, 5, 9))]}
+    )
     with pytest.raises(InputError) as caught:
         make(recipe)
-    assert "boxes.csv, line 3: a box of 60, 10, 100, 30 leads out of the image of 80 x 48" in caught.value.what
+    assert (
+        "boxes.csv, line 3: a box of 60, 10, 100, 30 leads out of the image of 80 x 48"
+        in caught.value.what
+    )
     assert "2 more boxes can't be" in caught.value.detail
     assert "line 6" in caught.value.detail
 
@@ -296,7 +358,9 @@ def test_a_relative_csv_stays_relative_with_a_box_far_outside(tmp_path: Path) ->
 
 
 def test_another_policy_is_another_set(tmp_path: Path) -> None:
-    """It decides the bytes of records: it needs --overwrite, and the error names the setting with both values."""
+    """It decides the bytes of records: it needs --overwrite,
+    and the error names the setting with both values.
+    """
     boxes = {"a.jpg": [FIRST, ("bird", (60, 10, 100, 30)), LAST]}
     make(prepared(tmp_path, "COCO", boxes, "clip"))
     recipe = prepared(tmp_path, "COCO", boxes, "drop")
@@ -307,7 +371,7 @@ def test_another_policy_is_another_set(tmp_path: Path) -> None:
     assert manifest_of(tmp_path).sources["train"]["changed_boxes"] == {"dropped": {"a.jpg": 1}}
 
 
-# counted wherever sets are made --------------------------------------------------------------------------------
+# counted wherever sets are made -------------------------------------------------------------------
 
 SEVERAL = {f"{letter}.jpg": [FIRST, ("bird", (60, 10, 100, 30))] for letter in "abcdefgh"}
 SEVERAL |= {"i.jpg": [LAST, ("bird", (5, 5, 5, 9))]}
@@ -339,7 +403,9 @@ def test_counts_are_right_after_ranks(tmp_path: Path) -> None:
     """Every rank plans the whole set; merge keeps the counts."""
     recipe = several(tmp_path)
     for rank in range(2):
-        convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(recipe), share=Share(rank, 2))
+        convert(
+            Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(recipe), share=Share(rank, 2)
+        )
     merge(Layout(tmp_path / "out"))
     assert manifest_of(tmp_path).sources["train"]["changed_boxes"] == COUNTED
 
@@ -392,7 +458,7 @@ def test_readers_get_the_clipped_box(tmp_path: Path) -> None:
     assert (box.xmin, box.ymin, box.xmax, box.ymax) == pytest.approx((0.75, 0.25, 1, 0.5))
 
 
-# the recipe ----------------------------------------------------------------------------------------------------
+# the recipe ---------------------------------------------------------------------------------------
 
 WITH_BOXES = "source: {files: '*.jpg'}\nboxes: {voc: xml}\n"
 
@@ -401,8 +467,14 @@ WITH_BOXES = "source: {files: '*.jpg'}\nboxes: {voc: xml}\n"
     ("recipe", "words"),
     [
         (WITH_BOXES + "boxes_outside: cut\n", "expected refuse, clip or drop"),
-        ("source: {files: '*.jpg'}\nboxes_outside: clip\n", "boxes_outside: there are no boxes; expected `boxes`"),
-        (WITH_BOXES + "content: array\nboxes_outside: clip\n", "expected it with content: image only"),
+        (
+            "source: {files: '*.jpg'}\nboxes_outside: clip\n",
+            "boxes_outside: there are no boxes; expected `boxes`",
+        ),
+        (
+            WITH_BOXES + "content: array\nboxes_outside: clip\n",
+            "expected it with content: image only",
+        ),
         ("source: {imagenet: true}\nboxes_outside: clip\n", "boxes_outside"),
     ],
 )
@@ -423,13 +495,17 @@ def test_the_command_line_points_to_the_recipe(tmp_path: Path) -> None:
 
 
 def test_init_asks_before_boxes_are_changed(tmp_path: Path) -> None:
-    """It refuses, counts and names them; --as writes the policy into the recipe, which then works."""
+    """It refuses, counts and names them; --as writes the policy into the recipe,
+    which then works.
+    """
     coco_set(tmp_path / "coco")
     path = tmp_path / "coco/annotations/instances_train2017.json"
     value = json.loads(path.read_text())
     value["annotations"][0].update(bbox=[0, 0, 500, 3])
     path.write_text(json.dumps(value))
-    with pytest.raises(InputError, match="1 impossible box of 1 image: train2017/train2017_000001") as caught:
+    with pytest.raises(
+        InputError, match="1 impossible box of 1 image: train2017/train2017_000001"
+    ) as caught:
         init(tmp_path / "coco", tmp_path / "coco.yaml", ENGINE)
     assert "to clip or drop them" in caught.value.hint
     assert "--as coco" in caught.value.choices[0]

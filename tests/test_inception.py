@@ -1,4 +1,6 @@
-"""The record of 2016: its bytes against TensorFlow's protobuf, and the quick way to read it against the general one."""
+"""The record of 2016: its bytes against TensorFlow's protobuf,
+and the quick way to read it against the general one.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ BOXES = {
 EDGES = [0, 1, 127, 128, 16_383, 16_384, 2_097_151, 2_097_152]
 
 
-def _item(boxes: tuple[Box, ...] = (), label: int = 127, name: str = "n02011460_10026.JPEG") -> Item:
+def _item(
+    boxes: tuple[Box, ...] = (), label: int = 127, name: str = "n02011460_10026.JPEG"
+) -> Item:
     return Item(name, label, "n02011460", "bittern", boxes)
 
 
@@ -55,7 +59,9 @@ def _record(item: Item, width: int, height: int, encoded: bytes) -> bytes:
 
 
 def _theirs(tf: Any, item: Item, width: int, height: int, encoded: bytes) -> bytes:
-    """The record as build_imagenet_data.py's _convert_to_example makes it, serialized by TensorFlow."""
+    """The record as build_imagenet_data.py's _convert_to_example makes it,
+    serialized by TensorFlow.
+    """
 
     def integers(*values: int) -> Any:
         return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
@@ -90,7 +96,9 @@ def _theirs(tf: Any, item: Item, width: int, height: int, encoded: bytes) -> byt
 @pytest.mark.parametrize("boxes", BOXES.values(), ids=BOXES)
 @pytest.mark.parametrize("length", EDGES)
 def test_record_bytes_are_tensorflows(tf: Any, boxes: tuple[Box, ...], length: int) -> None:
-    """With no box, one and many, and images of sizes where a length takes one byte more: equal to the last byte."""
+    """With no box, one and many, and images of sizes where a length takes one byte more:
+    equal to the last byte.
+    """
     item, encoded = _item(boxes), b"\xff\xd8" + bytes(length)
     encoded = encoded[:length]
     assert _record(item, 500, 375, encoded) == _theirs(tf, item, 500, 375, encoded)
@@ -110,10 +118,14 @@ def test_sizes_and_labels_at_varint_edges_are_tensorflows(tf: Any, size: int) ->
     st.binary(max_size=400),
     st.lists(st.builds(Box, *[st.floats(0, 1, width=32)] * 4), max_size=4),
 )
-def test_parts_are_the_features_encoded(label: int, width: int, height: int, encoded: bytes, boxes: list[Box]) -> None:
+def test_parts_are_the_features_encoded(
+    label: int, width: int, height: int, encoded: bytes, boxes: list[Box]
+) -> None:
     """Cut around the image or spelled out as features, a record has the same bytes."""
     item = _item(tuple(boxes), label)
-    assert _record(item, width, height, encoded) == encode_example(inception_features(item, width, height, encoded))
+    assert _record(item, width, height, encoded) == encode_example(
+        inception_features(item, width, height, encoded)
+    )
 
 
 def test_no_feature_name_begins_with_another() -> None:
@@ -123,7 +135,7 @@ def test_no_feature_name_begins_with_another() -> None:
     assert not any(second.startswith(first) for first, second in itertools.pairwise(names))
 
 
-# reading it ----------------------------------------------------------------------------------------------------
+# reading it ---------------------------------------------------------------------------------------
 
 
 FLOATS = st.floats(width=32, allow_nan=False)
@@ -141,9 +153,12 @@ ITEMS = st.builds(
 ENDS_OF_THREE_BYTES = (16_383, 16_384, 2_097_151 - 900, 2_097_151)
 
 
-@pytest.mark.parametrize("length", [0, 127, 16_000, *ENDS_OF_THREE_BYTES, 20_000, 110_000, 2_097_152, 3_000_000])
+@pytest.mark.parametrize(
+    "length", [0, 127, 16_000, *ENDS_OF_THREE_BYTES, 20_000, 110_000, 2_097_152, 3_000_000]
+)
 def test_a_head_is_read_at_once_or_left_alone(length: int) -> None:
-    """What read_head tells is what read_record tells; whatever byte before the image is another one, it tells no less.
+    """What read_head tells is what read_record tells; whatever byte before the image is another
+    one, it tells no less.
 
     It tells nothing at all of what is rare: very small and very large images.
     """
@@ -168,13 +183,20 @@ def _as_the_whole(data: bytearray) -> bool:
         return True
     record = read_features(parse_example(memoryview(data)))
     (label, wnid, text), start, stop = found
-    return (label, wnid, text, data[start:stop]) == (record.label, record.wnid, record.text, record.encoded)
+    return (label, wnid, text, data[start:stop]) == (
+        record.label,
+        record.wnid,
+        record.text,
+        record.encoded,
+    )
 
 
 @settings(deadline=None)
 @given(item=ITEMS, width=NUMBERS, height=NUMBERS, encoded=st.binary(max_size=400))
 def test_reader_reads_what_was_written(item: Item, width: int, height: int, encoded: bytes) -> None:
-    """A record reads as the item that it was made from, by the quick way and by the general parser alike."""
+    """A record reads as the item that it was made from,
+    by the quick way and by the general parser alike.
+    """
     head, tail = inception.record_parts(item, width, height, len(encoded))
     data = memoryview(head + encoded + tail)
     expected = ImageRecord(
@@ -196,18 +218,25 @@ def test_reader_reads_what_was_written(item: Item, width: int, height: int, enco
 
 
 def test_records_of_ours_take_the_quick_way(sound: Layout) -> None:
-    """The quick way is taken by every record that convert writes: the slow one would hide that it is broken."""
+    """The quick way is taken by every record that convert writes:
+    the slow one would hide that it is broken.
+    """
     for path in existing(sound.data_dir, "*-of-*"):
         for data in map(memoryview, data_of(path)):
             assert inception_reader.read_canonical(data) == read_features(parse_example(data))
 
 
 def test_what_stands_before_the_images_name_counts() -> None:
-    """A value in front of the name of its entry is joined to the one behind it, as protobuf has it: two images."""
+    """A value in front of the name of its entry is joined to the one behind it, as protobuf has it:
+    two images.
+    """
     item = Item("a.JPEG", 1, "n01440764", "tench", ())
     features = inception_features(item, 4, 3, b"image")
     value = delimited(2, delimited(1, delimited(1, b"other")))
-    doubled = delimited(1, value + delimited(1, b"image/encoded") + delimited(2, delimited(1, delimited(1, b"image"))))
+    doubled = delimited(
+        1,
+        value + delimited(1, b"image/encoded") + delimited(2, delimited(1, delimited(1, b"image"))),
+    )
     head, tail = (
         b"".join(encode_entry(name, features[name]) for name in sorted(features) if is_there(name))
         for is_there in ("image/encoded".__gt__, "image/encoded".__lt__)
@@ -219,7 +248,9 @@ def test_what_stands_before_the_images_name_counts() -> None:
 
 @pytest.mark.parametrize("boxes", [(), (Box(0.1, 0.2, 0.3, 0.4), Box(0.5, 0.5, 1, 1))])
 def test_reader_of_every_flipped_bit(boxes: tuple[Box, ...]) -> None:
-    """Whichever bit of a record is flipped, the quick way never reads what the general parser doesn't."""
+    """Whichever bit of a record is flipped, the quick way never reads what
+    the general parser doesn't.
+    """
     item = Item("n01440764_1.JPEG", 300, "n01440764", "tench", boxes)
     head, tail = inception.record_parts(item, 20, 300, 5)
     content = bytearray(head + b"12345" + tail)
@@ -233,7 +264,9 @@ def test_reader_of_every_flipped_bit(boxes: tuple[Box, ...]) -> None:
     entries = encode_example(inception_features(item, 20, 300, b"12345"))[3:]
     assert delimited(1, entries) == content
     for name, feature in (("image/class/label", Int64List((7,))), ("image/width", FloatList(()))):
-        again = delimited(1, entries + encode_entry(name, feature))  # the last entry of a name counts
+        again = delimited(
+            1, entries + encode_entry(name, feature)
+        )  # the last entry of a name counts
         assert_same_reading(again)
 
 
@@ -246,7 +279,9 @@ def assert_same_reading(content: bytes) -> None:
     except (ExampleError, RecordError):
         assert quick is None
     else:
-        assert quick is None or repr(quick.boxes) == repr(slow.boxes)  # NaN is like NaN in print only
+        assert quick is None or repr(quick.boxes) == repr(
+            slow.boxes
+        )  # NaN is like NaN in print only
         assert quick is None or quick._replace(boxes=()) == slow._replace(boxes=())
 
 
@@ -258,7 +293,11 @@ def test_what_other_makers_leave_out() -> None:
     features = {"image/encoded": BytesList((b"?",)), "image/class/label": Int64List((7,))}
     record = read_record(memoryview(encode_example(features)))
     assert record[:8] == ("", 7, None, None, None, None, (), ())
-    assert (bytes(record.encoded), record.traits.features, record.traits.channels) == (b"?", set(features), None)
+    assert (bytes(record.encoded), record.traits.features, record.traits.channels) == (
+        b"?",
+        set(features),
+        None,
+    )
     for name in features:
         with pytest.raises(RecordError, match="is missing"):
             read_features({other: feature for other, feature in features.items() if other != name})
@@ -279,7 +318,9 @@ def test_what_other_makers_leave_out() -> None:
     ids=str,
 )
 def test_values_that_can_not_be_used_are_named(name: str, feature: Feature, reason: str) -> None:
-    """Several values or none where one belongs, bytes that are no text, lists of boxes that differ: each by name."""
+    """Several values or none where one belongs, bytes that are no text, lists of boxes that differ:
+    each by name.
+    """
     item = Item("a.JPEG", 1, "n01440764", "tench", (Box(0.1, 0.2, 0.3, 0.4),))
     features = {**inception_features(item, 4, 3, b"image"), name: feature}
     with pytest.raises(RecordError) as caught:

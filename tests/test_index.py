@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from imagenet_prep.tfrecord.framing import OVERHEAD, Index, decode, decode_index, encode_index, encode_listing
+from imagenet_prep.tfrecord.framing import (
+    OVERHEAD,
+    Index,
+    decode,
+    decode_index,
+    encode_index,
+    encode_listing,
+)
 
 
 def test_an_index_has_offset_and_length() -> None:
@@ -22,7 +29,10 @@ def test_an_index_has_offset_and_length() -> None:
 def test_a_listing_has_eight_digits_and_the_name() -> None:
     """The CRC in small letters with its zeros, then the name as it stands."""
     crcs, names = [0, 0xBEEF, 0xFFFFFFFF], ["a.JPEG", "b c.png", "d/\u00e9.jpg"]
-    assert encode_listing(crcs, names) == "00000000 a.JPEG\n0000beef b c.png\nffffffff d/\u00e9.jpg\n".encode()
+    assert (
+        encode_listing(crcs, names)
+        == "00000000 a.JPEG\n0000beef b c.png\nffffffff d/\u00e9.jpg\n".encode()
+    )
 
 
 def test_lists_of_different_lengths_are_no_index() -> None:

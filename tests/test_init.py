@@ -44,7 +44,9 @@ def test_paths_are_relative_to_a_recipe_above_and_full_elsewhere(
     assert len(proposed(tmp_path / "a b", other).splits[0].catalog) == 2
 
 
-def test_several_endings_in_a_recipe_elsewhere(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_several_endings_in_a_recipe_elsewhere(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """It has a pattern for each ending; patterns from several folders are refused."""
     save(tmp_path / "a", "1.png", "2.jpg", "x/3.png")
     recipe = tmp_path_factory.mktemp("other") / "r.yaml"
@@ -58,15 +60,21 @@ def test_several_endings_in_a_recipe_elsewhere(tmp_path: Path, tmp_path_factory:
 @pytest.mark.parametrize("name", ["b[1]", "[what?"])
 @pytest.mark.parametrize("kind", ["flat", "deep", "classes", "one tar", "tars", "table"])
 def test_names_with_signs_of_patterns(tmp_path: Path, name: str, kind: str) -> None:
-    """A folder or tar called b[1] is proposed so that the command which init prints converts it, and nothing else."""
+    """A folder or tar called b[1] is proposed so that the command which init prints converts it,
+    and nothing else.
+    """
     data, recipe = tmp_path / "data" / name, tmp_path / "elsewhere" / "r.yaml"
     recipe.parent.mkdir()
-    save(tmp_path / "data", "b1/other.png", "allx/other.png", "whatx/other.png")  # such names match these
+    save(
+        tmp_path / "data", "b1/other.png", "allx/other.png", "whatx/other.png"
+    )  # such names match these
     if kind in ("one tar", "tars"):
         data.mkdir()
         for archive in [f"{name}.tar", "b1.tar"][: 1 + (kind == "tars")]:
             save(tmp_path / archive, f"a/{archive}.png", f"b/{archive}.png")
-            subprocess.run(["tar", "-C", tmp_path / archive, "-cf", data / archive, "a", "b"], check=True)
+            subprocess.run(
+                ["tar", "-C", tmp_path / archive, "-cf", data / archive, "a", "b"], check=True
+            )
     else:
         names = {"deep": ("x/1.png", "x/y/2.png"), "classes": ("x/1.png", "y/2.png")}
         save(data, *names.get(kind, ("1.png", "2.png")))
@@ -90,7 +98,9 @@ def test_the_command(tmp_path: Path) -> None:
     assert (tmp_path / "other.yaml").exists()
 
 
-@pytest.mark.parametrize("name", ["food_101", "column_y", "coco_polygons", "camvid_of_fastai", "quick_draw"])
+@pytest.mark.parametrize(
+    "name", ["food_101", "column_y", "coco_polygons", "camvid_of_fastai", "quick_draw"]
+)
 def test_each_key_has_a_comment(tmp_path: Path, name: str) -> None:
     """The recipe that init writes is the documentation."""
     KNOWN[name](Painter(tmp_path / "data"))

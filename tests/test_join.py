@@ -26,18 +26,28 @@ def saved(folder: Path, values: Any) -> Path:
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_values_come_in_the_order_of_the_records(tmp_path: Path, data: Path, compression: str) -> None:
+def test_values_come_in_the_order_of_the_records(
+    tmp_path: Path, data: Path, compression: str
+) -> None:
     """By file name, of the whole set and of a part; compressed shards, too."""
     if compression != "none":
         from imagenet_prep import records
 
         plain = imagenet_prep.open(data, "train")
-        with records.ShardWriter(tmp_path / "set" / "train", shards=2, compression="gzip") as shards:
+        with records.ShardWriter(
+            tmp_path / "set" / "train", shards=2, compression="gzip"
+        ) as shards:
             for record in plain:
                 shards.write(bytes(record.data))
         data = tmp_path / "set"
     names = [record.filename for record in imagenet_prep.open(data, "train")]
-    path = saved(tmp_path, {name: [number, "x"] for number, name in sorted(enumerate(names), key=lambda each: each[1])})
+    path = saved(
+        tmp_path,
+        {
+            name: [number, "x"]
+            for number, name in sorted(enumerate(names), key=lambda each: each[1])
+        },
+    )
     found = imagenet_prep.open(data, "train", join=path)
     assert list(found.joined) == [[number, "x"] for number in range(len(names))]
     assert list(found.shard(1, 2).joined) == list(found.joined)[len(names) // 2 :]

@@ -39,7 +39,9 @@ PLAIN = _save(NOISE)
 
 def _with_segment(data: bytes, marker: int, content: bytes) -> bytes:
     """A JPEG with one more segment right after its first two bytes."""
-    return data[:2] + bytes([0xFF, marker]) + struct.pack(">H", len(content) + 2) + content + data[2:]
+    return (
+        data[:2] + bytes([0xFF, marker]) + struct.pack(">H", len(content) + 2) + content + data[2:]
+    )
 
 
 def _segments(data: bytes) -> dict[int, bytes]:
@@ -48,13 +50,17 @@ def _segments(data: bytes) -> dict[int, bytes]:
     position = 2
     while data[position + 1] != 0xDA:
         (length,) = struct.unpack_from(">H", data, position + 2)
-        found[data[position + 1]] = found.get(data[position + 1], b"") + data[position + 4 : position + 2 + length]
+        found[data[position + 1]] = (
+            found.get(data[position + 1], b"") + data[position + 4 : position + 2 + length]
+        )
         position += 2 + length
     return found
 
 
 def _sampled(factors: tuple[int, ...]) -> bytes:
-    """A JPEG of one grey block group with any sampling factors, written by hand: each is h << 4 | v."""
+    """A JPEG of one grey block group with any sampling factors, written by hand:
+    each is h << 4 | v.
+    """
     tables = b"".join(
         bytes([0xFF, marker]) + struct.pack(">H", len(content) + 2) + content
         for marker, content in _segments(_save(NOISE)).items()
@@ -62,9 +68,16 @@ def _sampled(factors: tuple[int, ...]) -> bytes:
     )
     width, height = 8 * max(f >> 4 for f in factors), 8 * max(f & 15 for f in factors)
     frame = struct.pack(">BHHB", 8, height, width, len(factors))
-    frame += b"".join(bytes([number + 1, factor, min(number, 1)]) for number, factor in enumerate(factors))
-    scan = bytes([len(factors)]) + b"".join(bytes([n + 1, 0x11 if n else 0]) for n in range(len(factors))) + b"\0\x3f\0"
-    # One block: no difference to the last one, and no other coefficient, as Annex K's tables code them.
+    frame += b"".join(
+        bytes([number + 1, factor, min(number, 1)]) for number, factor in enumerate(factors)
+    )
+    scan = (
+        bytes([len(factors)])
+        + b"".join(bytes([n + 1, 0x11 if n else 0]) for n in range(len(factors)))
+        + b"\0\x3f\0"
+    )
+    # One block: no difference to the last one, and no other coefficient, as Annex K's tables code
+    # them.
     bits = "".join(("0000" if n else "001010") * (f >> 4) * (f & 15) for n, f in enumerate(factors))
     bits += "1" * (-len(bits) % 8)
     data = int(bits, 2).to_bytes(len(bits) // 8, "big").replace(b"\xff", b"\xff\0")
@@ -72,7 +85,7 @@ def _sampled(factors: tuple[int, ...]) -> bytes:
     return head + b"\xff\xda" + struct.pack(">H", len(scan) + 2) + scan + data + b"\xff\xd9"
 
 
-# headers -------------------------------------------------------------------------------------------------------
+# headers ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -82,39 +95,59 @@ def _sampled(factors: tuple[int, ...]) -> bytes:
         pytest.param(_save(NOISE.convert("L")), JpegHeader(24, 20, 1), id="grey"),
         pytest.param(_save(NOISE.convert("CMYK")), JpegHeader(24, 20, 4), id="cmyk"),
         pytest.param(_save(NOISE, progressive=True), JpegHeader(24, 20, 3), id="progressive"),
-        pytest.param(_save(NOISE, restart_marker_rows=1), JpegHeader(24, 20, 3), id="restart-markers"),
+        pytest.param(
+            _save(NOISE, restart_marker_rows=1), JpegHeader(24, 20, 3), id="restart-markers"
+        ),
         pytest.param(_save(NOISE, keep_rgb=True), JpegHeader(24, 20, 3), id="not-YCbCr"),
         pytest.param(
-            _with_segment(PLAIN, 0xE1, b"Exif\0\0" + _save(NOISE.resize((9, 7)))), JpegHeader(24, 20, 3), id="thumb"
+            _with_segment(PLAIN, 0xE1, b"Exif\0\0" + _save(NOISE.resize((9, 7)))),
+            JpegHeader(24, 20, 3),
+            id="thumb",
         ),
-        pytest.param(_with_segment(PLAIN, 0xFE, b"\xff\xc0\0\x0b\x08\0\1\0\1\3"), JpegHeader(24, 20, 3), id="comment"),
+        pytest.param(
+            _with_segment(PLAIN, 0xFE, b"\xff\xc0\0\x0b\x08\0\1\0\1\3"),
+            JpegHeader(24, 20, 3),
+            id="comment",
+        ),
         pytest.param(PLAIN[:2] + b"\xff" * 7 + PLAIN[2:], JpegHeader(24, 20, 3), id="fill-bytes"),
-        pytest.param(_with_segment(PLAIN, 0xE2, bytes(65_533)), JpegHeader(24, 20, 3), id="long-segment"),
+        pytest.param(
+            _with_segment(PLAIN, 0xE2, bytes(65_533)), JpegHeader(24, 20, 3), id="long-segment"
+        ),
     ],
 )
 def test_sizes_are_read_from_the_frame_header(data: bytes, header: JpegHeader) -> None:
-    """Size and components come from the image's own frame header, not from a thumbnail's or a comment's bytes."""
+    """Size and components come from the image's own frame header,
+    not from a thumbnail's or a comment's bytes.
+    """
     assert jpeg.read_header(data) == header
     assert Image.open(io.BytesIO(data)).size == (header.width, header.height)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind not in (Kind.CMYK, Kind.YCCK, Kind.PNG)])
+@pytest.mark.parametrize(
+    "kind", [kind for kind in Kind if kind not in (Kind.CMYK, Kind.YCCK, Kind.PNG)]
+)
 @pytest.mark.parametrize("check", ["header", "decode"])
 def test_jpegs_are_taken_as_they_are(kind: Kind, check: Check) -> None:
-    """Grey, progressive, rotated, with a corrupt EXIF block: the file's own bytes, stored size, no repair."""
+    """Grey, progressive, rotated, with a corrupt EXIF block:
+    the file's own bytes, stored size, no repair.
+    """
     data = photographs.encode(PHOTOGRAPH, kind)
     assert prepare(data, check) == Prepared(data, 160, 120)
 
 
-@pytest.mark.parametrize("factors", [(0x11, 0x11, 0x11), (0x22, 0x21, 0x21), (0x22, 0x21, 0x12), (0x31, 0x11, 0x11)])
+@pytest.mark.parametrize(
+    "factors", [(0x11, 0x11, 0x11), (0x22, 0x21, 0x21), (0x22, 0x21, 0x12), (0x31, 0x11, 0x11)]
+)
 def test_rare_sampling_factors_are_no_damage(tf: Any, factors: tuple[int, ...]) -> None:
-    """A JPEG that TensorFlow decodes is not refused because its chroma is sampled in an unusual way."""
+    """A JPEG that TensorFlow decodes is not refused because its chroma is
+    sampled in an unusual way.
+    """
     data = _sampled(factors)
     assert tf.io.decode_jpeg(data).shape[2] == 3
     assert prepare(data, "decode").encoded == data
 
 
-# refusals ------------------------------------------------------------------------------------------------------
+# refusals -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -130,7 +163,9 @@ def test_rare_sampling_factors_are_no_damage(tf: Any, factors: tuple[int, ...]) 
         pytest.param(_save(NOISE, "AVIF")[:200], "no AVIF header, or is cut off", id="avif"),
         pytest.param(b"\0\0\0\x18ftypheic" + bytes(40), "HEIC can't be read", id="heic"),
         pytest.param(
-            _save(NOISE, "TIFF", save_all=True, append_images=[Image.new("RGB", (4, 4))]), "pages", id="pages"
+            _save(NOISE, "TIFF", save_all=True, append_images=[Image.new("RGB", (4, 4))]),
+            "pages",
+            id="pages",
         ),
         pytest.param(b"<!DOCTYPE html><html><body>Sign in</body></html>", "not a JPEG", id="html"),
         pytest.param(bytes(5000), "not a JPEG", id="zeros"),
@@ -177,11 +212,13 @@ def test_a_png_without_its_rows_is_refused(rows: bytes | None) -> None:
         prepare(png(8, 8, 8, 2, rows and zlib.compress(rows)), "header")
 
 
-# damage --------------------------------------------------------------------------------------------------------
+# damage -------------------------------------------------------------------------------------------
 
 
 def test_the_end_marker_of_a_thumbnail_ends_no_image() -> None:
-    """An image cut within its data is refused by its header alone, however close its thumbnail's end marker is."""
+    """An image cut within its data is refused by its header alone,
+    however close its thumbnail's end marker is.
+    """
     whole = _with_segment(PLAIN, 0xE1, b"Exif\0\0" + _save(NOISE.resize((9, 7))))
     start = whole.rindex(b"\xff\xda")
     assert whole.count(b"\xff\xd9") == 2
@@ -198,13 +235,16 @@ def test_the_end_marker_of_a_thumbnail_ends_no_image() -> None:
         pytest.param(PLAIN, id="baseline"),
         pytest.param(_save(NOISE, progressive=True), id="progressive"),
         pytest.param(_save(NOISE, restart_marker_rows=1), id="restart-markers"),
-        pytest.param(_with_segment(PLAIN, 0xE1, b"Exif\0\0" + _save(NOISE.resize((9, 7)))), id="thumbnail"),
+        pytest.param(
+            _with_segment(PLAIN, 0xE1, b"Exif\0\0" + _save(NOISE.resize((9, 7)))), id="thumbnail"
+        ),
         pytest.param(_save(NOISE.convert("CMYK")), id="cmyk"),
         pytest.param(_save(NOISE, "PNG"), id="png"),
     ],
 )
 def test_no_cut_is_taken(data: bytes) -> None:
-    """An image cut at any length is refused when it is decoded, even if the last byte alone is missing.
+    """An image cut at any length is refused when it is decoded, even if the last byte alone is
+    missing.
 
     Of a PNG the last 4 bytes may: they are the CRC of its end chunk, which is empty.
     """
@@ -216,7 +256,9 @@ def test_no_cut_is_taken(data: bytes) -> None:
 
 @pytest.mark.parametrize("kind", [Kind.RGB, Kind.GREY, Kind.PROGRESSIVE, Kind.CMYK, Kind.YCCK])
 def test_damage_that_libjpeg_warns_of_is_refused(kind: Kind) -> None:
-    """Of 150 single wrong bits within the image data, all that libjpeg warns of are refused, and many are."""
+    """Of 150 single wrong bits within the image data,
+    all that libjpeg warns of are refused, and many are.
+    """
     data = photographs.encode(PHOTOGRAPH, kind)
     start = data.index(b"\xff\xda") + 12
     rng, refused = random.Random(3), 0
@@ -234,7 +276,8 @@ def test_damage_that_libjpeg_warns_of_is_refused(kind: Kind) -> None:
 
 
 def test_every_flipped_bit_of_a_png_is_refused() -> None:
-    """Its chunks have CRCs, and they are looked at: the repaired image would hide the damage for good.
+    """Its chunks have CRCs, and they are looked at: the repaired image would hide the damage for
+    good.
 
     The last 12 bytes are the end chunk, which holds nothing that could be wrong.
     """
@@ -256,11 +299,16 @@ MUTABLE = [
 
 
 @given(
-    st.sampled_from(MUTABLE), st.lists(st.tuples(st.floats(0, 0.999), st.binary(min_size=1, max_size=4)), max_size=4)
+    st.sampled_from(MUTABLE),
+    st.lists(st.tuples(st.floats(0, 0.999), st.binary(min_size=1, max_size=4)), max_size=4),
 )
 @settings(deadline=None, max_examples=300)
-def test_mutated_images_raise_image_errors_only(data: bytes, changes: list[tuple[float, bytes]]) -> None:
-    """Images with bytes replaced anywhere, headers and tables included, are taken or refused, never a crash."""
+def test_mutated_images_raise_image_errors_only(
+    data: bytes, changes: list[tuple[float, bytes]]
+) -> None:
+    """Images with bytes replaced anywhere, headers and tables included,
+    are taken or refused, never a crash.
+    """
     damaged = bytearray(data)
     for place, patch in changes:
         position = int(place * len(data))
@@ -272,7 +320,7 @@ def test_mutated_images_raise_image_errors_only(data: bytes, changes: list[tuple
     assert 0 < prepared.width * prepared.height <= jpeg.MAX_PIXELS
 
 
-# repairs -------------------------------------------------------------------------------------------------------
+# repairs ------------------------------------------------------------------------------------------
 
 
 def _alpha(mode: str) -> Image.Image:
@@ -282,7 +330,9 @@ def _alpha(mode: str) -> Image.Image:
 
 
 CMYK = photographs.encode(PHOTOGRAPH, Kind.CMYK)
-ADOBE = CMYK.index(b"\xff\xee\x00\x0eAdobe")  # without this marker inks aren't inverted, by the standard
+ADOBE = CMYK.index(
+    b"\xff\xee\x00\x0eAdobe"
+)  # without this marker inks aren't inverted, by the standard
 REPAIRED = {
     "cmyk": CMYK,
     "ycck": photographs.encode(PHOTOGRAPH, Kind.YCCK),
@@ -291,7 +341,9 @@ REPAIRED = {
     "png with alpha": _save(_alpha("RGBA"), "PNG"),
     "png grey": _save(PHOTOGRAPH.convert("L"), "PNG"),
     "png grey with alpha": _save(_alpha("LA"), "PNG"),
-    "png of 16 bits": _save(PHOTOGRAPH.convert("I").point(lambda value: value * 256).convert("I;16"), "PNG"),
+    "png of 16 bits": _save(
+        PHOTOGRAPH.convert("I").point(lambda value: value * 256).convert("I;16"), "PNG"
+    ),
     "png with a palette": _save(PHOTOGRAPH.convert("P"), "PNG"),
     "png of one bit": _save(PHOTOGRAPH.convert("1"), "PNG"),
 }
@@ -300,17 +352,22 @@ repaired = pytest.mark.parametrize("data", REPAIRED.values(), ids=REPAIRED)
 
 @repaired
 def test_repaired_images_are_what_tensorflow_makes(tf: Any, data: bytes) -> None:
-    """Today's TensorFlow writes the same bytes, if its decoder uses the accurate transform, as that of 2016 did.
+    """Today's TensorFlow writes the same bytes, if its decoder uses the accurate transform, as that
+    of 2016 did.
 
     test_repaired_bytes.py has digests of TensorFlow 0.12.1's own bytes.
     """
     rgb = tf.io.decode_jpeg(data, channels=3, dct_method="INTEGER_ACCURATE")
-    assert prepare(data, "decode").encoded == tf.io.encode_jpeg(rgb, format="rgb", quality=100).numpy()
+    assert (
+        prepare(data, "decode").encoded == tf.io.encode_jpeg(rgb, format="rgb", quality=100).numpy()
+    )
 
 
 @repaired
 def test_repaired_images_are_baseline_420_at_quality_100(data: bytes) -> None:
-    """The repaired file is a baseline JPEG, chroma halved both ways, every quantiser 1, size unchanged."""
+    """The repaired file is a baseline JPEG, chroma halved both ways,
+    every quantiser 1, size unchanged.
+    """
     prepared = prepare(data, "decode")
     segments = _segments(bytes(prepared.encoded))
     frame = segments[0xC0]

@@ -1,4 +1,6 @@
-"""One small ImageNet in every form that it is handed on in: the same shards, and one conversion over all of them."""
+"""One small ImageNet in every form that it is handed on in:
+the same shards, and one conversion over all of them.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,16 @@ from kaggle_copies import Tree, tree, write_tree, write_zip
 from made_sets import ENGINE, catalog_rows
 from made_tars import save
 
-from imagenet_prep import ConvertOptions, Layout, annotate, convert, make_engine, status, untar, verify
+from imagenet_prep import (
+    ConvertOptions,
+    Layout,
+    annotate,
+    convert,
+    make_engine,
+    status,
+    untar,
+    verify,
+)
 from imagenet_prep.demo.archives import MadeSet, boxes_csv
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012 import portals
@@ -27,7 +38,9 @@ from imagenet_prep.text import size_text
 
 pytestmark = pytest.mark.once
 
-PART = ConvertOptions(train_shards=6, validation_shards=3, allow_incomplete=True, validation_boxes=True)
+PART = ConvertOptions(
+    train_shards=6, validation_shards=3, allow_incomplete=True, validation_boxes=True
+)
 PLAIN = PART.replace(validation_boxes=False)
 
 
@@ -77,7 +90,9 @@ def copies(made: MadeSet, files: Tree, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="module")
 def official(copies: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The SHA-256 of each shard that is made of the official archives, boxes of validation included."""
+    """The SHA-256 of each shard that is made of the official archives,
+    boxes of validation included.
+    """
     layout = Layout(tmp_path_factory.mktemp("official"), raw=copies["official archives"])
     annotate(layout, ENGINE, validation=True)
     convert(layout, ENGINE, PART)
@@ -95,33 +110,48 @@ def image(files: Tree, split: str, number: int = 0) -> str:
     return [name for name in files if f"Data/CLS-LOC/{split}/" in name][number]
 
 
-# every form ----------------------------------------------------------------------------------------------------
+# every form ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_shards(
     form: str, copies: dict[str, Path], official: dict[str, str], tmp_path: Path, made: MadeSet
 ) -> None:
-    """Images, labels and boxes of both splits, found by themselves in the raw folder; all of it is verified."""
+    """Images, labels and boxes of both splits, found by themselves in the raw folder;
+    all of it is verified.
+    """
     layout = Layout(tmp_path, raw=copies[form])
     assert missing_archives(layout, validation_boxes=True) == ()
     annotated = annotate(layout, make_engine("processes", 2), validation=True)
     assert [each.totals.boxes for each in annotated.splits] == [
-        sum(len(each.lines) for each in annotations) for annotations in (made.annotations, made.validation_annotations)
+        sum(len(each.lines) for each in annotations)
+        for annotations in (made.annotations, made.validation_annotations)
     ]
     assert layout.boxes_csv.read_bytes() == made.boxes_csv
     assert layout.validation_boxes_csv.read_bytes() == boxes_csv(made.validation_annotations)
     convert(layout, make_engine("processes", 2), PART)
     assert digests(layout) == official
     assert verify(layout, ENGINE).problems == ()
-    assert [each.state for each in status(layout).stages if each.stage in ("download", "annotate")] == ["done"] * 2
+    assert [
+        each.state for each in status(layout).stages if each.stage in ("download", "annotate")
+    ] == ["done"] * 2
 
 
-@pytest.mark.parametrize(("form", "at"), [("zip, stored", 0), ("zip, deflated", 0.5)], ids=["no image", "deflated"])
+@pytest.mark.parametrize(
+    ("form", "at"), [("zip, stored", 0), ("zip, deflated", 0.5)], ids=["no image", "deflated"]
+)
 def test_another_image_of_the_same_length_is_noticed(
-    form: str, at: float, official: dict[str, str], copies: dict[str, Path], made: MadeSet, files: Tree, tmp_path: Path
+    form: str,
+    at: float,
+    official: dict[str, str],
+    copies: dict[str, Path],
+    made: MadeSet,
+    files: Tree,
+    tmp_path: Path,
 ) -> None:
-    """A copy with other bytes in one image: its shard is not taken for the same, and the place is named."""
+    """A copy with other bytes in one image: its shard is not taken for the same,
+    and the place is named.
+    """
     layout = Layout(tmp_path / "data", raw=copies["official archives"])
     convert(layout, ENGINE, PLAIN)
     name = image(files, "val", 3)
@@ -134,12 +164,16 @@ def test_another_image_of_the_same_length_is_noticed(
     assert "other bytes" in caught.value.detail
 
 
-# which one is taken --------------------------------------------------------------------------------------------
+# which one is taken -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("change", "what"), [("cut", "not complete"), ("other", "damaged")])
-def test_a_zip_that_is_not_whole_is_not_done(copies: dict[str, Path], tmp_path: Path, change: str, what: str) -> None:
-    """Its end tells: status proposes to fetch it, annotate and convert say how much is there and what to do."""
+def test_a_zip_that_is_not_whole_is_not_done(
+    copies: dict[str, Path], tmp_path: Path, change: str, what: str
+) -> None:
+    """Its end tells: status proposes to fetch it,
+    annotate and convert say how much is there and what to do.
+    """
     layout = Layout(tmp_path)
     layout.raw_dir.mkdir()
     data = (copies["zip, deflated"] / portals.ZIP.filename).read_bytes()
@@ -158,7 +192,9 @@ def test_a_zip_that_is_not_whole_is_not_done(copies: dict[str, Path], tmp_path: 
         assert caught.value.hint.endswith("imagenet-prep download DATA_DIR --source kaggle")
 
 
-def test_what_changed_since_it_was_listed_is_listed_again(made: MadeSet, files: Tree, tmp_path: Path) -> None:
+def test_what_changed_since_it_was_listed_is_listed_again(
+    made: MadeSet, files: Tree, tmp_path: Path
+) -> None:
     """The listing is kept for one file as it was: another one under its name is read."""
     path = write_zip(tmp_path, files)
     source = portals.KaggleZip(path, "validation")
@@ -169,11 +205,13 @@ def test_what_changed_since_it_was_listed_is_listed_again(made: MadeSet, files: 
     assert len(source.catalog(ENGINE, Silent())) == len(first) - 1
 
 
-# what lies where it should not ---------------------------------------------------------------------------------
+# what lies where it should not --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", ["zip, deflated", "Kaggle's tree"])
-def test_an_image_in_another_class_is_refused(form: str, made: MadeSet, files: Tree, tmp_path: Path) -> None:
+def test_an_image_in_another_class_is_refused(
+    form: str, made: MadeSet, files: Tree, tmp_path: Path
+) -> None:
     """Sorted wrongly: never guess."""
     name = image(files, "train")
     other = made.wnids[1] if made.wnids[0] in name else made.wnids[0]
@@ -190,9 +228,20 @@ def test_other_files_are_left_alone(
 ) -> None:
     """Thumbnails, classes beyond the 1000, checksums, other trees, names that are no text."""
     wnid = made.wnids[0]
-    others = ("Data/CLS-LOC/train/README", f"Data/CLS-LOC/train/{wnid}/Thumbs.db", "Data/CLS-LOC/val/x.txt")
-    others += ("Data/CLS-LOC/train/n00004475/n00004475_1.JPEG", "Data/DET/train/a.JPEG", "Annotations/DET/a.xml")
-    others += (f"Data/CLS-LOC/train/{wnid}/deep/{wnid}_1.JPEG", f"Annotations/CLS-LOC/train/{wnid}/README")
+    others = (
+        "Data/CLS-LOC/train/README",
+        f"Data/CLS-LOC/train/{wnid}/Thumbs.db",
+        "Data/CLS-LOC/val/x.txt",
+    )
+    others += (
+        "Data/CLS-LOC/train/n00004475/n00004475_1.JPEG",
+        "Data/DET/train/a.JPEG",
+        "Annotations/DET/a.xml",
+    )
+    others += (
+        f"Data/CLS-LOC/train/{wnid}/deep/{wnid}_1.JPEG",
+        f"Annotations/CLS-LOC/train/{wnid}/README",
+    )
     FORMS[form](tmp_path / "raw", made, files | {f"ILSVRC/{name}": b"other" for name in others})
     layout = Layout(tmp_path / "data", raw=tmp_path / "raw")
     annotate(layout, ENGINE, validation=True)
@@ -212,20 +261,26 @@ def test_a_file_twice_is_refused(kind: str, files: Tree, tmp_path: Path) -> None
     assert name.rpartition("/")[2] in caught.value.what
 
 
-# copies that can't give the same -------------------------------------------------------------------------------
+# copies that can't give the same ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("name", "maker", "split"),
     [
-        ("imagenet2012/5.1.0/imagenet2012-{}.tfrecord-00000-of-01024", "TensorFlow Datasets", "train"),
+        (
+            "imagenet2012/5.1.0/imagenet2012-{}.tfrecord-00000-of-01024",
+            "TensorFlow Datasets",
+            "train",
+        ),
         ("imagenet1k-{}-0000.tar", "timm's webdataset", "validation"),
     ],
 )
 def test_a_copy_that_was_encoded_again_is_refused(
     name: str, maker: str, split: str, copies: dict[str, Path], tmp_path: Path
 ) -> None:
-    """By convert and by repair, with the reason, unless the same split is there in a form that can be taken."""
+    """By convert and by repair, with the reason,
+    unless the same split is there in a form that can be taken.
+    """
     layout = Layout(tmp_path)
     layout.raw_dir.mkdir()
     key = "ILSVRC2012_img_train.tar" if split == "validation" else "ILSVRC2012_img_val.tar"
@@ -246,22 +301,33 @@ def test_a_copy_that_was_encoded_again_is_refused(
         verify_and_repair(layout, ENGINE)
 
 
-# image folders from it -----------------------------------------------------------------------------------------
+# image folders from it ----------------------------------------------------------------------------
 
 
 def tree_of(folder: Path) -> dict[str, bytes]:
     """Every file below a folder, by its path there."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in existing(folder, "**/*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in existing(folder, "**/*")
+        if path.is_file()
+    }
 
 
-@pytest.mark.parametrize(("form", "engine"), [("zip, stored", "threads"), ("zip, deflated", "processes")])
+@pytest.mark.parametrize(
+    ("form", "engine"), [("zip, stored", "threads"), ("zip, deflated", "processes")]
+)
 def test_untar_sorts_any_copy_into_class_folders(
     form: str, engine: str, copies: dict[str, Path], tmp_path: Path
 ) -> None:
-    """The same tree as of the official archives; a second run touches nothing, one file that has gone comes back."""
+    """The same tree as of the official archives; a second run touches nothing,
+    one file that has gone comes back.
+    """
     layout = Layout(tmp_path, raw=copies[form])
     summary = untar(layout, make_engine(engine, 2))
-    official = tree_of(copies["image folders"] / "train"), tree_of(copies["image folders"] / "validation")
+    official = (
+        tree_of(copies["image folders"] / "train"),
+        tree_of(copies["image folders"] / "validation"),
+    )
     assert tuple(tree_of(layout.images_dir(split)) for split in ("train", "validation")) == official
     assert [(each.split, each.written) for each in summary.splits] == [
         (split, len(files)) for split, files in zip(("train", "validation"), official, strict=True)
@@ -269,7 +335,9 @@ def test_untar_sorts_any_copy_into_class_folders(
     assert not layout.raw_partial_dir.exists()
     before = {path: path.stat().st_mtime_ns for path in existing(layout.own_raw_dir, "**/*")}
     assert untar(layout, ENGINE).written == 0
-    assert {path: path.stat().st_mtime_ns for path in existing(layout.own_raw_dir, "**/*")} == before
+    assert {
+        path: path.stat().st_mtime_ns for path in existing(layout.own_raw_dir, "**/*")
+    } == before
     gone = existing(layout.images_dir("train"), "*/*.JPEG")[7]
     gone.write_bytes(b"cut")
     assert untar(layout, ENGINE).written == 1

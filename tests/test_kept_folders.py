@@ -1,4 +1,6 @@
-"""Folders as people keep them: none comes out wrong, most take two commands, refusals name a command that is right."""
+"""Folders as people keep them: none comes out wrong, most take two commands,
+refusals name a command that is right.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +112,9 @@ QUESTIONS: frozenset[str] = frozenset(
         "yolo_without_names",
     )
 )
-"""Folders that can be read in several ways, or need a word of their owner: a command that init names is right."""
+"""Folders that can be read in several ways, or need a word of their owner:
+a command that init names is right.
+"""
 
 UNREAD: frozenset[str] = frozenset(
     (
@@ -145,7 +149,9 @@ UNREAD: frozenset[str] = frozenset(
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_a_folder_is_read_as_a_person_reads_it(tmp_path: Path, name: str) -> None:
-    """Labels, numbers, splits, boxes and masks of every record; or the question that leads to them."""
+    """Labels, numbers, splits, boxes and masks of every record;
+    or the question that leads to them.
+    """
     outcome, why = try_folder(KNOWN[name], tmp_path)
     expected = ASKED if name in QUESTIONS else REFUSED if name in UNREAD else RIGHT
     assert outcome == expected, f"{KNOWN[name].__doc__}\n{why}"

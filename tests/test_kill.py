@@ -1,4 +1,6 @@
-"""kill -9 of a whole process group at random moments: a rerun ends with the bytes of an unbroken run."""
+"""kill -9 of a whole process group at random moments:
+a rerun ends with the bytes of an unbroken run.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,21 @@ from imagenet_prep.storage.layout import parse_shard_name
 
 pytestmark = pytest.mark.once
 
-CONVERT = ("--allow-incomplete", "--train-shards", "32", "--validation-shards", "16", "--workers", "2", "--quiet")
+CONVERT = (
+    "--allow-incomplete",
+    "--train-shards",
+    "32",
+    "--validation-shards",
+    "16",
+    "--workers",
+    "2",
+    "--quiet",
+)
 
 
-def run(arguments: Sequence[str], environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+def run(
+    arguments: Sequence[str], environment: dict[str, str] | None = None
+) -> subprocess.Popen[bytes]:
     """Start the command line in a process group of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "imagenet_prep", *arguments],
@@ -55,7 +68,9 @@ def kill_often(
     prepare: Callable[[], None],
     environment: dict[str, str] | None = None,
 ) -> dict[str, str]:
-    """Kill the command ``count`` times, each time run it to its end and compare; return what an unbroken run leaves."""
+    """Kill the command ``count`` times, each time run it to its end and compare;
+    return what an unbroken run leaves.
+    """
     prepare()
     began = time.monotonic()
     assert run(["--version"]).wait() == 0
@@ -72,7 +87,9 @@ def kill_often(
         moment, start = draw.uniform(min(begin, took / 2), took), time.monotonic()
         process = run(arguments, environment)
         while time.monotonic() - start < moment and process.poll() is None:
-            for path in list(data_dir.glob("*-of-*")):  # none yet, or some: only whole shards stand under final names
+            for path in list(
+                data_dir.glob("*-of-*")
+            ):  # none yet, or some: only whole shards stand under final names
                 assert parse_shard_name(path.name)
             time.sleep(0.002)
         if process.poll() is None:
@@ -100,16 +117,22 @@ def fresh(data_dir: Path, archives: Sequence[Path]) -> None:
 def test_a_command_survives_kills(
     tmp_path: Path, made_tiny: MadeSet, verb: str, options: tuple[str, ...], sign: str, count: int
 ) -> None:
-    """Shards, with two files of index each, and image folders after a kill and a rerun: those of an unbroken run."""
+    """Shards, with two files of index each, and image folders after a kill and a rerun:
+    those of an unbroken run.
+    """
     data_dir = tmp_path / "data"
     archives = [made_tiny.archives["train"], made_tiny.archives["validation"]]
-    expected = kill_often(4, [verb, str(data_dir), *options], data_dir, lambda: fresh(data_dir, archives))
+    expected = kill_often(
+        4, [verb, str(data_dir), *options], data_dir, lambda: fresh(data_dir, archives)
+    )
     assert sum(sign in name for name in expected) == count
 
 
 @pytest.mark.parametrize("name", ["grow", "overwrite", "overwrite-grown"])
 def test_a_set_that_changes_survives_kills(tmp_path: Path, made_tiny: MadeSet, name: str) -> None:
-    """A set that grows, or that --overwrite replaces, is after a kill and a rerun that of an unbroken run."""
+    """A set that grows, or that --overwrite replaces,
+    is after a kill and a rerun that of an unbroken run.
+    """
     before, data_dir = tmp_path / "before", tmp_path / "data"
     scenario = scenarios(shards=8, workers=2)[name]
     with Commands() as commands:
@@ -133,7 +156,9 @@ def test_download_survives_kills(tmp_path: Path, made: MadeSet) -> None:
     with serve(source, "user", "secret") as url:
         environment = {"IMAGENET_USERNAME": "user", "IMAGENET_ACCESS_KEY": "secret"}
         arguments = ["download", str(data_dir), "--base-url", url, "--no-digest", "--quiet"]
-        expected = kill_often(4, arguments, data_dir, lambda: shutil.rmtree(data_dir, ignore_errors=True), environment)
+        expected = kill_often(
+            4, arguments, data_dir, lambda: shutil.rmtree(data_dir, ignore_errors=True), environment
+        )
     assert len(expected) == 3
 
 
@@ -141,12 +166,17 @@ def test_download_survives_kills(tmp_path: Path, made: MadeSet) -> None:
 def test_a_signal_stops_soon_and_says_how_to_go_on(
     tmp_path: Path, made: MadeSet, number: signal.Signals, status: int
 ) -> None:
-    """SIGINT and SIGTERM end the run within seconds with 130 and 143, print the command, and leave no worker."""
+    """SIGINT and SIGTERM end the run within seconds with 130 and 143,
+    print the command, and leave no worker.
+    """
     data_dir = tmp_path / "data"
     fresh(data_dir, [made.archives["train"], made.archives["validation"]])
     arguments = ["convert", str(data_dir), *CONVERT[:-1], "--check", "decode"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "imagenet_prep", *arguments], start_new_session=True, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "imagenet_prep", *arguments],
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     while not any(data_dir.glob("train-*")):
         time.sleep(0.005)

@@ -28,13 +28,17 @@ WORDS = st.text(string.ascii_letters + 'é",:\t ', min_size=1).map(str.strip).fi
 
 @given(st.lists(WORDS, unique=True, min_size=1), st.data())
 def test_a_table_that_csv_writes_is_read_back(paths: list[str], data: st.DataObject) -> None:
-    """Paths, labels and cells come back as Python's own writer put them, quotes and commas included."""
+    """Paths, labels and cells come back as Python's own writer put them,
+    quotes and commas included.
+    """
     cells = [(path, data.draw(WORDS), data.draw(WORDS)) for path in paths]
     for form, delimiter in (("csv", ","), ("tsv", "\t")):
         buffer = io.StringIO()
         csv.writer(buffer, delimiter=delimiter).writerows([("path", "label", "more"), *cells])
         table = parse_labels(buffer.getvalue().encode(), form)  # type: ignore[arg-type]
-        assert list(zip(table.paths, table.labels or [], table.columns["more"], strict=True)) == cells
+        assert (
+            list(zip(table.paths, table.labels or [], table.columns["more"], strict=True)) == cells
+        )
 
 
 @given(st.binary() | st.text().map(str.encode), st.sampled_from(get_args(Form)))
@@ -47,11 +51,17 @@ def test_any_bytes_are_a_table_or_a_fault(content: bytes, form: Form) -> None:
 
 
 def test_a_line_for_each_label_keeps_the_split_of_its_file() -> None:
-    """Several lines of one file are one row of the table, with the labels of all and the split that they share."""
+    """Several lines of one file are one row of the table,
+    with the labels of all and the split that they share.
+    """
     content = b"filename,label,split\na.jpg,x,train\na.jpg,y,train\nb.jpg,x,test\nc.jpg,y,train\n"
     table = parse_labels(content, "csv", several="lines", split="split")
     rows = list(zip(table.paths, table.labels or (), table.splits or (), strict=True))
-    assert rows == [("a.jpg", ["x", "y"], "train"), ("b.jpg", ["x"], "test"), ("c.jpg", ["y"], "train")]
+    assert rows == [
+        ("a.jpg", ["x", "y"], "train"),
+        ("b.jpg", ["x"], "test"),
+        ("c.jpg", ["y"], "train"),
+    ]
 
 
 def test_lines_of_one_file_in_two_splits_are_refused() -> None:
@@ -72,7 +82,9 @@ def test_lines_of_one_file_in_two_splits_are_refused() -> None:
         ([None, None], "bytes", [None, None]),
     ],
 )
-def test_a_column_of_texts_gets_the_narrowest_kind(values: list[Any], kind: str, expected: list[Any]) -> None:
+def test_a_column_of_texts_gets_the_narrowest_kind(
+    values: list[Any], kind: str, expected: list[Any]
+) -> None:
     """Whole numbers, numbers, texts; a needless zero makes texts."""
     assert typed(values, range(1, 9)[: len(values)], is_text=True) == (kind, expected)
 
@@ -122,9 +134,12 @@ def test_a_damaged_file_is_an_error_of_the_file(where: int, junk: bytes) -> None
 
 @settings(deadline=None)
 @given(
-    st.text("ab: {}[]-\n\t'\"#&*!%|>?,1.e~", max_size=40) | st.binary(max_size=40).map(lambda b: b.decode("latin-1"))
+    st.text("ab: {}[]-\n\t'\"#&*!%|>?,1.e~", max_size=40)
+    | st.binary(max_size=40).map(lambda b: b.decode("latin-1"))
 )
-def test_any_text_is_a_recipe_or_an_error_of_ours(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+def test_any_text_is_a_recipe_or_an_error_of_ours(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
     """Whatever a recipe holds, its reader raises nothing but an error that names it."""
     path: Path = tmp_path_factory.getbasetemp() / "any.yaml"
     path.write_bytes(text.encode())

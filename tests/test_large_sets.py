@@ -1,6 +1,8 @@
-"""Sets of more shards than five digits number and of more classes than 16 bits: made, verified, reported by commands.
+"""Sets of more shards than five digits number and of more classes than 16 bits: made, verified,
+reported by commands.
 
-At full size that is minutes, and only done with ``make exhaustive``; a small set goes the same way each time.
+At full size that is minutes, and only done with ``make exhaustive``; a small set goes the same way
+each time.
 """
 
 from __future__ import annotations
@@ -20,14 +22,28 @@ PAGE = 8_000_000  # bytes that a report may take, whatever it is about
 
 @pytest.mark.parametrize(
     ("images", "classes", "shards"),
-    [(60, 40, 30), pytest.param(100_001, 10, 100_001, marks=LARGE), pytest.param(70_001, 70_000, 16, marks=LARGE)],
+    [
+        (60, 40, 30),
+        pytest.param(100_001, 10, 100_001, marks=LARGE),
+        pytest.param(70_001, 70_000, 16, marks=LARGE),
+    ],
 )
-def test_a_set_goes_through_all_commands(tmp_path: Path, images: int, classes: int, shards: int) -> None:
-    """convert, verify, status, report; a lost shard is found and made again, and the page stays small."""
+def test_a_set_goes_through_all_commands(
+    tmp_path: Path, images: int, classes: int, shards: int
+) -> None:
+    """convert, verify, status, report; a lost shard is found and made again,
+    and the page stays small.
+    """
     for number in range(images):
         pixel = zlib.compress(b"\0" + number.to_bytes(3, "big"))  # in a colour of its own
-        save(tmp_path / f"images/class-{number % classes:06d}/{number:06d}.png", png(1, 1, 8, 2, pixel))
-    recipe = f"source: {{folders: images}}\nshards: {shards}\nrecord: {{image: encoded, label: label, name: path}}\n"
+        save(
+            tmp_path / f"images/class-{number % classes:06d}/{number:06d}.png",
+            png(1, 1, 8, 2, pixel),
+        )
+    recipe = (
+        f"source: {{folders: images}}\nshards: {shards}\nrecord: "
+        f"{{image: encoded, label: label, name: path}}\n"
+    )
     (tmp_path / "recipe.yaml").write_text(recipe)
     assert (
         f"{images:,} images in {shards:,} shards"

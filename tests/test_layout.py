@@ -24,13 +24,17 @@ from imagenet_prep.storage.layout import MAX_SHARDS, Layout, by_number, parse_sh
     ],
 )
 def test_a_shard_has_its_name(name: str, split: str, index: int, count: int) -> None:
-    """Split, index and number of shards, each of five digits as patterns of 2016 have it, or of more where it takes."""
+    """Split, index and number of shards, each of five digits as patterns of 2016 have it,
+    or of more where it takes.
+    """
     assert shard_name(split, index, count) == name
     assert parse_shard_name(name) == (split, index, count)
 
 
 def test_shards_are_in_the_order_of_their_numbers() -> None:
-    """Not in that of their characters, where there are more than five digits; other names are in theirs."""
+    """Not in that of their characters, where there are more than five digits;
+    other names are in theirs.
+    """
     names = [shard_name("a", number, 100_002) for number in (99_998, 99_999, 100_000, 100_001)]
     names = ["a", *names, "b-00000-of-00002", "b-00001-of-00002", "c"]
     assert sorted(names, key=by_number) == names != sorted(names)
@@ -57,8 +61,14 @@ def test_what_is_no_shards_name(name: str) -> None:
 
 
 def test_shards_are_those_of_the_splits(tmp_path: Path) -> None:
-    """What lies under the name of a shard of these splits is found with its size; a link to nothing is not."""
-    for name, size in {"train-00000-of-00002": 3, "train-00001-of-00002": 0, "test-00000-of-00001": 5}.items():
+    """What lies under the name of a shard of these splits is found with its size;
+    a link to nothing is not.
+    """
+    for name, size in {
+        "train-00000-of-00002": 3,
+        "train-00001-of-00002": 0,
+        "test-00000-of-00001": 5,
+    }.items():
         (tmp_path / name).write_bytes(bytes(size))
     (tmp_path / "train-00000-of-00002.partial").touch()
     (tmp_path / "train-00000-of-00009").symlink_to(tmp_path / "nowhere")
@@ -71,7 +81,10 @@ def test_shards_are_those_of_the_splits(tmp_path: Path) -> None:
 def test_an_archive_is_read_where_it_is(tmp_path: Path) -> None:
     """The raw folder comes first; what it lacks may be where download put it."""
     layout, archive = Layout(tmp_path / "data", raw=tmp_path / "raw"), ARCHIVES["train"]
-    in_raw, own = tmp_path / "raw" / archive.filename, tmp_path / "data" / "raw-data" / archive.filename
+    in_raw, own = (
+        tmp_path / "raw" / archive.filename,
+        tmp_path / "data" / "raw-data" / archive.filename,
+    )
     for path in (in_raw, own):
         path.parent.mkdir(parents=True)
     assert layout.archive_path(archive) == in_raw
@@ -82,7 +95,9 @@ def test_an_archive_is_read_where_it_is(tmp_path: Path) -> None:
 
 
 def test_boxes_are_read_where_they_are(tmp_path: Path) -> None:
-    """What annotate made here comes before what lies in the raw folder; each split has boxes of its own."""
+    """What annotate made here comes before what lies in the raw folder;
+    each split has boxes of its own.
+    """
     layout = Layout(tmp_path / "data", raw=tmp_path / "raw")
     for folder in (layout.own_raw_dir, layout.raw_dir):
         folder.mkdir(parents=True)
@@ -107,4 +122,10 @@ def test_both_folders_have_a_lock(tmp_path: Path) -> None:
 def test_a_command_can_be_copied(folder: str) -> None:
     """A shell reads the folder as the one argument that it is, and none of it as an option."""
     words = shlex.split(command("verify", Path(folder), (("depth", "quick"),)))
-    assert words == ["imagenet-prep", "verify", f"./{folder}" if folder.startswith("-") else folder, "--depth", "quick"]
+    assert words == [
+        "imagenet-prep",
+        "verify",
+        f"./{folder}" if folder.startswith("-") else folder,
+        "--depth",
+        "quick",
+    ]

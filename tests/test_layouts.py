@@ -1,4 +1,6 @@
-"""Folders that are no class folders: convert and init refuse what they would misread, and name the choice."""
+"""Folders that are no class folders: convert and init refuse what they would misread,
+and name the choice.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def plan(folder: Path, recipe: str) -> RecipeDataset:
 
 
 def proposed(folder: Path, layout: str | None = None) -> tuple[InitSummary, RecipeDataset]:
-    """What init proposes for the folder "in", and its plan; the first record of each split is made too."""
+    """What init proposes for the folder "in", and its plan;
+    the first record of each split is made too.
+    """
     summary = init(folder / "in", folder / "r.yaml", ENGINE, layout=layout)
     made = load(summary.recipe, None, ENGINE)
     for split in made.splits:
@@ -73,11 +77,14 @@ def refused_by_convert(folder: Path) -> str:
     return str(caught.value)
 
 
-# masks and splits, which both refuse ---------------------------------------------------------------------------
+# masks and splits, which both refuse --------------------------------------------------------------
 
 MISREAD = {
     "images and JPEGs as masks": ([*numbered("images/{}.jpg"), *numbered("masks/{}.jpg")], "masks"),
-    "splits without classes": ([*numbered("train2017/{}.jpg"), *numbered("val2017/{}.jpg")], "called as splits are"),
+    "splits without classes": (
+        [*numbered("train2017/{}.jpg"), *numbered("val2017/{}.jpg")],
+        "called as splits are",
+    ),
 }
 
 
@@ -92,7 +99,9 @@ def test_what_is_no_class_is_refused(tmp_path: Path, name: str) -> None:
     assert len(text.splitlines()) <= 3
     assert said in refused(tmp_path)
     classes = sorted({each.partition("/")[0] for each in names})
-    assert plan(tmp_path, f"source: {{folders: in}}\nclasses: [{', '.join(classes)}]\n").classes.names == tuple(classes)
+    assert plan(
+        tmp_path, f"source: {{folders: in}}\nclasses: [{', '.join(classes)}]\n"
+    ).classes.names == tuple(classes)
 
 
 MASKED = {
@@ -118,7 +127,11 @@ SOUND = {
     "a class of labels": [*numbered("food/a{}.jpg"), *numbered("labels/b{}.jpg")],
     "a lone mask": [*numbered("cat/{}.jpg", 30), "cat/1_mask.jpg", *numbered("dog/{}.jpg", 30)],
     "images within classes": [*numbered("n1/images/{}.jpg"), *numbered("n2/images/{}.jpg")],
-    "train among vehicles": [*numbered("train/{}.jpg"), *numbered("car/{}.jpg"), *numbered("plane/{}.jpg")],
+    "train among vehicles": [
+        *numbered("train/{}.jpg"),
+        *numbered("car/{}.jpg"),
+        *numbered("plane/{}.jpg"),
+    ],
 }
 
 
@@ -132,37 +145,60 @@ def test_what_may_be_classes_is_taken(tmp_path: Path, name: str) -> None:
 
 
 def test_folders_within_classes(tmp_path: Path) -> None:
-    """init refuses what would lose the inner names; a recipe of one's own is told, and takes the first folder."""
-    save(tmp_path / "in", *numbered("dog/husky/{}.jpg"), *numbered("dog/poodle/{}.jpg"), *numbered("cat/{}.jpg"))
+    """init refuses what would lose the inner names;
+    a recipe of one's own is told, and takes the first folder.
+    """
+    save(
+        tmp_path / "in",
+        *numbered("dog/husky/{}.jpg"),
+        *numbered("dog/poodle/{}.jpg"),
+        *numbered("cat/{}.jpg"),
+    )
     said = refused(tmp_path)
     assert "dog/husky, dog/poodle" in said
     assert "classes: [cat, dog]" in said
     made = plan(tmp_path, "source: {folders: in}\n")
     assert made.classes.names == ("cat", "dog")
-    assert any("dog/husky, dog/poodle are only told apart by their paths" in note for note in made.notes)
+    assert any(
+        "dog/husky, dog/poodle are only told apart by their paths" in note for note in made.notes
+    )
 
 
-# formats -------------------------------------------------------------------------------------------------------
+# formats ------------------------------------------------------------------------------------------
 
 
 def test_other_formats_become_jpegs_and_a_recipe_says_so_before(tmp_path: Path) -> None:
-    """One TIFF does not turn photographs into numbers: it becomes a JPEG, as init and convert say."""
-    save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), "dog/scan.tif", "dog/x.webp")
+    """One TIFF does not turn photographs into numbers:
+    it becomes a JPEG, as init and convert say.
+    """
+    save(
+        tmp_path / "in",
+        *numbered("cat/{}.jpg"),
+        *numbered("dog/{}.jpg"),
+        "dog/scan.tif",
+        "dog/x.webp",
+    )
     summary, made = proposed(tmp_path)
     assert "# 1 .tif, 1 .webp become JPEGs" in summary.text
     assert "1 .tif, 1 .webp become JPEGs" in made.notes
 
 
-def test_a_recipe_that_takes_fewer_files_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recipe_that_takes_fewer_files_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """init counts what its recipe takes, and refuses one that loses files."""
     save(tmp_path / "in", *numbered("{}.jpg"), "x.png")
-    monkeypatch.setattr("imagenet_prep.recipes.recipe_text._patterns", lambda proposal, where: ["in/*.png"])
+    monkeypatch.setattr(
+        "imagenet_prep.recipes.recipe_text._patterns", lambda proposal, where: ["in/*.png"]
+    )
     assert "r.yaml would take 1 files, and 7 were found" in (said := refused(tmp_path)), said
     assert not [*tmp_path.glob("*.yaml")]
 
 
 def test_formats_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
-    """Every type with its number, by init and by convert; with on_damaged: skip they are set aside and recorded."""
+    """Every type with its number, by init and by convert;
+    with on_damaged: skip they are set aside and recorded.
+    """
     save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"))
     save(tmp_path / "in", *numbered("dog/a{}.ppm", 3), *numbered("cat/b{}.jp2", 2), "cat/c.pgm")
     (tmp_path / "in/cat/c.pgm").rename(tmp_path / "in/cat/c.heic")
@@ -174,7 +210,9 @@ def test_formats_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
 
 
 def test_many_files_are_told_from_masks_in_no_time() -> None:
-    """The time grows with the number of files, and not with its square: there are sets of millions."""
+    """The time grows with the number of files, and not with its square:
+    there are sets of millions.
+    """
     names = [f"img_{number}.jpg" for number in range(200_000)]
     with processor_time(3):
         assert mixed_masks(Names.take(names)) is None
@@ -183,7 +221,9 @@ def test_many_files_are_told_from_masks_in_no_time() -> None:
 
 def test_every_obstacle_is_named_in_one_pass(tmp_path: Path) -> None:
     """Links, odd names, odd formats and loose files: one error of three lines has them all."""
-    save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), "loose.jpg", "dog/x.ppm")
+    save(
+        tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), "loose.jpg", "dog/x.ppm"
+    )
     (tmp_path / "in/link").symlink_to("cat")
     (tmp_path / "in/nowhere").symlink_to("gone")
     (tmp_path / "in/cat/self.jpg").symlink_to("self.jpg")
@@ -193,7 +233,12 @@ def test_every_obstacle_is_named_in_one_pass(tmp_path: Path) -> None:
     for said in (refused_by_convert(tmp_path), refused(tmp_path)):
         assert len(said.splitlines()) == 3, said
         for part in (
-            *("in/link is a link", "in/nowhere can't be read", "self.jpg can't be read", "pipe.jpg is not a file"),
+            *(
+                "in/link is a link",
+                "in/nowhere can't be read",
+                "self.jpg can't be read",
+                "pipe.jpg is not a file",
+            ),
             *("can't be written: 'cat/a\\nb.jpg'", "1 .ppm", "loose.jpg is in no class folder"),
             "3 of 15 files are called as masks",
         ):
@@ -224,12 +269,16 @@ def test_empty_and_private_folders_are_passed_over(tmp_path: Path) -> None:
     )
 
 
-# labels of other tools, which only init can see ----------------------------------------------------------------
+# labels of other tools, which only init can see ---------------------------------------------------
 
 
 def test_annotations_beside_class_folders_are_named(tmp_path: Path) -> None:
-    """They are lost without a word of the user: with --as the folders are the classes, and what is not read is said."""
-    save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), *numbered("boxes/{}.xml"))
+    """They are lost without a word of the user: with --as the folders are the classes,
+    and what is not read is said.
+    """
+    save(
+        tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), *numbered("boxes/{}.xml")
+    )
     for path in existing(tmp_path / "in/boxes", "*"):
         path.write_text("<annotation/>")
     assert "has Pascal VOC annotations: boxes/0.xml" in refused(tmp_path)
@@ -238,7 +287,7 @@ def test_annotations_beside_class_folders_are_named(tmp_path: Path) -> None:
     assert any("has Pascal VOC annotations: boxes/0.xml" in each for each in summary.passed)
 
 
-# files of labels -----------------------------------------------------------------------------------------------
+# files of labels ----------------------------------------------------------------------------------
 
 
 def test_a_table_of_something_else_is_passed_over(tmp_path: Path) -> None:
@@ -254,12 +303,18 @@ def test_a_table_of_something_else_is_passed_over(tmp_path: Path) -> None:
     assert "# sizes.csv is not used: it names 12 of 12 images, and has no class\n" in summary.text
 
 
-# what the command says -----------------------------------------------------------------------------------------
+# what the command says ----------------------------------------------------------------------------
 
 
 def test_init_prints_classes_with_counts(tmp_path: Path) -> None:
     """All of a few, the first of very many; and what it passed over."""
-    save(tmp_path / "in", *numbered("rose/{}.jpg", 4), *numbered("tulip/{}.jpg", 2), "rose/a.txt", "rose/b.txt")
+    save(
+        tmp_path / "in",
+        *numbered("rose/{}.jpg", 4),
+        *numbered("tulip/{}.jpg", 2),
+        "rose/a.txt",
+        "rose/b.txt",
+    )
     said = command("init", "in", cwd=tmp_path).stdout
     assert "classes: rose 4, tulip 2\nlabels: rose 1, tulip 2\n" in said
     assert "skipped: 2 .txt: no image (rose/a.txt, rose/b.txt)\n" in said

@@ -1,4 +1,6 @@
-"""The level of a verdict: what is called whole and right, what is not, and the same words in every command."""
+"""The level of a verdict: what is called whole and right, what is not,
+and the same words in every command.
+"""
 
 from __future__ import annotations
 
@@ -64,11 +66,13 @@ TENCH = "n01440764"
 def test_a_level_follows_from_claim_problems_state_and_depth(
     claimed: Level, problems: Collection[ProblemKind], state: StateKind, depth: Depth, level: Level
 ) -> None:
-    """Damage comes first, then an unfinished state, then what is missing; a quick check proves no set right."""
+    """Damage comes first, then an unfinished state, then what is missing;
+    a quick check proves no set right.
+    """
     assert level_of(claimed, problems, state, depth) == level
 
 
-# all of ImageNet -----------------------------------------------------------------------------------------------
+# all of ImageNet ----------------------------------------------------------------------------------
 
 ODD = tuple(f"{name} ({kind})" for kind, names in facts.ODD_IMAGES.items() for name in names)
 SETTINGS = {"seed": 12345, "shuffle": True, "compression": "none"}
@@ -85,16 +89,26 @@ def whole_set(change: str) -> tuple[Part, Inventory, tuple[SplitReport, ...], Se
         sizes = {name.replace("-of-00128", "-of-00064"): size for name, size in sizes.items()}
     if change == "another size":
         sizes["validation-00127-of-00128"] += 1
-    repairs = {"no odd images": (), "one odd image less": ODD[:-1], "another PNG": (*ODD[1:], "n01440764_1.JPEG (png)")}
+    repairs = {
+        "no odd images": (),
+        "one odd image less": ODD[:-1],
+        "another PNG": (*ODD[1:], "n01440764_1.JPEG (png)"),
+    }
     names = {split: [name for name in sizes if name.startswith(split)] for split in facts.SPLITS}
     odd = ShardInfo("train-00500-of-01024", "", 1, 1, "", (), repairs.get(change, ODD))
     if change == "an odd image in a known shard":
         odd = replace(odd, name="train-00000-of-01024")
         sizes[odd.name] += 1
-    more = {"resized": {"reencode": {"resize": 64}}, "compressed": {"compression": "gzip"}, "another seed": {"seed": 7}}
+    more = {
+        "resized": {"reencode": {"resize": 64}},
+        "compressed": {"compression": "gzip"},
+        "another seed": {"seed": 7},
+    }
     manifest = Manifest("0", ENTRY, {**SETTINGS, **more.get(change, {})}, {}, {}, {odd.name: odd})
     found = SetFindings(
-        (), flavour="Inception", order="not canonical" if change == "foreign, shuffled" else "canonical"
+        (),
+        flavour="Inception",
+        order="not canonical" if change == "foreign, shuffled" else "canonical",
     )
     is_foreign = change.startswith("foreign")
     if change == "foreign, shuffled":
@@ -109,7 +123,11 @@ def whole_set(change: str) -> tuple[Part, Inventory, tuple[SplitReport, ...], Se
 @pytest.mark.parametrize(
     ("change", "level", "said"),
     [
-        ("", "official", "the shards of ILSVRC2012 are whole and right, and have the published sizes."),
+        (
+            "",
+            "official",
+            "the shards of ILSVRC2012 are whole and right, and have the published sizes.",
+        ),
         ("foreign", "official", "whole and right"),
         ("an odd image in a known shard", "official", "whole and right"),
         ("no boxes", "complete", "the shards of ILSVRC2012 are whole and right."),
@@ -119,7 +137,11 @@ def whole_set(change: str) -> tuple[Part, Inventory, tuple[SplitReport, ...], Se
         ("compressed", "complete", "whole and right"),
         ("another seed", "complete", "whole and right"),
         ("foreign, shuffled", "complete", "whole and right"),
-        ("another size", "as listed", "not the published images: 1 of 10 comparable shards have other sizes"),
+        (
+            "another size",
+            "as listed",
+            "not the published images: 1 of 10 comparable shards have other sizes",
+        ),
         ("no odd images", "as listed", "0 of 23 PNG and CMYK images are among them, and 0 others"),
         ("one odd image less", "as listed", "22 of 23 PNG and CMYK images"),
         ("another PNG", "as listed", "22 of 23 PNG and CMYK images are among them, and 1 others"),
@@ -128,14 +150,16 @@ def whole_set(change: str) -> tuple[Part, Inventory, tuple[SplitReport, ...], Se
     ],
 )
 def test_levels_of_all_of_imagenet(change: str, level: Level, said: str) -> None:
-    """Only the images, boxes and sizes of 2016 are official; a known number that does not hold is never complete."""
+    """Only the images, boxes and sizes of 2016 are official;
+    a known number that does not hold is never complete.
+    """
     found = claim(Evidence(*whole_set(change)), is_part=False)
     assert found.level == level
     assert said in found.reason
     assert ("right" in found.reason) == (level in RIGHT)
 
 
-# one class -----------------------------------------------------------------------------------------------------
+# one class ----------------------------------------------------------------------------------------
 
 
 def one_class(folder: Path, images: int, validation: int = 50) -> Layout:
@@ -159,7 +183,10 @@ def one_class(folder: Path, images: int, validation: int = 50) -> Layout:
         (900, 50, True, "incomplete", "hold 900 of 899 train images"),
         (
             *(749, 50, False, "as listed"),
-            "all 799 listed images are in. How many n01440764 should have is not known without the devkit.",
+            (
+                "all 799 listed images are in. How many n01440764 should have is not known without "
+                "the devkit."
+            ),
         ),
         (700, 50, False, "incomplete", "hold 700 of at least 732 train images."),
     ],
@@ -167,11 +194,15 @@ def one_class(folder: Path, images: int, validation: int = 50) -> Layout:
 def test_a_part_of_a_class_is_never_called_whole(
     tmp_path: Path, images: int, validation: int, has_devkit: bool, level: Level, said: str
 ) -> None:
-    """With the devkit a missing image is counted, also once the raw data is gone; without it nobody knows."""
+    """With the devkit a missing image is counted, also once the raw data is gone;
+    without it nobody knows.
+    """
     layout = one_class(tmp_path, images, validation)
     if has_devkit:
         add_devkit(tmp_path / "raw-data", dict.fromkeys(facts.synsets(), 899))
-    options = ConvertOptions(classes=str(tmp_path / "tench.txt"), train_shards=2, validation_shards=1)
+    options = ConvertOptions(
+        classes=str(tmp_path / "tench.txt"), train_shards=2, validation_shards=1
+    )
     if level == "incomplete":
         with pytest.raises(IncompleteError, match="tench is incomplete"):
             convert(layout, ENGINE, options)
@@ -187,14 +218,16 @@ def test_a_part_of_a_class_is_never_called_whole(
 def test_a_devkit_that_comes_later_is_asked_by_the_next_convert(tmp_path: Path) -> None:
     """No shard is made again: the plan and the manifest take the counts."""
     layout = one_class(tmp_path, 749)
-    options = ConvertOptions(classes=str(tmp_path / "tench.txt"), train_shards=2, validation_shards=1)
+    options = ConvertOptions(
+        classes=str(tmp_path / "tench.txt"), train_shards=2, validation_shards=1
+    )
     convert(layout, ENGINE, options)
     add_devkit(tmp_path / "raw-data", dict.fromkeys(facts.synsets(), 749))
     assert [split.made for split in convert(layout, ENGINE, options).splits] == [0, 0]
     assert verify(layout, ENGINE).level == "complete"
 
 
-# boxes ---------------------------------------------------------------------------------------------------------
+# boxes --------------------------------------------------------------------------------------------
 
 
 def files_of(folder: Path) -> dict[Path, bytes]:
@@ -203,7 +236,9 @@ def files_of(folder: Path) -> dict[Path, bytes]:
 
 
 def test_a_boxes_file_that_was_cut_is_refused(tiny_data_dir: Path) -> None:
-    """Half of the lines beside an intact annotate.json: no byte changes, and the remedy brings all boxes back."""
+    """Half of the lines beside an intact annotate.json:
+    no byte changes, and the remedy brings all boxes back.
+    """
     layout = Layout(tiny_data_dir)
     annotate(layout, ENGINE)
     path, content = Path(str(layout.boxes_csv)), Path(str(layout.boxes_csv)).read_bytes()
@@ -235,13 +270,17 @@ def test_boxes_of_a_file_without_a_record_of_annotate_are_counted(tiny_data_dir:
     assert manifest.sources["train"]["boxes"]["count"] == 1
 
 
-# images that were encoded again ---------------------------------------------------------------------------------
+# images that were encoded again -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("copy", ["class folders", "parquet"])
-def test_pngs_under_official_names_are_refused(tmp_path: Path, made_tiny: MadeSet, copy: str) -> None:
+def test_pngs_under_official_names_are_refused(
+    tmp_path: Path, made_tiny: MadeSet, copy: str
+) -> None:
     """ILSVRC2012 has one PNG: a copy with more is another data set, and its set is not finished."""
-    pngs = {name: photographs.tiny(number, Kind.PNG) for number, name in enumerate(made_tiny.images)}
+    pngs = {
+        name: photographs.tiny(number, Kind.PNG) for number, name in enumerate(made_tiny.images)
+    }
     raw = tmp_path / "raw-data"
     for name, image in made_tiny.images.items() if copy == "class folders" else ():
         save(raw / ("train" if image.split == "train" else "val") / image.wnid / name, pngs[name])
@@ -255,7 +294,10 @@ def test_pngs_under_official_names_are_refused(tmp_path: Path, made_tiny: MadeSe
     for _ in range(2):
         with pytest.raises(InputError, match="somebody encoded them again") as caught:
             convert(layout, ENGINE, PART)
-        shown = {"class folders": "16 PNG images, ILSVRC2012 has 1", "parquet": "380 PNG images, ILSVRC2012 has 1"}
+        shown = {
+            "class folders": "16 PNG images, ILSVRC2012 has 1",
+            "parquet": "380 PNG images, ILSVRC2012 has 1",
+        }
         assert caught.value.detail == shown[copy]
         assert "init" in caught.value.hint
         assert not layout.manifest_path.exists()
@@ -271,7 +313,9 @@ def test_pngs_under_official_names_are_refused(tmp_path: Path, made_tiny: MadeSe
 
 
 @pytest.mark.parametrize(("kind", "most"), [(Kind.CMYK, 22), (Kind.PNG, 1)])
-def test_as_many_odd_images_as_imagenet_has_are_repaired(tmp_path: Path, kind: Kind, most: int) -> None:
+def test_as_many_odd_images_as_imagenet_has_are_repaired(
+    tmp_path: Path, kind: Kind, most: int
+) -> None:
     """22 CMYK JPEGs and one PNG are repaired; one more of a kind is refused."""
     layout = one_class(tmp_path, 40)
     folder = tmp_path / "raw-data" / "train" / TENCH
@@ -285,13 +329,17 @@ def test_as_many_odd_images_as_imagenet_has_are_repaired(tmp_path: Path, kind: K
         convert(layout, ENGINE, options.replace(overwrite=True))
 
 
-# recipes -------------------------------------------------------------------------------------------------------
+# recipes ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("more", "level", "said"),
     [
-        ("expected: {images: 10}", "complete", 'complete: the shards of "recipe" are whole and right.'),
+        (
+            "expected: {images: 10}",
+            "complete",
+            'complete: the shards of "recipe" are whole and right.',
+        ),
         ("expected: {train: {images: 6}, test: {images: 4}}", "complete", "whole and right"),
         ("expected: {train: {images: 6}}", "as listed", "as listed: all 10 listed records are in."),
         ("expected: {classes: 5}", "as listed", 'How many "recipe" should have is not known'),
@@ -301,7 +349,9 @@ def test_as_many_odd_images_as_imagenet_has_are_repaired(tmp_path: Path, kind: K
 def test_a_recipe_is_complete_if_it_says_how_many_images_there_are(
     tmp_path: Path, more: str, level: Level, said: str
 ) -> None:
-    """Without a number for every split nobody knows whether all images were listed; other files are counted."""
+    """Without a number for every split nobody knows whether all images were listed;
+    other files are counted.
+    """
     save(make_flowers(tmp_path / "flowers", 2) / "daisy" / "notes.txt", "no image")
     text = f"source: {{folders: flowers}}\nshards: 1\nsplits: {{train: 0.8, test: 0.2}}\n{more}\n"
     verdict = verify(made_by_recipe(tmp_path, text), ENGINE)
@@ -313,7 +363,10 @@ def test_a_recipe_is_complete_if_it_says_how_many_images_there_are(
 def test_what_was_set_aside_makes_a_set_incomplete(tmp_path: Path) -> None:
     """The reason says of how many listed images, and the second line how many were set aside."""
     save(make_flowers(tmp_path / "flowers", 2) / "rose" / "0002.jpg", b"\xff\xd8 no image")
-    verdict = verify(made_by_recipe(tmp_path, "source: {folders: flowers}\nshards: 1\non_damaged: skip\n"), ENGINE)
+    verdict = verify(
+        made_by_recipe(tmp_path, "source: {folders: flowers}\nshards: 1\non_damaged: skip\n"),
+        ENGINE,
+    )
     assert (verdict.problems, verdict.level) == ((), "incomplete")
     assert verdict.conclusion == "incomplete: 9 of 10 listed records are in."
     assert verdict.remarks == "set aside: 1"
@@ -321,18 +374,23 @@ def test_what_was_set_aside_makes_a_set_incomplete(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("expected", ["{images: 10}", "{train: {images: 10}}"])
 def test_an_expected_number_counts_listed_images(tmp_path: Path, expected: str) -> None:
-    """Those that were set aside are stated, by verify as by convert, and are no problem; fewer files are one."""
+    """Those that were set aside are stated, by verify as by convert, and are no problem;
+    fewer files are one.
+    """
     save(make_flowers(tmp_path / "flowers", 2) / "rose" / "0002.jpg", b"\xff\xd8 no image")
     text = "source: {folders: flowers}\nshards: 1\non_damaged: skip\n"
     text += f"expected: {expected}\n"
     verdict = verify(made_by_recipe(tmp_path, text), ENGINE)
     assert (verdict.problems, verdict.level, verdict.remarks) == ((), "incomplete", "set aside: 1")
-    assert verdict.conclusion == "incomplete: expected 10 images: 9 in records, 1 set aside as damaged."
+    assert (
+        verdict.conclusion
+        == "incomplete: expected 10 images: 9 in records, 1 set aside as damaged."
+    )
     with pytest.raises(InputError, match="11 images expected, 10 found"):
         made_by_recipe(tmp_path, text.replace("images: 10", "images: 11") + "seed: 1\n")
 
 
-# the same words everywhere -------------------------------------------------------------------------------------
+# the same words everywhere ------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -345,7 +403,8 @@ def test_every_command_says_the_same_words(sound: Layout, tmp_path: Path) -> Non
     """verify, its JSON, status, report, its page and merge conclude alike, within 80 columns."""
     folder = copied(sound, tmp_path / "data").data_dir
     conclusion = (
-        "incomplete: the shards of ILSVRC2012 hold 300 of 1,281,167 train images, 80 of 50,000 validation images."
+        "incomplete: the shards of ILSVRC2012 hold 300 of 1,281,167 train images, "
+        "80 of 50,000 validation images."
     )
     said = {
         "verify": command("verify", folder).stdout,
@@ -370,12 +429,22 @@ def test_every_command_says_the_same_words(sound: Layout, tmp_path: Path) -> Non
     ("words", "status", "said"),
     [
         (["--rank", "0/2"], 0, "part: rank 0 of 2, not the whole set."),
-        (["--depth", "quick"], 0, "incomplete: the shards of ILSVRC2012 hold 300 of 1,281,167 train images"),
+        (
+            ["--depth", "quick"],
+            0,
+            "incomplete: the shards of ILSVRC2012 hold 300 of 1,281,167 train images",
+        ),
     ],
 )
-def test_levels_of_looks_at_less(sound: Layout, tmp_path: Path, words: list[str], status: int, said: str) -> None:
+def test_levels_of_looks_at_less(
+    sound: Layout, tmp_path: Path, words: list[str], status: int, said: str
+) -> None:
     """A rank's share is a part; a quick check calls nothing right."""
-    text = " ".join(command("verify", copied(sound, tmp_path / "data").data_dir, *words, status=status).stdout.split())
+    text = " ".join(
+        command(
+            "verify", copied(sound, tmp_path / "data").data_dir, *words, status=status
+        ).stdout.split()
+    )
     assert said in text
     assert "right" not in text
 
@@ -385,7 +454,10 @@ def test_a_set_without_its_manifest_is_unfinished(sound: Layout, tmp_path: Path)
     layout = copied(sound, tmp_path / "data")
     layout.manifest_path.unlink()
     verdict = verify(layout, ENGINE)
-    assert verdict.conclusion == "unfinished: 16 of 16 shards done, without a manifest. 1 problem found."
+    assert (
+        verdict.conclusion
+        == "unfinished: 16 of 16 shards done, without a manifest. 1 problem found."
+    )
 
 
 def test_other_images_than_the_manifest_records_are_damage(sound: Layout, tmp_path: Path) -> None:
@@ -393,7 +465,9 @@ def test_other_images_than_the_manifest_records_are_damage(sound: Layout, tmp_pa
     layout = copied(sound, tmp_path / "data")
 
     def repair_all(value: dict[str, Any]) -> None:
-        value["shards"]["train-00000-of-00008"]["repairs"] = [f"n01440764_{number}.JPEG (png)" for number in range(9)]
+        value["shards"]["train-00000-of-00008"]["repairs"] = [
+            f"n01440764_{number}.JPEG (png)" for number in range(9)
+        ]
 
     edit_manifest(layout, repair_all)
     verdict = verify(layout, ENGINE)
@@ -402,8 +476,12 @@ def test_other_images_than_the_manifest_records_are_damage(sound: Layout, tmp_pa
 
 
 def test_every_problem_that_is_printed_has_its_remedy(capsys: pytest.CaptureFixture[str]) -> None:
-    """The last problem is printed if it is the only one after the first twenty, and its own remedy with it."""
-    damaged = [Problem(K.BAD_CRC, f"shard {number}", "a", "repair") for number in range(SHOWN_PROBLEMS)]
+    """The last problem is printed if it is the only one after the first twenty,
+    and its own remedy with it.
+    """
+    damaged = [
+        Problem(K.BAD_CRC, f"shard {number}", "a", "repair") for number in range(SHOWN_PROBLEMS)
+    ]
     problems = (*damaged, Problem(K.MISSING_IMAGE, "train", "b", "get the images"))
     print_verdict(Verdict("full", problems, (), "damaged", "", has_manifest=True))
     printed = capsys.readouterr().out

@@ -1,4 +1,6 @@
-"""Loader as a DataLoader: its options, ranks found late, seeded batches, errors that it survives, and its workers."""
+"""Loader as a DataLoader: its options, ranks found late, seeded batches,
+errors that it survives, and its workers.
+"""
 
 from __future__ import annotations
 
@@ -63,13 +65,19 @@ def flat(batches: Any) -> list[int]:
     return [number for batch in batches for number in batch.tolist()]
 
 
-# options ---------------------------------------------------------------------------------------------------------
+# options ------------------------------------------------------------------------------------------
 
 
 def test_the_page_names_every_option_of_dataloader(torch: Any) -> None:
-    """The table says of each parameter whether it is honoured or refused; PyTorch gets no new one unnoticed."""
+    """The table says of each parameter whether it is honoured or refused;
+    PyTorch gets no new one unnoticed.
+    """
     table = DOCS.read_text().partition("## Options of DataLoader")[2].partition("\n## ")[0]
-    named = set(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in table.splitlines() if "|" in line)))
+    named = set(
+        re.findall(
+            r"`(\w+)`", "".join(line.split("|")[1] for line in table.splitlines() if "|" in line)
+        )
+    )
     assert named == set(inspect.signature(torch.utils.data.DataLoader).parameters) - {"dataset"}
 
 
@@ -91,8 +99,16 @@ def test_options_that_are_refused(torch: Any, options: dict[str, Any], message: 
 
 
 def test_options_that_reach_dataloader(torch: Any) -> None:
-    """Each is the attribute of that name, as of any DataLoader, and so are batch_size, sampler and drop_last."""
-    options = {"num_workers": 2, "prefetch_factor": 3, "timeout": 30, "persistent_workers": True, "in_order": False}
+    """Each is the attribute of that name, as of any DataLoader,
+    and so are batch_size, sampler and drop_last.
+    """
+    options = {
+        "num_workers": 2,
+        "prefetch_factor": 3,
+        "timeout": 30,
+        "persistent_workers": True,
+        "in_order": False,
+    }
     train = loader(drop_last=True, pin_memory=True, multiprocessing_context="spawn", **options)
     assert isinstance(train, torch.utils.data.DataLoader)
     expected = {**options, "batch_size": 4, "drop_last": True, "pin_memory": True}
@@ -119,7 +135,9 @@ def test_batches_in_any_order_are_counted_one_by_one(torch: Any) -> None:
     state = json.loads(json.dumps(first.state_dict()))
     second = loader()
     second.load_state_dict(state)
-    assert sorted(flat(second) + [number for batch in given for number in batch]) == list(range(COUNT))
+    assert sorted(flat(second) + [number for batch in given for number in batch]) == list(
+        range(COUNT)
+    )
     other = loader(rank=0, world=2)
     other.load_state_dict(state)
     with pytest.raises(UsageError, match=r"of rank 0 of 1 .*out of order"):
@@ -127,32 +145,44 @@ def test_batches_in_any_order_are_counted_one_by_one(torch: Any) -> None:
 
 
 def test_records_need_a_data_set_of_images(torch: Any, tmp_path: Path) -> None:
-    """Records themselves make no batch: the error has the line that does; with a collate_fn they do."""
+    """Records themselves make no batch: the error has the line that does;
+    with a collate_fn they do.
+    """
     with records.ShardWriter(tmp_path / "train", shards=1) as writer:
         for number in range(4):
             writer.write({"image/encoded": b"", "image/class/label": number})
     shards = imagenet_prep.open(tmp_path, "train")
     with pytest.raises(UsageError, match=r"^Loader\(") as caught:
         loader(shards)
-    assert "Loader(ImageDataset(imagenet_prep.open(folder, 'train'), transform), batch_size)" in caught.value.hint
+    assert (
+        "Loader(ImageDataset(imagenet_prep.open(folder, 'train'), transform), batch_size)"
+        in caught.value.hint
+    )
     with pytest.raises(UsageError, match="Loader got records"):
         next(iter(loader(shards[:])))
     assert len(next(iter(loader(shards, collate_fn=list)))) == 4
 
 
-# made again by frameworks, and read by others --------------------------------------------------------------------
+# made again by frameworks, and read by others -----------------------------------------------------
 
 
 def test_a_loader_made_again_gives_the_same(torch: Any) -> None:
-    """With the attributes that it has, around its batches or in another order: as Lightning and Ignite do."""
+    """With the attributes that it has, around its batches or in another order:
+    as Lightning and Ignite do.
+    """
     from torch.utils.data import BatchSampler, SequentialSampler
 
     train = loader(shuffle=True, seed=3, drop_last=False, batch_size=3)
     expected = flat(loader(shuffle=True, seed=3, drop_last=False, batch_size=3))
     public = {name: value for name, value in vars(train).items() if not name.startswith("_")}
-    kept = {name: public[name] for name in public.keys() - {"batch_size", "sampler", "drop_last", "batch_sampler"}}
+    kept = {
+        name: public[name]
+        for name in public.keys() - {"batch_size", "sampler", "drop_last", "batch_sampler"}
+    }
     batches = BatchSampler(train.sampler, batch_size=3, drop_last=False)
-    around = type(train)(**kept, batch_size=1, shuffle=False, sampler=None, batch_sampler=batches, drop_last=False)
+    around = type(train)(
+        **kept, batch_size=1, shuffle=False, sampler=None, batch_sampler=batches, drop_last=False
+    )
     assert (flat(around), len(around), around.batch_size) == (expected, 7, 3)
     assert around.dataset is train.dataset
     kept |= {"batch_size": 3, "sampler": SequentialSampler(train.dataset), "batch_sampler": None}
@@ -162,7 +192,9 @@ def test_a_loader_made_again_gives_the_same(torch: Any) -> None:
 
 
 def test_other_dataloaders_get_the_undivided_order(torch: Any) -> None:
-    """Plain batches of all records, from the place of a loaded state; of several ranks it is an error."""
+    """Plain batches of all records, from the place of a loaded state;
+    of several ranks it is an error.
+    """
     train = loader(shuffle=True, seed=3, drop_last=False)
     expected = [batch.tolist() for batch in train]
     train.set_epoch(0)
@@ -176,7 +208,7 @@ def test_other_dataloaders_get_the_undivided_order(torch: Any) -> None:
         list(torch.utils.data.DataLoader(of_two.dataset, batch_sampler=of_two.batch_sampler))
 
 
-# ranks -----------------------------------------------------------------------------------------------------------
+# ranks --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -192,7 +224,9 @@ def group(torch: Any) -> Iterator[Callable[[int, int], None]]:
         torch.distributed.destroy_process_group()
 
 
-def test_a_process_group_is_found_after_the_loader_was_made(group: Callable[[int, int], None]) -> None:
+def test_a_process_group_is_found_after_the_loader_was_made(
+    group: Callable[[int, int], None],
+) -> None:
     """At each use: also if the length was asked for before; explicit ranks win over a group."""
     late, explicit = loader(), loader(rank=0, world=1)
     assert (len(late), late.world) == (5, 1)
@@ -214,8 +248,16 @@ def test_a_process_group_is_found_after_the_loader_was_made(group: Callable[[int
         ({"RANK": "1", "WORLD_SIZE": "2"}, (1, 2), (1, 2)),
         ({"WORLD_SIZE": "2"}, (1, 2), (1, 2)),
         ({"WORLD_SIZE": "2"}, None, "WORLD_SIZE=2.*\n.*RANK too"),
-        ({"RANK": "0", "WORLD_SIZE": "4"}, (0, 2), "rank 0 of 2, the environment RANK=0 WORLD_SIZE=4"),
-        ({"RANK": "0", "WORLD_SIZE": "2"}, (1, 2), "rank 1 of 2, the environment RANK=0 WORLD_SIZE=2"),
+        (
+            {"RANK": "0", "WORLD_SIZE": "4"},
+            (0, 2),
+            "rank 0 of 2, the environment RANK=0 WORLD_SIZE=4",
+        ),
+        (
+            {"RANK": "0", "WORLD_SIZE": "2"},
+            (1, 2),
+            "rank 1 of 2, the environment RANK=0 WORLD_SIZE=2",
+        ),
         ({"RANK": "2", "WORLD_SIZE": "2"}, None, "expected a rank below the world"),
         ({"WORLD_SIZE": "two"}, None, "expected a whole number"),
     ],
@@ -227,7 +269,9 @@ def test_ranks_of_the_environment(
     in_group: tuple[int, int] | None,
     expected: Any,
 ) -> None:
-    """RANK and WORLD_SIZE count without a process group; where they contradict it, that is an error."""
+    """RANK and WORLD_SIZE count without a process group;
+    where they contradict it, that is an error.
+    """
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     if in_group is not None:
@@ -241,11 +285,13 @@ def test_ranks_of_the_environment(
             use()
 
 
-# random numbers of batches -----------------------------------------------------------------------------------------
+# random numbers of batches ------------------------------------------------------------------------
 
 
 def mix_up(numbers: list[int]) -> Any:
-    """Mixed images, by the random numbers that MixUp and CutMix of torchvision.transforms.v2 draw, and two others."""
+    """Mixed images, by the random numbers that MixUp and CutMix of torchvision.transforms.v2 draw,
+    and two others.
+    """
     import torch
 
     images = torch.arange(float(len(numbers))).reshape(-1, 1, 1, 1).expand(-1, 3, 8, 8)
@@ -262,17 +308,22 @@ def test_randomness_in_collate_is_the_same_in_every_run(torch: Any) -> None:
     train = loader(**settings)
     epochs = [[images for images, _ in train] for _ in range(2)]
     again = loader(num_workers=2, **settings)
-    assert all(torch.equal(*pair) for pair in zip(epochs[0], (images for images, _ in again), strict=True))
+    assert all(
+        torch.equal(*pair) for pair in zip(epochs[0], (images for images, _ in again), strict=True)
+    )
     resumed = loader(num_workers=1, **settings)
     resumed.load_state_dict({**resumed.state_dict(), "given": 3})
-    assert all(torch.equal(*pair) for pair in zip(epochs[0][3:], (images for images, _ in resumed), strict=True))
+    assert all(
+        torch.equal(*pair)
+        for pair in zip(epochs[0][3:], (images for images, _ in resumed), strict=True)
+    )
     states = [torch.get_rng_state() for _ in train]
     assert torch.equal(states[0], states[-1]), "the process keeps its own random numbers"
     assert not torch.equal(epochs[0][0], epochs[1][0])
     assert not torch.equal(epochs[0][0], epochs[0][1])
 
 
-# errors ------------------------------------------------------------------------------------------------------------
+# errors -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -288,7 +339,9 @@ def test_randomness_in_collate_is_the_same_in_every_run(torch: Any) -> None:
 def test_an_iterator_survives_the_error_of_a_batch(
     torch: Any, workers: int, error: Exception, kind: type[Exception]
 ) -> None:
-    """The next batch comes, nothing else is lost, and a state continues after the batch that failed."""
+    """The next batch comes, nothing else is lost,
+    and a state continues after the batch that failed.
+    """
     train = loader(Numbers({5: error}), num_workers=workers)
     batches = iter(train)
     assert next(batches).tolist() == [0, 1, 2, 3]
@@ -303,7 +356,7 @@ def test_an_iterator_survives_the_error_of_a_batch(
     assert (train.epoch, train.given) == (1, 0)
 
 
-# workers -----------------------------------------------------------------------------------------------------------
+# workers ------------------------------------------------------------------------------------------
 
 
 def children() -> set[int]:
@@ -330,11 +383,18 @@ def use(ending: str, train: Any) -> None:
 
 
 @pytest.mark.parametrize("persistent", [False, True], ids=["", "persistent"])
-@pytest.mark.parametrize("ending", ["scope", "del", "close", "with", "error", "interrupt", "damaged", "value"])
+@pytest.mark.parametrize(
+    "ending", ["scope", "del", "close", "with", "error", "interrupt", "damaged", "value"]
+)
 def test_workers_end_with_their_loader(torch: Any, ending: str, persistent: bool) -> None:
-    """At once, without the garbage collector: after del, the scope, close(), an exception, Ctrl-C."""
+    """At once, without the garbage collector:
+    after del, the scope, close(), an exception, Ctrl-C.
+    """
     before = children()
-    damage = {"damaged": DamagedRecordError.of("image", 1, "", "damaged"), "value": ValueError("a transform failed")}
+    damage = {
+        "damaged": DamagedRecordError.of("image", 1, "", "damaged"),
+        "value": ValueError("a transform failed"),
+    }
     errors = {1: damage[ending]} if ending in damage else {}
 
     def scope() -> None:
@@ -353,7 +413,12 @@ def test_workers_end_with_their_loader(torch: Any, ending: str, persistent: bool
             del train
             assert children() == before
 
-    kinds = {"error": ValueError, "interrupt": KeyboardInterrupt, "damaged": DamagedRecordError, "value": ValueError}
+    kinds = {
+        "error": ValueError,
+        "interrupt": KeyboardInterrupt,
+        "damaged": DamagedRecordError,
+        "value": ValueError,
+    }
     if ending in kinds:
         with pytest.raises(kinds[ending]) as caught:
             scope()
@@ -364,7 +429,9 @@ def test_workers_end_with_their_loader(torch: Any, ending: str, persistent: bool
 
 
 def test_a_closed_loader_starts_again(torch: Any) -> None:
-    """Its open iterator ends with an error and not as a complete epoch; a new one has new workers."""
+    """Its open iterator ends with an error and not as a complete epoch;
+    a new one has new workers.
+    """
     train = loader(num_workers=1)
     batches = iter(train)
     next(batches)
@@ -375,7 +442,9 @@ def test_a_closed_loader_starts_again(torch: Any) -> None:
 
 
 class Fatal(Numbers):
-    """Numbers; until a file exists, one of them kills its worker, as a system short of memory does."""
+    """Numbers; until a file exists, one of them kills its worker,
+    as a system short of memory does.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -390,7 +459,9 @@ class Fatal(Numbers):
 
 
 def test_a_killed_worker_loses_no_batch(torch: Any, tmp_path: Path) -> None:
-    """The iterator ends with an error and not as a complete epoch; a new one has new workers, and continues."""
+    """The iterator ends with an error and not as a complete epoch;
+    a new one has new workers, and continues.
+    """
     train = loader(Fatal(tmp_path / "killed"), num_workers=2, persistent_workers=True)
     batches = iter(train)
     with pytest.raises((RuntimeError, OSError)):
@@ -424,10 +495,16 @@ if __name__ == "__main__":
 
 
 def test_a_program_ends_at_once(torch: Any, tmp_path: Path) -> None:
-    """Interrupted by Ctrl-C like all its workers, with the options that docs recommend: nothing waits for workers."""
+    """Interrupted by Ctrl-C like all its workers, with the options that docs recommend:
+    nothing waits for workers.
+    """
     (tmp_path / "train.py").write_text(EXITS)
     program = subprocess.Popen(
-        [sys.executable, "train.py"], cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "train.py"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     assert program.stdout is not None
     assert program.stdout.readline() == "ready\n"
@@ -440,12 +517,16 @@ def test_a_program_ends_at_once(torch: Any, tmp_path: Path) -> None:
         os.killpg(program.pid, 0)
 
 
-# stores ------------------------------------------------------------------------------------------------------------
+# stores -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("is_in_store", [True, False])
-def test_a_set_in_an_object_store_trains(torch: Any, objects: ObjectServer, tmp_path: Path, is_in_store: bool) -> None:
-    """Opened here and read by workers, which are spawned: forked ones could not reach the store. Others are forked."""
+def test_a_set_in_an_object_store_trains(
+    torch: Any, objects: ObjectServer, tmp_path: Path, is_in_store: bool
+) -> None:
+    """Opened here and read by workers, which are spawned: forked ones could not reach the store.
+    Others are forked.
+    """
     from imagenet_prep.torch import ImageDataset
 
     with records.ShardWriter(tmp_path / "train", shards=2) as writer:

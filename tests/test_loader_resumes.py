@@ -1,4 +1,6 @@
-"""Loader, resumed hundreds of times in mid-epoch with other ranks, workers, batches and options: no record is lost."""
+"""Loader, resumed hundreds of times in mid-epoch with other ranks, workers, batches and options:
+no record is lost.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ class Trial:
             "seed": draws.randint(0, 9),
             "on_damaged": "skip" if skips else "raise",
         }
-        return cls(count, damaged, draws.choice(["", "", "list", "random"]), settings, world, batch_size)
+        return cls(
+            count, damaged, draws.choice(["", "", "list", "random"]), settings, world, batch_size
+        )
 
     def loaders(self, state: Any = None) -> list[Any]:
         """A Loader of each rank, with the state of the first or its own."""
@@ -70,7 +74,11 @@ class Trial:
         made = []
         for rank in range(self.world):
             dataset = Numbers(self.count, self.damaged)
-            samplers = {"": None, "list": list(range(self.count))[::-1], "random": RandomSampler(dataset)}
+            samplers = {
+                "": None,
+                "list": list(range(self.count))[::-1],
+                "random": RandomSampler(dataset),
+            }
             place = {"rank": rank, "world": self.world, "batch_size": self.batch_size}
             made.append(Loader(dataset, sampler=samplers[self.sampler], **place, **self.settings))
             if state is not None:
@@ -100,7 +108,9 @@ def expected_batches(trial: Trial, rank: int, epoch: int) -> list[list[int]]:
 @pytest.mark.filterwarnings("ignore:left out")
 @pytest.mark.parametrize("seed", range(4))
 def test_resumes_lose_and_double_nothing(torch: Any, seed: int) -> None:
-    """Every record of an epoch comes once, whatever the parts of the epoch, ranks, batches, samplers and damage."""
+    """Every record of an epoch comes once, whatever the parts of the epoch,
+    ranks, batches, samplers and damage.
+    """
     draws = random.Random(seed)
     for _ in range(RESUMES // 4):
         trial = Trial.draw(draws)
@@ -112,19 +122,27 @@ def test_resumes_lose_and_double_nothing(torch: Any, seed: int) -> None:
         given = [list(batches_of(loader, stop)) for loader in first]
         state = [first[0].state_dict()]
         changed = draws.random() < 0.4
-        then = replace(trial, world=draws.randint(1, 4), batch_size=draws.randint(1, 5)) if changed else trial
+        then = (
+            replace(trial, world=draws.randint(1, 4), batch_size=draws.randint(1, 5))
+            if changed
+            else trial
+        )
         second = then.loaders(state)
         rest = [list(batches_of(loader)) for loader in second]
         if not changed:
             for rank in range(trial.world):
                 whole = expected_batches(trial, rank, epoch)
                 assert given[rank] + rest[rank] == whole, trial
-                assert list(batches_of(second[rank])) == expected_batches(trial, rank, epoch + 1), trial
+                assert list(batches_of(second[rank])) == expected_batches(trial, rank, epoch + 1), (
+                    trial
+                )
         check_all_came(trial, then, stop, [*given, *rest])
 
 
 def check_all_came(trial: Trial, then: Trial, stop: int, ranks: list[list[list[int]]]) -> None:
-    """No record came twice, except in the padding of ranks; none is lost, except in batches dropped at the end."""
+    """No record came twice, except in the padding of ranks;
+    none is lost, except in batches dropped at the end.
+    """
     seen = Counter(number for batches in ranks for batch in batches for number in batch)
     worlds = {trial.world, then.world}
     doubled = seen.total() - len(seen)
@@ -136,7 +154,11 @@ def check_all_came(trial: Trial, then: Trial, stop: int, ranks: list[list[list[i
     lost = trial.count - len(trial.damaged) - len(seen)
     if trial.settings["drop_last"]:
         assert not doubled, trial
-        assert lost <= raised + then.world - 1 + then.world * (then.batch_size - 1), (trial, then, stop)
+        assert lost <= raised + then.world - 1 + then.world * (then.batch_size - 1), (
+            trial,
+            then,
+            stop,
+        )
     else:
         assert doubled <= sum(worlds) - len(worlds), trial
         assert 0 <= lost <= raised, (trial, then, stop)
@@ -144,7 +166,9 @@ def check_all_came(trial: Trial, then: Trial, stop: int, ranks: list[list[list[i
 
 @pytest.mark.filterwarnings("ignore:left out")
 def test_resumes_with_workers(torch: Any) -> None:
-    """The same with worker processes, persistent ones, and batches in the order in which they are ready."""
+    """The same with worker processes, persistent ones,
+    and batches in the order in which they are ready.
+    """
     draws = random.Random(5)
     for number in range(RESUMES_WITH_WORKERS):
         trial = Trial.draw(draws)
@@ -160,6 +184,8 @@ def test_resumes_with_workers(torch: Any) -> None:
         first.close()
         (second,) = trial.loaders([state])
         rest = list(batches_of(second))
-        plain = replace(trial, settings={**trial.settings, "num_workers": 0, "persistent_workers": False})
+        plain = replace(
+            trial, settings={**trial.settings, "num_workers": 0, "persistent_workers": False}
+        )
         for batches, epoch in (([*given, *rest], 0), (list(batches_of(second)), 1)):
             assert sorted(batches) == sorted(expected_batches(plain, 0, epoch)), trial

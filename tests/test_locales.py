@@ -1,4 +1,6 @@
-"""Names of files are bytes: records, lists and manifests are the same in every locale, and can be read back."""
+"""Names of files are bytes: records, lists and manifests are the same in every locale,
+and can be read back.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ pytestmark = pytest.mark.once
 NAMES = ("données/é.jpg", "données/鸟.jpg", "b/z.jpg", "b/a é.jpg")
 RECIPES = {
     "folders": "source: {folders: src}\nshards: 2\n",
-    "a folder of another name": "source: {files: 'src/données/*.jpg'}\nshards: 1\nlabels: lists/é.txt\n",
+    "a folder of another name": (
+        "source: {files: 'src/données/*.jpg'}\nshards: 1\nlabels: lists/é.txt\n"
+    ),
     "a list to make": "input_file_pattern: src/*/*.jpg\nnum_shards: 1\nlabels: lists/all.txt\n"
     "manifest_file: made.txt\n",
     "a list": "source: {manifest: lists/names.txt}\nlabels: lists/all.txt\n",
@@ -37,7 +41,8 @@ RECIPES = {
 
 @pytest.fixture(scope="module")
 def locales(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Callable[..., None]]]:
-    """What runs a command in each locale, which must end well: UTF-8, ASCII, and Latin-1 where a system can make one.
+    """What runs a command in each locale, which must end well: UTF-8, ASCII, and Latin-1 where a
+    system can make one.
 
     Its Python starts in that locale, and forks for each command.
     """
@@ -46,7 +51,9 @@ def locales(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Call
     variables = {"utf-8": {"LC_ALL": "C.UTF-8"}, "ascii": {"LC_ALL": "C", **old}}
     if shutil.which("localedef"):
         name = "en_US.ISO-8859-1"
-        made = subprocess.run(["localedef", "-i", "en_US", "-f", "ISO-8859-1", folder / name], capture_output=True)
+        made = subprocess.run(
+            ["localedef", "-i", "en_US", "-f", "ISO-8859-1", folder / name], capture_output=True
+        )
         if made.returncode == 0:
             variables["latin-1"] = {"LC_ALL": name, "LOCPATH": str(folder), **old}
     environments = {locale: {**os.environ, **more} for locale, more in variables.items()}
@@ -80,7 +87,11 @@ def test_records_are_the_same_in_every_locale(
         out = tmp_path / locale
         run("convert", out, "--config", tmp_path / "né.yaml")
         run("verify", out)
-        files = [*existing(out, "*-of-*"), out / "imagenet-prep/manifest.json", *list(tmp_path.glob("made.txt"))]
+        files = [
+            *existing(out, "*-of-*"),
+            out / "imagenet-prep/manifest.json",
+            *list(tmp_path.glob("made.txt")),
+        ]
         results[locale] = {path.name: path.read_bytes() for path in files}
         (tmp_path / "made.txt").unlink(missing_ok=True)
     assert all(files == results["utf-8"] for files in results.values()), results.keys()
@@ -98,14 +109,22 @@ def test_exports_are_the_same_in_every_locale(
     results = {}
     for locale, run in locales.items():
         run("export", form, tmp_path / "out", tmp_path / locale)
-        files = [path for path in list((tmp_path / locale).rglob("*")) if path.is_file() and path.suffix != ".jsonl"]
-        results[locale] = {str(path.relative_to(tmp_path / locale)): path.read_bytes() for path in files}
+        files = [
+            path
+            for path in list((tmp_path / locale).rglob("*"))
+            if path.is_file() and path.suffix != ".jsonl"
+        ]
+        results[locale] = {
+            str(path.relative_to(tmp_path / locale)): path.read_bytes() for path in files
+        }
     assert results["utf-8"]
     assert all(files == results["utf-8"] for files in results.values()), results.keys()
 
 
 def test_a_folder_whose_name_is_no_utf_8(tmp_path: Path) -> None:
-    """Its manifest can be read back, by verify, open and export; its name and the recipe's are escaped there."""
+    """Its manifest can be read back, by verify, open and export;
+    its name and the recipe's are escaped there.
+    """
     folder = tmp_path / os.fsdecode(b"caf\xe9")
     for number in range(4):
         save(folder / "ab"[number % 2] / f"{number}.jpg", photographs.tiny(number))

@@ -1,4 +1,6 @@
-"""A Location: joined, named and sent as a Path is; a new kind of store is one class, and holds whole data sets."""
+"""A Location: joined, named and sent as a Path is;
+a new kind of store is one class, and holds whole data sets.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def test_a_url_however_it_is_written(written: str | Path) -> None:
 
 
 def test_it_is_joined_and_named_as_a_path() -> None:
-    """Below, above, beside; in order; equal and of one hash; the same once it was sent to another process."""
+    """Below, above, beside; in order; equal and of one hash;
+    the same once it was sent to another process.
+    """
     path = locate("gs://bucket/a") / "b.txt"
     assert isinstance(path, Location)
     assert (path.name, path.stem, path.suffix) == ("b.txt", "b", ".txt")
@@ -50,7 +54,9 @@ def test_it_is_joined_and_named_as_a_path() -> None:
 
 
 def test_it_is_no_path_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The system never gets it, no folder ``s3:`` is made, and a step that needs a disk refuses it in three lines."""
+    """The system never gets it, no folder ``s3:`` is made,
+    and a step that needs a disk refuses it in three lines.
+    """
     monkeypatch.chdir(tmp_path)
     path = locate("s3://bucket/a")
     assert not isinstance(path, os.PathLike)
@@ -63,7 +69,14 @@ def test_it_is_no_path_of_this_machine(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    "url", ["https://host/x", "s3a://bucket/x", "s3://", "s3://key:secret@bucket/x", "s3://bucket/x?a=secret"]
+    "url",
+    [
+        "https://host/x",
+        "s3a://bucket/x",
+        "s3://",
+        "s3://key:secret@bucket/x",
+        "s3://bucket/x?a=secret",
+    ],
 )
 def test_a_url_of_no_store(url: str) -> None:
     """Another scheme, no bucket, credentials or a query: no secret is in the error."""
@@ -73,7 +86,9 @@ def test_a_url_of_no_store(url: str) -> None:
 
 
 def test_what_is_read_in_order_comes_in_few_requests() -> None:
-    """From the second request on a MiB, then twice as much, up to 8 MiB; from elsewhere only what was asked for."""
+    """From the second request on a MiB, then twice as much, up to 8 MiB;
+    from elsewhere only what was asked for.
+    """
     mib, store = 1 << 20, MemoryStore(objects={"b": bytes(40 << 20)})
     view = RangedView(store, "b")
     for offset in range(0, 32 * mib, 100_000):
@@ -83,14 +98,16 @@ def test_what_is_read_in_order_comes_in_few_requests() -> None:
     assert store.asked[-1] == ("b", 5, 100)
 
 
-# a store of one class --------------------------------------------------------------------------------------------
+# a store of one class -----------------------------------------------------------------------------
 
 
 PART = ConvertOptions(allow_incomplete=True, train_shards=3, validation_shards=2)
 
 
 def test_a_set_in_a_store_of_one_class(tiny_data_dir: Path) -> None:
-    """Convert, verify, resume and open know nothing of the kind of store: the shards are those of a disk."""
+    """Convert, verify, resume and open know nothing of the kind of store:
+    the shards are those of a disk.
+    """
     store, engine = MemoryStore(), ThreadEngine(2)
     here, there = Layout(tiny_data_dir), Layout(tiny_data_dir, output=Location(store, "sets/tiny"))
     for layout in (here, there):
@@ -113,7 +130,11 @@ def test_a_set_in_a_store_of_one_class(tiny_data_dir: Path) -> None:
 @pytest.mark.parametrize("kind", ["disk", "memory"])
 def test_only_the_first_claim_counts(kind: str, tmp_path: Path) -> None:
     """A later claim gets the first content, whoever made it; an equal claim succeeds again."""
-    path = tmp_path / "state" / "plan.json" if kind == "disk" else Location(MemoryStore(), "state/plan.json")
+    path = (
+        tmp_path / "state" / "plan.json"
+        if kind == "disk"
+        else Location(MemoryStore(), "state/plan.json")
+    )
     assert claim(path, b"first") == b"first"
     assert claim(path, b"second") == b"first"
     assert claim(path, b"first") == b"first"
@@ -128,7 +149,10 @@ def test_a_claim_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         raise OSError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)
-    assert [claim(tmp_path / "plan", content) for content in (b"first", b"second")] == [b"first", b"first"]
+    assert [claim(tmp_path / "plan", content) for content in (b"first", b"second")] == [
+        b"first",
+        b"first",
+    ]
     assert os.listdir(tmp_path) == ["plan"]
 
 

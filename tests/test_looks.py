@@ -1,4 +1,6 @@
-"""Where no digest is known: what arrives must look like what it should be, at both ends, and not be encoded."""
+"""Where no digest is known: what arrives must look like what it should be,
+at both ends, and not be encoded.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ BAD = [
     ("a.parquet", b"PAR1" + bytes(4) + b"\0\0\0\0PAR1", "truncated"),
 ]
 every_good = pytest.mark.parametrize("name", GOOD)
-every_bad = pytest.mark.parametrize(("name", "content", "said"), BAD, ids=lambda value: str(value)[:12])
+every_bad = pytest.mark.parametrize(
+    ("name", "content", "said"), BAD, ids=lambda value: str(value)[:12]
+)
 
 
 @pytest.fixture
@@ -89,7 +93,9 @@ def server(tmp_path: Path) -> Iterator[FaultServer]:
 
 def _look(server: FaultServer, name: str, content: bytes) -> None:
     (server.folder / name).write_bytes(content)
-    server.faults.ignore_range |= not content  # else 416, which is tried again for minutes, and then status 5
+    server.faults.ignore_range |= (
+        not content
+    )  # else 416, which is tried again for minutes, and then status 5
     session, url = Session(server.url, 2), server.url + name
     look_at(RemoteFile(session, url, inspect(session, url, PACE), PACE), name)
 
@@ -99,13 +105,20 @@ def test_what_it_should_be_passes(server: FaultServer, tmp_path: Path, name: str
     """Archives as they are made everywhere look right, on the server and once they have arrived."""
     _look(server, name, GOOD[name])
     asked = [seen for seen in server.seen if "Range" in seen.headers]
-    assert sum(int(seen.headers["Range"].partition("-")[2]) - seen.start + 1 for seen in asked) < 80_000
+    assert (
+        sum(int(seen.headers["Range"].partition("-")[2]) - seen.start + 1 for seen in asked)
+        < 80_000
+    )
     assert fault_of(server.folder / name, name) == ""
 
 
 @every_bad
-def test_something_else_is_refused(server: FaultServer, name: str, content: bytes, said: str) -> None:
-    """An empty file, JSON, text, another kind of file, one that is cut: before it is fetched, and if it was."""
+def test_something_else_is_refused(
+    server: FaultServer, name: str, content: bytes, said: str
+) -> None:
+    """An empty file, JSON, text, another kind of file, one that is cut:
+    before it is fetched, and if it was.
+    """
     kind = r"has a different kind of file under the name"
     with pytest.raises(InputError, match=kind) as caught:
         _look(server, name, content)
@@ -136,19 +149,23 @@ SECOND = 512 + len(MEMBERS["n01440760.tar"])  # where the second tar's header st
     ],
     ids=["outer header", "inner header", "inner end", "end", "gzip", "zip"],
 )
-def test_damage_in_the_middle_is_found(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+def test_damage_in_the_middle_is_found(
+    tmp_path: Path, name: str, content: bytes, said: str
+) -> None:
     """Both ends are sound: headers, checksums and the directory tell."""
     (tmp_path / name).write_bytes(content)
     assert said in fault_of(tmp_path / name, name)
 
 
-# the stage ---------------------------------------------------------------------------------------------------------
+# the stage ----------------------------------------------------------------------------------------
 
 
 def test_what_changes_on_the_way_gets_no_name(
     server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server whose file is replaced by another of its size and date, after the look at it: it is looked at again."""
+    """A server whose file is replaced by another of its size and date, after the look at it:
+    it is looked at again.
+    """
     served, layout = server.folder / ARCHIVES["train"].filename, Layout(tmp_path / "data")
     served.write_bytes(TAR)
     stat = served.stat()
@@ -159,7 +176,13 @@ def test_what_changes_on_the_way_gets_no_name(
         os.utime(served, ns=(stat.st_mtime_ns, stat.st_mtime_ns))
 
     monkeypatch.setattr("imagenet_prep.stages.download.look_at", look_and_replace)
-    with pytest.raises(InputError, match=r"arrived corrupt and is kept as .*corrupt-content") as caught:
-        download(layout, DownloadOptions(base_url=server.url, pace=PACE, check_digest=False), only=["train"])
+    with pytest.raises(
+        InputError, match=r"arrived corrupt and is kept as .*corrupt-content"
+    ) as caught:
+        download(
+            layout,
+            DownloadOptions(base_url=server.url, pace=PACE, check_digest=False),
+            only=["train"],
+        )
     assert "expected a tar archive, got 163,840 bytes" in caught.value.detail
     assert [path.name for path in existing(layout.own_raw_dir, "*") if path.is_file()] == []

@@ -18,7 +18,9 @@ from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, SplitTotals, load_manifest
 
 FIRST = ShardInfo("train-00000-of-00002", "f" * 64, 12, 3456, "d" * 64)
-SECOND = ShardInfo("train-00001-of-00002", "e" * 64, 11, 3333, "c" * 64, ("n01440764_1.JPEG", "n01440764_2.JPEG"))
+SECOND = ShardInfo(
+    "train-00001-of-00002", "e" * 64, 11, 3333, "c" * 64, ("n01440764_1.JPEG", "n01440764_2.JPEG")
+)
 
 MANIFEST = Manifest(
     version="0.1.0",
@@ -31,7 +33,9 @@ MANIFEST = Manifest(
 
 
 def test_parts_are_read_as_one(tmp_path: Path) -> None:
-    """Every writer has a file of its own; each sees what all wrote, and of one shard what it wrote itself."""
+    """Every writer has a file of its own; each sees what all wrote,
+    and of one shard what it wrote itself.
+    """
     path = tmp_path / "journal.jsonl"
     other = replace(FIRST, size=FIRST.size + 1)
     for part, info in (("", FIRST), ("3", SECOND), ("10", other)):
@@ -47,10 +51,17 @@ def test_parts_are_read_as_one(tmp_path: Path) -> None:
 
 
 def test_records_of_ranks_become_one(tmp_path: Path) -> None:
-    """Where parts differ one is chosen; what counts is written to the journal, and the parts of ranks go."""
+    """Where parts differ one is chosen; what counts is written to the journal,
+    and the parts of ranks go.
+    """
     path, other = tmp_path / "journal.jsonl", replace(FIRST, size=FIRST.size + 1)
     third = replace(SECOND, name="train-00002-of-00003")
-    for part, infos in (("", [SECOND]), ("rank-1", [FIRST, SECOND]), ("rank-2", [other, third]), ("own", [third])):
+    for part, infos in (
+        ("", [SECOND]),
+        ("rank-1", [FIRST, SECOND]),
+        ("rank-2", [other, third]),
+        ("own", [third]),
+    ):
         with Journal(path, part) as journal:
             for info in infos:
                 journal.append(info)
@@ -63,11 +74,16 @@ def test_records_of_ranks_become_one(tmp_path: Path) -> None:
         assert journal.get(third.name) is None
     assert path.read_bytes()[before:].count(b"\n") == 1
     assert sorted(os.listdir(tmp_path)) == ["journal-own.jsonl", "journal.jsonl"]
-    assert [Journal(path).get(info.name) for info in (FIRST, SECOND, third)] == [FIRST, SECOND, third]
+    assert [Journal(path).get(info.name) for info in (FIRST, SECOND, third)] == [
+        FIRST,
+        SECOND,
+        third,
+    ]
 
 
 def test_every_torn_last_line_counts_as_not_done(tmp_path: Path) -> None:
-    """A journal cut anywhere within its last line keeps the lines before it, and goes on with a line of its own.
+    """A journal cut anywhere within its last line keeps the lines before it, and goes on with a
+    line of its own.
 
     Cut just before the newline, the entry is whole.
     """
@@ -91,7 +107,9 @@ def test_every_torn_last_line_counts_as_not_done(tmp_path: Path) -> None:
     "line", [b"", b"5", b"null", b"[]", b'"text"', b"{}", b'{"name": "x"}', b"\xff\xfe", b"\0" * 90]
 )
 def test_foreign_lines_are_passed_over(tmp_path: Path, line: bytes) -> None:
-    """A line that is no entry, such as the zeros that a power cut leaves, hides none of the others."""
+    """A line that is no entry, such as the zeros that a power cut leaves,
+    hides none of the others.
+    """
     path = tmp_path / "journal.jsonl"
     Journal(path).append(FIRST)
     path.write_bytes(line + b"\n" + path.read_bytes() + line + b"\n")
@@ -133,7 +151,9 @@ def test_a_broken_manifest_is_an_input_error(tmp_path: Path, content: bytes) -> 
     assert str(path) in caught.value.what
     assert "imagenet-prep convert" in caught.value.hint
     assert str(caught.value).count("\n") == 2
-    assert not re.search(r"Error|DATA_DIR", str(caught.value))  # neither Python's words nor a gap to fill
+    assert not re.search(
+        r"Error|DATA_DIR", str(caught.value)
+    )  # neither Python's words nor a gap to fill
 
 
 def test_only_the_full_data_set_is_no_part() -> None:
@@ -146,5 +166,9 @@ def test_only_the_full_data_set_is_no_part() -> None:
     assert not ImageNet().is_part
     assert ImageNet(MANIFEST).is_part
     assert ImageNet(replace(MANIFEST, totals={"train": full["train"]})).is_part
-    assert ImageNet(replace(MANIFEST, totals={**full, "validation": SplitTotals(50_000, 50_000, 999, 0, 128)})).is_part
-    assert ImageNet(replace(MANIFEST, totals={**full, "validation": SplitTotals(49_999, 50_000, 1000, 0, 128)})).is_part
+    assert ImageNet(
+        replace(MANIFEST, totals={**full, "validation": SplitTotals(50_000, 50_000, 999, 0, 128)})
+    ).is_part
+    assert ImageNet(
+        replace(MANIFEST, totals={**full, "validation": SplitTotals(49_999, 50_000, 1000, 0, 128)})
+    ).is_part

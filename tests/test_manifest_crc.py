@@ -1,4 +1,6 @@
-"""The manifest's own checksum: a change anywhere in it is seen, is blamed on nothing else, and is made good."""
+"""The manifest's own checksum: a change anywhere in it is seen,
+is blamed on nothing else, and is made good.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,10 @@ CHANGES: dict[str, tuple[str, str | Callable[[re.Match[str]], str]]] = {
 
 OF_A_RECIPE = ("promised-values", "promised-kind", "feature-key")
 CASES = [
-    (kind, name) for kind in ("imagenet", "recipe") for name in CHANGES if kind == "recipe" or name not in OF_A_RECIPE
+    (kind, name)
+    for kind in ("imagenet", "recipe")
+    for name in CHANGES
+    if kind == "recipe" or name not in OF_A_RECIPE
 ]
 
 
@@ -60,7 +65,11 @@ def imagenet(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> La
 @pytest.fixture
 def layout(request: pytest.FixtureRequest, tmp_path: Path, imagenet: Layout) -> Layout:
     """A set of ImageNet, or one of a recipe."""
-    return copied(imagenet, tmp_path / "data") if request.param == "imagenet" else of_a_recipe(tmp_path)
+    return (
+        copied(imagenet, tmp_path / "data")
+        if request.param == "imagenet"
+        else of_a_recipe(tmp_path)
+    )
 
 
 of_either = pytest.mark.parametrize("layout", ["imagenet", "recipe"], indirect=True)
@@ -91,15 +100,21 @@ def damage(layout: Layout, name: str) -> bytes:
 def state(layout: Layout) -> dict[str, bytes]:
     """Every shard and index, the journal and the manifest."""
     paths = [*existing(layout.output_dir, "*-of-*"), *existing(layout.index_dir, "*")]
-    return {path.name: path.read_bytes() for path in (*paths, layout.journal_path, layout.manifest_path)}
+    return {
+        path.name: path.read_bytes() for path in (*paths, layout.journal_path, layout.manifest_path)
+    }
 
 
-# what is damaged -----------------------------------------------------------------------------------------------
+# what is damaged ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("layout", "name"), CASES, indirect=["layout"])
-def test_a_damaged_manifest_is_blamed(layout: Layout, name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """Verify blames nothing else, at any depth; repair changes nothing by it; the same convert writes it again."""
+def test_a_damaged_manifest_is_blamed(
+    layout: Layout, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Verify blames nothing else, at any depth; repair changes nothing by it;
+    the same convert writes it again.
+    """
     sound = damage(layout, name)
     damaged = state(layout)
     for depth in ("quick", "full"):
@@ -107,7 +122,9 @@ def test_a_damaged_manifest_is_blamed(layout: Layout, name: str, capfd: pytest.C
             words = ["verify", str(layout.data_dir), "--depth", depth]
             code, said = cli.main(words, standalone_mode=False), "".join(capfd.readouterr())
             problems = verify(layout, ENGINE, depth=depth).problems  # type: ignore[arg-type]
-            assert [(each.kind, each.subject) for each in problems] == [(ProblemKind.BAD_MANIFEST, "manifest.json")]
+            assert [(each.kind, each.subject) for each in problems] == [
+                (ProblemKind.BAD_MANIFEST, "manifest.json")
+            ]
         except PrepError as error:
             code, said = error.exit_code, "\n".join(error.lines)
         assert code in (3, 4)
@@ -124,7 +141,9 @@ def test_a_damaged_manifest_is_blamed(layout: Layout, name: str, capfd: pytest.C
 
 
 def test_no_digit_and_no_letter_of_a_manifest_can_change(tmp_path: Path) -> None:
-    """Every third of them exchanged for another one: verify says that something is wrong, every time."""
+    """Every third of them exchanged for another one:
+    verify says that something is wrong, every time.
+    """
     layout = of_a_recipe(tmp_path, RECIPE.replace("shards: 3", "shards: 1"))
     content, passed, tried = layout.manifest_path.read_bytes(), [], 0
     for position, byte in enumerate(content):
@@ -132,7 +151,9 @@ def test_no_digit_and_no_letter_of_a_manifest_can_change(tmp_path: Path) -> None
             continue
         tried += 1
         other = byte - 1 if chr(byte) in "9zZ" else byte + 1
-        layout.manifest_path.write_bytes(content[:position] + bytes([other]) + content[position + 1 :])
+        layout.manifest_path.write_bytes(
+            content[:position] + bytes([other]) + content[position + 1 :]
+        )
         if not verify(layout, ENGINE, depth="quick").problems:
             passed.append(position)
     assert passed == []
@@ -146,7 +167,10 @@ Head = dict[str, dict[str, dict[str, int]]]
 FORGED: dict[str, tuple[str, Callable[[Head], object]]] = {
     "no-sources": ("sources", lambda head: head["sources"].clear()),
     "another-source": ("sources", lambda head: head["sources"]["train"].update(images=99)),
-    "one-more-expected": ("expect", lambda head: head["totals"]["train"].update(expected=1_281_168)),
+    "one-more-expected": (
+        "expect",
+        lambda head: head["totals"]["train"].update(expected=1_281_168),
+    ),
     "one-class-more": ("classes of train", lambda head: head["totals"]["train"].update(classes=99)),
     "another-seed": ("seed|order", lambda head: head["settings"].update(seed=1, order={})),
 }
@@ -156,7 +180,9 @@ FORGED: dict[str, tuple[str, Callable[[Head], object]]] = {
 @pytest.mark.parametrize("has_plan", [True, False])
 @pytest.mark.parametrize("name", FORGED)
 def test_a_forged_manifest_with_the_right_crc(layout: Layout, name: str, has_plan: bool) -> None:
-    """Sources, expected totals and settings are compared with the plan, the shards, and what was published."""
+    """Sources, expected totals and settings are compared with the plan,
+    the shards, and what was published.
+    """
     manifest = load_manifest(layout.manifest_path)
     head = json.loads(json.dumps(manifest._head()))
     split = next(iter(head["totals"]))

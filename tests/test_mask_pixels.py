@@ -37,7 +37,9 @@ def test_polygons_are_filled_as_pycocotools_does(parts: int) -> None:
     draw = random.Random(parts)
     for _ in range(100):
         polygons = [drawn_polygon(draw, draw.randint(3, 9)) for _ in range(parts)]
-        expected = coco_masks.decode(coco_masks.merge(coco_masks.frPyObjects(polygons, HEIGHT, WIDTH)))
+        expected = coco_masks.decode(
+            coco_masks.merge(coco_masks.frPyObjects(polygons, HEIGHT, WIDTH))
+        )
         assert (mask_pixels.fill_polygons(polygons, SIZE) == expected).all()
 
 
@@ -64,14 +66,23 @@ def test_a_strange_text_of_runs_is_an_error_at_most(text: str) -> None:
     ("fill", "words"),
     [
         (lambda: mask_pixels.fill_polygons([[1, 1, 5, 5]], SIZE), "a polygon of 4 numbers"),
-        (lambda: mask_pixels.fill_polygons([[1, 1, 5, 5, 9, 1, 3]], SIZE), "a polygon of 7 numbers"),
+        (
+            lambda: mask_pixels.fill_polygons([[1, 1, 5, 5, 9, 1, 3]], SIZE),
+            "a polygon of 7 numbers",
+        ),
         (lambda: mask_pixels.fill_polygons([[1, 1, 5, 5, 1e12, 1]], SIZE), "a polygon with 1e+12"),
-        (lambda: mask_pixels.fill_polygons([[1, 1, 5, float("nan"), 9, 1]], SIZE), "a polygon with nan"),
+        (
+            lambda: mask_pixels.fill_polygons([[1, 1, 5, float("nan"), 9, 1]], SIZE),
+            "a polygon with nan",
+        ),
         (lambda: mask_pixels.fill_runs([5, 5], SIZE), "runs of 10 pixels: expected 37 x 23"),
         (lambda: mask_pixels.fill_runs([WIDTH * HEIGHT + 5, -5], SIZE), "runs of 851 pixels"),
         (lambda: mask_pixels.read_runs("PP P"), "runs with ' '"),
         (lambda: mask_pixels.read_runs("k"), "cut short"),
-        (lambda: mask_pixels.segment_numbers(png(np.zeros((4, 4), np.uint8))), "other colours than RGB"),
+        (
+            lambda: mask_pixels.segment_numbers(png(np.zeros((4, 4), np.uint8))),
+            "other colours than RGB",
+        ),
         (lambda: mask_pixels.png_of(jpeg_file()), "a JPEG does not keep the values"),
         (lambda: mask_pixels.decode_mask(jpeg_file()), "a JPEG does not keep the values"),
         (lambda: mask_pixels.png_of(b"text"), "a file of no known format"),
@@ -84,8 +95,15 @@ def test_an_outline_that_cant_be_filled_is_refused(fill: Callable[[], object], w
     assert words in str(caught.value)
 
 
-@given(st.integers(1, 6), st.integers(1, 6), st.lists(st.booleans(), min_size=36, max_size=36), st.booleans())
-def test_the_box_of_runs_is_that_of_their_pixels(width: int, height: int, values: list[bool], is_padded: bool) -> None:
+@given(
+    st.integers(1, 6),
+    st.integers(1, 6),
+    st.lists(st.booleans(), min_size=36, max_size=36),
+    st.booleans(),
+)
+def test_the_box_of_runs_is_that_of_their_pixels(
+    width: int, height: int, values: list[bool], is_padded: bool
+) -> None:
     """Runs without a pixel between others change nothing."""
     inside = np.array(values[: width * height], np.uint8)
     runs = [0]
@@ -134,10 +152,15 @@ def test_masks_of_lossless_formats_keep_their_values(form: str, mode: str) -> No
     """As PNG, each pixel has its value and its colour."""
     image = Image.fromarray(np.tile(np.arange(16, dtype=np.uint8), (9, 1)))
     if mode == "P":
-        image.putpalette([level for number in range(256) for level in (255 - number, number // 2, 77)])
+        image.putpalette(
+            [level for number in range(256) for level in (255 - number, number // 2, 77)]
+        )
     image = image.point([255 * (value > 5) for value in range(256)], "1") if mode == "1" else image
     data = in_memory(lambda file: image.save(file, form))
-    with Image.open(io.BytesIO(mask_pixels.png_of(data))) as found, Image.open(io.BytesIO(data)) as stored:
+    with (
+        Image.open(io.BytesIO(mask_pixels.png_of(data))) as found,
+        Image.open(io.BytesIO(data)) as stored,
+    ):
         assert (np.asarray(found) == np.asarray(stored)).all()
         assert (np.asarray(found.convert("RGB")) == np.asarray(image.convert("RGB"))).all()
     is_inside = np.asarray(image.convert("RGB")).any(axis=2)
@@ -160,13 +183,20 @@ def test_pixels_turn_and_shrink_as_a_png_does(orientation: int) -> None:
         turned = size[::-1] if orientation > 4 else size
         fitted = mask_pixels.fit_pixels(mask, turned, orientation)
         assert fitted.shape == turned[::-1]
-        assert (fitted == pixels_of(mask_pixels.fit_png(mask_pixels.encode_mask(mask), turned, orientation))).all()
+        assert (
+            fitted
+            == pixels_of(mask_pixels.fit_png(mask_pixels.encode_mask(mask), turned, orientation))
+        ).all()
 
 
 @pytest.mark.parametrize("form", ["GIF", "TIFF"])
 @pytest.mark.parametrize(
     "read",
-    [mask_pixels.png_of, mask_pixels.decode_mask, lambda data: mask_pixels.threshold_mask(data, 128)],
+    [
+        mask_pixels.png_of,
+        mask_pixels.decode_mask,
+        lambda data: mask_pixels.threshold_mask(data, 128),
+    ],
     ids=["png_of", "decode_mask", "threshold_mask"],
 )
 def test_a_mask_of_several_frames_is_refused(read: Callable[[bytes], object], form: str) -> None:

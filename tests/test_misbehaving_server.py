@@ -1,4 +1,5 @@
-"""A server that misbehaves by script: the right file, or the right exit status, and never a wrong byte under its name.
+"""A server that misbehaves by script: the right file, or the right exit status, and never a wrong
+byte under its name.
 
 Each row of the table, with a digest over four connections and without one over a single one.
 """
@@ -14,7 +15,17 @@ import pytest
 import surroundings
 from fault_server import CANARY
 from misbehaviour import TABLE
-from scripted_server import CONTENT, NEW, OTHER, RIGHT, SIZE, Behaviour, Outcome, ScriptedServer, scripted_server
+from scripted_server import (
+    CONTENT,
+    NEW,
+    OTHER,
+    RIGHT,
+    SIZE,
+    Behaviour,
+    Outcome,
+    ScriptedServer,
+    scripted_server,
+)
 
 from imagenet_prep import DownloadOptions, Layout, PrepError, download
 from imagenet_prep.errors import NetworkError
@@ -55,10 +66,20 @@ def server(tmp_path: Path) -> Iterator[ScriptedServer]:
 
 def _pace(stall: float) -> Pace:
     waits = {"first_wait": 0.001, "longest_wait": 0.01, "longest_retry_after": 0.05}
-    return Pace(tries=4, stall=stall, least_speed=1000, slow_after=1, save_every=0.05, segment=64 << 10, **waits)
+    return Pace(
+        tries=4,
+        stall=stall,
+        least_speed=1000,
+        slow_after=1,
+        save_every=0.05,
+        segment=64 << 10,
+        **waits,
+    )
 
 
-def _download(url: str, layout: Layout, has_digest: bool, connections: int, stall: float = 10) -> list[str]:
+def _download(
+    url: str, layout: Layout, has_digest: bool, connections: int, stall: float = 10
+) -> list[str]:
     """Fetch the train archive as a new process would; what was noted."""
     progress = Silent()
     known = {"digests": {"train": MD5}} if has_digest else {"check_digest": False}
@@ -67,8 +88,12 @@ def _download(url: str, layout: Layout, has_digest: bool, connections: int, stal
     return progress.notes
 
 
-def _run(url: str, layout: Layout, has_digest: bool, connections: int, stall: float = 10) -> tuple[Outcome, str]:
-    """What a download ends with, and what was said: notes or the error; what must hold of any end is made sure."""
+def _run(
+    url: str, layout: Layout, has_digest: bool, connections: int, stall: float = 10
+) -> tuple[Outcome, str]:
+    """What a download ends with, and what was said: notes or the error;
+    what must hold of any end is made sure.
+    """
     error = None
     try:
         notes = _download(url, layout, has_digest, connections, stall)
@@ -81,7 +106,9 @@ def _run(url: str, layout: Layout, has_digest: bool, connections: int, stall: fl
         return error.exit_code, str(error)
     assert not layout.part_path(TRAIN.filename).exists()
     content = layout.download_path(TRAIN).read_bytes()
-    return RIGHT if content == CONTENT else NEW if content in VERSIONS else "wrong", "\n".join(notes)
+    return RIGHT if content == CONTENT else NEW if content in VERSIONS else "wrong", "\n".join(
+        notes
+    )
 
 
 def _kept(layout: Layout) -> int:
@@ -93,7 +120,9 @@ def _kept(layout: Layout) -> int:
 def test_it_ends_rightly(
     server: ScriptedServer, tmp_path: Path, row: Behaviour, has_digest: bool, connections: int
 ) -> None:
-    """The right file or the right status; what had arrived is not thrown away; and no refusal is for ever."""
+    """The right file or the right status; what had arrived is not thrown away;
+    and no refusal is for ever.
+    """
     layout = Layout(tmp_path / "data")
     expected = row.digest if has_digest else row.plain
     server.misbehave(row)
@@ -127,14 +156,18 @@ def test_it_ends_rightly_wherever_it_runs(
     has_digest: bool,
     connections: int,
 ) -> None:
-    """The same of disks, clocks, proxies, certificates and addresses; once they are right again, it goes on."""
+    """The same of disks, clocks, proxies, certificates and addresses;
+    once they are right again, it goes on.
+    """
     with contextlib.ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
             monkeypatch.delenv(name, raising=False)
             monkeypatch.delenv(name.lower(), raising=False)
         place = surroundings.Place(server, tmp_path, patch, stack, server.url)
         layout, mend = Layout(place.data), row.make(place)
-        outcome, said = _run(place.url, layout, has_digest, connections, stall=0.2 if "silent" in row.name else 10)
+        outcome, said = _run(
+            place.url, layout, has_digest, connections, stall=0.2 if "silent" in row.name else 10
+        )
         assert outcome == row.outcome, said
         assert [word for word in row.words if word not in said] == []
         patch.undo()
@@ -155,5 +188,7 @@ def test_a_length_that_is_known_need_not_be_told(server: ScriptedServer, tmp_pat
     with pytest.raises(NetworkError, match="doesn't report the size of"):
         inspect(session, url, pace, size=SIZE)
     remote = inspect(session, url, pace, size=SIZE, has_digest=True)
-    fetched = fetch(session, url, tmp_path / "part", Manner(pace=pace), remote=remote, digests={"md5": MD5})
+    fetched = fetch(
+        session, url, tmp_path / "part", Manner(pace=pace), remote=remote, digests={"md5": MD5}
+    )
     assert fetched.is_right

@@ -34,14 +34,16 @@ def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in paths}
 
 
-# maps ----------------------------------------------------------------------------------------------------------
+# maps ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("refused", [("shared",), ("shared", "private")])
 def test_a_set_is_made_and_read_where_maps_are_refused(
     refused: tuple[str, ...], tmp_path: Path, made_tiny: MadeSet
 ) -> None:
-    """FUSE with direct_io refuses shared maps, others all: every command works, and shards have the same bytes."""
+    """FUSE with direct_io refuses shared maps, others all:
+    every command works, and shards have the same bytes.
+    """
     usual, mounted = tmp_path / "usual", tmp_path / "mounted"
     for folder in (usual, mounted):
         shutil.copytree(made_tiny.archives["train"].parent, folder / "raw-data")
@@ -60,7 +62,9 @@ def test_a_set_is_made_and_read_where_maps_are_refused(
 
 
 def test_fuse_with_direct_io(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """On a real mount of that kind, which refuses shared maps, raw data and shards are read as on a disk."""
+    """On a real mount of that kind, which refuses shared maps,
+    raw data and shards are read as on a disk.
+    """
     raw, mounted = made_tiny.archives["train"].parent, tmp_path / "mounted"
     usual = tmp_path / "usual"
     command("convert", usual, "--raw", raw, *PART)
@@ -78,7 +82,9 @@ def test_fuse_with_direct_io(tmp_path: Path, made_tiny: MadeSet) -> None:
 
 
 def test_a_mount_that_goes_away_is_no_bug(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """Once its server is gone, each file of a mount is ENOTCONN: the error says that the storage went away."""
+    """Once its server is gone, each file of a mount is ENOTCONN:
+    the error says that the storage went away.
+    """
     mounted = tmp_path / "mounted"
     with fuse_mount(made_tiny.archives["train"].parent, mounted) as server:
         server.kill()
@@ -94,8 +100,12 @@ def test_a_mount_that_goes_away_is_no_bug(tmp_path: Path, made_tiny: MadeSet) ->
 
 
 @pytest.mark.parametrize("reads", [0, 3, 40, 90, 140])
-def test_a_mount_that_goes_away_while_it_is_read_is_no_bug(reads: int, tmp_path: Path, made_tiny: MadeSet) -> None:
-    """Listing and workers meet ECONNABORTED or ENOTCONN: the error says what to do, and then the command goes on."""
+def test_a_mount_that_goes_away_while_it_is_read_is_no_bug(
+    reads: int, tmp_path: Path, made_tiny: MadeSet
+) -> None:
+    """Listing and workers meet ECONNABORTED or ENOTCONN:
+    the error says what to do, and then the command goes on.
+    """
     raw, mounted = made_tiny.archives["train"].parent, tmp_path / "mounted"
     words = ("convert", tmp_path / "data", "--raw", mounted, *PART)
     with fuse_mount(raw, mounted, reads):
@@ -108,8 +118,12 @@ def test_a_mount_that_goes_away_while_it_is_read_is_no_bug(reads: int, tmp_path:
         command(*words)
 
 
-def test_a_copy_in_place_of_a_map_ends_with_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that was cut short meanwhile gives fewer bytes; a huge one is refused with a reason."""
+def test_a_copy_in_place_of_a_map_ends_with_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that was cut short meanwhile gives fewer bytes;
+    a huge one is refused with a reason.
+    """
     from imagenet_prep.storage import local
 
     def no_map(*_: object, **__: object) -> memoryview:
@@ -126,7 +140,7 @@ def test_a_copy_in_place_of_a_map_ends_with_its_file(tmp_path: Path, monkeypatch
         map_file(path)
 
 
-# locks ---------------------------------------------------------------------------------------------------------
+# locks --------------------------------------------------------------------------------------------
 
 
 def give_annotations(folder: Path) -> None:
@@ -136,7 +150,9 @@ def give_annotations(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["ENOLCK", "EOPNOTSUPP", "ENOSYS"])
 def test_every_command_works_without_locks(name: str, tmp_path: Path, made_tiny: MadeSet) -> None:
-    """On a file system without flock all commands that hold DATA_DIR run to their end and leave no lock."""
+    """On a file system without flock all commands that hold DATA_DIR run
+    to their end and leave no lock.
+    """
     folder = tmp_path / "mounted"
     shutil.copytree(made_tiny.archives["train"].parent, folder / "raw-data")
     environment = refusing(folder, lock=name)
@@ -153,9 +169,13 @@ def test_every_command_works_without_locks(name: str, tmp_path: Path, made_tiny:
     command("untar", folder, "--workers", 1, **environment)
     script = "import imagenet_prep.records as r, sys; r.write(sys.argv[1], [{'a': 1}])"
     subprocess.run(
-        [sys.executable, "-c", script, folder / "own.tfrecord"], env={**os.environ, **environment}, check=True
+        [sys.executable, "-c", script, folder / "own.tfrecord"],
+        env={**os.environ, **environment},
+        check=True,
     )
-    assert not [path for path in list(folder.rglob("*")) if path.name == "lock" or "claim" in path.name]
+    assert not [
+        path for path in list(folder.rglob("*")) if path.name == "lock" or "claim" in path.name
+    ]
     assert not list(folder.glob(".own*"))
 
 
@@ -212,10 +232,14 @@ def test_one_of_many_that_start_at_once_holds(tmp_path: Path) -> None:
     script = _HOLD.replace("sys.stdin.read()", inside)
     call = [sys.executable, "-c", f"import os, time\n{script}", folder, tmp_path / "inside"]
     processes = [
-        subprocess.Popen(call, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True) for _ in range(8)
+        subprocess.Popen(call, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True)
+        for _ in range(8)
     ]
     errors = [process.communicate()[1] for process in processes]
-    assert not any("FileExistsError: [Errno 17] File exists: " in error and "inside" in error for error in errors)
+    assert not any(
+        "FileExistsError: [Errno 17] File exists: " in error and "inside" in error
+        for error in errors
+    )
     assert sum(process.returncode == 0 for process in processes) >= 1
     failed = [error for process, error in zip(processes, errors, strict=True) if process.returncode]
     assert [error[-900:] for error in failed if "BusyError" not in error] == []
@@ -234,7 +258,9 @@ def test_one_of_many_that_start_at_once_holds(tmp_path: Path) -> None:
     ],
 )
 def test_who_blocks(change: dict[str, object], blocks: bool, tmp_path: Path) -> None:
-    """A dead process of this machine does not block; of others it is not known, so their claims do."""
+    """A dead process of this machine does not block;
+    of others it is not known, so their claims do.
+    """
     lock = tmp_path / "lock"
     claim = replace(Claim.by_this_process(), **change)
     claim.path(lock).touch()
@@ -243,7 +269,9 @@ def test_who_blocks(change: dict[str, object], blocks: bool, tmp_path: Path) -> 
 
 
 def test_a_claim_of_another_machine_is_removed_by_the_command_that_is_named(tmp_path: Path) -> None:
-    """Whether a process of another machine lives can't be known: the error names it, and how to remove its claim."""
+    """Whether a process of another machine lives can't be known:
+    the error names it, and how to remove its claim.
+    """
     folder = tmp_path / "a mounted"
     (folder / "imagenet-prep").mkdir(parents=True)
     give_annotations(folder)
@@ -270,11 +298,13 @@ def test_a_lock_is_refused_only_where_there_is_none(tmp_path: Path) -> None:
     assert "mount it again" in refused.stderr
 
 
-# names that lead nowhere ---------------------------------------------------------------------------------------
+# names that lead nowhere --------------------------------------------------------------------------
 
 
 def test_a_dangling_plan_ends_a_rank(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """A link to nothing in place of plan.json is refused with the command that removes it; a rank then goes on."""
+    """A link to nothing in place of plan.json is refused with the command that removes it;
+    a rank then goes on.
+    """
     folder = tmp_path / "data"
     plan = Layout(folder).plan_path
     plan.parent.mkdir(parents=True)

@@ -1,7 +1,8 @@
-"""Failures of the network by type: how often each is tried, the exit status, and the last line, which is what to do.
+"""Failures of the network by type: how often each is tried, the exit status, and the last line,
+which is what to do.
 
-Each is raised by a real server, proxy or file. A passing failure is tried until the budget is spent, a lasting one
-ends at once or, where a server had sent the file before, after three tries.
+Each is raised by a real server, proxy or file. A passing failure is tried until the budget is
+spent, a lasting one ends at once or, where a server had sent the file before, after three tries.
 """
 
 from __future__ import annotations
@@ -25,7 +26,17 @@ import pytest
 from fault_server import CANARY, USERNAME
 from misbehaviour import HTML
 from running import PROGRAM, prep_here
-from scripted_server import ALWAYS, CONTENT, RIGHT, SIZE, Answer, Behaviour, ScriptedServer, Struck, scripted_server
+from scripted_server import (
+    ALWAYS,
+    CONTENT,
+    RIGHT,
+    SIZE,
+    Answer,
+    Behaviour,
+    ScriptedServer,
+    Struck,
+    scripted_server,
+)
 from surroundings import Make, Place, _certificates, _mount, _proxy, _pump, _secure
 
 from imagenet_prep import DownloadOptions, Layout, PrepError, download
@@ -38,7 +49,11 @@ from imagenet_prep.fetch.session import Session
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.model import Silent
 
-pytestmark = [pytest.mark.once, pytest.mark.timeout(30), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.timeout(30),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
 
 TRAIN = ARCHIVES["train"]
 TRIES, ANY = 4, -1
@@ -50,7 +65,9 @@ ACCOUNT = {"IMAGENET_USERNAME": USERNAME, "IMAGENET_ACCESS_KEY": f"{CANARY}-key"
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A row: what makes it, its class, the requests it costs, the exit status (0: the file), words, the last line."""
+    """A row: what makes it, its class, the requests it costs, the exit status (0:
+    the file), words, the last line.
+    """
 
     name: str
     make: Make
@@ -64,7 +81,9 @@ class Failure:
 TABLE: list[Failure] = []
 
 
-def failure(kind: str, tries: int, status: int, words: str = "", last: str = "") -> Callable[[Make], Make]:
+def failure(
+    kind: str, tries: int, status: int, words: str = "", last: str = ""
+) -> Callable[[Make], Make]:
     """Put what makes a failure into the table."""
 
     def enter(make: Make) -> Make:
@@ -109,10 +128,12 @@ def _serve(place: Place, answer: Callable[[socket.socket], object]) -> int:
     return int(listener.getsockname()[1])
 
 
-# the network ---------------------------------------------------------------------------------------------------------
+# the network --------------------------------------------------------------------------------------
 
 
-@failure("lasting", 3, 5, "no connection to 127.0.0.1:{port}: it did not answer in time", "--base-url")
+@failure(
+    "lasting", 3, 5, "no connection to 127.0.0.1:{port}: it did not answer in time", "--base-url"
+)
 def full_backlog(place: Place) -> None:
     """Connections that nobody takes: the system drops further ones."""
     listener = place.stack.enter_context(socket.socket())
@@ -130,18 +151,50 @@ _LOOK = "check --base-url and this machine's network, or run the same command ag
 _GIVEN_UP = "run the same command again"
 _ADDRESS = "correct --base-url"
 rows(
-    ("refused", _at("http://127.0.0.1:9/"), "lasting", 3, 5, "no connection to 127.0.0.1:9: connection refused", _LOOK),
+    (
+        "refused",
+        _at("http://127.0.0.1:9/"),
+        "lasting",
+        3,
+        5,
+        "no connection to 127.0.0.1:9: connection refused",
+        _LOOK,
+    ),
     ("host_with_two_dots", _at("http://a..b/"), "lasting", 0, 2, "with a host name", _ADDRESS),
     ("host_with_a_space", _at("http://a b/"), "lasting", 0, 2, "with a host name", _ADDRESS),
-    ("host_too_long", _at(f"http://{'a' * 64}.com/"), "lasting", 0, 2, "with a host name", _ADDRESS),
-    ("leads_to_no_host", _answers(302, Location="http://a..b/x"), "lasting", 1, 5, "redirect", "--base-url"),
+    (
+        "host_too_long",
+        _at(f"http://{'a' * 64}.com/"),
+        "lasting",
+        0,
+        2,
+        "with a host name",
+        _ADDRESS,
+    ),
+    (
+        "leads_to_no_host",
+        _answers(302, Location="http://a..b/x"),
+        "lasting",
+        1,
+        5,
+        "redirect",
+        "--base-url",
+    ),
     ("busy", _answers(503), "passing", TRIES, 5, "HTTP status 503", _GIVEN_UP),
-    ("reset", _behaving(lambda answer: answer.reset()), "passing", TRIES, 5, "the connection broke", _GIVEN_UP),
+    (
+        "reset",
+        _behaving(lambda answer: answer.reset()),
+        "passing",
+        TRIES,
+        5,
+        "the connection broke",
+        _GIVEN_UP,
+    ),
     ("missing", _answers(404), "lasting", 1, 5, "HTTP status 404", "--base-url"),
 )
 
 
-# TLS -----------------------------------------------------------------------------------------------------------------
+# TLS ----------------------------------------------------------------------------------------------
 
 
 def _speaking(place: Place, change: Callable[[ssl.SSLContext, Path], object]) -> None:
@@ -244,7 +297,7 @@ def authorities_of_python_not_there(place: Place) -> None:
     place.patch.setenv("SSL_CERT_FILE", str(place.folder / "nothing"))
 
 
-# proxies -------------------------------------------------------------------------------------------------------------
+# proxies ------------------------------------------------------------------------------------------
 
 
 @failure("lasting", 1, 5, "(from HTTPS_PROXY) does not speak TLS", "correct the port")
@@ -277,7 +330,9 @@ def socks_without_its_package(place: Place) -> None:
     def missing(*_: object, **__: object) -> None:
         raise requests.exceptions.InvalidSchema("Missing dependencies for SOCKS support.")
 
-    place.patch.setattr(requests.adapters, "SOCKSProxyManager", missing)  # what requests has without PySocks
+    place.patch.setattr(
+        requests.adapters, "SOCKSProxyManager", missing
+    )  # what requests has without PySocks
     place.patch.setenv("HTTP_PROXY", "socks5://127.0.0.1:9")
     place.url = "http://archives.invalid/"
 
@@ -301,7 +356,15 @@ def socks(place: Place) -> None:
 _ODD = f"{USERNAME}:{ODD}@"
 _SWAP = "_PROXY=http://127.0.0.1:"
 rows(
-    ("https_for_an_http_proxy", _proxy("https", speaks="https"), "lasting", 1, 5, "does not speak TLS", _SWAP),
+    (
+        "https_for_an_http_proxy",
+        _proxy("https", speaks="https"),
+        "lasting",
+        1,
+        5,
+        "does not speak TLS",
+        _SWAP,
+    ),
     (
         "the_same_for_http",
         _proxy("http", speaks="https"),
@@ -311,11 +374,51 @@ rows(
         "does not speak TLS",
         "set HTTP_PROXY=http:",
     ),
-    ("proxy_of_ntlm", _proxy("https", user="", offers=("NTLM", "Negotiate")), "access", 1, 6, "NTLM", "NO_PROXY"),
-    ("the_same_in_the_clear", _proxy(user="", offers=("NTLM",)), "access", 1, 6, "NTLM", "NO_PROXY"),
-    ("proxy_of_basic", _proxy("https", user="", offers=("NTLM", "Basic")), "access", 1, 6, "Basic", "USER:PASSWORD@"),
-    ("proxy_refuses_in_the_clear", _proxy(status=403), "access", 1, 6, "through the proxy 127.0.0.1:", "administrator"),
-    ("password_of_no_text", _proxy(user=f"ada:{CANARY}\udcff@"), "access", 1, 6, "407", "HTTP_PROXY=http://USER"),
+    (
+        "proxy_of_ntlm",
+        _proxy("https", user="", offers=("NTLM", "Negotiate")),
+        "access",
+        1,
+        6,
+        "NTLM",
+        "NO_PROXY",
+    ),
+    (
+        "the_same_in_the_clear",
+        _proxy(user="", offers=("NTLM",)),
+        "access",
+        1,
+        6,
+        "NTLM",
+        "NO_PROXY",
+    ),
+    (
+        "proxy_of_basic",
+        _proxy("https", user="", offers=("NTLM", "Basic")),
+        "access",
+        1,
+        6,
+        "Basic",
+        "USER:PASSWORD@",
+    ),
+    (
+        "proxy_refuses_in_the_clear",
+        _proxy(status=403),
+        "access",
+        1,
+        6,
+        "through the proxy 127.0.0.1:",
+        "administrator",
+    ),
+    (
+        "password_of_no_text",
+        _proxy(user=f"ada:{CANARY}\udcff@"),
+        "access",
+        1,
+        6,
+        "407",
+        "HTTP_PROXY=http://USER",
+    ),
     ("odd_password", _proxy(user=_ODD, password=ODD), "right", ANY, 0, "", ""),
 )
 
@@ -327,7 +430,7 @@ def odd_password_for_a_tunnel(place: Place) -> None:
     _proxy("https", user=_ODD, password=ODD)(place)
 
 
-# answers in mid-download ---------------------------------------------------------------------------------------------
+# answers in mid-download --------------------------------------------------------------------------
 
 
 def _page(answer: Answer) -> None:
@@ -346,17 +449,27 @@ def _unsatisfiable(answer: Answer) -> None:
 rows(
     ("page_in_mid_download", _behaving(_page, "later", 2), "passing", ANY, 0, "", ""),
     ("page_for_ever", _behaving(_page, "rest"), "access", ANY, 6, "web page", "--cookies"),
-    ("every_resume_is_unsatisfiable", _behaving(_unsatisfiable, "later"), "passing", ANY, 0, "starting over", ""),
+    (
+        "every_resume_is_unsatisfiable",
+        _behaving(_unsatisfiable, "later"),
+        "passing",
+        ANY,
+        0,
+        "starting over",
+        "",
+    ),
     ("hints", _behaving(_hint), "right", ANY, 0, "", ""),
 )
 
 
-# access --------------------------------------------------------------------------------------------------------------
+# access -------------------------------------------------------------------------------------------
 
 
 def _asking(*schemes: str, account: bool = False) -> Make:
     def make(place: Place) -> None:
-        _answers(401, WWW_Authenticate=", ".join(f'{scheme} realm="x"' for scheme in schemes))(place)
+        _answers(401, WWW_Authenticate=", ".join(f'{scheme} realm="x"' for scheme in schemes))(
+            place
+        )
         for name, value in ACCOUNT.items() if account else ():
             place.patch.setenv(name, value)
 
@@ -371,13 +484,21 @@ def digest(place: Place) -> None:
         fields = dict(re.findall(r'(\w+)="?([^",]*)', answer.headers.get("Authorization", "")))
         parts = [
             hashlib.md5(text.encode()).hexdigest()
-            for text in (f"{USERNAME}:archives:{ACCOUNT['IMAGENET_ACCESS_KEY']}", f"GET:{answer.path}")
+            for text in (
+                f"{USERNAME}:archives:{ACCOUNT['IMAGENET_ACCESS_KEY']}",
+                f"GET:{answer.path}",
+            )
         ]
         middle = [fields.get(name, "") for name in ("nonce", "nc", "cnonce", "qop")]
-        if fields.get("response") == hashlib.md5(":".join([parts[0], *middle, parts[1]]).encode()).hexdigest():
+        if (
+            fields.get("response")
+            == hashlib.md5(":".join([parts[0], *middle, parts[1]]).encode()).hexdigest()
+        ):
             answer.reply(*answer.right())
         else:
-            answer.nothing(401, WWW_Authenticate='Negotiate, Digest realm="archives", nonce="12", qop="auth"')
+            answer.nothing(
+                401, WWW_Authenticate='Negotiate, Digest realm="archives", nonce="12", qop="auth"'
+            )
 
     _behaving(act)(place)
     for name, value in ACCOUNT.items():
@@ -386,9 +507,33 @@ def digest(place: Place) -> None:
 
 _BROWSER = "fetch it with a browser or its own client, and move it into raw-data/"
 rows(
-    ("asks_for_bearer", _asking("Bearer", account=True), "access", 1, 6, "it asks for Bearer", _BROWSER),
-    ("asks_for_negotiate", _asking("Negotiate", "NTLM", account=True), "access", 1, 6, "Negotiate, NTLM", _BROWSER),
-    ("asks_without_account", _asking("Basic"), "access", 1, 6, "requires you to sign in", "set IMAGENET_USERNAME"),
+    (
+        "asks_for_bearer",
+        _asking("Bearer", account=True),
+        "access",
+        1,
+        6,
+        "it asks for Bearer",
+        _BROWSER,
+    ),
+    (
+        "asks_for_negotiate",
+        _asking("Negotiate", "NTLM", account=True),
+        "access",
+        1,
+        6,
+        "Negotiate, NTLM",
+        _BROWSER,
+    ),
+    (
+        "asks_without_account",
+        _asking("Basic"),
+        "access",
+        1,
+        6,
+        "requires you to sign in",
+        "set IMAGENET_USERNAME",
+    ),
     (
         "refuses_the_account",
         _asking("Basic", account=True),
@@ -402,7 +547,7 @@ rows(
 )
 
 
-# what comes of each --------------------------------------------------------------------------------------------------
+# what comes of each -------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -415,15 +560,33 @@ def server(tmp_path: Path) -> Iterator[ScriptedServer]:
 def _fetch(
     place: Place, tries: int = TRIES, segment: int = 64 << 10, **options: Any
 ) -> tuple[int, list[str], list[str]]:
-    """Download the train archive as the command does; exit status, the lines of the error, the notes."""
+    """Download the train archive as the command does;
+    exit status, the lines of the error, the notes.
+    """
     waits = {"first_wait": 0.001, "longest_wait": 0.01, "longest_retry_after": 0.05}
-    pace = Pace(tries=tries, stall=0.5, least_speed=1000, slow_after=1, save_every=0.05, segment=segment, **waits)
+    pace = Pace(
+        tries=tries,
+        stall=0.5,
+        least_speed=1000,
+        slow_after=1,
+        save_every=0.05,
+        segment=segment,
+        **waits,
+    )
     options = {"connections": 1, "digests": {"train": hashlib.md5(CONTENT).hexdigest()}, **options}
     if "IMAGENET_USERNAME" in os.environ:
-        options = {"credentials": Credentials(USERNAME, os.environ["IMAGENET_ACCESS_KEY"]), **options}
+        options = {
+            "credentials": Credentials(USERNAME, os.environ["IMAGENET_ACCESS_KEY"]),
+            **options,
+        }
     progress, layout = Silent(), Layout(place.data)
     try:
-        download(layout, DownloadOptions(base_url=place.url, pace=pace, **options), only=["train"], progress=progress)
+        download(
+            layout,
+            DownloadOptions(base_url=place.url, pace=pace, **options),
+            only=["train"],
+            progress=progress,
+        )
     except PrepError as error:
         return error.exit_code, error.lines, progress.notes
     assert layout.download_path(TRAIN).read_bytes() == CONTENT
@@ -431,7 +594,9 @@ def _fetch(
 
 
 @pytest.fixture
-def place(server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+def place(
+    server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Place]:
     """Surroundings of a download, without proxies and accounts of the tester."""
     for name in (*PROXIES, *map(str.lower, PROXIES), *AUTHORITIES, *ACCOUNT):
         monkeypatch.delenv(name, raising=False)
@@ -455,7 +620,9 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.kind}-{row.name}")
 def test_a_failure_is_what_it_is_called(place: Place, sent: list[str], row: Failure) -> None:
-    """It is tried as often as helps, ends with the status of its class, and the last line says what to do."""
+    """It is tried as often as helps, ends with the status of its class,
+    and the last line says what to do.
+    """
     row.make(place)
     status, lines, notes = _fetch(place)
     said = "\n".join(lines or notes)
@@ -468,7 +635,7 @@ def test_a_failure_is_what_it_is_called(place: Place, sent: list[str], row: Fail
         assert "set IMAGENET" not in lines[-1].partition("(or ")[0]
 
 
-# secrets and their files ----------------------------------------------------------------------------------------------
+# secrets and their files --------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -487,10 +654,15 @@ _TOKEN = f"{CANARY}-token"
 
 @pytest.mark.parametrize("written", ["\ufeff{}\n", '"{}"', "'{}'\r\n"])
 @pytest.mark.parametrize(
-    ("variable", "find"), [("KAGGLE_API_TOKEN", find_login), ("HF_TOKEN", find_token), ("HF_TOKEN_PATH", find_token)]
+    ("variable", "find"),
+    [("KAGGLE_API_TOKEN", find_login), ("HF_TOKEN", find_token), ("HF_TOKEN_PATH", find_token)],
 )
 def test_a_token_is_read_as_it_is_written(
-    home: Path, monkeypatch: pytest.MonkeyPatch, written: str, variable: str, find: Callable[[], Token]
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    written: str,
+    variable: str,
+    find: Callable[[], Token],
 ) -> None:
     """A BOM, a line's end, and the quotes that docker's --env-file keeps are no part of it."""
     value = written.format(_TOKEN)
@@ -503,11 +675,17 @@ def test_a_token_is_read_as_it_is_written(
 
 
 @pytest.mark.parametrize(
-    ("variable", "find"), [("KAGGLE_API_TOKEN", find_login), ("HF_TOKEN", find_token)], ids=["kaggle", "hub"]
+    ("variable", "find"),
+    [("KAGGLE_API_TOKEN", find_login), ("HF_TOKEN", find_token)],
+    ids=["kaggle", "hub"],
 )
 @pytest.mark.parametrize("path", [f"/no/{CANARY}", f"~/{CANARY}", f"./{CANARY}/token"])
 def test_a_path_is_no_token(
-    home: Path, monkeypatch: pytest.MonkeyPatch, variable: str, find: Callable[[], object], path: str
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    find: Callable[[], object],
+    path: str,
 ) -> None:
     """A path where no file is, is not sent."""
     monkeypatch.setenv(variable, path)
@@ -517,8 +695,12 @@ def test_a_path_is_no_token(
 
 
 @pytest.mark.parametrize("folder", [".kaggle", ".config/kaggle", "other/kaggle", "own"])
-def test_kaggle_json_lies_where_its_client_puts_it(home: Path, monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
-    """~/.kaggle, otherwise XDG_CONFIG_HOME; KAGGLE_CONFIG_DIR before both; a BOM and quotes do no harm."""
+def test_kaggle_json_lies_where_its_client_puts_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    """~/.kaggle, otherwise XDG_CONFIG_HOME; KAGGLE_CONFIG_DIR before both;
+    a BOM and quotes do no harm.
+    """
     (home / folder).mkdir(parents=True)
     (home / folder / "kaggle.json").write_text('\ufeff{"username": "ada", "key": "1"}', "utf-8")
     if folder.startswith("other"):
@@ -576,21 +758,32 @@ def test_cookies_are_sent_like_browsers_do(place: Place, head: str, value: str) 
         (".image-net.org", 0, "holds no cookie for 127.0.0.1"),
     ],
 )
-def test_cookies_that_were_not_sent_are_not_called_expired(place: Place, host: str, expires: int, words: str) -> None:
+def test_cookies_that_were_not_sent_are_not_called_expired(
+    place: Place, host: str, expires: int, words: str
+) -> None:
     """Another host's are named as such."""
     path, flag = place.folder / "cookies.txt", str(host.startswith(".")).upper()
-    path.write_text(f"# Netscape HTTP Cookie File\n{host}\t{flag}\t/\tFALSE\t{expires}\tsession\t{CANARY}\n")
+    path.write_text(
+        f"# Netscape HTTP Cookie File\n{host}\t{flag}\t/\tFALSE\t{expires}\tsession\t{CANARY}\n"
+    )
     place.server.misbehave(Behaviour(_page, "all", ALWAYS, RIGHT, RIGHT))
     status, lines, _ = _fetch(place, cookies=path)
-    assert (status, words in "\n".join(lines), "expired" in lines[1]) == (6, True, expires == 1 or words[0] == "d"), (
-        lines
-    )
+    assert (status, words in "\n".join(lines), "expired" in lines[1]) == (
+        6,
+        True,
+        expires == 1 or words[0] == "d",
+    ), lines
     assert CANARY not in "\n".join(lines)
 
 
-@pytest.mark.parametrize(("base_url", "words"), [(None, "image-net.org"), ("http://127.0.0.1:9/x/", "127.0.0.1:9")])
+@pytest.mark.parametrize(
+    ("base_url", "words"), [(None, "image-net.org"), ("http://127.0.0.1:9/x/", "127.0.0.1:9")]
+)
 def test_the_prompt_names_who_gets_the_password(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], base_url: str | None, words: str
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    base_url: str | None,
+    words: str,
 ) -> None:
     """A mirror's own name, never that of image-net.org."""
     from imagenet_prep.cli import commands
@@ -608,7 +801,7 @@ def test_the_prompt_names_who_gets_the_password(
     assert ("image-net.org" in said) == (base_url is None)
 
 
-# what lies there -----------------------------------------------------------------------------------------------------
+# what lies there ----------------------------------------------------------------------------------
 
 
 def _link(path: Path) -> None:
@@ -624,11 +817,15 @@ _NO_FILES = [(_link, "a broken link"), (Path.mkdir, "a folder"), (os.mkfifo, "no
 def test_what_is_no_file_is_no_archive(
     tmp_path: Path, make: Callable[[Path], None], words: str, key: str, options: tuple[str, ...]
 ) -> None:
-    """It is named before any request, and the command that moves it away is no move to the same place."""
+    """It is named before any request, and the command that moves it away
+    is no move to the same place.
+    """
     path = tmp_path / "data" / "raw-data" / ARCHIVES[key].filename
     path.parent.mkdir(parents=True)
     make(path)
-    ran = prep_here("download", tmp_path / "data", "--only", key, "--base-url", "http://127.0.0.1:9/", *options)
+    ran = prep_here(
+        "download", tmp_path / "data", "--only", key, "--base-url", "http://127.0.0.1:9/", *options
+    )
     assert ran.returncode == 4, ran.stderr
     assert words in ran.stderr
     assert f"{path} {path}    (" not in ran.stderr
@@ -645,8 +842,12 @@ def test_raw_data_is_a_folder(tmp_path: Path, make: Callable[[Path], None], word
     assert f"raw-data is {words}" in ran.stderr
 
 
-@pytest.mark.parametrize("content", [b"", HTML, CONTENT[: SIZE // 2], CONTENT[: SIZE // 1024 * 512]])
-def test_without_a_digest_a_file_that_lies_there_must_look_right(place: Place, content: bytes) -> None:
+@pytest.mark.parametrize(
+    "content", [b"", HTML, CONTENT[: SIZE // 2], CONTENT[: SIZE // 1024 * 512]]
+)
+def test_without_a_digest_a_file_that_lies_there_must_look_right(
+    place: Place, content: bytes
+) -> None:
     """As one that arrives: an empty file, a page and a cut archive are none; the whole one is."""
     path = Layout(place.data).download_path(TRAIN)
     path.parent.mkdir(parents=True)
@@ -661,7 +862,9 @@ def test_without_a_digest_a_file_that_lies_there_must_look_right(place: Place, c
 
 @pytest.mark.parametrize("connections", [1, 4])
 def test_with_a_digest_another_mirror_goes_on(place: Place, connections: int) -> None:
-    """Its validators are others, and so is its address; the bytes are the same, or the digest says so."""
+    """Its validators are others, and so is its address;
+    the bytes are the same, or the digest says so.
+    """
     place.server.misbehave(Behaviour(_half_then_nothing, "parts", ALWAYS, RIGHT, RIGHT))
     assert _fetch(place, connections=connections)[0] == 5
     left = find_leftover(Layout(place.data).part_path(TRAIN.filename))
@@ -682,7 +885,7 @@ def _half_then_nothing(answer: Answer) -> None:
         answer.cut(len(answer.right()[2]) // 2)
 
 
-# what is said meanwhile ----------------------------------------------------------------------------------------------
+# what is said meanwhile ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("connections", [1, 4])
@@ -698,26 +901,50 @@ def test_one_note_for_each_kind_of_interruption(place: Place, connections: int) 
     place.server.misbehave(Behaviour(act, "parts", 40, RIGHT, RIGHT))
     status, lines, notes = _fetch(place, connections=connections)
     assert status == 0, lines
-    assert len([note for note in notes if "the answer was too short" in note or "the connection broke" in note]) == 1
+    assert (
+        len(
+            [
+                note
+                for note in notes
+                if "the answer was too short" in note or "the connection broke" in note
+            ]
+        )
+        == 1
+    )
     assert len([note for note in notes if "HTTP status 503" in note]) == 1
 
 
-def test_the_outcome_is_written_where_standard_output_is_closed(place: Place, tmp_path: Path) -> None:
+def test_the_outcome_is_written_where_standard_output_is_closed(
+    place: Place, tmp_path: Path
+) -> None:
     """On standard error; the exit status is that of the download."""
     folder = tmp_path / "data"
-    words = [*PROGRAM, "download", folder, "--only", "train", "--no-digest", "--base-url", place.url]
-    ran = subprocess.run(["bash", "-c", f"{shlex.join(map(str, words))} >&-"], capture_output=True, text=True)
+    words = [
+        *PROGRAM,
+        "download",
+        folder,
+        "--only",
+        "train",
+        "--no-digest",
+        "--base-url",
+        place.url,
+    ]
+    ran = subprocess.run(
+        ["bash", "-c", f"{shlex.join(map(str, words))} >&-"], capture_output=True, text=True
+    )
     assert ran.returncode == 0, ran.stderr
     assert f"download: fetched {TRAIN.filename}" in ran.stderr
     assert Layout(folder).download_path(TRAIN).read_bytes() == CONTENT
 
 
-# space ---------------------------------------------------------------------------------------------------------------
+# space --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("inodes", [5, 6, 7])
 def test_inodes_are_not_called_space(place: Place, inodes: int) -> None:
-    """A file system without room for another file, whose bytes are free; then, as ever, nothing is lost."""
+    """A file system without room for another file, whose bytes are free;
+    then, as ever, nothing is lost.
+    """
     _mount(place, f"size=8m,nr_inodes={inodes}")
     status, lines, _ = _fetch(place)
     assert status in (0, 7)

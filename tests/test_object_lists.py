@@ -1,4 +1,6 @@
-"""Values of objects are lists in every reader, for no box, one and several; other single values stay single."""
+"""Values of objects are lists in every reader, for no box, one and several;
+other single values stay single.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,16 @@ from imagenet_prep.recipes.recipe_set import RecipeSet
 
 USUAL = ("image/object/class/label", "image/object/bbox/xmin")
 RECIPE = (
-    "source: {files: train2017/*.jpg}\nboxes: {coco: annotations/instances_train2017.json, unannotated: empty}\n"
+    "source: {files: train2017/*.jpg}\nboxes: {coco: annotations/instances_train2017.json, "
+    "unannotated: empty}\n"
     "splits: {train: {files: train2017/*}}\nshards: 2\n"
 )
 OWN = ("kinds", "left")
 """Names that a recipe chooses: only the manifest tells that they are of objects."""
 
-OWN_RECIPE = RECIPE + "record: {picture: encoded, file: path, kinds: boxes.label, left: boxes.xmin}\n"
+OWN_RECIPE = (
+    RECIPE + "record: {picture: encoded, file: path, kinds: boxes.label, left: boxes.xmin}\n"
+)
 SETS = [(USUAL, RECIPE), (OWN, OWN_RECIPE)]
 
 
@@ -41,7 +46,10 @@ def _by_number(folder: Path) -> list[dict[str, Any]]:
 
 
 def _sent(folder: Path) -> list[dict[str, Any]]:
-    return [pickle.loads(pickle.dumps(record)).features for record in imagenet_prep.open(folder / "out", "train")]
+    return [
+        pickle.loads(pickle.dumps(record)).features
+        for record in imagenet_prep.open(folder / "out", "train")
+    ]
 
 
 def _read(folder: Path) -> list[dict[str, Any]]:
@@ -56,7 +64,9 @@ def _read_with_a_choice(folder: Path) -> list[dict[str, Any]]:
 def _raw(folder: Path) -> list[dict[str, Any]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = imagenet_prep.open(folder / "raw", "train", source="raw", config=folder / "recipe.yaml")
+        found = imagenet_prep.open(
+            folder / "raw", "train", source="raw", config=folder / "recipe.yaml"
+        )
     return [record.features for record in found]
 
 
@@ -66,12 +76,19 @@ def _exported(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(content) for name, content in members if name.endswith(".json")]
 
 
-@pytest.mark.parametrize("read", [_opened, _by_number, _sent, _read, _read_with_a_choice, _raw, _exported])
+@pytest.mark.parametrize(
+    "read", [_opened, _by_number, _sent, _read, _read_with_a_choice, _raw, _exported]
+)
 @pytest.mark.parametrize(("names", "recipe"), SETS, ids=["usual names", "names of its own"])
 def test_always_lists(
-    tmp_path: Path, names: tuple[str, str], recipe: str, read: Callable[[Path], list[dict[str, Any]]]
+    tmp_path: Path,
+    names: tuple[str, str],
+    recipe: str,
+    read: Callable[[Path], list[dict[str, Any]]],
 ) -> None:
-    """Images with 0 to 3 objects: each number of values, all in lists, and as many labels as edges."""
+    """Images with 0 to 3 objects: each number of values, all in lists,
+    and as many labels as edges.
+    """
     coco_set(tmp_path, 8)
     (tmp_path / "recipe.yaml").write_text(recipe)
     convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(tmp_path / "recipe.yaml"))
@@ -81,7 +98,12 @@ def test_always_lists(
     assert all(isinstance(values, list) for values in (*labels, *edges))
     assert sorted(map(len, labels)) == [0, 0, 1, 1, 2, 2, 3, 3]
     assert list(map(len, labels)) == list(map(len, edges))
-    singles = {type(value) for each in found for name, value in each.items() if name in ("image/height", "file")}
+    singles = {
+        type(value)
+        for each in found
+        for name, value in each.items()
+        if name in ("image/height", "file")
+    }
     assert list not in singles
 
 
@@ -101,5 +123,7 @@ def test_parquet_is_as_before(tmp_path: Path) -> None:
     (tmp_path / "recipe.yaml").write_text(OWN_RECIPE)
     convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(tmp_path / "recipe.yaml"))
     out = export(Layout(tmp_path / "out"), "parquet", tmp_path / "parquet", ENGINE).out
-    rows = [row for path in existing(out, "*.parquet") for row in parquet.read_table(path).to_pylist()]
+    rows = [
+        row for path in existing(out, "*.parquet") for row in parquet.read_table(path).to_pylist()
+    ]
     assert sorted(len(row["kinds"]) for row in rows) == [0, 0, 1, 1, 2, 2, 3, 3]

@@ -1,4 +1,6 @@
-"""Sets in an object store, on a real S3 server: the same bytes, resumed after kills, read at random, no secret told."""
+"""Sets in an object store, on a real S3 server: the same bytes,
+resumed after kills, read at random, no secret told.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,16 @@ from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.location import AnyPath, locate
 from imagenet_prep.storage.object_store import PART as PART_BYTES
 
-PART = ("--allow-incomplete", "--train-shards", "3", "--validation-shards", "2", "--workers", "2", "--quiet")
+PART = (
+    "--allow-incomplete",
+    "--train-shards",
+    "3",
+    "--validation-shards",
+    "2",
+    "--workers",
+    "2",
+    "--quiet",
+)
 OPTIONS = ConvertOptions(allow_incomplete=True, train_shards=3, validation_shards=2)
 
 
@@ -52,7 +63,9 @@ def right(*arguments: object, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A DATA_DIR here, whose shards are larger than a part of an upload: what every other one must be like."""
+    """A DATA_DIR here, whose shards are larger than a part of an upload:
+    what every other one must be like.
+    """
     data_dir = tmp_path_factory.mktemp("local")
     raw_dir = Layout(data_dir).raw_dir
     raw_dir.mkdir()
@@ -86,11 +99,13 @@ def refuse_leftovers(url: str) -> None:
         assert KEY.encode() not in content
 
 
-# there and back ------------------------------------------------------------------------------------------------
+# there and back -----------------------------------------------------------------------------------
 
 
 def test_the_same_shards_in_a_store(objects: ObjectServer, local: Path, tmp_path: Path) -> None:
-    """To a store, from one to another, and from one to here: the same shards, indexes and manifest, byte for byte."""
+    """To a store, from one to another, and from one to here:
+    the same shards, indexes and manifest, byte for byte.
+    """
     expected = contents(local)
     first, second, third = objects.new_bucket(), objects.new_bucket(), tmp_path / "here"
     (tmp_path / "tmp").mkdir()
@@ -109,17 +124,23 @@ def test_the_same_shards_in_a_store(objects: ObjectServer, local: Path, tmp_path
     assert list((tmp_path / "tmp").iterdir()) == []
     for url in (first, second):
         refuse_leftovers(url)
-        assert "incomplete: the shards of ILSVRC2012 hold" in right("verify", url, "--workers", "2", **temporary)
+        assert "incomplete: the shards of ILSVRC2012 hold" in right(
+            "verify", url, "--workers", "2", **temporary
+        )
         assert re.search(r"convert +done", right("status", url))
     name = "validation-00001-of-00002"
-    assert right("show", f"{first}/{name}", "--record", "2") == right("show", local / name, "--record", "2")
+    assert right("show", f"{first}/{name}", "--record", "2") == right(
+        "show", local / name, "--record", "2"
+    )
     right("report", first, "--samples", "4", "--workers", "2", "--quiet", **temporary)
     assert b"</html>" in Layout(locate(first)).report_path.read_bytes()
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
 def test_recipes_put_shards_there_and_read_here(objects: ObjectServer, tmp_path: Path) -> None:
-    """Shards of a recipe are made in a store, byte for byte; its images are refused in one, however named."""
+    """Shards of a recipe are made in a store, byte for byte;
+    its images are refused in one, however named.
+    """
     url, folder = objects.new_bucket(), tmp_path / "flowers"
     make_flowers(folder, 1)
     recipe = tmp_path / "flowers.yaml"
@@ -150,7 +171,9 @@ def stored(objects: ObjectServer, local: Path) -> str:
 _stored: dict[Path, str] = {}
 
 
-def test_an_archive_that_was_replaced_is_called_so(objects: ObjectServer, local: Path, tmp_path: Path) -> None:
+def test_an_archive_that_was_replaced_is_called_so(
+    objects: ObjectServer, local: Path, tmp_path: Path
+) -> None:
     """An object with a new time was put again; nobody copied it without its times."""
     raw = locate(objects.new_bucket())
     upload(local / "raw-data", raw)
@@ -166,7 +189,9 @@ def test_an_archive_that_was_replaced_is_called_so(objects: ObjectServer, local:
 
 
 def test_what_is_wrong_is_found_and_made_again(objects: ObjectServer, local: Path) -> None:
-    """A flipped bit, a shard that is gone and an index that is another: verify names them, repair makes them again."""
+    """A flipped bit, a shard that is gone and an index that is another:
+    verify names them, repair makes them again.
+    """
     stored = objects.new_bucket()
     upload(local, locate(stored))
     expected, layout = contents(local), Layout(locate(stored))
@@ -188,7 +213,9 @@ def test_what_is_wrong_is_found_and_made_again(objects: ObjectServer, local: Pat
 
 
 def test_records_are_read_at_random(objects: ObjectServer, local: Path, stored: str) -> None:
-    """1,000 records by chance, all of them in order, from a pickled set, and the raw data: as they are here."""
+    """1,000 records by chance, all of them in order, from a pickled set, and the raw data:
+    as they are here.
+    """
     here, there = imagenet_prep.open(local, "train"), imagenet_prep.open(stored, "train")
     assert len(there) == len(here)
     draw = random.Random(7)
@@ -204,17 +231,21 @@ def test_records_are_read_at_random(objects: ObjectServer, local: Path, stored: 
     assert raw[11].data == here[11].data
 
 
-# kills -----------------------------------------------------------------------------------------------------------
+# kills --------------------------------------------------------------------------------------------
 
 
 def test_a_kill_in_mid_upload(objects: ObjectServer, local: Path) -> None:
-    """Killed once two parts were sent: what is left is no object, and the next run ends with the same bytes."""
+    """Killed once two parts were sent: what is left is no object,
+    and the next run ends with the same bytes.
+    """
     url = objects.new_bucket()
     command = [sys.executable, "-m", "imagenet_prep", "convert", str(local), "--output", url, *PART]
     with run_proxy(objects) as proxy:
         proxy.fault = lambda method, path: 0.2 if "partNumber=" in path else None
         environment = {**os.environ, **objects.environment_by(proxy.port)}
-        process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL, env=environment)
+        process = subprocess.Popen(
+            command, start_new_session=True, stderr=subprocess.DEVNULL, env=environment
+        )
         try:
             until(lambda: proxy.parts() >= 2 or process.poll() is not None)
         finally:
@@ -234,8 +265,12 @@ def until(condition: object) -> None:
         time.sleep(0.005)
 
 
-def test_one_of_several_sets_claims_a_place(objects: ObjectServer, local: Path, tmp_path: Path) -> None:
-    """Of two converts with other seeds into one URL, at once or in turn, one is refused unless it may overwrite."""
+def test_one_of_several_sets_claims_a_place(
+    objects: ObjectServer, local: Path, tmp_path: Path
+) -> None:
+    """Of two converts with other seeds into one URL, at once or in turn,
+    one is refused unless it may overwrite.
+    """
     url = objects.new_bucket()
 
     def call(seed: int) -> list[str]:
@@ -243,7 +278,9 @@ def test_one_of_several_sets_claims_a_place(objects: ObjectServer, local: Path, 
         return list(map(str, ("convert", *folders, *PART, "--set", f"seed={seed}")))
 
     run = [sys.executable, "-m", "imagenet_prep"]
-    both = [subprocess.Popen([*run, *call(seed)], stderr=subprocess.PIPE, text=True) for seed in (1, 2)]
+    both = [
+        subprocess.Popen([*run, *call(seed)], stderr=subprocess.PIPE, text=True) for seed in (1, 2)
+    ]
     said = [each.communicate(timeout=120)[1] for each in both]
     assert sorted(each.returncode for each in both) == [0, 2], said
     (other,) = (seed for seed, each in zip((1, 2), both, strict=True) if each.returncode)
@@ -254,7 +291,10 @@ def test_one_of_several_sets_claims_a_place(objects: ObjectServer, local: Path, 
     for verb, status in (("verify", 3), ("repair", 4)):
         found = prep(verb, url, "--quiet")
         assert found.returncode == status
-        assert f"other settings or images than {first.plan_path}: these differ: seed" in found.stdout + found.stderr
+        assert (
+            f"other settings or images than {first.plan_path}: these differ: seed"
+            in found.stdout + found.stderr
+        )
     manifest.save(first.manifest_path)
     right("verify", url, "--quiet")
     for path in (*locate(url).glob("*-of-*"), *Layout(locate(url)).state_dir.glob("journal*")):
@@ -267,7 +307,7 @@ def test_one_of_several_sets_claims_a_place(objects: ObjectServer, local: Path, 
     right(*call(other))
 
 
-# what a worker holds, and tells ----------------------------------------------------------------------------------
+# what a worker holds, and tells -------------------------------------------------------------------
 
 MEASURED = """
 import logging, resource, sys
@@ -288,7 +328,9 @@ if __name__ == "__main__":
 
 
 def test_memory_and_secrets_of_a_worker(objects: ObjectServer, stored: str, tmp_path: Path) -> None:
-    """A worker holds at most 300 MB of any shard; no log tells a secret, at any level, nor a command line."""
+    """A worker holds at most 300 MB of any shard;
+    no log tells a secret, at any level, nor a command line.
+    """
     script = tmp_path / "measured.py"
     script.write_text(MEASURED)
     command = [sys.executable, str(script), stored, objects.new_bucket()]
@@ -316,8 +358,12 @@ def command_lines() -> Iterator[bytes]:
             continue
 
 
-def test_no_secret_in_a_task(objects: ObjectServer, stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What goes to a worker, pickled, holds the URL and neither key nor secret, also once it was used."""
+def test_no_secret_in_a_task(
+    objects: ObjectServer, stored: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What goes to a worker, pickled, holds the URL and neither key nor secret,
+    also once it was used.
+    """
     tasks: list[bytes] = []
 
     class Noting(ThreadEngine):
@@ -331,7 +377,11 @@ def test_no_secret_in_a_task(objects: ObjectServer, stored: str, monkeypatch: py
 
     url = objects.new_bucket()
     imagenet_prep.convert(Layout(Path(stored), output=Path(url)), Noting(2), OPTIONS)
-    made = [each for each in tasks if url.encode() in each or url[5:].encode() in each or b"Location" in each]
+    made = [
+        each
+        for each in tasks
+        if url.encode() in each or url[5:].encode() in each or b"Location" in each
+    ]
     assert len(made) >= 5
     assert not [each for each in tasks if CANARY.encode() in each or KEY.encode() in each]
 
@@ -355,12 +405,14 @@ os.wait()
 
 def test_a_forked_process_refuses(objects: ObjectServer, stored: str) -> None:
     """Its requests would wait for ever: it says so at once, and what to do."""
-    done = subprocess.run([sys.executable, "-c", FORKED_TOO_LATE, stored], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED_TOO_LATE, stored], capture_output=True, text=True, timeout=60
+    )
     assert "forked" in done.stdout, done.stderr
     assert "spawn" in done.stdout
 
 
-# a store or a network that fails ---------------------------------------------------------------------------------
+# a store or a network that fails ------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -386,8 +438,12 @@ HEALED: list[tuple[int, Fault, str, str]] = [
 ]
 
 
-def test_what_passes_is_got_over(proxy: Proxy, objects: ObjectServer, local: Path, stored: str) -> None:
-    """503, connections that break, bodies cut short, slow answers: tried again, and the bytes are right."""
+def test_what_passes_is_got_over(
+    proxy: Proxy, objects: ObjectServer, local: Path, stored: str
+) -> None:
+    """503, connections that break, bodies cut short, slow answers:
+    tried again, and the bytes are right.
+    """
     url = objects.new_bucket()
     proxy.fault = each_in_turn([times(*each) for each in HEALED])
     right("convert", stored, "--output", url, *PART)
@@ -404,14 +460,23 @@ def test_what_passes_is_got_over(proxy: Proxy, objects: ObjectServer, local: Pat
     ],
 )
 def test_what_stays_is_an_error(
-    proxy: Proxy, objects: ObjectServer, local: Path, fault: Fault, where: tuple[str, str], reason: str
+    proxy: Proxy,
+    objects: ObjectServer,
+    local: Path,
+    fault: Fault,
+    where: tuple[str, str],
+    reason: str,
 ) -> None:
-    """A store that never answers well ends the run with status 5 and three lines, which name the fault.
+    """A store that never answers well ends the run with status 5 and three lines, which name the
+    fault.
 
-    Each answer may take as long as requests are tried again: on a busy machine a sound one takes more than a second.
+    Each answer may take as long as requests are tried again: on a busy machine a sound one takes
+    more than a second.
     """
     proxy.fault = times(10**6, fault, *where)
-    done = prep("convert", local, "--output", objects.new_bucket(), *PART, IMAGENET_PREP_RETRY_SECONDS="6")
+    done = prep(
+        "convert", local, "--output", objects.new_bucket(), *PART, IMAGENET_PREP_RETRY_SECONDS="6"
+    )
     assert done.returncode == 5, done.stderr
     said = error_lines(done)
     assert len(said) == 3
@@ -419,12 +484,18 @@ def test_what_stays_is_an_error(
 
 
 def test_what_the_environment_lacks(objects: ObjectServer, stored: str) -> None:
-    """A wrong secret, none, a bucket or a set that is not there, a server that is none: each in words of its own."""
+    """A wrong secret, none, a bucket or a set that is not there, a server that is none:
+    each in words of its own.
+    """
     wrong = prep("verify", stored, AWS_SECRET_ACCESS_KEY="another")
     assert (wrong.returncode, wrong.stderr.splitlines()[0]) == (6, error_lines(wrong)[0])
     assert "no access to s3://" in wrong.stderr
     assert "the store refuses these credentials: status 403" in wrong.stderr
-    none = {name: value for name, value in os.environ.items() if KEY not in value and CANARY not in value}
+    none = {
+        name: value
+        for name, value in os.environ.items()
+        if KEY not in value and CANARY not in value
+    }
     command = [sys.executable, "-m", "imagenet_prep", "verify", stored]
     missing = subprocess.run(command, env=none, capture_output=True, text=True)
     assert missing.returncode == 6, missing.stderr
@@ -436,7 +507,9 @@ def test_what_the_environment_lacks(objects: ObjectServer, stored: str) -> None:
     bucket = prep("verify", "s3://no-such-bucket-here/x")
     assert bucket.returncode in (2, 4)
     assert len(error_lines(bucket)) <= 3
-    nobody = prep("verify", stored, AWS_ENDPOINT_URL="http://127.0.0.1:9", IMAGENET_PREP_RETRY_SECONDS="1")
+    nobody = prep(
+        "verify", stored, AWS_ENDPOINT_URL="http://127.0.0.1:9", IMAGENET_PREP_RETRY_SECONDS="1"
+    )
     assert nobody.returncode == 5, nobody.stderr
     assert len(error_lines(nobody)) == 3
     odd = prep("verify", stored, IMAGENET_PREP_RETRY_SECONDS="soon")

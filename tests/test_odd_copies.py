@@ -1,4 +1,6 @@
-"""Copies of ImageNet that somebody packed or renamed: read as they are, or named with the command that helps."""
+"""Copies of ImageNet that somebody packed or renamed:
+read as they are, or named with the command that helps.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,10 @@ def official(few: MadeSet, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 
 def digests(layout: Layout) -> dict[str, str]:
     """SHA-256 of every shard by name."""
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in list(layout.output_dir.glob("*-of-*"))}
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in list(layout.output_dir.glob("*-of-*"))
+    }
 
 
 class Notes(Silent):
@@ -59,29 +64,41 @@ class Notes(Silent):
 def test_a_copy_that_is_taken_gives_the_official_records(
     form: str, few: MadeSet, official: dict[str, str], tmp_path: Path
 ) -> None:
-    """Names with ./, folders around members, files of macOS, zips of Windows: every shard is that of the archives."""
+    """Names with ./, folders around members, files of macOS, zips of Windows:
+    every shard is that of the archives.
+    """
     TAKEN[form](tmp_path / "raw", few)
     layout, notes = Layout(tmp_path / "data", raw=tmp_path / "raw"), Notes()
-    assert status(layout).following.startswith(("imagenet-prep convert ", "imagenet-prep annotate "))
+    assert status(layout).following.startswith(
+        ("imagenet-prep convert ", "imagenet-prep annotate ")
+    )
     convert(layout, ENGINE, PART, progress=notes)
     assert digests(layout) == official
     skipped = [line for line in notes.lines if "skipped files of macOS, Windows or tar: " in line]
     assert bool(skipped) is ("macOS" in form or form == "class tars with ./")
 
 
-@pytest.mark.parametrize("form", ["./ in front", "with macOS files", "in their own folders", "Kaggle's zip of Windows"])
+@pytest.mark.parametrize(
+    "form", ["./ in front", "with macOS files", "in their own folders", "Kaggle's zip of Windows"]
+)
 def test_untar_sorts_a_copy_that_is_taken(form: str, few: MadeSet, tmp_path: Path) -> None:
     """The class folders are those of the archives, and nothing of macOS is among them."""
     TAKEN[form](tmp_path / "raw", few)
     layout = Layout(tmp_path / "data", raw=tmp_path / "raw")
     untar(layout, ENGINE)
     found = {
-        str(path.relative_to(layout.own_raw_dir)) for path in list(layout.own_raw_dir.rglob("*")) if path.is_file()
+        str(path.relative_to(layout.own_raw_dir))
+        for path in list(layout.own_raw_dir.rglob("*"))
+        if path.is_file()
     }
-    assert found == {f"{split}/{image.wnid}/{image.filename}" for split in SPLITS for image in few.of(split)}
+    assert found == {
+        f"{split}/{image.wnid}/{image.filename}" for split in SPLITS for image in few.of(split)
+    }
 
 
-@pytest.mark.parametrize("form", ["Kaggle's zip in a folder", "Kaggle's zip of Windows", "Kaggle's zip of macOS"])
+@pytest.mark.parametrize(
+    "form", ["Kaggle's zip in a folder", "Kaggle's zip of Windows", "Kaggle's zip of macOS"]
+)
 def test_boxes_of_kaggles_zip_are_found(form: str, few: MadeSet, tmp_path: Path) -> None:
     """The annotations are in the same folders as the images."""
     TAKEN[form](tmp_path / "raw", few)
@@ -91,8 +108,12 @@ def test_boxes_of_kaggles_zip_are_found(form: str, few: MadeSet, tmp_path: Path)
 
 
 @pytest.mark.parametrize("form", TOLD)
-def test_a_copy_that_is_told_can_be_mended(form: str, few: MadeSet, official: dict[str, str], tmp_path: Path) -> None:
-    """The refusal says what was found and where; each command that it prints is run, and the records are official."""
+def test_a_copy_that_is_told_can_be_mended(
+    form: str, few: MadeSet, official: dict[str, str], tmp_path: Path
+) -> None:
+    """The refusal says what was found and where; each command that it prints is run,
+    and the records are official.
+    """
     write, said = TOLD[form]
     write(tmp_path / "raw", few)
     layout = Layout(tmp_path / "data", raw=tmp_path / "raw")
@@ -129,14 +150,22 @@ def mend(error: InputError) -> None:
 
 
 def test_files_of_macos_in_a_recipes_tar_are_counted(tmp_path: Path) -> None:
-    """A tar of class folders with ./ in front and AppleDouble files: images alone become records, the rest is named."""
+    """A tar of class folders with ./ in front and AppleDouble files:
+    images alone become records, the rest is named.
+    """
     members = {}
     for name in ("cat/1.jpg", "dog/2.jpg"):
         folder, _, last = name.partition("/")
         members |= {f"./{folder}/._{last}": APPLE_DOUBLE, f"./{name}": photographs.tiny(1)}
-        members |= {f"__MACOSX/{folder}/._{last}": APPLE_DOUBLE, f"./{folder}/.hidden.jpg": b"hidden"}
+        members |= {
+            f"__MACOSX/{folder}/._{last}": APPLE_DOUBLE,
+            f"./{folder}/.hidden.jpg": b"hidden",
+        }
     save(tmp_path / "set.tar", pack(members))
     (tmp_path / "set.yaml").write_text("source: {tar: set.tar}\n")
     ran = command("convert", tmp_path / "out", "--config", tmp_path / "set.yaml")
-    assert "skipped in tars: files of macOS, Windows or tar: 4 (cat/._1.jpg, ...); hidden files: 2 (" in ran.stderr
+    assert (
+        "skipped in tars: files of macOS, Windows or tar: 4 (cat/._1.jpg, ...); hidden files: 2 ("
+        in ran.stderr
+    )
     assert "2 images in 1 shard" in ran.stdout

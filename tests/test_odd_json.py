@@ -30,7 +30,9 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def replaced(text: str, path: tuple[Any, ...], odd: object) -> str:
-    """The same JSON with another value in one place; a manifest is sealed again, so that this value is looked at."""
+    """The same JSON with another value in one place;
+    a manifest is sealed again, so that this value is looked at.
+    """
     value = json.loads(text)
     if not path:
         return json.dumps(odd)
@@ -47,11 +49,15 @@ def replaced(text: str, path: tuple[Any, ...], odd: object) -> str:
 def layout(tmp_path: Path) -> Layout:
     """A set of one shard, made by a recipe."""
     make_flowers(tmp_path / "flowers", 1)
-    return made(tmp_path, "source: {folders: flowers}\nshards: 1\nrecord: {image: encoded, label: label}\n")
+    return made(
+        tmp_path, "source: {folders: flowers}\nshards: 1\nrecord: {image: encoded, label: label}\n"
+    )
 
 
 def test_a_manifest_with_anything_in_any_place_is_one_error(layout: Layout) -> None:
-    """Status, verify and repair understand it, or raise an error of ours; nothing else comes out."""
+    """Status, verify and repair understand it, or raise an error of ours;
+    nothing else comes out.
+    """
     text, tried, refused = layout.manifest_path.read_text(), 0, 0
     for path in places(json.loads(text)):
         for odd in ODD:
@@ -70,7 +76,9 @@ def test_a_manifest_with_anything_in_any_place_is_one_error(layout: Layout) -> N
 
 
 def test_repair_meets_a_manifest_with_anything_in_the_places_of_a_recipe(layout: Layout) -> None:
-    """The features, the splits and the settings of the recipe: repair raises an error of ours, or goes on."""
+    """The features, the splits and the settings of the recipe:
+    repair raises an error of ours, or goes on.
+    """
     text = layout.manifest_path.read_text()
     for path in places(json.loads(text)):
         if path[:1] in (("settings",), ("dataset",)):
@@ -99,7 +107,9 @@ def test_a_journal_with_anything_in_any_place_is_no_crash(layout: Layout) -> Non
 
 @pytest.mark.parametrize("name", ["manifest.json", "plan/plan.json", "verdict.json"])
 @pytest.mark.parametrize("text", ['{"a":' * 100_000, "1" * 20_000, '{"recipe": [], "root": {}}'])
-def test_deep_json_in_a_file_of_ours_is_as_good_as_none(layout: Layout, name: str, text: str) -> None:
+def test_deep_json_in_a_file_of_ours_is_as_good_as_none(
+    layout: Layout, name: str, text: str
+) -> None:
     """Nesting without end, and JSON of another form, crash no command."""
     (layout.state_dir / name).write_text(text)
     status(layout)

@@ -41,16 +41,33 @@ def test_the_shuffle_is_that_of_python_2(count: int, digest: str) -> None:
 
 @pytest.mark.parametrize(
     ("seed", "expected"),
-    [(1, [1, 0]), (3, [1, 0]), (0, [0, 1, 2]), (1, [2, 1, 0]), (0, [2, 0, 1, 3, 4]), (1, [1, 4, 2, 3, 0])],
+    [
+        (1, [1, 0]),
+        (3, [1, 0]),
+        (0, [0, 1, 2]),
+        (1, [2, 1, 0]),
+        (0, [2, 0, 1, 3, 4]),
+        (1, [1, 4, 2, 3, 0]),
+    ],
 )
 def test_few_are_shuffled_as_by_python_2(seed: int, expected: list[int]) -> None:
     """What CPython 2.7 gives: seed(seed); l = range(len(expected)); shuffle(l)."""
     assert list(shuffled(len(expected), seed)) == expected
 
 
-@given(st.integers(0, 300), st.integers(0, 2**40), st.integers(1, 400), st.integers(1, 8), st.integers(1, 9))
-def test_many_are_exchanged_at_a_time(count: int, seed: int, drawn: int, apart: int, fewest: int) -> None:
-    """However many at a time, the order is that of one after the other, with Python's own numbers."""
+@given(
+    st.integers(0, 300),
+    st.integers(0, 2**40),
+    st.integers(1, 400),
+    st.integers(1, 8),
+    st.integers(1, 9),
+)
+def test_many_are_exchanged_at_a_time(
+    count: int, seed: int, drawn: int, apart: int, fewest: int
+) -> None:
+    """However many at a time, the order is that of one after the other,
+    with Python's own numbers.
+    """
     draw, expected = random.Random(seed).random, list(range(count))
     for i in range(count - 1, 0, -1):
         j = int(draw() * (i + 1))
@@ -62,9 +79,13 @@ def test_many_are_exchanged_at_a_time(count: int, seed: int, drawn: int, apart: 
 
 
 def test_validation_names_come_in_the_order_of_2016() -> None:
-    """Synset by synset, names in byte order, then shuffled: the published digest, first and last as published."""
+    """Synset by synset, names in byte order, then shuffled:
+    the published digest, first and last as published.
+    """
     labels, wnids = facts.labels(), facts.validation_wnids()
-    rows = sorted((labels[wnid], facts.validation_filename(number)) for number, wnid in enumerate(wnids, 1))
+    rows = sorted(
+        (labels[wnid], facts.validation_filename(number)) for number, wnid in enumerate(wnids, 1)
+    )
     names = [rows[index][1] for index in shuffled(len(rows), SEED)]
     assert _digest(names) == "f543676b311b2c12915e83d4d47774a93c008bbf4651d014a3418fd00deb68a0"
     assert (names[0], names[-1]) == ("ILSVRC2012_val_00042559.JPEG", "ILSVRC2012_val_00028054.JPEG")
@@ -74,11 +95,23 @@ def test_validation_names_come_in_the_order_of_2016() -> None:
 @pytest.mark.parametrize(
     ("count", "shards", "sizes", "digest"),
     [
-        (50_000, 128, {391: 80, 390: 48}, "022151b7df5e10a8ca11bc85c9ee0e04052a038f92767984fb97891b591f4aea"),
-        (1_281_167, 1024, {1251: 881, 1252: 143}, "dcd5dc5e6b5f7c9c40787caca7ea6a231468d34ae101c681cf0a9456d8ee3764"),
+        (
+            50_000,
+            128,
+            {391: 80, 390: 48},
+            "022151b7df5e10a8ca11bc85c9ee0e04052a038f92767984fb97891b591f4aea",
+        ),
+        (
+            1_281_167,
+            1024,
+            {1251: 881, 1252: 143},
+            "dcd5dc5e6b5f7c9c40787caca7ea6a231468d34ae101c681cf0a9456d8ee3764",
+        ),
     ],
 )
-def test_shard_sizes_are_those_of_2016(count: int, shards: int, sizes: dict[int, int], digest: str) -> None:
+def test_shard_sizes_are_those_of_2016(
+    count: int, shards: int, sizes: dict[int, int], digest: str
+) -> None:
     """So many shards of this size and of that, in the order with the published digest."""
     edges = bounds(count, shards)
     found = [stop - start for start, stop in pairwise(edges)]
@@ -96,7 +129,9 @@ def edges_of_lanes(cut: Callable[[int, int, int], list[int]], count: int, shards
 
 
 def cut_by_numpy(start: int, stop: int, parts: int) -> list[int]:
-    """The edges as the script of 2016 computes them: NumPy divides first, multiplies, adds, and then truncates."""
+    """The edges as the script of 2016 computes them:
+    NumPy divides first, multiplies, adds, and then truncates.
+    """
     return [int(edge) for edge in np.linspace(start, stop, parts + 1)]
 
 
@@ -113,10 +148,16 @@ def cut_exactly(start: int, stop: int, parts: int) -> list[int]:
 
 @pytest.mark.parametrize("count", [456, 50_000, 1_281_167])
 @pytest.mark.parametrize("cut", [cut_by_numpy, cut_in_doubles])
-def test_every_number_of_shards_is_cut_as_in_2016(cut: Callable[[int, int, int], list[int]], count: int) -> None:
-    """From 1 to 2,048 shards each boundary is the one that the script of 2016 computes in doubles."""
+def test_every_number_of_shards_is_cut_as_in_2016(
+    cut: Callable[[int, int, int], list[int]], count: int
+) -> None:
+    """From 1 to 2,048 shards each boundary is the one that the script of
+    2016 computes in doubles.
+    """
     for shards in range(1, 2049):
-        assert bounds(count, shards) == edges_of_lanes(cut, count, shards), f"{count} images in {shards} shards"
+        assert bounds(count, shards) == edges_of_lanes(cut, count, shards), (
+            f"{count} images in {shards} shards"
+        )
 
 
 @pytest.mark.parametrize(
@@ -133,8 +174,12 @@ def test_every_number_of_shards_is_cut_as_in_2016(cut: Callable[[int, int, int],
         (1_281_167, 1840, {46: 32_028, 92: 64_057, 184: 128_115}),
     ],
 )
-def test_rounding_moves_these_boundaries(count: int, shards: int, boundaries: dict[int, int]) -> None:
-    """Golden values: at these numbers of shards doubles put a boundary one image before its exact place."""
+def test_rounding_moves_these_boundaries(
+    count: int, shards: int, boundaries: dict[int, int]
+) -> None:
+    """Golden values: at these numbers of shards doubles put a boundary one
+    image before its exact place.
+    """
     edges, exact = bounds(count, shards), edges_of_lanes(cut_exactly, count, shards)
     moved = {number: edge for number, edge in enumerate(edges) if edge != exact[number]}
     assert moved == boundaries
@@ -142,7 +187,9 @@ def test_rounding_moves_these_boundaries(count: int, shards: int, boundaries: di
 
 
 def test_the_documentation_lists_the_numbers_of_shards_that_rounding_concerns() -> None:
-    """For both splits, up to 2,048 shards, the page lists each number at which rounding moves a boundary."""
+    """For both splits, up to 2,048 shards, the page lists each number at
+    which rounding moves a boundary.
+    """
     page = (PROJECT / "docs" / "record-format.md").read_text()
     listed = {
         int(count.replace(",", "")): [int(number) for number in numbers.split(", ")]
@@ -151,11 +198,15 @@ def test_the_documentation_lists_the_numbers_of_shards_that_rounding_concerns() 
     assert [*listed] == [1_281_167, 50_000]
     for count, numbers in listed.items():
         exact = (edges_of_lanes(cut_exactly, count, shards) for shards in range(1, 2049))
-        assert numbers == [shards for shards, edges in enumerate(exact, 1) if bounds(count, shards) != edges]
+        assert numbers == [
+            shards for shards, edges in enumerate(exact, 1) if bounds(count, shards) != edges
+        ]
 
 
 def test_shards_not_divisible_by_8_use_one_lane() -> None:
-    """With 10 shards the cuts are those of one lane; with 16 the lanes are cut first, which gives other cuts."""
+    """With 10 shards the cuts are those of one lane;
+    with 16 the lanes are cut first, which gives other cuts.
+    """
     assert bounds(1003, 10) == cut_in_doubles(0, 1003, 10)
     assert bounds(1003, 16) != cut_in_doubles(0, 1003, 16)
 
@@ -167,7 +218,9 @@ def test_as_many_shards_as_images_or_those_of_2016() -> None:
 
 @given(st.integers(0, 2_000_000), st.integers(1, 2048))
 def test_bounds_cover_every_image_once(count: int, shards: int) -> None:
-    """Whatever the numbers, the shards are ranges that follow each other from the first image to the last."""
+    """Whatever the numbers, the shards are ranges that follow each other
+    from the first image to the last.
+    """
     edges = bounds(count, shards)
     assert len(edges) == shards + 1
     assert (edges[0], edges[-1]) == (0, count)

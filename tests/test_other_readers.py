@@ -1,6 +1,7 @@
 """Readers of others on our shards and indexes: the tfrecord package takes the ``.idx`` as it is.
 
-It runs in a process of its own: it registers the messages of tf.train.Example, which TensorFlow does too.
+It runs in a process of its own: it registers the messages of tf.train.Example, which TensorFlow
+does too.
 """
 
 from __future__ import annotations
@@ -37,13 +38,20 @@ for parts in (1, 2, 3):
 
 def run(script: str, *words: Path) -> list[str]:
     """What a script prints, line by line."""
-    done = subprocess.run([sys.executable, "-c", script, *map(str, words)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script, *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
 def test_the_tfrecord_package_reads_by_our_index(sound: Layout) -> None:
-    """Each of several readers begins where the index says; together they read every record once, in order."""
+    """Each of several readers begins where the index says;
+    together they read every record once, in order.
+    """
     records = [read_record(memoryview(data)) for data in data_of(sound.shard_path(SHARD))]
     expected = [f"{each.label} {hashlib.sha256(each.encoded).hexdigest()}" for each in records]
     found = run(READ, sound.shard_path(SHARD), sound.index_path(SHARD))
@@ -52,7 +60,15 @@ def test_the_tfrecord_package_reads_by_our_index(sound: Layout) -> None:
 
 def test_the_example_of_the_page_runs(sound: Layout) -> None:
     """docs/export.md shows how."""
-    (example,) = (block for block in blocks((ROOT / "docs" / "export.md").read_text(), "python") if "tfrecord" in block)
-    lines = run(example.replace("/data/imagenet", str(sound.data_dir)).replace("-of-01024", "-of-00008"))
-    records = [read_record(memoryview(data)) for data in data_of(sound.shard_path("train-00000-of-00008"))]
+    (example,) = (
+        block
+        for block in blocks((ROOT / "docs" / "export.md").read_text(), "python")
+        if "tfrecord" in block
+    )
+    lines = run(
+        example.replace("/data/imagenet", str(sound.data_dir)).replace("-of-01024", "-of-00008")
+    )
+    records = [
+        read_record(memoryview(data)) for data in data_of(sound.shard_path("train-00000-of-00008"))
+    ]
     assert lines == [f"{each.filename.encode()!r} [{each.label}]" for each in records]

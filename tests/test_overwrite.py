@@ -1,4 +1,6 @@
-"""--overwrite and the last look: an older set gives way in an order that no kill, rank or exchange of files can mix."""
+"""--overwrite and the last look: an older set gives way in an order that no kill,
+rank or exchange of files can mix.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ from set_states import GROWING, OTHER, RECIPE, Folder, stopped_before
 
 from imagenet_prep import annotate, convert
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.errors import BusyError, InputError, PrepError, SpaceError, UsageError, WriteError
+from imagenet_prep.errors import (
+    BusyError,
+    InputError,
+    PrepError,
+    SpaceError,
+    UsageError,
+    WriteError,
+)
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.shards import finishing
 from imagenet_prep.shards.maker import ShardTask
@@ -64,7 +73,11 @@ def records(folder: Folder) -> dict[str, list[bytes]]:
 
 def contents(folder: Folder) -> dict[str, bytes]:
     """Every file but locks."""
-    files = [path for path in list(folder.layout.output_dir.rglob("*")) if path.is_file() and path.name != "lock"]
+    files = [
+        path
+        for path in list(folder.layout.output_dir.rglob("*"))
+        if path.is_file() and path.name != "lock"
+    ]
     return {str(path): path.read_bytes() for path in files}
 
 
@@ -75,7 +88,7 @@ def is_finished(folder: Folder, wanted: dict[str, list[bytes]]) -> None:
     assert list(folder.layout.plan_path.parent.glob("replaced-*")) == []
 
 
-# what goes ---------------------------------------------------------------------------------------------------------
+# what goes ----------------------------------------------------------------------------------------
 
 
 def lose_journal(folder: Folder) -> None:
@@ -87,15 +100,22 @@ def lose_line(folder: Folder) -> None:
     """A bit of a journal line, and no manifest."""
     folder.layout.manifest_path.unlink()
     lines = folder.layout.journal_path.read_bytes().splitlines(keepends=True)
-    folder.layout.journal_path.write_bytes(b"".join([lines[0].replace(b'"records": ', b'"records": 1'), *lines[1:]]))
+    folder.layout.journal_path.write_bytes(
+        b"".join([lines[0].replace(b'"records": ', b'"records": 1'), *lines[1:]])
+    )
 
 
 @pytest.mark.parametrize("damage", [None, lose_journal, lose_line])
 @pytest.mark.parametrize("before", [OTHER, FEWER, GROWING])
 def test_nothing_of_an_older_set_stays(
-    before: str, damage: Callable[[Folder], None] | None, folder: Folder, wanted: dict[str, list[bytes]]
+    before: str,
+    damage: Callable[[Folder], None] | None,
+    folder: Folder,
+    wanted: dict[str, list[bytes]],
 ) -> None:
-    """Other labels, another number of shards, growths: all that the folder holds goes, whatever the journal lists."""
+    """Other labels, another number of shards, growths:
+    all that the folder holds goes, whatever the journal lists.
+    """
     folder.convert(before)
     extra = []
     if before == GROWING:
@@ -128,7 +148,9 @@ KILLS = [
 def test_a_killed_overwrite_resumes(
     before: str, overwrite: bool, target: str, folder: Folder, wanted: dict[str, list[bytes]]
 ) -> None:
-    """Killed at each step: until the new plan is there the old set is whole; from then on a rerun ends with the new."""
+    """Killed at each step: until the new plan is there the old set is whole;
+    from then on a rerun ends with the new.
+    """
     folder.convert(before)
     old = contents(folder)
     with stopped_before(folder.patch, target):
@@ -147,7 +169,9 @@ def test_a_killed_overwrite_resumes(
 
 
 def test_an_entry_of_a_new_shard_stays(folder: Folder, wanted: dict[str, list[bytes]]) -> None:
-    """A power cut may bring the list of replaced files back: what was made since keeps its entries in the journal."""
+    """A power cut may bring the list of replaced files back:
+    what was made since keeps its entries in the journal.
+    """
     folder.convert(OTHER)
     with stopped_before(folder.patch, "imagenet_prep.state.replacement:Replacement.finish"):
         folder.convert(overwrite=True)
@@ -172,11 +196,13 @@ def test_one_overwrite_after_another(folder: Folder, wanted: dict[str, list[byte
     is_finished(folder, wanted)
 
 
-# ranks -------------------------------------------------------------------------------------------------------------
+# ranks --------------------------------------------------------------------------------------------
 
 
 def test_ranks_with_overwrite_join(folder: Folder, wanted: dict[str, list[bytes]]) -> None:
-    """The first is killed while it removes; the other finishes that, and leaves what the first made later."""
+    """The first is killed while it removes; the other finishes that,
+    and leaves what the first made later.
+    """
     folder.convert(OTHER)
     with stopped_before(folder.patch, "imagenet_prep.state.replacement:remove_if_same", 3):
         folder.convert(share=Share(0, 2), overwrite=True)
@@ -194,7 +220,13 @@ def test_a_rank_of_the_older_plan_stops(folder: Folder, wanted: dict[str, list[b
     """It is at work when --overwrite claims the folder: none of its shards gets a name any more."""
     begun: list[str] = []
 
-    def make(tasks: Iterator[ShardTask], own: Layout, engine: Engine, journal: Journal, progress: Progress) -> Made:
+    def make(
+        tasks: Iterator[ShardTask],
+        own: Layout,
+        engine: Engine,
+        journal: Journal,
+        progress: Progress,
+    ) -> Made:
         if own.run.startswith("rank-") and not begun:
             begun.append(own.run)
             folder.convert(overwrite=True)
@@ -212,7 +244,7 @@ def test_a_rank_of_the_older_plan_stops(folder: Folder, wanted: dict[str, list[b
     is_finished(folder, wanted)
 
 
-# the last look -----------------------------------------------------------------------------------------------------
+# the last look ------------------------------------------------------------------------------------
 
 
 def disturb_once(folder: Folder, change: Callable[[], object], times: int = 1) -> None:
@@ -232,7 +264,9 @@ def disturb_once(folder: Folder, change: Callable[[], object], times: int = 1) -
 def test_a_shard_that_changes_before_the_manifest_is_made_again(
     what: str, folder: Folder, wanted: dict[str, list[bytes]], tmp_path: Path
 ) -> None:
-    """Gone, cut, or exchanged for one of the same size: the manifest names no shard that was not looked at."""
+    """Gone, cut, or exchanged for one of the same size:
+    the manifest names no shard that was not looked at.
+    """
     shutil.copytree(folder.root / "data", tmp_path / "other" / "data")
     other = Folder(tmp_path / "other", folder.patch)
     other.convert(OTHER)
@@ -248,7 +282,9 @@ def test_a_shard_that_changes_before_the_manifest_is_made_again(
             assert shard.stat().st_size == other.layout.shard_path(name).stat().st_size
             shutil.copy(other.layout.shard_path(name), shard)
         if what == "another set's with its index":
-            for theirs, ours in zip(other.layout.index_paths(name), folder.layout.index_paths(name), strict=True):
+            for theirs, ours in zip(
+                other.layout.index_paths(name), folder.layout.index_paths(name), strict=True
+            ):
                 shutil.copy(theirs, ours)
 
     disturb_once(folder, change)
@@ -259,12 +295,14 @@ def test_a_shard_that_changes_before_the_manifest_is_made_again(
 def test_a_shard_that_vanishes_twice_fails_the_run(folder: Folder) -> None:
     """Something else removes files there: no manifest is written."""
     disturb_once(folder, lambda: folder.layout.shard_path("train-00002-of-00004").unlink(), 2)
-    with pytest.raises(WriteError, match=r"1 shard of .* vanished twice, train-00002-of-00004 first"):
+    with pytest.raises(
+        WriteError, match=r"1 shard of .* vanished twice, train-00002-of-00004 first"
+    ):
         folder.convert()
     assert not folder.layout.manifest_path.exists()
 
 
-# refused -----------------------------------------------------------------------------------------------------------
+# refused ------------------------------------------------------------------------------------------
 
 
 def leave_free(folder: Folder, free: int) -> None:
@@ -287,7 +325,10 @@ def enlarge(folder: Folder) -> None:
 
 def add_foreign(folder: Folder) -> None:
     """A shard of another program under a name that is not planned."""
-    shutil.copy(folder.layout.shard_path("train-00000-of-00004"), folder.layout.output_dir / "train-00000-of-00009")
+    shutil.copy(
+        folder.layout.shard_path("train-00000-of-00004"),
+        folder.layout.output_dir / "train-00000-of-00009",
+    )
 
 
 def protect_plan(folder: Folder) -> None:
@@ -301,7 +342,11 @@ def protect_plan(folder: Folder) -> None:
 
 @pytest.mark.parametrize(
     ("obstacle", "error"),
-    [(enlarge, SpaceError), (add_foreign, UsageError), (protect_plan, (WriteError, InputError, PermissionError))],
+    [
+        (enlarge, SpaceError),
+        (add_foreign, UsageError),
+        (protect_plan, (WriteError, InputError, PermissionError)),
+    ],
 )
 def test_a_refused_overwrite_leaves_every_byte(
     obstacle: Callable[[Folder], None], error: type[Exception], folder: Folder
@@ -316,7 +361,9 @@ def test_a_refused_overwrite_leaves_every_byte(
 
 
 def test_boxes_that_are_gone_are_brought_back(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """Without their file convert would leave the boxes out: it says so, and annotate makes every shard right again."""
+    """Without their file convert would leave the boxes out:
+    it says so, and annotate makes every shard right again.
+    """
     layout = annotated(tmp_path / "data", made_tiny)
     layout.boxes_csv.unlink()
     before = {path.name: path.read_bytes() for path in existing(layout.output_dir, "*-of-*")}
@@ -326,7 +373,9 @@ def test_boxes_that_are_gone_are_brought_back(tmp_path: Path, made_tiny: MadeSet
     assert "--overwrite would leave the boxes out" in caught.value.hint
     annotate(layout, ENGINE)
     assert [split.made for split in convert(layout, ENGINE, PART).splits] == [0, 0]
-    assert {path.name: path.read_bytes() for path in existing(layout.output_dir, "*-of-*")} == before
+    assert {
+        path.name: path.read_bytes() for path in existing(layout.output_dir, "*-of-*")
+    } == before
 
 
 def test_the_space_of_the_older_set_counts(folder: Folder, wanted: dict[str, list[bytes]]) -> None:

@@ -1,4 +1,6 @@
-"""Images in parquet files: listed and read as they are, in any order, with what is wrong said of file and row."""
+"""Images in parquet files: listed and read as they are, in any order,
+with what is wrong said of file and row.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def _rows(**changes: Any) -> list[dict[str, Any]]:
 
 def _read_all(path: Path, order: list[int]) -> list[bytes]:
     reader, container = Reader(), ParquetImages(path)
-    return [bytes(reader.read(container, Row("", number, len(IMAGES[number]), 0))) for number in order]
+    return [
+        bytes(reader.read(container, Row("", number, len(IMAGES[number]), 0))) for number in order
+    ]
 
 
 def _large() -> pa.Schema:
@@ -47,12 +51,17 @@ def _large() -> pa.Schema:
     return pa.schema([("label", pa.int16()), ("more", pa.string()), ("image", image)])
 
 
-@pytest.mark.parametrize("written", [{}, {"group": 7}, {"group": COUNT}, {"schema": _large()}], ids=str)
+@pytest.mark.parametrize(
+    "written", [{}, {"group": 7}, {"group": COUNT}, {"schema": _large()}], ids=str
+)
 def test_rows_are_listed_and_read_as_they_are(tmp_path: Path, written: dict[str, Any]) -> None:
-    """Every row has its path, label and length; its bytes come back in order, backwards, and in no order."""
+    """Every row has its path, label and length;
+    its bytes come back in order, backwards, and in no order.
+    """
     path = write_parquet(tmp_path / "a.parquet", _rows(), **written)
     assert list(iter_rows(path)) == [
-        ImageRow(number, f"{number}.JPEG", number % 7, len(IMAGES[number])) for number in range(COUNT)
+        ImageRow(number, f"{number}.JPEG", number % 7, len(IMAGES[number]))
+        for number in range(COUNT)
     ]
     order = list(range(COUNT))
     for chosen in (order, order[::-1], random.Random(1).sample(order, COUNT), order[5::40]):
@@ -62,7 +71,10 @@ def test_rows_are_listed_and_read_as_they_are(tmp_path: Path, written: dict[str,
 def test_memory_is_that_of_a_row_group(tmp_path: Path) -> None:
     """A file is not read whole, whatever its size: what is allocated stays that of a row group."""
     image = os.urandom(1 << 16)
-    rows = [{"image": {"bytes": image[number:], "path": f"{number}.JPEG"}, "label": 0} for number in range(640)]
+    rows = [
+        {"image": {"bytes": image[number:], "path": f"{number}.JPEG"}, "label": 0}
+        for number in range(640)
+    ]
     path = write_parquet(tmp_path / "a.parquet", rows, group=20)
     del rows
     pool, before = pa.default_memory_pool(), pa.total_allocated_bytes()
@@ -77,7 +89,7 @@ def test_memory_is_that_of_a_row_group(tmp_path: Path) -> None:
     assert max(held) < 8 * 20 * len(image) < path.stat().st_size / 3
 
 
-# what is refused -----------------------------------------------------------------------------------------------
+# what is refused ----------------------------------------------------------------------------------
 
 
 def _image(content: pa.DataType, path: pa.DataType) -> pa.DataType:
@@ -97,7 +109,9 @@ def _image(content: pa.DataType, path: pa.DataType) -> pa.DataType:
     ids=str,
 )
 def test_other_columns_are_refused(tmp_path: Path, columns: dict[str, pa.DataType]) -> None:
-    """A file of anything else is named with what it has, when it is listed, or read without images."""
+    """A file of anything else is named with what it has,
+    when it is listed, or read without images.
+    """
     path = tmp_path / "a.parquet"
     pq.write_table(pa.schema(list(columns.items())).empty_table(), path)
     uses: list[Callable[[], object]] = [lambda: list(iter_rows(path))]
@@ -105,10 +119,16 @@ def test_other_columns_are_refused(tmp_path: Path, columns: dict[str, pa.DataTyp
         with pytest.raises(InputError) as caught:
             use()
         assert caught.value.what == f"{path} holds no images"
-        assert "got no columns" in caught.value.detail if not columns else next(iter(columns)) in caught.value.detail
+        assert (
+            "got no columns" in caught.value.detail
+            if not columns
+            else next(iter(columns)) in caught.value.detail
+        )
 
 
-@pytest.mark.parametrize("lacking", [{"bytes": None}, {"path": None}, {"label": None}, {"image": None}], ids=str)
+@pytest.mark.parametrize(
+    "lacking", [{"bytes": None}, {"path": None}, {"label": None}, {"image": None}], ids=str
+)
 def test_a_row_without_its_image_is_named(tmp_path: Path, lacking: dict[str, None]) -> None:
     """Nothing where bytes, path or label should be: no image is left out without a word."""
     path = write_parquet(tmp_path / "a.parquet", _rows(**lacking), group=50)
@@ -134,7 +154,9 @@ def test_a_cut_file_is_refused(tmp_path: Path, kept: int) -> None:
 
 
 def test_a_file_with_a_hole_is_refused_with_its_row(tmp_path: Path) -> None:
-    """Zeros where the images of the second group were: what came before it is named by its number."""
+    """Zeros where the images of the second group were:
+    what came before it is named by its number.
+    """
     path = write_parquet(tmp_path / "a.parquet", _rows(), group=100)
     begin = pq.ParquetFile(path).metadata.row_group(1).column(0).dictionary_page_offset
     with path.open("r+b") as file:

@@ -1,4 +1,6 @@
-"""Shards of a part of ImageNet: made of any copy, with official labels and others, and known as that part by all."""
+"""Shards of a part of ImageNet: made of any copy, with official labels and others,
+and known as that part by all.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +32,21 @@ SHARDS = {"train_shards": 4, "validation_shards": 2}
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> MadeSet:
-    """Four classes as large as the smallest real one, with all of their validation images, of 16x16 pixels."""
-    return make(tmp_path_factory.mktemp("whole"), classes=4, per_class=732, validation=200, tiny=True)
+    """Four classes as large as the smallest real one,
+    with all of their validation images, of 16x16 pixels.
+    """
+    return make(
+        tmp_path_factory.mktemp("whole"), classes=4, per_class=732, validation=200, tiny=True
+    )
 
 
 @pytest.fixture(scope="module")
 def three(whole: MadeSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A list of three of these classes."""
     path = tmp_path_factory.mktemp("lists") / "three.txt"
-    path.write_text("".join(f"{wnid} {facts.texts()[wnid]}\n" for wnid in reversed(whole.wnids[1:])))
+    path.write_text(
+        "".join(f"{wnid} {facts.texts()[wnid]}\n" for wnid in reversed(whole.wnids[1:]))
+    )
     return path
 
 
@@ -55,7 +63,9 @@ def _options(three: Path, first: int | None = None, **more: Any) -> ConvertOptio
 
 
 @pytest.fixture(scope="module")
-def made_parts(whole: MadeSet, three: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[int | None, Layout]:
+def made_parts(
+    whole: MadeSet, three: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[int | None, Layout]:
     """The three classes converted: with official labels, from 0 and from 1. Read only."""
     found = {}
     for first in (None, 0, 1):
@@ -70,16 +80,21 @@ def _shards(layout: Layout) -> dict[str, bytes]:
     return {name: layout.shard_path(name).read_bytes() for name in layout.find_shards(facts.SPLITS)}
 
 
-# what is made --------------------------------------------------------------------------------------------------
+# what is made -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("first", [None, 1])
 def test_records_of_a_part_have_its_labels(
     made_parts: dict[int | None, Layout], whole: MadeSet, first: int | None
 ) -> None:
-    """Just the images of the list are there, each with the label of the part, its boxes too; synset and words stay."""
+    """Just the images of the list are there, each with the label of the part, its boxes too;
+    synset and words stay.
+    """
     wnids = sorted(whole.wnids[1:])
-    expected = {wnid: facts.labels()[wnid] if first is None else n for n, wnid in enumerate(wnids, first or 0)}
+    expected = {
+        wnid: facts.labels()[wnid] if first is None else n
+        for n, wnid in enumerate(wnids, first or 0)
+    }
     paths = existing(made_parts[first].data_dir, "*-of-*")
     records = [read_record(memoryview(data)) for path in paths for data in data_of(path)]
     assert len(records) == 3 * (732 + 50)
@@ -96,20 +111,30 @@ def test_records_of_a_part_have_its_labels(
 def test_official_labels_make_the_same_records_as_the_whole(
     made_parts: dict[int | None, Layout], whole: MadeSet, three: Path, tmp_path: Path
 ) -> None:
-    """A record of a part with official labels is, byte for byte, the one in the shards of all classes."""
+    """A record of a part with official labels is, byte for byte,
+    the one in the shards of all classes.
+    """
     layout = _layout(tmp_path / "all", whole)
     annotate(layout, ENGINE)
     convert(layout, ENGINE, ConvertOptions(**SHARDS, allow_incomplete=True))
-    everything = {data for name in layout.find_shards(facts.SPLITS) for data in data_of(layout.shard_path(name))}
+    everything = {
+        data
+        for name in layout.find_shards(facts.SPLITS)
+        for data in data_of(layout.shard_path(name))
+    }
     part = made_parts[None]
-    assert {data for name in part.find_shards(facts.SPLITS) for data in data_of(part.shard_path(name))} < everything
+    assert {
+        data for name in part.find_shards(facts.SPLITS) for data in data_of(part.shard_path(name))
+    } < everything
 
 
-# what is missing -----------------------------------------------------------------------------------------------
+# what is missing ----------------------------------------------------------------------------------
 
 
 def test_a_class_that_is_not_there_is_missed(whole: MadeSet, tmp_path: Path) -> None:
-    """A part that lacks a class, or images of one, is refused until --allow-incomplete says otherwise."""
+    """A part that lacks a class, or images of one,
+    is refused until --allow-incomplete says otherwise.
+    """
     layout = _layout(tmp_path / "data", whole)
     path = tmp_path / "two.txt"
     path.write_text(f"{whole.wnids[0]}\nn02102040\n")
@@ -127,45 +152,68 @@ def test_a_class_that_is_not_there_is_missed(whole: MadeSet, tmp_path: Path) -> 
     assert options_from(manifest).allow_incomplete
 
 
-# verify --------------------------------------------------------------------------------------------------------
+# verify -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("first", [None, 0])
-def test_a_part_is_known_as_that_part(made_parts: dict[int | None, Layout], first: int | None) -> None:
-    """verify knows which classes these are, and that nobody knows how many images they should have."""
+def test_a_part_is_known_as_that_part(
+    made_parts: dict[int | None, Layout], first: int | None
+) -> None:
+    """verify knows which classes these are, and that nobody knows how many
+    images they should have.
+    """
     verdict = verify(made_parts[first], ENGINE, depth="decode")
     assert (verdict.problems, verdict.level, verdict.dataset) == ((), "as listed", "three")
-    assert verdict.reason.startswith("all 2,346 listed images are in. How many each class should have is not known")
+    assert verdict.reason.startswith(
+        "all 2,346 listed images are in. How many each class should have is not known"
+    )
     assert [(total.records, total.expected, total.classes) for total in verdict.totals] == [
         (2196, 2196, 3),
         (150,) * 2 + (3,),
     ]
-    labels = {None: "with their official labels", 0: "labelled 0 to 2 (0 is a class here", 1: "labelled 1 to 3"}
-    assert any(f"3 of the 1,000 classes of ILSVRC2012, {labels[first]}" in note for note in verdict.notes)
+    labels = {
+        None: "with their official labels",
+        0: "labelled 0 to 2 (0 is a class here",
+        1: "labelled 1 to 3",
+    }
+    assert any(
+        f"3 of the 1,000 classes of ILSVRC2012, {labels[first]}" in note for note in verdict.notes
+    )
     assert verdict.order == "canonical"
 
 
-def test_exactly_these_classes_are_there(made_parts: dict[int | None, Layout], whole: MadeSet, tmp_path: Path) -> None:
-    """A class that the part has not is a wrong label, one that it has and of which nothing is there is missing."""
+def test_exactly_these_classes_are_there(
+    made_parts: dict[int | None, Layout], whole: MadeSet, tmp_path: Path
+) -> None:
+    """A class that the part has not is a wrong label,
+    one that it has and of which nothing is there is missing.
+    """
     layout = copied(made_parts[None], tmp_path / "copy")
     other = tmp_path / "three.txt"
     other.write_text("\n".join([*whole.wnids[1:3], "n02102040"]))
-    edit_manifest(layout, lambda value: value["dataset"].update(classes=dict(find_part(str(other)).labels)))
+    edit_manifest(
+        layout, lambda value: value["dataset"].update(classes=dict(find_part(str(other)).labels))
+    )
     problems = verify(layout, ENGINE).problems
     missing = [problem for problem in problems if problem.kind is ProblemKind.MISSING_CLASS]
     assert [problem.subject for problem in missing] == ["train", "validation"]
     assert all("n02102040 (English springer" in problem.detail for problem in missing)
     assert (missing[0].expected, missing[0].got) == ("3", "2")
-    assert any(f"and a wnid of three, got {facts.labels()[whole.wnids[3]]}" in each.detail for each in problems)
+    assert any(
+        f"and a wnid of three, got {facts.labels()[whole.wnids[3]]}" in each.detail
+        for each in problems
+    )
 
 
-# going on, repairing, telling ----------------------------------------------------------------------------------
+# going on, repairing, telling ---------------------------------------------------------------------
 
 
 def test_a_part_is_gone_on_with_as_that_part_alone(
     made_parts: dict[int | None, Layout], whole: MadeSet, three: Path, tmp_path: Path
 ) -> None:
-    """The same part finds everything done; another one, or other labels, is refused until --overwrite."""
+    """The same part finds everything done; another one, or other labels,
+    is refused until --overwrite.
+    """
     layout = copied(made_parts[0], tmp_path / "copy")
     assert [split.made for split in convert(layout, ENGINE, _options(three, 0)).splits] == [0, 0]
     with pytest.raises(UsageError, match="changed since then: classes"):
@@ -182,7 +230,9 @@ def test_a_part_is_gone_on_with_as_that_part_alone(
 
 
 def test_a_part_under_way_is_known(made_parts: dict[int | None, Layout], tmp_path: Path) -> None:
-    """Before its manifest is there, or when that is damaged, a part is known by what its conversion began with."""
+    """Before its manifest is there, or when that is damaged,
+    a part is known by what its conversion began with.
+    """
     layout = copied(made_parts[0], tmp_path / "copy")
     layout.manifest_path.unlink()
     verdict = verify(layout, ENGINE)
@@ -200,21 +250,29 @@ def test_a_part_under_way_is_known(made_parts: dict[int | None, Layout], tmp_pat
     assert verify(layout, ENGINE, allow_incomplete=True).dataset == "ILSVRC2012"
 
 
-# the command line and a recipe ---------------------------------------------------------------------------------
+# the command line and a recipe --------------------------------------------------------------------
 
 
 def test_the_command_line_and_a_recipe_make_a_part(
     made_parts: dict[int | None, Layout], whole: MadeSet, three: Path, tmp_path: Path
 ) -> None:
-    """--classes and --relabel, or the same keys of a recipe, make the same shards, and the same verdict."""
+    """--classes and --relabel, or the same keys of a recipe,
+    make the same shards, and the same verdict.
+    """
     shutil.copy(three, tmp_path)
     recipe = tmp_path / "part.yaml"
-    text = "source: {imagenet: true}\nclasses: three.txt\nrelabel: 0\nshards: {train: 4, validation: 2}\n"
+    text = (
+        "source: {imagenet: true}\nclasses: three.txt\nrelabel: 0\nshards: {train: 4, "
+        "validation: 2}\n"
+    )
     recipe.write_text(text)
     shards = ["--train-shards", "4", "--validation-shards", "2"]
     layout = _layout(tmp_path / "data", whole)
     annotate(layout, ENGINE)
-    for words in (["--classes", three, "--relabel", "0", *shards], ["--config", recipe, "--overwrite"]):
+    for words in (
+        ["--classes", three, "--relabel", "0", *shards],
+        ["--config", recipe, "--overwrite"],
+    ):
         command("convert", layout.data_dir, *words)
         assert _shards(layout) == _shards(made_parts[0])
         for name in layout.find_shards(facts.SPLITS):
@@ -233,7 +291,9 @@ def test_the_command_line_and_a_recipe_make_a_part(
     ],
 )
 def test_a_part_that_can_not_be_is_wrong_usage(words: list[str], said: str, tmp_path: Path) -> None:
-    """A name that is no list and no file, or a label to count from that is not offered: status 2."""
+    """A name that is no list and no file, or a label to count from that is not offered:
+    status 2.
+    """
     assert said in command("convert", tmp_path, *words, status=2).stderr
 
 

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from imagenet_prep.sources.patterns import MAX_LENGTH, compile_pattern
 
-SEGMENT = st.lists(st.sampled_from(["a", "b", ".", "*", "?", "[ab]", "[!a]"]), min_size=1, max_size=4)
+SEGMENT = st.lists(
+    st.sampled_from(["a", "b", ".", "*", "?", "[ab]", "[!a]"]), min_size=1, max_size=4
+)
 PATTERNS = st.lists(st.just("**") | SEGMENT.map("".join), min_size=1, max_size=4).map("/".join)
 NAMES = st.lists(st.text("ab.", min_size=1, max_size=4), min_size=1, max_size=4).map("/".join)
 
@@ -38,7 +40,11 @@ def signs_match(pattern: str, name: str) -> bool:
         return signs_match(pattern[1:], name) or bool(name and signs_match(pattern, name[1:]))
     if not name:
         return False
-    for sign, meant in (("?", name[0]), ("[ab]", "ab"), ("[!a]", name[0] if name[0] != "a" else "")):
+    for sign, meant in (
+        ("?", name[0]),
+        ("[ab]", "ab"),
+        ("[!a]", name[0] if name[0] != "a" else ""),
+    ):
         if pattern.startswith(sign):
             return name[0] in meant and signs_match(pattern[len(sign) :], name[1:])
     return pattern[0] == name[0] and signs_match(pattern[1:], name[1:])
@@ -72,7 +78,9 @@ def test_a_pattern_matches_what_it_means(pattern: str, name: str) -> None:
     ],
 )
 def test_no_pattern_takes_for_ever(pattern: str, name: str) -> None:
-    """Many * and ** are done with in a fraction of a second, where trying all ways would take years."""
+    """Many * and ** are done with in a fraction of a second,
+    where trying all ways would take years.
+    """
     with processor_time():
         assert compile_pattern(pattern).fullmatch(name) is None
 
@@ -84,16 +92,22 @@ def test_a_match_of_many_stars_is_found() -> None:
 
 
 def test_a_pattern_is_no_longer_than_a_path() -> None:
-    """The longest path of the system is the longest pattern; compiling that one takes less than a second."""
+    """The longest path of the system is the longest pattern;
+    compiling that one takes less than a second.
+    """
     with processor_time():
         assert compile_pattern("*a" * (MAX_LENGTH // 2)).fullmatch("a" * 250) is None
     with pytest.raises(ValueError, match="4,096 characters"):
         compile_pattern("a" * (MAX_LENGTH + 1))
 
 
-@pytest.mark.parametrize("pattern", ["[[]", "[[a]", "[a&&b]", "[a||b]", "[a~~b]", "[+--]", "[--a]", "[a-]", "[^]]"])
+@pytest.mark.parametrize(
+    "pattern", ["[[]", "[[a]", "[a&&b]", "[a||b]", "[a~~b]", "[+--]", "[--a]", "[a-]", "[^]]"]
+)
 def test_brackets_hold_nothing_special(pattern: str) -> None:
-    """No sequence within brackets means more than its characters and ranges, nor is any warned of."""
+    """No sequence within brackets means more than its characters and ranges,
+    nor is any warned of.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         accept = compile_pattern(pattern)

@@ -1,10 +1,21 @@
-"""Stages one after the other: which archives must be fetched, whatever form their content is there in."""
+"""Stages one after the other: which archives must be fetched,
+whatever form their content is there in.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from imagenet_prep import ConvertOptions, Layout, annotate, convert, make_engine, report, run, verify
+from imagenet_prep import (
+    ConvertOptions,
+    Layout,
+    annotate,
+    convert,
+    make_engine,
+    report,
+    run,
+    verify,
+)
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.pipeline import missing_archives
 
@@ -12,9 +23,13 @@ PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True
 
 
 def test_only_what_is_missing_is_fetched(tiny_data_dir: Path, tmp_path: Path) -> None:
-    """An archive that is not there is missing; the boxes of validation images only where they are asked for."""
+    """An archive that is not there is missing; the boxes of validation
+    images only where they are asked for.
+    """
     assert missing_archives(Layout(tmp_path / "new")) == ("train", "validation", "boxes")
-    assert missing_archives(Layout(tmp_path / "new"), validation_boxes=True)[3:] == ("validation-boxes",)
+    assert missing_archives(Layout(tmp_path / "new"), validation_boxes=True)[3:] == (
+        "validation-boxes",
+    )
     layout = Layout(tiny_data_dir)
     assert missing_archives(layout, validation_boxes=True) == ()
     layout.archive_path(ARCHIVES["validation-boxes"]).unlink()
@@ -23,7 +38,9 @@ def test_only_what_is_missing_is_fetched(tiny_data_dir: Path, tmp_path: Path) ->
 
 
 def test_boxes_that_are_given_are_not_fetched(tiny_data_dir: Path, tmp_path: Path) -> None:
-    """After annotate --boxes no archive of annotations is missed: no server is asked, and records have their boxes."""
+    """After annotate --boxes no archive of annotations is missed:
+    no server is asked, and records have their boxes.
+    """
     layout = Layout(tiny_data_dir)
     given = layout.archive_path(ARCHIVES["boxes"]).rename(tmp_path / "annotations.tar.gz")
     assert missing_archives(layout) == ("boxes",)
@@ -36,7 +53,9 @@ def test_boxes_that_are_given_are_not_fetched(tiny_data_dir: Path, tmp_path: Pat
 
 
 def test_a_verdict_with_a_manifest_is_none_without_it(tiny_data_dir: Path) -> None:
-    """Once the manifest is gone, or come, what was found before says nothing: report verifies again."""
+    """Once the manifest is gone, or come, what was found before says nothing:
+    report verifies again.
+    """
     layout, engine = Layout(tiny_data_dir), make_engine("threads", 2)
     convert(layout, engine, PART)
     verify(layout, engine)

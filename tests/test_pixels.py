@@ -1,4 +1,6 @@
-"""Re-encoding: sizes, quality, grey, tolerance of the reduced decode, strictness, and the shards made of it."""
+"""Re-encoding: sizes, quality, grey, tolerance of the reduced decode,
+strictness, and the shards made of it.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ TARGETS = st.none() | st.integers(1, 600)
 def test_the_target_never_enlarges_and_keeps_the_proportions(
     width: int, height: int, resize: int | None, max_side: int | None
 ) -> None:
-    """The shorter side meets --resize, the longer one --max-side, whichever shrinks more; nothing grows."""
+    """The shorter side meets --resize, the longer one --max-side, whichever shrinks more;
+    nothing grows.
+    """
     new_width, new_height = Reencode(resize, max_side).target(width, height)
     assert 1 <= new_width <= width
     assert 1 <= new_height <= height
@@ -52,9 +56,11 @@ def _decoded(data: bytes) -> np.ndarray:
 @pytest.mark.parametrize("size", [(1024, 768), (2000, 1500)])
 @pytest.mark.parametrize("resize", [160, 256])
 def test_a_reduced_decode_stays_within_its_tolerance(size: tuple[int, int], resize: int) -> None:
-    """Decoding at reduced scale differs after the resize by less than a level on average, and by 8 at most.
+    """Decoding at reduced scale differs after the resize by less than a level on average, and by 8
+    at most.
 
-    Where a reduced side is no whole number, libjpeg rounds it up: edges move by less than a pixel, and differ more.
+    Where a reduced side is no whole number, libjpeg rounds it up: edges move by less than a pixel,
+    and differ more.
     """
     data = photographs.encode(photographs.photograph(5, size), Kind.RGB, 92)
     target = Reencode(resize=resize).target(*size)
@@ -69,16 +75,26 @@ def test_a_reduced_decode_stays_within_its_tolerance(size: tuple[int, int], resi
     assert difference.max() <= (8 if is_whole else 40)
 
 
-@pytest.mark.parametrize("kind", [Kind.RGB, Kind.GREY, Kind.PROGRESSIVE, Kind.ROTATED, Kind.CMYK, Kind.YCCK, Kind.PNG])
+@pytest.mark.parametrize(
+    "kind", [Kind.RGB, Kind.GREY, Kind.PROGRESSIVE, Kind.ROTATED, Kind.CMYK, Kind.YCCK, Kind.PNG]
+)
 def test_every_kind_becomes_a_plain_jpeg_of_the_target_size(kind: Kind) -> None:
-    """Grey stays grey, CMYK and PNG become RGB, EXIF rotation is not applied; width and height are the JPEG's own."""
+    """Grey stays grey, CMYK and PNG become RGB, EXIF rotation is not applied;
+    width and height are the JPEG's own.
+    """
     data, size = photographs.photograph_bytes(3, kind)
     made = prepare(data, "decode", Reencode(resize=100, quality=80))
     header = jpeg.read_header(made.encoded)
-    assert (header.width, header.height) == (made.width, made.height) == Reencode(resize=100).target(*size)
+    assert (
+        (header.width, header.height)
+        == (made.width, made.height)
+        == Reencode(resize=100).target(*size)
+    )
     assert header.components == (1 if kind is Kind.GREY else 3)
     assert b"Exif" not in bytes(made.encoded)
-    expected = _decoded(pixels.encode(pixels.shrink(pixels.decode_rgb(data), (made.width, made.height)), 95))
+    expected = _decoded(
+        pixels.encode(pixels.shrink(pixels.decode_rgb(data), (made.width, made.height)), 95)
+    )
     assert np.abs(_decoded(bytes(made.encoded)) - expected).mean() < 6
 
 
@@ -92,12 +108,16 @@ def test_a_damaged_image_is_refused_whatever_the_check() -> None:
 
 
 def test_resized_shards_verify_and_keep_their_boxes(data_dir: Path, made: MadeSet) -> None:
-    """Every image has the target size, boxes are those of the CSV, the manifest records settings and codec."""
+    """Every image has the target size, boxes are those of the CSV,
+    the manifest records settings and codec.
+    """
     layout = Layout(data_dir)
     engine = make_engine("processes", 2)
     annotate(layout, engine)
     how = Reencode(resize=128, quality=85)
-    options = ConvertOptions(train_shards=8, validation_shards=8, allow_incomplete=True, resize=128, quality=85)
+    options = ConvertOptions(
+        train_shards=8, validation_shards=8, allow_incomplete=True, resize=128, quality=85
+    )
     convert(layout, engine, options)
     boxes = 0
     for shard in existing(data_dir, "*-of-*"):
@@ -108,7 +128,12 @@ def test_resized_shards_verify_and_keep_their_boxes(data_dir: Path, made: MadeSe
     assert boxes == len(layout.boxes_csv.read_text().splitlines())
     assert not verify(layout, engine, depth="decode").problems
     manifest = load_manifest(layout.manifest_path)
-    assert manifest.settings["reencode"] == {"resize": 128, "max_side": None, "quality": 85, "codec": pixels.codec()}
+    assert manifest.settings["reencode"] == {
+        "resize": 128,
+        "max_side": None,
+        "quality": 85,
+        "codec": pixels.codec(),
+    }
     assert "libjpeg-turbo" in pixels.codec()
     with pytest.raises(UsageError, match="--overwrite"):
         convert(layout, engine, options.replace(quality=86))

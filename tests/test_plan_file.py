@@ -1,4 +1,6 @@
-"""The plan's file: written and read back; what is damaged, recorded elsewhere, or of another set of the folder."""
+"""The plan's file: written and read back; what is damaged, recorded elsewhere,
+or of another set of the folder.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,13 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.state import plan_file
 from imagenet_prep.state.journal import sealed_line
 from imagenet_prep.state.manifest import SplitTotals
-from imagenet_prep.state.plan_file import Plan, decode_plan, load_plan, recorded_raw, splits_of_others
+from imagenet_prep.state.plan_file import (
+    Plan,
+    decode_plan,
+    load_plan,
+    recorded_raw,
+    splits_of_others,
+)
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout
 
 FULL = replace(
@@ -153,16 +161,23 @@ def test_a_key_is_that_of_shards_and_generation() -> None:
     }
     assert len(keys) == 5
     assert all(len(key) == 16 for key in keys)
-    assert replace(plan, fingerprints=dict(reversed(plan.fingerprints.items())), raw="/other").key == plan.key
+    assert (
+        replace(plan, fingerprints=dict(reversed(plan.fingerprints.items())), raw="/other").key
+        == plan.key
+    )
     lines = b"train\n3\nf-train-0\nf-train-1\nf-train-2\nvalidation\n2\nf-validation-0\nf-validation-1\n"
     assert plan.key == hashlib.sha256(lines).hexdigest()[:16]
 
 
-# the folder of raw data ----------------------------------------------------------------------------------------
+# the folder of raw data ---------------------------------------------------------------------------
 
 
-def test_the_recorded_folder_of_raw_data(layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """None without a plan, without a folder in it, or if this machine can't read it; a URL is not asked."""
+def test_the_recorded_folder_of_raw_data(
+    layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None without a plan, without a folder in it, or if this machine can't read it;
+    a URL is not asked.
+    """
     raw = tmp_path / "raw"
     raw.mkdir()
     assert recorded_raw(layout) is None
@@ -179,12 +194,16 @@ def test_the_recorded_folder_of_raw_data(layout: Layout, tmp_path: Path, monkeyp
     assert recorded_raw(layout) is None
 
 
-# other sets ----------------------------------------------------------------------------------------------------
+# other sets ---------------------------------------------------------------------------------------
 
 
 def test_the_splits_of_the_other_sets(layout: Layout) -> None:
-    """By the manifest of each, or by its plan; a set that was not planned has none, and the own set is left out."""
-    plain, day, night, odd = (replace(layout, set_name=name) for name in ("", "day", "night", "odd"))
+    """By the manifest of each, or by its plan; a set that was not planned has none,
+    and the own set is left out.
+    """
+    plain, day, night, odd = (
+        replace(layout, set_name=name) for name in ("", "day", "night", "odd")
+    )
     for folder in (plain, day, night, odd):
         folder.state_dir.mkdir(parents=True)
     make_set(plain)

@@ -1,4 +1,6 @@
-"""Plans of hand-written catalogs: cut into shards, saved, read again as a whole or in part, compared with others."""
+"""Plans of hand-written catalogs: cut into shards, saved,
+read again as a whole or in part, compared with others.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ SETTINGS = json.dumps(DECIDING, sort_keys=True)
 RECORDER = InceptionRecorder(check="header")
 
 
-# recorders -----------------------------------------------------------------------------------------------------
+# recorders ----------------------------------------------------------------------------------------
 
 
 def jpeg(orientation: int = 1) -> bytes:
@@ -86,21 +88,27 @@ def test_a_record_holds_the_bytes_of_its_image() -> None:
 
 @pytest.mark.parametrize("upright", [True, False])
 def test_boxes_turn_with_their_image(upright: bool) -> None:
-    """A quarter turn: the sides are exchanged, and so are those of the boxes; an item without boxes turns, too."""
+    """A quarter turn: the sides are exchanged, and so are those of the boxes;
+    an item without boxes turns, too.
+    """
     recorder = InceptionRecorder(how=Reencode(quality=90), upright=upright)
     turned = Box(0.0, 0.0, 0.75, 0.5)
     for boxes in ((BOX, BOX), ()):
         recorded = recorder.record(replace(ITEM, boxes=boxes), jpeg(6))
         encoded = bytes(recorded.parts[1])
         size, box = ((16, 24), turned) if upright else ((24, 16), BOX)
-        expected = encode_example(inception_features(replace(ITEM, boxes=(box,) * len(boxes)), *size, encoded))
+        expected = encode_example(
+            inception_features(replace(ITEM, boxes=(box,) * len(boxes)), *size, encoded)
+        )
         assert b"".join(recorded.parts) == expected
         assert Image.open(io.BytesIO(encoded)).size == size
         assert recorded.repair == ("turned upright" if upright else "")
 
 
 def test_a_recorder_of_headers_takes_what_it_does_not_decode() -> None:
-    """The same recorder otherwise; a cut image passes only there, and one without a header nowhere."""
+    """The same recorder otherwise; a cut image passes only there,
+    and one without a header nowhere.
+    """
     recorder = InceptionRecorder(check="decode", upright=True, numbers=(3, 4), loosely="--loose")
     headers = InceptionRecorder(check="header", upright=True, numbers=(3, 4), loosely="--loose")
     assert recorder.of_headers() == headers
@@ -109,16 +117,25 @@ def test_a_recorder_of_headers_takes_what_it_does_not_decode() -> None:
     noise.save(buffer, "JPEG")
     data = buffer.getvalue()
     damaged = data[: len(data) // 2] + b"\xff\xd9"
-    cases = [(recorder, data, True), (headers, data, True), (recorder, damaged, False), (headers, damaged, True)]
+    cases = [
+        (recorder, data, True),
+        (headers, data, True),
+        (recorder, damaged, False),
+        (headers, damaged, True),
+    ]
     for each, content, expected in [*cases, (headers, b"no image", False)]:
         assert takes(each, ITEM, content) is expected
 
 
-# cutting -------------------------------------------------------------------------------------------------------
+# cutting ------------------------------------------------------------------------------------------
 
 
-def a_catalog(root: Path, count: int = 10, *, split: str = "train", is_archive: bool = True) -> Catalog:
-    """A table of ``count`` images in an archive or a folder below ``root``; every third has a box and a label of 2."""
+def a_catalog(
+    root: Path, count: int = 10, *, split: str = "train", is_archive: bool = True
+) -> Catalog:
+    """A table of ``count`` images in an archive or a folder below ``root``;
+    every third has a box and a label of 2.
+    """
     container: Archive | Folder = Folder(root)
     stamp = 5
     if is_archive:
@@ -138,7 +155,9 @@ def a_catalog(root: Path, count: int = 10, *, split: str = "train", is_archive: 
 
 @pytest.mark.parametrize("seed", [None, SEED])
 def test_a_split_is_cut_into_shards(tmp_path: Path, seed: int | None) -> None:
-    """In the order of the seed, or of the listing; each shard has the fingerprint of its rows and settings."""
+    """In the order of the seed, or of the listing;
+    each shard has the fingerprint of its rows and settings.
+    """
     catalog = a_catalog(tmp_path)
     planned = cut(catalog, tmp_path, RECORDER, 3, seed, DECIDING)
     order = list(range(10))
@@ -151,12 +170,17 @@ def test_a_split_is_cut_into_shards(tmp_path: Path, seed: int | None) -> None:
     assert list(planned.catalog.names) == [f"{number}.jpg" for number in order]
     spans = [(0, 3), (3, 6), (6, 10)]
     expected = [
-        ShardPlan("train", number, 3, start, stop, fingerprint(catalog, order[start:stop], SETTINGS))
+        ShardPlan(
+            "train", number, 3, start, stop, fingerprint(catalog, order[start:stop], SETTINGS)
+        )
         for number, (start, stop) in enumerate(spans)
     ]
     assert list(planned.plans) == expected
     assert [planned.rows(plan) for plan in planned.plans] == [range(*span) for span in spans]
-    assert (planned.digest, planned.stamps) == (names_and_sizes(catalog), catalog.stamps_of_containers())
+    assert (planned.digest, planned.stamps) == (
+        names_and_sizes(catalog),
+        catalog.stamps_of_containers(),
+    )
     assert (planned.source, planned.recorder, dict(planned.facts)) == (tmp_path, RECORDER, {})
     assert list(planned.times) == [catalog.times(order[start:stop]) for start, stop in spans]
 
@@ -171,7 +195,7 @@ def test_there_may_be_more_shards_than_images(tmp_path: Path) -> None:
     assert plan_name(plans[1]) == "train-00001-of-00003"
 
 
-# the manifest's entry of a source ------------------------------------------------------------------------------
+# the manifest's entry of a source -----------------------------------------------------------------
 
 
 def a_split(root: Path, **more: Any) -> PlannedSplit:
@@ -180,11 +204,18 @@ def a_split(root: Path, **more: Any) -> PlannedSplit:
 
 
 def test_a_source_record_names_its_images(tmp_path: Path) -> None:
-    """The last part of its path, also where that is no UTF-8; facts of the split's own come last, and win."""
+    """The last part of its path, also where that is no UTF-8;
+    facts of the split's own come last, and win.
+    """
     source = tmp_path / os.fsdecode(b"caf\xe9")
     split = a_split(tmp_path, source=source, facts={"more": 1, "images": 11})
     digest = names_and_sizes(a_catalog(tmp_path))
-    assert source_record(split) == {"name": "caf\\xe9", "images": 11, "names_and_sizes": digest, "more": 1}
+    assert source_record(split) == {
+        "name": "caf\\xe9",
+        "images": 11,
+        "names_and_sizes": digest,
+        "more": 1,
+    }
     assert source_record(replace(split, facts={}))["images"] == 10
 
 
@@ -206,7 +237,10 @@ def test_other_images_than_those_of_the_shards_are_refused(tmp_path: Path) -> No
     split = a_split(tmp_path)
     assert refusal(split) == []
     first = f"the train images in {tmp_path} are not those that the shards were made from"
-    last = "restore them or name their folder with --raw, or make the set again: imagenet-prep convert --overwrite"
+    last = (
+        "restore them or name their folder with --raw, or make the set again: "
+        "imagenet-prep convert --overwrite"
+    )
     same = "their number is the same, 10, but some have other names or sizes"
     assert refusal(split, source={"images": 9}) == [first, "expected 9 images, got 10", last]
     assert refusal(split, source={"names_and_sizes": "x"}) == [first, same, last]
@@ -217,20 +251,30 @@ def test_other_images_than_those_of_the_shards_are_refused(tmp_path: Path) -> No
     ]
     for sources in ({}, {"train": [1]}):
         assert (
-            refusal(split, sources=sources)[0] == "the source of the train images in the manifest can't be understood"
+            refusal(split, sources=sources)[0]
+            == "the source of the train images in the manifest can't be understood"
         )
 
 
-# the plan ------------------------------------------------------------------------------------------------------
+# the plan -----------------------------------------------------------------------------------------
 
 
 def a_set(root: Path, *, is_archive: bool = True, **more: Any) -> PlannedSet:
     """A planned set of two splits."""
     splits = tuple(
-        cut(a_catalog(root, count, split=split, is_archive=is_archive), root / "link" / "..", RECORDER, 3, 1, DECIDING)
+        cut(
+            a_catalog(root, count, split=split, is_archive=is_archive),
+            root / "link" / "..",
+            RECORDER,
+            3,
+            1,
+            DECIDING,
+        )
         for split, count in (("train", 10), ("validation", 4))
     )
-    asked = Asked({"seed": 1}, {"train": "a"}, {"train": RECORDER, "validation": RECORDER}, DECIDING)
+    asked = Asked(
+        {"seed": 1}, {"train": "a"}, {"train": RECORDER, "validation": RECORDER}, DECIDING
+    )
     return PlannedSet(
         entry=DatasetEntry("recipe", "tiny", ("train", "validation"), {}, {}),
         splits=splits,
@@ -243,7 +287,9 @@ def a_set(root: Path, *, is_archive: bool = True, **more: Any) -> PlannedSet:
     )
 
 
-def planned(root: Path, layout: Layout, before: Plan | None = None, **more: Any) -> tuple[PlannedSet, Plan]:
+def planned(
+    root: Path, layout: Layout, before: Plan | None = None, **more: Any
+) -> tuple[PlannedSet, Plan]:
     """A planned set, and its plan; rows are saved."""
     made = a_set(root, **more)
     packed = {split.catalog.split: split.catalog.pack() for split in made.splits}
@@ -305,7 +351,9 @@ def test_a_plan_records_where_its_raw_data_is(
     tmp_path: Path, folders: dict[str, str], recipe: dict[str, str], expected: str | None
 ) -> None:
     """The folder of --raw; with shards elsewhere DATA_DIR's own, unless a recipe has its base."""
-    layout = Layout(tmp_path / "data", **{name: tmp_path / folder for name, folder in folders.items()})
+    layout = Layout(
+        tmp_path / "data", **{name: tmp_path / folder for name, folder in folders.items()}
+    )
     plan = plan_of(a_set(tmp_path, recipe=recipe), layout, None, {})
     assert plan.raw == (str((tmp_path / expected).resolve()) if expected else None)
     assert plan.recipe == recipe
@@ -317,11 +365,22 @@ def test_shards_of_a_plan(tmp_path: Path) -> None:
     for split in made.splits:
         assert shard_plans(plan, split.catalog.split) == list(split.plans)
     shards = {plan_name(each): each for split in made.splits for each in split.plans}
-    infos = {name: ShardInfo(name, each.fingerprint, each.stop - each.start, 0, "") for name, each in shards.items()}
+    infos = {
+        name: ShardInfo(name, each.fingerprint, each.stop - each.start, 0, "")
+        for name, each in shards.items()
+    }
     assert planned_shards(plan) == infos
     manifest = planned_manifest(plan)
-    assert (manifest.version, manifest.dataset, manifest.shards) == (__version__, plan.dataset, infos)
-    assert (manifest.settings, manifest.sources, manifest.totals) == (plan.settings, plan.sources, plan.totals)
+    assert (manifest.version, manifest.dataset, manifest.shards) == (
+        __version__,
+        plan.dataset,
+        infos,
+    )
+    assert (manifest.settings, manifest.sources, manifest.totals) == (
+        plan.settings,
+        plan.sources,
+        plan.totals,
+    )
 
 
 def test_a_shard_is_known_by_fingerprint_and_times() -> None:
@@ -337,7 +396,7 @@ def test_a_shard_is_known_by_fingerprint_and_times() -> None:
     assert not knows(replace(plan, fingerprints={"train": ("x",)}), shard, "1")
 
 
-# reading again -------------------------------------------------------------------------------------------------
+# reading again ------------------------------------------------------------------------------------
 
 
 def same_rows(found: PlannedSplit, expected: PlannedSplit, rows: list[int]) -> bool:
@@ -357,7 +416,9 @@ def test_a_planned_set_is_read_again(tmp_path: Path) -> None:
         assert same_rows(split, expected, list(range(len(expected.catalog))))
         assert split.source == tmp_path.resolve()
         names = ("digest", "recorder", "plans", "stamps")
-        assert [getattr(split, name) for name in names] == [getattr(expected, name) for name in names]
+        assert [getattr(split, name) for name in names] == [
+            getattr(expected, name) for name in names
+        ]
     notes = replace(plan, notes=("other",), options=(), expected={"train": 1})
     found = read_planned(notes, layout, made.asked)
     assert (found.notes, found.options, found.expected) == (("other",), (), {"train": 1})
@@ -372,12 +433,20 @@ def test_some_shards_of_a_planned_set_are_read_again(tmp_path: Path) -> None:
     assert found is not None
     train, validation = found.splits
     assert [plan_name(each) for split in found.splits for each in split.plans] == names
-    assert [(each.start, each.stop) for each in (*train.plans, *validation.plans)] == [(0, 3), (3, 7), (0, 1)]
+    assert [(each.start, each.stop) for each in (*train.plans, *validation.plans)] == [
+        (0, 3),
+        (3, 7),
+        (0, 1),
+    ]
     assert same_rows(train, made.splits[0], [0, 1, 2, 6, 7, 8, 9])
     assert same_rows(validation, made.splits[1], [1])
     assert read_planned(plan, layout, replace(made.asked, deciding={"seed": 2}), names) is None
-    assert read_planned(plan, layout, replace(made.asked, deciding=dict(reversed(DECIDING.items()))), names)
-    assert read_planned(plan, layout, made.asked) is None  # files of their own may have changed, each
+    assert read_planned(
+        plan, layout, replace(made.asked, deciding=dict(reversed(DECIDING.items()))), names
+    )
+    assert (
+        read_planned(plan, layout, made.asked) is None
+    )  # files of their own may have changed, each
 
 
 def test_rows_of_another_plan_are_named(tmp_path: Path) -> None:
@@ -417,7 +486,8 @@ def forget_rows(layout: Layout, plan: Plan) -> Plan:
 
 
 @pytest.mark.parametrize(
-    ("change", "warning"), [(lose_rows, "train"), (change_archive, ""), (forget_rows, ""), (damage_rows, "validation")]
+    ("change", "warning"),
+    [(lose_rows, "train"), (change_archive, ""), (forget_rows, ""), (damage_rows, "validation")],
 )
 def test_a_plan_that_does_not_hold_is_not_read(
     tmp_path: Path, change: Callable[[Layout, Plan], Plan], warning: str
@@ -439,7 +509,9 @@ def test_a_plan_that_does_not_hold_is_not_read(
 
 
 def test_rows_of_older_plans_are_removed(tmp_path: Path) -> None:
-    """Each folder of rows that the plan does not name; files beside them stay, and so does a folder in a folder."""
+    """Each folder of rows that the plan does not name;
+    files beside them stay, and so does a folder in a folder.
+    """
     layout = Layout(tmp_path / "data")
     _, plan = planned(tmp_path, layout)
     folder = layout.plan_path.parent
@@ -453,7 +525,7 @@ def test_rows_of_older_plans_are_removed(tmp_path: Path) -> None:
         Catalog.load(folder / name, name)
 
 
-# differences ---------------------------------------------------------------------------------------------------
+# differences --------------------------------------------------------------------------------------
 
 
 def totals_of(**changes: int) -> dict[str, SplitTotals]:
@@ -478,27 +550,45 @@ DIFFERENCES: list[tuple[dict[str, Any], list[str]]] = [
     ({"settings": {"check": "header", "on_damaged": "skip"}}, ["--on-damaged (skip, now none)"]),
     ({"settings": {"check": "header", "record": {"a": 1}}}, ["record"]),
     ({"settings": {"check": ["x"]}}, ["--check"]),
-    ({"settings": {"check": "header", "reencode": HOW}}, ["--quality (90, now none)", "--resize (64, now none)"]),
+    (
+        {"settings": {"check": "header", "reencode": HOW}},
+        ["--quality (90, now none)", "--resize (64, now none)"],
+    ),
     ({"settings": {"check": "header", "codec": "c"}}, ["boxes or columns of some images"]),
     ({"dataset": entry(classes={"n1": 1})}, ["classes"]),
     ({"totals": totals_of(shards=4)}, ["number of train shards (4, now 3)"]),
-    ({"totals": {"validation": made_plan().totals["validation"]}}, ["number of train shards (none, now 3)"]),
+    (
+        {"totals": {"validation": made_plan().totals["validation"]}},
+        ["number of train shards (none, now 3)"],
+    ),
     ({"totals": totals_of(boxes=1)}, ["train boxes"]),
     ({"totals": totals_of(classes=9)}, ["classes of train"]),
     ({"totals": totals_of(expected=9, boxes=2)}, ["train boxes", "expected of train"]),
     ({"totals": totals_of(images=9)}, ["boxes or columns of some images"]),
-    ({"sources": {"train": {"images": 6, "names_and_sizes": "x"}}}, ["train images", "validation images"]),
+    (
+        {"sources": {"train": {"images": 6, "names_and_sizes": "x"}}},
+        ["train images", "validation images"],
+    ),
     (
         {"sources": {**made_plan().sources, "train": {"images": 5, "names_and_sizes": "train"}}},
         ["train images"],
     ),
     (
-        {"sources": {**made_plan().sources, "train": {"images": 6, "names_and_sizes": "train", "name": "x"}}},
+        {
+            "sources": {
+                **made_plan().sources,
+                "train": {"images": 6, "names_and_sizes": "train", "name": "x"},
+            }
+        },
         ["boxes or columns of some images"],
     ),
     ({"sources": {**made_plan().sources, "train": "x"}}, ["train images"]),
     (
-        {"settings": {"check": "decode"}, "dataset": entry(classes={"n1": 1}), "totals": totals_of(shards=4)},
+        {
+            "settings": {"check": "decode"},
+            "dataset": entry(classes={"n1": 1}),
+            "totals": totals_of(shards=4),
+        },
         ["--check (decode, now header)", "classes", "number of train shards (4, now 3)"],
     ),
 ]
@@ -509,7 +599,9 @@ def test_the_differences_of_two_sets(changes: dict[str, Any], expected: list[str
     """Each is named as the user writes it, from another plan or from its manifest."""
     plan, other = made_plan(), made_plan(**changes)
     assert differences(plan, other) == expected
-    manifest = replace(planned_manifest(plan), settings=dict(other.settings), sources=dict(other.sources))
+    manifest = replace(
+        planned_manifest(plan), settings=dict(other.settings), sources=dict(other.sources)
+    )
     manifest = replace(manifest, dataset=other.dataset, totals=dict(other.totals))
     assert differences(plan, manifest) == expected
     if changes == {}:
@@ -523,4 +615,7 @@ def test_other_encoders_are_a_difference() -> None:
     now = made_plan(settings={"check": "header", "reencode": {**HOW, "codec": "d", "quality": 91}})
     assert differences(now, then) == ["codec (c, now d)", "--quality (90, now 91)"]
     assert differences(made_plan(), then) == ["--quality (90, now none)", "--resize (64, now none)"]
-    assert differences(then, made_plan(COUNTS)) == ["--quality (none, now 90)", "--resize (none, now 64)"]
+    assert differences(then, made_plan(COUNTS)) == [
+        "--quality (none, now 90)",
+        "--resize (none, now 64)",
+    ]

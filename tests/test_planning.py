@@ -1,4 +1,6 @@
-"""Inputs and settings -> plans: how closely images are looked at, what may be missing, which numbers can be."""
+"""Inputs and settings -> plans: how closely images are looked at,
+what may be missing, which numbers can be.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,13 @@ from imagenet_prep.tfrecord.inception_reader import read_record
 PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
 
 
-# --check auto --------------------------------------------------------------------------------------------------
+# --check auto -------------------------------------------------------------------------------------
 
 
 def _remember(layout: Layout, **changes: object) -> None:
-    """checked.json as download leaves it once the train archive had its published MD5, with some changes."""
+    """checked.json as download leaves it once the train archive had its published MD5,
+    with some changes.
+    """
     archive = facts.ARCHIVES["train"]
     status = layout.archive_path(archive).stat()
     entry = {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "md5": archive.md5, **changes}
@@ -49,24 +53,39 @@ def _checks(layout: Layout, options: ConvertOptions = PART) -> dict[str, str]:
 
 
 def test_auto_trusts_the_published_digest_alone(tiny_data_dir: Path) -> None:
-    """An archive that had its published MD5 is not decoded again; the other split, of which nothing is known, is."""
+    """An archive that had its published MD5 is not decoded again;
+    the other split, of which nothing is known, is.
+    """
     layout = Layout(tiny_data_dir)
     assert _checks(layout) == {"train": "decode", "validation": "decode"}
     _remember(layout)
     assert _checks(layout) == {"train": "header", "validation": "decode"}
-    assert _checks(layout, PART.replace(check="decode")) == {"train": "decode", "validation": "decode"}
-    assert _checks(layout, PART.replace(check="header")) == {"train": "header", "validation": "header"}
-    for change in ({"md5": "0" * 32}, {"size": 1}, {"mtime_ns": 1}, {"size": None, "mtime_ns": None}):
+    assert _checks(layout, PART.replace(check="decode")) == {
+        "train": "decode",
+        "validation": "decode",
+    }
+    assert _checks(layout, PART.replace(check="header")) == {
+        "train": "header",
+        "validation": "header",
+    }
+    for change in (
+        {"md5": "0" * 32},
+        {"size": 1},
+        {"mtime_ns": 1},
+        {"size": None, "mtime_ns": None},
+    ):
         _remember(layout, **change)
         assert _checks(layout)["train"] == "decode", change
 
 
-# what there is, and what there should be -----------------------------------------------------------------------
+# what there is, and what there should be ----------------------------------------------------------
 
 
 @pytest.mark.parametrize("gone", facts.SPLITS)
 def test_one_split_missing_is_refused(tiny_data_dir: Path, gone: str) -> None:
-    """A set with one split alone is incomplete; allowed, it is planned alone, and said to be a part."""
+    """A set with one split alone is incomplete;
+    allowed, it is planned alone, and said to be a part.
+    """
     layout = Layout(tiny_data_dir)
     layout.archive_path(facts.ARCHIVES[gone]).unlink()
     with pytest.raises(IncompleteError, match=re.escape(gone)):
@@ -75,21 +94,27 @@ def test_one_split_missing_is_refused(tiny_data_dir: Path, gone: str) -> None:
     (rest,) = (split for split in facts.SPLITS if split != gone)
     assert [split.catalog.split for split in planned.splits] == [rest]
     said = [str(note) for note in planned.notes if "a part of ILSVRC2012" in str(note)]
-    assert [text.rpartition(": ")[2].split(" images")[0].split()[-1] for text in said] == [*facts.SPLITS]
+    assert [text.rpartition(": ")[2].split(" images")[0].split()[-1] for text in said] == [
+        *facts.SPLITS
+    ]
     assert any(text.endswith(f" {gone} images, 0 of 1,000 classes") for text in said)
     assert max(map(len, said)) <= 100
 
 
 def test_numbers_of_shards_that_names_can_hold() -> None:
     """1 to 9,999,999; there is no shard of a set of none, and none of eight digits."""
-    for split, count in itertools.product(("train_shards", "validation_shards"), (1, 100_001, MAX_SHARDS)):
+    for split, count in itertools.product(
+        ("train_shards", "validation_shards"), (1, 100_001, MAX_SHARDS)
+    ):
         check_options(ConvertOptions(**{split: count}))  # type: ignore[arg-type]
-    for split, count in itertools.product(("train_shards", "validation_shards"), (-1, 0, MAX_SHARDS + 1)):
+    for split, count in itertools.product(
+        ("train_shards", "validation_shards"), (-1, 0, MAX_SHARDS + 1)
+    ):
         with pytest.raises(UsageError, match=f"{count} {split.partition('_')[0]} shards"):
             check_options(ConvertOptions(**{split: count}))  # type: ignore[arg-type]
 
 
-# boxes of validation images ------------------------------------------------------------------------------------
+# boxes of validation images -----------------------------------------------------------------------
 
 
 def _boxes(layout: Layout, split: str) -> dict[str, int]:
@@ -101,7 +126,9 @@ def _boxes(layout: Layout, split: str) -> dict[str, int]:
 
 @pytest.mark.parametrize("asked", [True, False])
 def test_validation_boxes_reach_the_records_where_asked(tiny_data_dir: Path, asked: bool) -> None:
-    """--validation-boxes, from the archive of annotations to the records; without it no validation image has a box."""
+    """--validation-boxes, from the archive of annotations to the records;
+    without it no validation image has a box.
+    """
     layout = Layout(tiny_data_dir)
     options = PART.replace(validation_boxes=asked)
     annotate(layout, ENGINE, validation=True)
@@ -119,12 +146,17 @@ def test_validation_boxes_reach_the_records_where_asked(tiny_data_dir: Path, ask
 
 
 def test_validation_boxes_that_are_not_there_are_an_error(tiny_data_dir: Path) -> None:
-    """Asked for by name, they are not left out with a note, be it that the set is done: its plan needs them again."""
+    """Asked for by name, they are not left out with a note, be it that the set is done:
+    its plan needs them again.
+    """
     layout, options = Layout(tiny_data_dir), PART.replace(validation_boxes=True)
     with pytest.raises(InputError, match="no boxes for validation") as caught:
         convert(layout, ENGINE, options)
     assert str(layout.validation_boxes_csv) in caught.value.what
-    assert caught.value.hint == f"make it: {command('annotate', tiny_data_dir, (('validation_boxes', True),))}"
+    assert (
+        caught.value.hint
+        == f"make it: {command('annotate', tiny_data_dir, (('validation_boxes', True),))}"
+    )
     assert not list(tiny_data_dir.glob("*-of-*"))
     annotate(layout, ENGINE, validation=True)
     layout.validation_boxes_csv.write_bytes(b"")
@@ -135,20 +167,30 @@ def test_validation_boxes_that_are_not_there_are_an_error(tiny_data_dir: Path) -
         convert(layout, ENGINE, options)
 
 
-# what a manifest says ------------------------------------------------------------------------------------------
+# what a manifest says -----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def manifest(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Manifest:
     """The manifest of a conversion."""
-    return load_manifest(converted(tmp_path_factory.mktemp("set") / "data", made_tiny, PART).manifest_path)
+    return load_manifest(
+        converted(tmp_path_factory.mktemp("set") / "data", made_tiny, PART).manifest_path
+    )
 
 
 @pytest.mark.parametrize(
-    "name", ["train-00004-of-00004", "train-00001-of-00002", "test-00000-of-00004", "../train-00000-of-00004"]
+    "name",
+    [
+        "train-00004-of-00004",
+        "train-00001-of-00002",
+        "test-00000-of-00004",
+        "../train-00000-of-00004",
+    ],
 )
 def test_names_in_a_manifest_are_of_its_shards(manifest: Manifest, name: str) -> None:
-    """A name beyond the number of shards, of another number, of no split, or none at all, is not understood."""
+    """A name beyond the number of shards, of another number, of no split,
+    or none at all, is not understood.
+    """
     assert options_from(manifest) == PART.replace(check="auto")
     info = next(iter(manifest.shards.values()))
     with pytest.raises(InputError, match="names of shards"):

@@ -1,7 +1,8 @@
-"""Power cuts: what the simulator takes from a disk; each command goes on from whatever is left, to the same bytes.
+"""Power cuts: what the simulator takes from a disk; each command goes on from whatever is left, to
+the same bytes.
 
-Commands run under strace; their writes, renames and syncs are replayed up to every point, and the files that a disk may
-hold there are made. ``make torture`` tries all of them; here a sample.
+Commands run under strace; their writes, renames and syncs are replayed up to every point, and the
+files that a disk may hold there are made. ``make torture`` tries all of them; here a sample.
 """
 
 from __future__ import annotations
@@ -35,11 +36,13 @@ from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 
 pytestmark = pytest.mark.once
 
-# the simulator ------------------------------------------------------------------------------------------------
+# the simulator ------------------------------------------------------------------------------------
 
 
 def operations(script: str) -> list[Operation]:
-    """Operations from lines of words: kind, path, then a rename's other path or a write's bytes; "." is the folder."""
+    """Operations from lines of words: kind, path, then a rename's other path or a write's bytes;
+    "." is the folder.
+    """
     found: list[Operation] = []
     for number, line in enumerate(textwrap.dedent(script).strip().splitlines()):
         kind, path, *rest = line.split()
@@ -78,7 +81,9 @@ def test_a_renaming_without_a_sync_may_leave_an_empty_file_or_the_old_one(tmp_pa
     assert {b"old", b"", b"new"} <= {files["a"] for files in found}
     synced = left(tmp_path, "make p\nwrite p new\nfsync p\nrename p a")
     assert {files["a"] for files in synced} == {b"old", b"new"}
-    assert {files["a"] for files in left(tmp_path, "make p\nwrite p new\nfsync p\nrename p a\nfsync .")} == {b"new"}
+    assert {
+        files["a"] for files in left(tmp_path, "make p\nwrite p new\nfsync p\nrename p a\nfsync .")
+    } == {b"new"}
 
 
 def test_a_file_that_is_moved_is_not_lost_between_folders(tmp_path: Path) -> None:
@@ -107,7 +112,7 @@ def test_what_is_not_followed_is_refused(tmp_path: Path, script: str) -> None:
         record(["-c", script], tmp_path, tmp_path.parent / f"{tmp_path.name}-trace")
 
 
-# the commands -------------------------------------------------------------------------------------------------
+# the commands -------------------------------------------------------------------------------------
 
 SCENARIOS = scenarios(shards=2, workers=1)
 
@@ -125,7 +130,9 @@ def commands() -> Iterator[Commands]:
 
 
 @pytest.fixture(scope="module")
-def recordings(tmp_path_factory: pytest.TempPathFactory, commands: Commands) -> Iterator[Recordings]:
+def recordings(
+    tmp_path_factory: pytest.TempPathFactory, commands: Commands
+) -> Iterator[Recordings]:
     """Every scenario recorded once, when it is first asked for."""
     require_strace()
     folder = tmp_path_factory.mktemp("power")
@@ -136,9 +143,15 @@ def recordings(tmp_path_factory: pytest.TempPathFactory, commands: Commands) -> 
 
 @pytest.fixture
 def quick(tmp_path: Path) -> Iterator[Path]:
-    """A folder for many short runs: in memory where there is such a place, since their own syncs decide nothing."""
+    """A folder for many short runs: in memory where there is such a place,
+    since their own syncs decide nothing.
+    """
     memory = Path("/dev/shm")
-    folder = memory / f"imagenet-prep-test-{os.getpid()}" if os.access(memory, os.W_OK) else tmp_path / "quick"
+    folder = (
+        memory / f"imagenet-prep-test-{os.getpid()}"
+        if os.access(memory, os.W_OK)
+        else tmp_path / "quick"
+    )
     folder.mkdir()
     yield folder
     shutil.rmtree(folder)
@@ -149,7 +162,9 @@ each_scenario = pytest.mark.parametrize("name", SCENARIOS)
 
 @each_scenario
 def test_what_is_done_at_exit_is_on_the_disk(name: str, recordings: Recordings) -> None:
-    """A power cut right after status 0 takes nothing: all is there, to the byte, with everything unsynced dropped."""
+    """A power cut right after status 0 takes nothing:
+    all is there, to the byte, with everything unsynced dropped.
+    """
     recording = recordings(name)
     assert not differing(recording, recording.end().durable())
 
@@ -158,7 +173,9 @@ def test_what_is_done_at_exit_is_on_the_disk(name: str, recordings: Recordings) 
 def test_a_power_cut_at_any_moment_costs_no_byte(
     name: str, recordings: Recordings, commands: Commands, quick: Path
 ) -> None:
-    """Whatever a power cut left, the same command goes on from there and ends with the bytes of an unbroken run."""
+    """Whatever a power cut left, the same command goes on from there and
+    ends with the bytes of an unbroken run.
+    """
     recording = recordings(name)
     found = list(recording.replay())
     assert len(found) > 20
@@ -166,13 +183,19 @@ def test_a_power_cut_at_any_moment_costs_no_byte(
         folder = quick / FOLDER
         build(tree, folder)
         fault = run_after(recording, folder, commands, called)
-        assert not fault, f"{called}, after {done} of {len(recording.operations)} operations: {fault}"
+        assert not fault, (
+            f"{called}, after {done} of {len(recording.operations)} operations: {fault}"
+        )
         shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize("name", ["convert", "consume", "overwrite"])
-def test_a_journal_line_on_the_disk_speaks_of_files_on_the_disk(name: str, recordings: Recordings) -> None:
-    """At the end of every sync of the journal, each shard with a line is there with both files of its index."""
+def test_a_journal_line_on_the_disk_speaks_of_files_on_the_disk(
+    name: str, recordings: Recordings
+) -> None:
+    """At the end of every sync of the journal, each shard with a line is
+    there with both files of its index.
+    """
     recording = recordings(name)
     lines = 0
     for operation, disk in recording.steps():
@@ -184,14 +207,20 @@ def test_a_journal_line_on_the_disk_speaks_of_files_on_the_disk(name: str, recor
             if recording.expected_line(shard) != line:
                 continue  # of the set that was there before
             lines += 1
-            for path in (shard, *(f"imagenet-prep/index/{shard}.{kind}" for kind in ("idx", "list"))):
-                assert durable.get(path) == recording.expected[path], f"{path} after its line in the journal"
+            for path in (
+                shard,
+                *(f"imagenet-prep/index/{shard}.{kind}" for kind in ("idx", "list")),
+            ):
+                assert durable.get(path) == recording.expected[path], (
+                    f"{path} after its line in the journal"
+                )
     assert lines >= 3
 
 
 @pytest.mark.parametrize("name", ["convert", "overwrite", "repair"])
 def test_a_shard_gets_its_name_once_its_bytes_are_safe(name: str, recordings: Recordings) -> None:
-    """Between the last write of a shard and its renaming there is an fsync of it; a name that was taken is synced next.
+    """Between the last write of a shard and its renaming there is an fsync of it; a name that was
+    taken is synced next.
 
     Else the old shard could come back under the new line of the journal.
     """
@@ -206,19 +235,27 @@ def test_a_shard_gets_its_name_once_its_bytes_are_safe(name: str, recordings: Re
             continue
         shards += 1
         tree = disk.tree(data=lambda file: file.durable)
-        assert tree[operation.to] == disk.tree()[operation.to], f"{operation.to} is renamed before it is safe"
+        assert tree[operation.to] == disk.tree()[operation.to], (
+            f"{operation.to} is renamed before it is safe"
+        )
         if was_taken:
             line = f'"{operation.to}"'.encode()
             following = recording.operations[number + 1 :]
-            before_line = itertools.takewhile(lambda each, line=line: line not in each.data, following)  # type: ignore[misc]
-            assert any(each.kind == "synced" and each.path in ("", None) for each in before_line), operation.to
+            before_line = itertools.takewhile(
+                lambda each, line=line: line not in each.data, following
+            )  # type: ignore[misc]
+            assert any(each.kind == "synced" and each.path in ("", None) for each in before_line), (
+                operation.to
+            )
     assert shards >= 2
 
 
 def test_space_is_given_back_of_what_is_durable_elsewhere(recordings: Recordings) -> None:
-    """Before each hole, and before the archive goes, every image in it is on the disk in a bundle or a shard.
+    """Before each hole, and before the archive goes, every image in it is on the disk in a bundle
+    or a shard.
 
-    So it is with everything unsynced dropped, and the number of images on record is then no more than those there.
+    So it is with everything unsynced dropped, and the number of images on record is then no more
+    than those there.
     """
     recording = recordings("consume")
     given_back = {"punch": 0, "unlink": 0}
@@ -231,9 +268,13 @@ def test_space_is_given_back_of_what_is_durable_elsewhere(recordings: Recordings
             stop = operation.offset + operation.size if operation.kind == "punch" else 1 << 60
             before = [content for start, content in images[archive] if start < stop]
             durable = disk.durable()
-            kept = b"".join(data for path, data in durable.items() if "/bundles/" in path or "-of-" in path)
+            kept = b"".join(
+                data for path, data in durable.items() if "/bundles/" in path or "-of-" in path
+            )
             assert all(content in kept for content in before)
-            rows = json.loads(durable[operation.path.replace(f"files/{name}", "record.json")])["rows"]  # type: ignore[union-attr]
+            rows = json.loads(durable[operation.path.replace(f"files/{name}", "record.json")])[
+                "rows"
+            ]  # type: ignore[union-attr]
             assert rows == len(before)
             given_back[operation.kind] += len(before)
         disk.apply(operation)
@@ -246,7 +287,9 @@ def test_no_power_cut_takes_the_last_copy_of_an_image(name: str, recordings: Rec
     recording = recordings(name)
     archives = existing(recording.before, "raw-data/*_img_*.tar")
     made = b"\n".join(recording.expected.values())
-    images = {content for path in archives for _, content in _images(path) if content in made}  # not re-encoded
+    images = {
+        content for path in archives for _, content in _images(path) if content in made
+    }  # not re-encoded
     assert len(images) >= 8
     held: dict[int, frozenset[bytes]] = {}  # which images each content of a file holds
     for done, called, tree in recording.replay():
@@ -259,7 +302,9 @@ def test_no_power_cut_takes_the_last_copy_of_an_image(name: str, recordings: Rec
 
 
 def test_an_archive_to_consume_has_one_name_on_the_disk(recordings: Recordings) -> None:
-    """It is moved away durably, so it never comes back under its old name once its images are read."""
+    """It is moved away durably, so it never comes back under its old name
+    once its images are read.
+    """
     taken: dict[str, str] = {}
     archives = 0
     for operation, disk in recordings("consume").steps():
@@ -275,7 +320,9 @@ def test_an_archive_to_consume_has_one_name_on_the_disk(recordings: Recordings) 
 
 
 def test_a_record_of_a_rank_goes_once_the_set_has_its_own(recordings: Recordings) -> None:
-    """The manifest and the journal of the whole set are on the disk before merge removes what ranks recorded."""
+    """The manifest and the journal of the whole set are on the disk before
+    merge removes what ranks recorded.
+    """
     recording = recordings("merge")
     removed = 0
     for operation, disk in recording.steps():
@@ -283,7 +330,9 @@ def test_a_record_of_a_rank_goes_once_the_set_has_its_own(recordings: Recordings
             durable = disk.durable()
             found = results({path: data for path, data in durable.items() if "rank-" not in path})
             for path in ("imagenet-prep/manifest.json", "imagenet-prep/journal.jsonl"):
-                assert found.get(path) == recording.expected[path], f"{path} after {operation.path} went"
+                assert found.get(path) == recording.expected[path], (
+                    f"{path} after {operation.path} went"
+                )
             removed += 1
     assert removed == 4
 
@@ -304,7 +353,9 @@ def _images(archive: Path) -> list[tuple[int, bytes]]:
 
 
 def test_untar_moves_a_class_after_a_sync_of_all_its_files(recordings: Recordings) -> None:
-    """No image gets a name in its final folder before its bytes are on the disk, in a merge neither."""
+    """No image gets a name in its final folder before its bytes are on the disk,
+    in a merge neither.
+    """
     for name in ("untar", "untar-again"):
         moved = 0
         for operation, disk in recordings(name).steps():
@@ -317,7 +368,7 @@ def test_untar_moves_a_class_after_a_sync_of_all_its_files(recordings: Recording
         assert moved >= 2
 
 
-# downloads ----------------------------------------------------------------------------------------------------
+# downloads ----------------------------------------------------------------------------------------
 
 PARTIAL = """
 import itertools
@@ -354,18 +405,24 @@ with PartialFile(part, second) as file:
 finish(part, final)
 mark("finished")
 """
-"""Writes and saves in every order; each marker tells that what comes before it must be on the disk."""
+"""Writes and saves in every order; each marker tells that what comes
+before it must be on the disk.
+"""
 
 
 @pytest.fixture(scope="module")
 def partial(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """What a partial file's whole life does to a DATA_DIR."""
     require_strace()
-    return record_run(["-c", PARTIAL], tmp_path_factory.mktemp("partial") / "run", **{"raw-data/other": b""})
+    return record_run(
+        ["-c", PARTIAL], tmp_path_factory.mktemp("partial") / "run", **{"raw-data/other": b""}
+    )
 
 
 def test_a_partial_file_never_says_too_much(partial: Run, quick: Path) -> None:
-    """Whatever a power cut leaves: each span that the state claims holds the bytes that arrived for that version."""
+    """Whatever a power cut leaves: each span that the state claims holds
+    the bytes that arrived for that version.
+    """
     part = quick / "data/raw-data/.partial/a.part"
     most = {"one": 0, "two": 0}
     for done, called, tree in partial.replay():
@@ -374,14 +431,18 @@ def test_a_partial_file_never_says_too_much(partial: Run, quick: Path) -> None:
             with PartialFile(part, Remote("https://x/a", 3000, version, None)) as file:
                 for start, stop in file.spans():
                     content = part.read_bytes()[start:stop]
-                    assert any(content == byte * (stop - start) for byte in allowed), f"{called}, after {done}"
+                    assert any(content == byte * (stop - start) for byte in allowed), (
+                        f"{called}, after {done}"
+                    )
                     most[version] = max(most[version], stop - start)
             shutil.rmtree(quick / "data")
     assert most == {"one": 3000, "two": 3000}
 
 
 def test_what_was_saved_stays(partial: Run) -> None:
-    """After a save its spans are on the disk, bytes and state; after a reset none; after the end the whole file."""
+    """After a save its spans are on the disk, bytes and state;
+    after a reset none; after the end the whole file.
+    """
     markers = []
     for operation, disk in partial.steps():
         if operation.kind != "mkdir" or "/" in str(operation.path) or operation.path == "raw-data":
@@ -403,7 +464,9 @@ def test_what_was_saved_stays(partial: Run) -> None:
 
 
 def test_a_file_being_finished_is_never_lost(partial: Run) -> None:
-    """From the last save on it is whole under one of its names, and as a partial file known to be whole."""
+    """From the last save on it is whole under one of its names,
+    and as a partial file known to be whole.
+    """
     last = [number for number, each in enumerate(partial.operations) if each.kind == "mkdir"][-2]
     seen = set()
     for number, called, tree in partial.replay():
@@ -456,7 +519,9 @@ def test_a_download_gets_its_name_once_its_digest_is_right(is_right: bool, tmp_p
     save(tmp_path / "served" / name, content)
     digest = hashlib.md5(content if is_right else b"other").hexdigest()
     with fault_server(tmp_path / "served") as server:
-        run = record_run(["-c", DOWNLOAD, server.url, digest], tmp_path / "run", status=0 if is_right else 4)
+        run = record_run(
+            ["-c", DOWNLOAD, server.url, digest], tmp_path / "run", status=0 if is_right else 4
+        )
     trees = [flat(tree) for _, _, tree in run.replay()]
     final = f"raw-data/{name}"
     assert {files[final] for files in trees if final in files} == ({content} if is_right else set())
@@ -465,7 +530,7 @@ def test_a_download_gets_its_name_once_its_digest_is_right(is_right: bool, tmp_p
         assert run.end().durable()[final] == content
 
 
-# one file at a time -------------------------------------------------------------------------------------------
+# one file at a time -------------------------------------------------------------------------------
 
 
 JOURNAL = """

@@ -76,27 +76,38 @@ def encode(image: Image.Image, is_bgr: bool = False) -> bytes:
 
 
 def convert_folders(folder: Path, move: int = 0) -> Path:
-    """Shards of the photographs, each in the folder of its class, or of one ``move`` places further."""
+    """Shards of the photographs, each in the folder of its class,
+    or of one ``move`` places further.
+    """
     for path, wnid in photographs().items():
         target = folder / "photographs" / WNIDS[OFFICIAL[wnid] + move] / f"{path.stem}.jpg"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(encode(Image.open(path)))
     recipe = folder / "recipe.yaml"
-    recipe.write_text("source: {folders: photographs}\nsplits: {validation: 1.0}\nrecord: inception\n")
+    recipe.write_text(
+        "source: {folders: photographs}\nsplits: {validation: 1.0}\nrecord: inception\n"
+    )
     command_here("convert", folder / "shards", "--config", recipe)
     return folder / "shards"
 
 
 @pytest.fixture(scope="module")
 def converted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with photographs/<wnid>/*.jpg, and shards of them under the right classes. Read only."""
+    """A folder with photographs/<wnid>/*.jpg, and shards of them under the right classes.
+    Read only.
+    """
     return convert_folders(tmp_path_factory.mktemp("right")).parent
 
 
 def write_set(folder: Path, images: Sequence[tuple[bytes, int]], **features: Any) -> ShardSet:
     """The records of a set of another maker, without a manifest: JPEG and label of each image."""
     rows = [
-        {"image/encoded": jpeg, "image/class/label": label, "image/filename": f"{number}.jpg", **features}
+        {
+            "image/encoded": jpeg,
+            "image/class/label": label,
+            "image/filename": f"{number}.jpg",
+            **features,
+        }
         for number, (jpeg, label) in enumerate(images)
     ]
     records.write(folder / "validation-00000-of-00001", rows)
@@ -105,12 +116,21 @@ def write_set(folder: Path, images: Sequence[tuple[bytes, int]], **features: Any
 
 def labelled(label: Callable[[int], int], is_bgr: bool = False) -> list[tuple[bytes, int]]:
     """The photographs, each with the label that a function makes of its class."""
-    return [(encode(Image.open(path), is_bgr), label(OFFICIAL[wnid])) for path, wnid in photographs().items()]
+    return [
+        (encode(Image.open(path), is_bgr), label(OFFICIAL[wnid]))
+        for path, wnid in photographs().items()
+    ]
 
 
-def test_photographs_are_right_among_the_first_five(script: ModuleType, network: Any, converted: Path) -> None:
-    """From shards every class is among the first five, with the probabilities of the file as Pillow reads it."""
-    sample = script.classify_sample(imagenet_prep.open(converted / "shards", "validation"), network, 0)
+def test_photographs_are_right_among_the_first_five(
+    script: ModuleType, network: Any, converted: Path
+) -> None:
+    """From shards every class is among the first five,
+    with the probabilities of the file as Pillow reads it.
+    """
+    sample = script.classify_sample(
+        imagenet_prep.open(converted / "shards", "validation"), network, 0
+    )
     verdict = script.judge(sample)
     assert verdict.status == 0, verdict.sentence
     assert script.top(sample.probabilities, verdict.weighed[0].explanation.classes, 5).all()
@@ -124,9 +144,13 @@ def test_photographs_are_right_among_the_first_five(script: ModuleType, network:
 
 
 def test_moved_labels_fail_the_command(tmp_path: Path) -> None:
-    """Photographs in the folders of the next classes: the command ends with 3 and says that labels are moved by one."""
+    """Photographs in the folders of the next classes:
+    the command ends with 3 and says that labels are moved by one.
+    """
     shards = convert_folders(tmp_path, move=1)
-    ran = subprocess.run([sys.executable, SCRIPTS / "prove_labels.py", shards], capture_output=True, text=True)
+    ran = subprocess.run(
+        [sys.executable, SCRIPTS / "prove_labels.py", shards], capture_output=True, text=True
+    )
     assert ran.returncode == 3, ran.stdout + ran.stderr
     assert ran.stdout.endswith("\nwrong: labels are moved by one: 0 is the background class?\n")
 
@@ -141,7 +165,10 @@ SHUFFLED = random.Random(0).sample(range(1000), 1000)
     [
         (lambda number: number + 1, "right: the labels fit the images"),
         (lambda number: number + 2, "wrong: labels are moved by one: 0 is the background class?"),
-        (lambda number: number, "wrong: labels are moved by one: 0 is the first class, and not the background?"),
+        (
+            lambda number: number,
+            "wrong: labels are moved by one: 0 is the first class, and not the background?",
+        ),
         (
             lambda number: facts.devkit_ids()[WNIDS[number]],
             "wrong: labels count the classes in another order: the devkit's ILSVRC2012_ID",
@@ -161,7 +188,10 @@ SHUFFLED = random.Random(0).sample(range(1000), 1000)
         ),
         (
             lambda number: SHUFFLED[number] + 1,
-            "wrong: labels say nothing about the images: they belong to others, or the images are decoded wrong",
+            (
+                "wrong: labels say nothing about the images: they belong to others, "
+                "or the images are decoded wrong"
+            ),
         ),
     ],
 )
@@ -202,7 +232,9 @@ def test_a_manifest_says_where_labels_start(
     label: str,
 ) -> None:
     """Another ``--first-label`` is refused, before the network is loaded."""
-    monkeypatch.setattr(sys, "argv", ["prove_labels.py", str(converted / "shards"), "--first-label", label])
+    monkeypatch.setattr(
+        sys, "argv", ["prove_labels.py", str(converted / "shards"), "--first-label", label]
+    )
     with pytest.raises(SystemExit) as end:
         script.main()
     assert end.value.code == 2
@@ -210,7 +242,10 @@ def test_a_manifest_says_where_labels_start(
 
 
 def test_ctrl_c_ends_without_a_traceback(
-    script: ModuleType, converted: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    script: ModuleType,
+    converted: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Status 130, as of every command."""
 
@@ -234,16 +269,24 @@ def test_make_without_a_folder_installs_nothing(tmp_path: Path, target: str) -> 
     assert not (tmp_path / "venv").exists()
 
 
-def test_right_wordnet_ids_are_told_from_wrong_labels(script: ModuleType, network: Any, tmp_path: Path) -> None:
-    """A record whose label is another class than its WordNet id: the network says which of them is right."""
+def test_right_wordnet_ids_are_told_from_wrong_labels(
+    script: ModuleType, network: Any, tmp_path: Path
+) -> None:
+    """A record whose label is another class than its WordNet id:
+    the network says which of them is right.
+    """
     path = next(path for path, wnid in photographs().items() if wnid == "n07920052")
-    opened = write_set(tmp_path, [(encode(Image.open(path)), 7)] * 3, **{"image/class/synset": "n07920052"})
+    opened = write_set(
+        tmp_path, [(encode(Image.open(path)), 7)] * 3, **{"image/class/synset": "n07920052"}
+    )
     verdict = script.judge(script.classify_sample(opened, network, 0))
     assert verdict.sentence == "wrong: labels are wrong; the WordNet ids of the records are right"
 
 
 def test_swapped_colors_are_told(script: ModuleType, network: Any, tmp_path: Path) -> None:
-    """Images with red and blue swapped are BGR, their labels right. Ten copies stand for the images that it takes."""
+    """Images with red and blue swapped are BGR, their labels right.
+    Ten copies stand for the images that it takes.
+    """
     sentences = {}
     for is_bgr in (False, True):
         folder = tmp_path / str(is_bgr)
@@ -259,18 +302,23 @@ def test_swapped_colors_are_told(script: ModuleType, network: Any, tmp_path: Pat
 
 def test_one_image_decides_nothing(script: ModuleType, network: Any, tmp_path: Path) -> None:
     """With one image the verdict is undecided, with the number of images that would decide."""
-    sample = script.classify_sample(write_set(tmp_path, labelled(lambda number: number + 1)[:1]), network, 0)
+    sample = script.classify_sample(
+        write_set(tmp_path, labelled(lambda number: number + 1)[:1]), network, 0
+    )
     verdict = script.judge(sample)
     assert verdict.sentence.startswith("undecided: 1 image can't say whether the labels are right")
     assert verdict.sentence.endswith("about 2 are needed")
     assert verdict.status == 4
 
 
-# statistics: a network that is made up -----------------------------------------------------------------------------
+# statistics: a network that is made up ------------------------------------------------------------
 
 
-def imagined(script: ModuleType, labels: np.ndarray, classes: np.ndarray, *, names: str = "{}.jpg") -> Any:
-    """A sample whose network is as sure as it is right: three of four images are of the class it holds most likely.
+def imagined(
+    script: ModuleType, labels: np.ndarray, classes: np.ndarray, *, names: str = "{}.jpg"
+) -> Any:
+    """A sample whose network is as sure as it is right: three of four images are of the class it
+    holds most likely.
 
     Args:
         script: scripts/prove_labels.py.
@@ -285,7 +333,8 @@ def imagined(script: ModuleType, labels: np.ndarray, classes: np.ndarray, *, nam
     probabilities[np.arange(count), likely] += 0.75
     swapped = np.full_like(probabilities, 1 / 1000)
     described = [
-        script.Described(int(label), -1, names.format(number), 500) for number, label in enumerate(labels, start=1)
+        script.Described(int(label), -1, names.format(number), 500)
+        for number, label in enumerate(labels, start=1)
     ]
     return script.Sample(count, np.arange(1000), described, probabilities, swapped)
 
@@ -300,15 +349,27 @@ OFFICIAL_NAMES = "ILSVRC2012_val_{:08d}.JPEG"
     ("labels", "names", "sentence"),
     [
         (EVERY_CLASS, OFFICIAL_NAMES, "right: the labels fit the images"),
-        (FROM_400_ON, OFFICIAL_NAMES, "wrong: labels from 400, n02669723 academic gown, on are moved by one"),
+        (
+            FROM_400_ON,
+            OFFICIAL_NAMES,
+            "wrong: labels from 400, n02669723 academic gown, on are moved by one",
+        ),
         (np.array(SHUFFLED)[EVERY_CLASS], "{}.jpg", "wrong: images with the same label look alike"),
-        (np.random.default_rng(1).permutation(EVERY_CLASS), "{}.jpg", "wrong: labels say nothing about the images"),
+        (
+            np.random.default_rng(1).permutation(EVERY_CLASS),
+            "{}.jpg",
+            "wrong: labels say nothing about the images",
+        ),
         (THIRD_WRONG, OFFICIAL_NAMES, "wrong: top-1 is 5"),
         (THIRD_WRONG, "{}.jpg", "right: the labels fit the images"),
     ],
 )
-def test_two_thousand_images_show_more(script: ModuleType, labels: np.ndarray, names: str, sentence: str) -> None:
-    """Faults that take two images of each class; a share of wrong labels only where the accuracy is known."""
+def test_two_thousand_images_show_more(
+    script: ModuleType, labels: np.ndarray, names: str, sentence: str
+) -> None:
+    """Faults that take two images of each class;
+    a share of wrong labels only where the accuracy is known.
+    """
     verdict = script.judge(imagined(script, labels, EVERY_CLASS, names=names))
     assert verdict.sentence.startswith(sentence)
 
@@ -335,7 +396,7 @@ def test_a_class_that_is_swapped_stands_out(script: ModuleType) -> None:
     assert "  class 601, n03534580 hoopskirt: 4 images, most like n03532672 hook" in lines
 
 
-# which sets can be proved ------------------------------------------------------------------------------------------
+# which sets can be proved -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -349,8 +410,12 @@ def test_a_class_that_is_swapped_stands_out(script: ModuleType) -> None:
         ({1: "maillot, tank suit", 2: "maillot"}, [639, 638]),
     ],
 )
-def test_classes_are_found_by_their_names(script: ModuleType, names: dict[int, str], order: list[int]) -> None:
-    """WordNet ids and words name the network's classes; a part under official labels keeps the official order."""
+def test_classes_are_found_by_their_names(
+    script: ModuleType, names: dict[int, str], order: list[int]
+) -> None:
+    """WordNet ids and words name the network's classes;
+    a part under official labels keeps the official order.
+    """
     assert script.class_order(names, 1).tolist() == order
 
 
@@ -373,10 +438,14 @@ def test_other_labels_are_refused(script: ModuleType, network: Any, tmp_path: Pa
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_a_sample_is_spread_over_all_shards(script: ModuleType, tmp_path: Path, compression: str) -> None:
+def test_a_sample_is_spread_over_all_shards(
+    script: ModuleType, tmp_path: Path, compression: str
+) -> None:
     """Two of every four records, from both shards, plain or compressed."""
     for shard in range(2):
-        rows = [{"image/class/label": 4 * shard + number, "image/encoded": b""} for number in range(4)]
+        rows = [
+            {"image/class/label": 4 * shard + number, "image/encoded": b""} for number in range(4)
+        ]
         records.write(tmp_path / f"validation-0000{shard}-of-00002", rows, compression)
     spread = script._spread(imagenet_prep.open(tmp_path, "validation"), 4)
     assert [record.features["image/class/label"] for record in spread] == [1, 3, 5, 7]

@@ -1,4 +1,6 @@
-"""A function of the user's as a source: it runs once, with permission, and all later commands read its sealed rows."""
+"""A function of the user's as a source: it runs once, with permission,
+and all later commands read its sealed rows.
+"""
 
 from __future__ import annotations
 
@@ -76,14 +78,16 @@ def everything(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
-# the whole way -----------------------------------------------------------------------------------------------------
+# the whole way ------------------------------------------------------------------------------------
 
 
 def test_bytes_labels_splits_boxes_and_text_come_through(tmp_path: Path) -> None:
     """What the function yields is in the records."""
     write(tmp_path)
     convert(tmp_path, "--allow-python")
-    train = read_split(tmp_path / "out", "train", {"image/class/text", "labels.text", "image/object/class/text"})
+    train = read_split(
+        tmp_path / "out", "train", {"image/class/text", "labels.text", "image/object/class/text"}
+    )
     test = read_split(tmp_path / "out", "test", set())
     assert sorted(train) == [f"{number:06}.png" for number in range(1, 9)]
     assert sorted(test) == [f"{number:06}.png" for number in range(9, 13)]
@@ -96,7 +100,9 @@ def test_bytes_labels_splits_boxes_and_text_come_through(tmp_path: Path) -> None
 
 
 def test_paths_stay_paths(tmp_path: Path) -> None:
-    """A row that names a file has its bytes from there; a mask is a path too; NumPy's values are taken."""
+    """A row that names a file has its bytes from there; a mask is a path too;
+    NumPy's values are taken.
+    """
     save(tmp_path / "data" / "1.jpg", picture("1.jpg"))
     save(tmp_path / "data" / "m.png", mask(np.ones((16, 16))))
     code = """
@@ -119,7 +125,9 @@ def test_paths_stay_paths(tmp_path: Path) -> None:
 
 
 def test_it_runs_once_and_everything_later_reads_what_it_yielded(tmp_path: Path) -> None:
-    """Resume, repair, verify --config, status, and merge of ranks run no code, even without the module."""
+    """Resume, repair, verify --config, status, and merge of ranks run no code,
+    even without the module.
+    """
     write(tmp_path)
     convert(tmp_path, "--allow-python")
     before = shards(tmp_path)
@@ -140,7 +148,9 @@ def test_it_runs_once_and_everything_later_reads_what_it_yielded(tmp_path: Path)
 
 
 def test_ranks_read_the_sealed_rows(tmp_path: Path) -> None:
-    """The first rank runs the function; the others and merge don't; the shards are those of one run."""
+    """The first rank runs the function; the others and merge don't;
+    the shards are those of one run.
+    """
     write(tmp_path)
     for rank in range(3):
         convert(tmp_path, "--rank", f"{rank}/3", *(["--allow-python"] if rank == 0 else []))
@@ -160,10 +170,12 @@ def test_the_same_rows_make_the_same_file(tmp_path: Path) -> None:
         convert(tmp_path / name, "--allow-python")
     one, two = ([path.read_bytes() for path in sealed(tmp_path / name)] for name in ("one", "two"))
     assert one == two
-    assert [path.name for path in sealed(tmp_path / "one")] == [path.name for path in sealed(tmp_path / "two")]
+    assert [path.name for path in sealed(tmp_path / "one")] == [
+        path.name for path in sealed(tmp_path / "two")
+    ]
 
 
-# permission --------------------------------------------------------------------------------------------------------
+# permission ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -178,7 +190,9 @@ def test_the_same_rows_make_the_same_file(tmp_path: Path) -> None:
     ],
 )
 def test_no_command_runs_it_without_permission(tmp_path: Path, words: tuple[str, ...]) -> None:
-    """The refusal names the function, its file and the option; nothing is run, and nothing written."""
+    """The refusal names the function, its file and the option;
+    nothing is run, and nothing written.
+    """
     write(tmp_path)
     (tmp_path / "out").mkdir()
     before = everything(tmp_path)
@@ -186,7 +200,11 @@ def test_no_command_runs_it_without_permission(tmp_path: Path, words: tuple[str,
     assert ran.returncode in (2, 3), ran.stdout + ran.stderr
     assert "--allow-python" in ran.stdout + ran.stderr
     assert runs(tmp_path) == 0
-    after = {name: content for name, content in everything(tmp_path).items() if not name.endswith("/lock")}
+    after = {
+        name: content
+        for name, content in everything(tmp_path).items()
+        if not name.endswith("/lock")
+    }
     assert after == before
 
 
@@ -227,7 +245,9 @@ def test_superseded_rows_are_removed(tmp_path: Path) -> None:
     assert len(sealed(tmp_path)) <= 2
 
 
-@pytest.mark.parametrize("words", [("--allow-python",), ("--config", "r.yaml", "--allow-python", "--dry-run")])
+@pytest.mark.parametrize(
+    "words", [("--allow-python",), ("--config", "r.yaml", "--allow-python", "--dry-run")]
+)
 def test_the_option_where_it_means_nothing(tmp_path: Path, words: tuple[str, ...]) -> None:
     """Without a recipe, or in a dry run."""
     write(tmp_path)
@@ -238,12 +258,15 @@ def test_the_option_where_it_means_nothing(tmp_path: Path, words: tuple[str, ...
     assert runs(tmp_path) == 0
 
 
-# faults of the function --------------------------------------------------------------------------------------------
+# faults of the function ---------------------------------------------------------------------------
 
 FAULTS = {
     "raises": (
         "def rows():\n    yield {'file_name': 'a'}\n    raise KeyError('where')\n",
-        "failed at row 2: KeyError: 'where' in {}/mine.py, line 3, in rows: raise KeyError('where')",
+        (
+            "failed at row 2: KeyError: 'where' in {}/mine.py, line 3, in rows: "
+            "raise KeyError('where')"
+        ),
     ),
     "raises at once": (
         "def rows():\n    return [1 / 0]\n",
@@ -337,7 +360,10 @@ FAULTS = {
         "row 2: 'x.jpg' is in row 1 already",
     ),
     "a path out": (
-        "P = open('a.jpg', 'rb').read()\ndef rows():\n    yield {'image': P, 'file_name': '../x.jpg'}\n",
+        (
+            "P = open('a.jpg', 'rb').read()\ndef rows():\n    yield {'image': P, 'file_name': "
+            "'../x.jpg'}\n"
+        ),
         "row 1: file_name is '../x.jpg'",
     ),
     "no image": (
@@ -349,12 +375,16 @@ FAULTS = {
         "mine:rows, row 1: {}/gone.jpg is not there",
     ),
     "mixed labels": (
-        "def rows():\n    yield {'file_name': 'a.jpg', 'label': 'a'}\n    yield {'file_name': 'b.jpg', 'label': 2}\n",
+        (
+            "def rows():\n    yield {'file_name': 'a.jpg', 'label': 'a'}\n    yield {'file_name': "
+            "'b.jpg', 'label': 2}\n"
+        ),
         "row 1: a text, where other lines have numbers",
     ),
     "mixed boxes": (
         "def rows():\n"
-        "    yield {'file_name': 'a.jpg', 'objects': {'bbox': [[1, 1, 4, 4]] * 2, 'categories': [1, 'b']}}\n",
+        "    yield {'file_name': 'a.jpg', 'objects': {'bbox': [[1, 1, 4, 4]] * 2, 'categories': "
+        "[1, 'b']}}\n",
         "row 1: the class of a box is of another type",
     ),
     "not an image": (
@@ -366,7 +396,9 @@ FAULTS = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_of_the_function_is_named(tmp_path: Path, name: str) -> None:
-    """The error has its file and line, or the row, and what was expected; nothing is left that is taken as whole."""
+    """The error has its file and line, or the row, and what was expected;
+    nothing is left that is taken as whole.
+    """
     code, said = FAULTS[name]
     for image in ("a.jpg", "b.jpg"):
         save(tmp_path / image, picture(image))
@@ -381,7 +413,10 @@ def test_a_fault_of_the_function_is_named(tmp_path: Path, name: str) -> None:
 
 def test_a_function_may_change_the_current_folder(tmp_path: Path) -> None:
     """The rows are sealed where they belong, and the command goes on where it was."""
-    write(tmp_path, ROWS.replace("        for number", "        import os; os.chdir('/')\n        for number"))
+    write(
+        tmp_path,
+        ROWS.replace("        for number", "        import os; os.chdir('/')\n        for number"),
+    )
     convert(tmp_path, "--allow-python")
     assert len(read_split(tmp_path / "out", "train", set())) == 8
 
@@ -390,7 +425,9 @@ def test_a_function_may_change_the_current_folder(tmp_path: Path) -> None:
 def test_an_interrupted_function_leaves_nothing(tmp_path: Path, rows: str) -> None:
     """No traceback, and no file among the sealed rows."""
     picture_of = textwrap.dedent(ROWS).partition("def rows")[0]
-    write(tmp_path, f"{picture_of}def rows():\n    {rows}\n    raise KeyboardInterrupt\n    yield\n")
+    write(
+        tmp_path, f"{picture_of}def rows():\n    {rows}\n    raise KeyboardInterrupt\n    yield\n"
+    )
     said = convert_interrupted(tmp_path)
     assert "Traceback" not in said
     assert "interrupted" in said
@@ -399,7 +436,9 @@ def test_an_interrupted_function_leaves_nothing(tmp_path: Path, rows: str) -> No
 
 def convert_interrupted(folder: Path) -> str:
     """All that a convert says that is interrupted."""
-    return prep("convert", "out", "--config", "r.yaml", "--workers", 1, "--allow-python", cwd=folder).stderr
+    return prep(
+        "convert", "out", "--config", "r.yaml", "--workers", 1, "--allow-python", cwd=folder
+    ).stderr
 
 
 def test_the_command_that_a_dry_run_names_is_no_dry_run(tmp_path: Path) -> None:
@@ -440,7 +479,10 @@ def test_the_module_is_found_in_the_current_folder_alone(tmp_path: Path) -> None
 def test_it_can_import_its_neighbours_and_have_the_name_of_a_library(tmp_path: Path) -> None:
     """A helper in the same folder; a module that is called as one of Python's own is the user's."""
     save(tmp_path / "helper.py", b"NAME = 'a.jpg'\n")
-    save(tmp_path / "colorsys.py", b"from helper import NAME\ndef rows():\n    return [{'file_name': NAME}]\n")
+    save(
+        tmp_path / "colorsys.py",
+        b"from helper import NAME\ndef rows():\n    return [{'file_name': NAME}]\n",
+    )
     save(tmp_path / "a.jpg", picture("a.jpg"))
     save(tmp_path / "r.yaml", b"source: {python: 'colorsys:rows'}\n")
     convert(tmp_path, "--allow-python")
@@ -460,18 +502,24 @@ def test_what_it_prints_goes_to_the_standard_error(tmp_path: Path) -> None:
     assert "hello" not in ran.stdout
 
 
-# killed, damaged ---------------------------------------------------------------------------------------------------
+# killed, damaged ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_killed_while_it_runs(tmp_path: Path, signal_number: int) -> None:
-    """Nothing half is taken as whole: the next convert runs it again, and makes the shards of an undisturbed run."""
+    """Nothing half is taken as whole: the next convert runs it again,
+    and makes the shards of an undisturbed run.
+    """
     slow = ROWS.replace(
-        "yield {", "import time; time.sleep(0.3 if not Path('fast').exists() else 0)\n            yield {", 1
+        "yield {",
+        "import time; time.sleep(0.3 if not Path('fast').exists() else 0)\n            yield {",
+        1,
     )
     write(tmp_path, slow)
     words = [*PROGRAM, "convert", "out", "--config", "r.yaml", "--allow-python"]
-    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+    with subprocess.Popen(
+        words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as running:
         while not sealed(tmp_path) and running.poll() is None:
             time.sleep(0.02)
         time.sleep(0.7)
@@ -510,7 +558,11 @@ def test_a_damaged_sealed_file_is_found(tmp_path: Path, place: str) -> None:
     before = shards(tmp_path)
     (path,) = sealed(tmp_path)
     content = bytearray(path.read_bytes())
-    at = content.index(b"\x89PNG") + 30 if place == "image" else content.index(b'"label": "dog"') + 11
+    at = (
+        content.index(b"\x89PNG") + 30
+        if place == "image"
+        else content.index(b'"label": "dog"') + 11
+    )
     content[at] ^= 1
     path.write_bytes(content[: len(content) // 2] if place == "cut" else content)
     if place == "gone":
@@ -528,7 +580,9 @@ def test_a_damaged_sealed_file_is_found(tmp_path: Path, place: str) -> None:
 
 
 def test_a_plan_is_of_plain_text(tmp_path: Path) -> None:
-    """The plan names the sealed file, and the rows are lines of JSON in a zip that any tool opens."""
+    """The plan names the sealed file, and the rows are lines of JSON in a
+    zip that any tool opens.
+    """
     import zipfile
 
     write(tmp_path)
@@ -560,7 +614,9 @@ def test_the_package_is_not_left_changed(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_set_that_grows(tmp_path: Path) -> None:
-    """With permission the function runs again: new rows get shards of their own, earlier shards stay."""
+    """With permission the function runs again:
+    new rows get shards of their own, earlier shards stay.
+    """
     code = """
         from pathlib import Path
         def rows():

@@ -1,4 +1,6 @@
-"""Journal and manifest as this version writes them are read a line at a time, to what any other layout is read to."""
+"""Journal and manifest as this version writes them are read a line at a time,
+to what any other layout is read to.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,15 @@ from imagenet_prep.storage.files import plain_lines
 PLAIN = ShardInfo("train-00000-of-00003", "f" * 64, 12, 3456, "d" * 64)
 INFOS = (
     PLAIN,
-    replace(PLAIN, name="train-00001-of-00003", set_aside=('ü "1": {}.JPEG', "\u2028"), repairs=("b (png)",)),
-    replace(PLAIN, name="train-00002-of-00003", records=0, size=(1 << 63) - 1, file_digest="e" * 64),
+    replace(
+        PLAIN,
+        name="train-00001-of-00003",
+        set_aside=('ü "1": {}.JPEG', "\u2028"),
+        repairs=("b (png)",),
+    ),
+    replace(
+        PLAIN, name="train-00002-of-00003", records=0, size=(1 << 63) - 1, file_digest="e" * 64
+    ),
 )
 MANIFEST = Manifest(
     version="0.1.0",
@@ -59,14 +68,18 @@ def told(path: Path) -> list[ShardInfo | None]:
     return [found.get(name) for name in sorted(found.names())]
 
 
-# the manifest --------------------------------------------------------------------------------------------------
+# the manifest -------------------------------------------------------------------------------------
 
 
 def test_a_manifest_is_read_a_line_at_a_time(tmp_path: Path) -> None:
-    """It is one JSON value with a line a shard; the same value in any other layout is the same manifest."""
+    """It is one JSON value with a line a shard;
+    the same value in any other layout is the same manifest.
+    """
     path = tmp_path / "manifest.json"
     MANIFEST.save(path)
-    assert sum(line.startswith(b'    "train-0') for line in path.read_bytes().splitlines()) == len(INFOS)
+    assert sum(line.startswith(b'    "train-0') for line in path.read_bytes().splitlines()) == len(
+        INFOS
+    )
     found = loaded(path)
     assert isinstance(found, Manifest)
     value = json.loads(path.read_bytes())
@@ -83,7 +96,9 @@ def test_a_manifest_is_read_a_line_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_sealed_manifest_with_an_odd_entry_is_read_as_any_other(tmp_path: Path) -> None:
-    """Laid out a line a shard, with the right crc, or in one line: it is refused, or understood, in the same way."""
+    """Laid out a line a shard, with the right crc, or in one line:
+    it is refused, or understood, in the same way.
+    """
     path = tmp_path / "manifest.json"
     MANIFEST.save(path)
     text, ours = path.read_text(), journal.canonical(info_dict(PLAIN)).decode()
@@ -93,16 +108,20 @@ def test_a_sealed_manifest_with_an_odd_entry_is_read_as_any_other(tmp_path: Path
         value["crc"] = seal(value)
         path.write_text(json.dumps(value))
         expected = loaded(path)
-        path.write_text(text.replace(ours, journal.canonical(odd).decode()).replace(crc, value["crc"]))
+        path.write_text(
+            text.replace(ours, journal.canonical(odd).decode()).replace(crc, value["crc"])
+        )
         assert json.loads(path.read_text()) == value
         assert loaded(path) == expected, odd
 
 
-# the journal ---------------------------------------------------------------------------------------------------
+# the journal --------------------------------------------------------------------------------------
 
 
 def test_a_line_is_an_entry_only_as_it_was_written(tmp_path: Path) -> None:
-    """A later entry counts; the same values in another layout, and sealed lines of another form, are passed over."""
+    """A later entry counts; the same values in another layout,
+    and sealed lines of another form, are passed over.
+    """
     path = tmp_path / "journal.jsonl"
     with Journal(path) as written:
         for info in (*INFOS, replace(INFOS[1], fingerprint="0" * 64)):
@@ -120,7 +139,9 @@ def test_a_line_is_an_entry_only_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_a_changed_line_is_passed_over(tmp_path: Path) -> None:
-    """Each byte of a sealed line exchanged for another: it is not believed, and the line before it is."""
+    """Each byte of a sealed line exchanged for another:
+    it is not believed, and the line before it is.
+    """
     path = tmp_path / "journal.jsonl"
     with Journal(path) as written:
         written.append(INFOS[0])
@@ -133,11 +154,13 @@ def test_a_changed_line_is_passed_over(tmp_path: Path) -> None:
         assert list(Journal(path).names()) == [INFOS[0].name], (position, changed)
 
 
-# lines of files ------------------------------------------------------------------------------------------------
+# lines of files -----------------------------------------------------------------------------------
 
 
 def test_lines_without_end_are_refused(tmp_path: Path) -> None:
-    """A line longer than allowed is an error that names the file, and not read to its end; a hole is such a line."""
+    """A line longer than allowed is an error that names the file, and not read to its end;
+    a hole is such a line.
+    """
     path = tmp_path / "lines"
     path.write_bytes(b"12345\n123456\n")
     assert list(plain_lines(path, 7)) == [b"12345\n", b"123456\n"]

@@ -40,7 +40,9 @@ RESULTS = {"verify": "made", "report": "made --samples 2"}
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Path:
-    """A finished set, one that ranks made, raw data and class folders. Read only: work in a copy."""
+    """A finished set, one that ranks made, raw data and class folders.
+    Read only: work in a copy.
+    """
     folder = tmp_path_factory.mktemp("quiet")
     shutil.copytree(made_tiny.archives["train"].parent, folder / "raw")
     make_flowers(folder / "flowers", 2)
@@ -64,7 +66,11 @@ def url(place: Path) -> Iterator[str]:
 
 def test_no_command_is_forgotten() -> None:
     """Every command that knows --quiet is in one of the tables."""
-    quiet = {name for name, each in cli.commands.items() if any(param.name == "quiet" for param in each.params)}
+    quiet = {
+        name
+        for name, each in cli.commands.items()
+        if any(param.name == "quiet" for param in each.params)
+    }
     assert quiet == {*CALLS, *RESULTS}
 
 
@@ -97,4 +103,6 @@ def test_a_quiet_diff_tells_by_its_status(copy: Path) -> None:
     command("convert", "other", "--raw", "raw", *PART.replace("4", "3").split(), "-q", cwd=copy)
     ended = command("diff", "made", "other", "-q", cwd=copy, status=3)
     assert (ended.stdout, ended.stderr) == ("", "")
-    assert command("diff", "made", "other", "-q", "--json", "-", cwd=copy, status=3).stdout.startswith("{")
+    assert command(
+        "diff", "made", "other", "-q", "--json", "-", cwd=copy, status=3
+    ).stdout.startswith("{")

@@ -1,4 +1,6 @@
-"""Job arrays: ranks that make the shards of one set side by side, in any order, any number of times, and merge."""
+"""Job arrays: ranks that make the shards of one set side by side,
+in any order, any number of times, and merge.
+"""
 
 from __future__ import annotations
 
@@ -58,9 +60,19 @@ def said(process: subprocess.Popen[str], status: int = 0) -> str:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Shards, indexes, and what a conversion keeps beside them, but for the order of lines in the journal."""
-    found = {str(path.relative_to(folder)): path.read_bytes() for path in existing(folder, "**/*") if path.is_file()}
-    found = {name: data for name, data in found.items() if not name.startswith(("raw-data", "imagenet-prep/verdict"))}
+    """Shards, indexes, and what a conversion keeps beside them,
+    but for the order of lines in the journal.
+    """
+    found = {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in existing(folder, "**/*")
+        if path.is_file()
+    }
+    found = {
+        name: data
+        for name, data in found.items()
+        if not name.startswith(("raw-data", "imagenet-prep/verdict"))
+    }
     journal = found["imagenet-prep/journal.jsonl"]
     return {**found, "imagenet-prep/journal.jsonl": b"\n".join(sorted(set(journal.splitlines())))}
 
@@ -81,11 +93,12 @@ def plain(raw: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, byte
     return contents(folder)
 
 
-# all of it -----------------------------------------------------------------------------------------------------
+# all of it ----------------------------------------------------------------------------------------
 
 
 def play(folder: Path, raw: Path, draw: random.Random) -> int:
-    """Eight ranks in random order, at most four at a time; three are killed and run again, two run twice at once.
+    """Eight ranks in random order, at most four at a time; three are killed and run again, two run
+    twice at once.
 
     Returns:
         How many kills met a rank at work.
@@ -93,13 +106,17 @@ def play(folder: Path, raw: Path, draw: random.Random) -> int:
     ranks = list(range(WORLD))
     draw.shuffle(ranks)
     killed, twice = draw.sample(ranks, 3), draw.sample(ranks, 2)
-    waiting = [rank for rank in ranks for _ in range(1 + (rank in twice))]  # those that run twice follow each other
+    waiting = [
+        rank for rank in ranks for _ in range(1 + (rank in twice))
+    ]  # those that run twice follow each other
     running: list[tuple[int, subprocess.Popen[str]]] = []
     met = 0
     while waiting or running:
         while waiting and len(running) < 4:
             rank = waiting.pop(0)
-            running.append((rank, run("convert", folder, "--raw", raw, *OPTIONS, "--rank", f"{rank}/{WORLD}")))
+            running.append(
+                (rank, run("convert", folder, "--raw", raw, *OPTIONS, "--rank", f"{rank}/{WORLD}"))
+            )
         for rank, process in running:
             is_at_work = any(folder.glob(f"imagenet-prep/journal-rank-{rank}-of-*"))
             if rank in killed and is_at_work and process.poll() is None:
@@ -117,9 +134,13 @@ def play(folder: Path, raw: Path, draw: random.Random) -> int:
 
 
 def check_round(folder: Path, raw: Path, plain: dict[str, bytes], seed: int) -> int:
-    """A round of ranks, merged: the very files of a plain convert, and nothing else; verify finds no fault."""
+    """A round of ranks, merged: the very files of a plain convert, and nothing else;
+    verify finds no fault.
+    """
     met = play(folder, raw, random.Random(seed))
-    (folder / "imagenet-prep/plan/.rank-5-of-8-killed.1-2-3.partial").write_bytes(b"")  # killed while it began
+    (folder / "imagenet-prep/plan/.rank-5-of-8-killed.1-2-3.partial").write_bytes(
+        b""
+    )  # killed while it began
     said(run("merge", folder))
     assert contents(folder) == plain
     assert verify(Layout(folder), ENGINE).problems == ()
@@ -127,7 +148,9 @@ def check_round(folder: Path, raw: Path, plain: dict[str, bytes], seed: int) -> 
     return met
 
 
-def test_ranks_in_any_order_killed_and_twice_at_once(raw: Path, plain: dict[str, bytes], tmp_path: Path) -> None:
+def test_ranks_in_any_order_killed_and_twice_at_once(
+    raw: Path, plain: dict[str, bytes], tmp_path: Path
+) -> None:
     """Merged, they leave what a plain convert leaves."""
     assert check_round(tmp_path / "data", raw, plain, 0) >= 1
 
@@ -139,7 +162,7 @@ def test_twenty_rounds(raw: Path, plain: dict[str, bytes], tmp_path: Path) -> No
     assert met >= 40
 
 
-# merge ---------------------------------------------------------------------------------------------------------
+# merge --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -157,11 +180,15 @@ def make_ranks(layout: Layout, *ranks: int, world: int = 4) -> list[str]:
 
 
 def test_what_is_missing_is_named_by_rank(layout: Layout) -> None:
-    """Ranks that have not run, and one whose shard is gone: merge says which to run again, and changes nothing."""
+    """Ranks that have not run, and one whose shard is gone:
+    merge says which to run again, and changes nothing.
+    """
     make_ranks(layout, 0, 2)
     layout.shard_path("train-00004-of-00008").unlink()
     before = existing(layout.state_dir, "*")
-    with pytest.raises(InputError, match=r"9 of 16 shards are not done, train-00001-of-00008 first") as caught:
+    with pytest.raises(
+        InputError, match=r"9 of 16 shards are not done, train-00001-of-00008 first"
+    ) as caught:
         merge(layout)
     assert caught.value.detail == "they belong to ranks 0, 1, 3 of 4"
     assert existing(layout.state_dir, "*") == before
@@ -170,8 +197,12 @@ def test_what_is_missing_is_named_by_rank(layout: Layout) -> None:
     assert verify(layout, ENGINE).problems == ()
 
 
-def test_images_set_aside_are_told_as_convert_tells_them(layout: Layout, made_tiny: MadeSet) -> None:
-    """Ranks with --on-damaged skip: merge, and merge again, say how many are missing and end as convert does."""
+def test_images_set_aside_are_told_as_convert_tells_them(
+    layout: Layout, made_tiny: MadeSet
+) -> None:
+    """Ranks with --on-damaged skip: merge, and merge again,
+    say how many are missing and end as convert does.
+    """
     raw = layout.output_dir.parent / "damaged"
     shutil.copytree(layout.raw_dir, raw)
     archive = raw / made_tiny.archives["validation"].name
@@ -182,7 +213,10 @@ def test_images_set_aside_are_told_as_convert_tells_them(layout: Layout, made_ti
     options = ("--raw", raw, "--allow-incomplete", *counts, "--on-damaged", "skip")
     plain, folder = layout.output_dir.parent / "plain", layout.output_dir
     told = said(run("convert", plain, *options), 3).splitlines()
-    assert {"convert: validation: 79 images in 2 shards, 2 made now", "  set aside: 1 image"} <= set(told)
+    assert {
+        "convert: validation: 79 images in 2 shards, 2 made now",
+        "  set aside: 1 image",
+    } <= set(told)
     for rank in range(2):
         run("convert", folder, *options, "--rank", f"{rank}/2").communicate(timeout=120)
     for _ in range(2):
@@ -195,12 +229,23 @@ def test_images_set_aside_are_told_as_convert_tells_them(layout: Layout, made_ti
     assert said(run("merge", folder, "--quiet"), 3) == ""
 
 
-COLUMNS = ("names", "name_starts", "container_ids", "offsets", "lengths", "stamps", "labels", "catalog")
+COLUMNS = (
+    "names",
+    "name_starts",
+    "container_ids",
+    "offsets",
+    "lengths",
+    "stamps",
+    "labels",
+    "catalog",
+)
 
 
 @pytest.mark.parametrize("what", [*COLUMNS, "plan", "gone", "the archive"])
 def test_rows_that_have_changed_are_listed_again(layout: Layout, tmp_path: Path, what: str) -> None:
-    """A plan with a flipped bit in its rows, or of archives with other times, is not read: the shards are the same."""
+    """A plan with a flipped bit in its rows, or of archives with other times, is not read:
+    the shards are the same.
+    """
     convert(layout, ENGINE, PART)
     expected = contents(layout.data_dir)
     rows = layout.plan_path.parent
@@ -224,15 +269,24 @@ def test_rows_that_have_changed_are_listed_again(layout: Layout, tmp_path: Path,
     assert [len(each) for each in notes] == [what != "the archive", 0], "the rank mends them"
     if what == "the archive":  # other rows are kept, and the same shards
         assert len(existing(layout.plan_path.parent, "*")) == 3
-        expected, found = ({name: each[name] for name in each if "/plan/" not in name} for each in (expected, found))
+        expected, found = (
+            {name: each[name] for name in each if "/plan/" not in name}
+            for each in (expected, found)
+        )
     assert found == expected
 
 
 @pytest.mark.parametrize(
-    ("is_named", "share"), [(True, Share(0, 1)), (False, Share(0, 1)), (False, None)], ids=["named", "rank", "whole"]
+    ("is_named", "share"),
+    [(True, Share(0, 1)), (False, Share(0, 1)), (False, None)],
+    ids=["named", "rank", "whole"],
 )
-def test_rows_of_another_plan_are_not_used(layout: Layout, tmp_path: Path, is_named: bool, share: Share | None) -> None:
-    """Sound rows of another order, named by the plan or under the name of its own rows: the shards are the same."""
+def test_rows_of_another_plan_are_not_used(
+    layout: Layout, tmp_path: Path, is_named: bool, share: Share | None
+) -> None:
+    """Sound rows of another order, named by the plan or under the name of its own rows:
+    the shards are the same.
+    """
     convert(layout, ENGINE, PART)
     expected = {path.name: path.read_bytes() for path in existing(layout.output_dir, "*-of-*")}
     other = Layout(layout.data_dir, layout.raw, tmp_path / "other")
@@ -240,7 +294,11 @@ def test_rows_of_another_plan_are_not_used(layout: Layout, tmp_path: Path, is_na
     plans = [json.loads(each.plan_path.read_bytes()) for each in (layout, other)]
     for split, name in plans[1]["rows"].items():
         own = layout.plan_path.with_name(plans[0]["rows"][split])
-        shutil.copytree(other.plan_path.with_name(name), own.with_name(name) if is_named else own, dirs_exist_ok=True)
+        shutil.copytree(
+            other.plan_path.with_name(name),
+            own.with_name(name) if is_named else own,
+            dirs_exist_ok=True,
+        )
     if is_named:
         del plans[0]["crc"]
         layout.plan_path.write_bytes(sealed_line({**plans[0], "rows": plans[1]["rows"]}))
@@ -248,12 +306,16 @@ def test_rows_of_another_plan_are_not_used(layout: Layout, tmp_path: Path, is_na
         path.unlink()
     progress = Silent()
     convert(layout, ENGINE, PART, share=share, progress=progress)
-    assert {path.name: path.read_bytes() for path in existing(layout.output_dir, "*-of-*")} == expected
+    assert {
+        path.name: path.read_bytes() for path in existing(layout.output_dir, "*-of-*")
+    } == expected
     assert len([note for note in progress.notes if "the raw data is listed again" in note]) == 1
 
 
 def test_other_settings_are_refused_until_overwrite(layout: Layout) -> None:
-    """A rank does not make shards beside others of another set; with overwrite all ranks do, and merge takes theirs."""
+    """A rank does not make shards beside others of another set;
+    with overwrite all ranks do, and merge takes theirs.
+    """
     convert(layout, ENGINE, PART)
     before = contents(layout.data_dir)
     other = PART.replace(compression="gzip")
@@ -264,7 +326,9 @@ def test_other_settings_are_refused_until_overwrite(layout: Layout) -> None:
         convert(layout, ENGINE, other.replace(overwrite=True), share=Share(rank, 2))
     merge(layout)
     assert verify(layout, ENGINE).problems == ()
-    assert all(path.read_bytes()[:2] == b"\x1f\x8b" for path in existing(layout.output_dir, "*-of-*"))
+    assert all(
+        path.read_bytes()[:2] == b"\x1f\x8b" for path in existing(layout.output_dir, "*-of-*")
+    )
     assert [split.made for split in convert(layout, ENGINE, other).splits] == [0, 0]
 
 
@@ -273,7 +337,9 @@ def test_other_settings_are_refused_until_overwrite(layout: Layout) -> None:
 def test_a_rank_of_other_settings_is_told_both_values(
     layout: Layout, is_late: bool, is_noted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also if another rank claimed the folder while this one planned, and has shards that no journal lists yet."""
+    """Also if another rank claimed the folder while this one planned,
+    and has shards that no journal lists yet.
+    """
 
     def begin() -> None:
         convert(layout, ENGINE, PART, share=Share(0, 2))
@@ -304,8 +370,12 @@ def test_raw_data_that_ranks_read_is_not_consumed(layout: Layout) -> None:
     assert not layout.data_dir.exists()
 
 
-def test_raw_data_may_lie_elsewhere_on_each_machine(layout: Layout, tmp_path: Path, made_tiny: MadeSet) -> None:
-    """Copies without their times: each rank keeps where its images lay, and merge and the next convert believe it."""
+def test_raw_data_may_lie_elsewhere_on_each_machine(
+    layout: Layout, tmp_path: Path, made_tiny: MadeSet
+) -> None:
+    """Copies without their times: each rank keeps where its images lay,
+    and merge and the next convert believe it.
+    """
     for rank in range(2):
         raw = tmp_path / f"node-{rank}"
         raw.mkdir()
@@ -320,7 +390,9 @@ def test_raw_data_may_lie_elsewhere_on_each_machine(layout: Layout, tmp_path: Pa
         assert [split.made for split in again.splits] == [0, 0]
 
 
-def test_a_set_that_is_replaced_stops_ranks(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_set_that_is_replaced_stops_ranks(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A rank at work gives nothing its name any more once a convert has made another set there."""
     begun: list[str] = []
 
@@ -337,8 +409,12 @@ def test_a_set_that_is_replaced_stops_ranks(layout: Layout, monkeypatch: pytest.
     assert verify(layout, ENGINE).problems == ()
 
 
-def test_a_convert_of_the_same_set_does_not_stop_ranks(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside a rank a plain convert begins and is stopped at once: the rank is not disturbed by its beginning."""
+def test_a_convert_of_the_same_set_does_not_stop_ranks(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside a rank a plain convert begins and is stopped at once:
+    the rank is not disturbed by its beginning.
+    """
     begun: list[str] = []
 
     def make(tasks: Iterator[ShardTask], own: Layout, *rest: Any) -> Made:
@@ -350,14 +426,19 @@ def test_a_convert_of_the_same_set_does_not_stop_ranks(layout: Layout, monkeypat
         return make_shards(tasks, own, *rest)
 
     monkeypatch.setattr("imagenet_prep.stages.convert.make_shards", make)
-    assert [split.made for split in convert(layout, ENGINE, PART, share=Share(0, 2)).splits] == [4, 4]
+    assert [split.made for split in convert(layout, ENGINE, PART, share=Share(0, 2)).splits] == [
+        4,
+        4,
+    ]
 
 
-# verify --------------------------------------------------------------------------------------------------------
+# verify -------------------------------------------------------------------------------------------
 
 
 def test_each_rank_verifies_its_shards(layout: Layout) -> None:
-    """Damage is found by the rank whose shard it is in, a stray file by the first; the findings have a file each."""
+    """Damage is found by the rank whose shard it is in, a stray file by the first;
+    the findings have a file each.
+    """
     convert(layout, ENGINE, PART)
     flip(layout.shard_path("train-00006-of-00008"), 1000)
     layout.shard_path("train-00000-of-00009").touch()
@@ -375,11 +456,14 @@ def test_each_rank_verifies_its_shards(layout: Layout) -> None:
     ]
     assert len(list(layout.state_dir.glob("verdict-rank-*"))) == 4
     whole = verify(layout, ENGINE)
-    assert {problem.subject for problem in whole.problems} == {"train-00000-of-00009", "train-00006-of-00008"}
+    assert {problem.subject for problem in whole.problems} == {
+        "train-00000-of-00009",
+        "train-00006-of-00008",
+    }
     assert layout.found_by_ranks() == []
 
 
-# which rank ----------------------------------------------------------------------------------------------------
+# which rank ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("world", "count"), [(3, 25), (50, 24)])
@@ -407,15 +491,21 @@ SLURM = {
 }
 
 
-# the script of the documentation -------------------------------------------------------------------------------
+# the script of the documentation ------------------------------------------------------------------
 
 
-def test_the_sbatch_script_of_the_documentation(raw: Path, plain: dict[str, bytes], tmp_path: Path) -> None:
-    """As Slurm runs it: a task at a time with its variables, then the second script; the set is that of a plain one."""
+def test_the_sbatch_script_of_the_documentation(
+    raw: Path, plain: dict[str, bytes], tmp_path: Path
+) -> None:
+    """As Slurm runs it: a task at a time with its variables, then the second script;
+    the set is that of a plain one.
+    """
     folder = tmp_path / "data"
     tools = tmp_path / "bin"
     tools.mkdir()
-    (tools / "imagenet-prep").write_text(f'#!/bin/sh\nexec {sys.executable} -m imagenet_prep "$@"\n')
+    (tools / "imagenet-prep").write_text(
+        f'#!/bin/sh\nexec {sys.executable} -m imagenet_prep "$@"\n'
+    )
     (tools / "imagenet-prep").chmod(0o755)
     script = ROOT / "docs" / "cluster" / "imagenet.sbatch"
     text = script.read_text()
@@ -426,8 +516,16 @@ def test_the_sbatch_script_of_the_documentation(raw: Path, plain: dict[str, byte
         "CONVERT": f"--raw {raw} {' '.join(OPTIONS)}",
     }
     for task in random.Random(1).sample(range(WORLD), WORLD):
-        environment = {**os.environ, **usual, **SLURM, "SLURM_ARRAY_TASK_ID": str(task), "SLURM_CPUS_PER_TASK": "1"}
-        ran = subprocess.run(["bash", script], env=environment, capture_output=True, text=True, check=False)
+        environment = {
+            **os.environ,
+            **usual,
+            **SLURM,
+            "SLURM_ARRAY_TASK_ID": str(task),
+            "SLURM_CPUS_PER_TASK": "1",
+        }
+        ran = subprocess.run(
+            ["bash", script], env=environment, capture_output=True, text=True, check=False
+        )
         assert ran.returncode == 0, ran.stdout + ran.stderr
         assert f"rank {task} of 8" in ran.stdout + ran.stderr
     said(run("merge", folder))
@@ -443,6 +541,9 @@ def test_nothing_to_merge(tmp_path: Path) -> None:
 def test_verify_of_an_unfinished_set_says_to_merge(layout: Layout) -> None:
     """Without a manifest, where ranks are at work: what finishes the set."""
     make_ranks(layout, 0, 1, 2, 3)
-    assert any("ranks make these shards" in note and "merge" in note for note in verify(layout, ENGINE).notes)
+    assert any(
+        "ranks make these shards" in note and "merge" in note
+        for note in verify(layout, ENGINE).notes
+    )
     merge(layout)
     assert not any("ranks make" in note for note in verify(layout, ENGINE).notes)

@@ -1,4 +1,6 @@
-"""verify --raw: 13 kinds of sound copies, what is wrong with others, and that nothing in a copy changes."""
+"""verify --raw: 13 kinds of sound copies, what is wrong with others,
+and that nothing in a copy changes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,15 @@ from existing import existing
 from made_devkit import add_devkit
 from made_sets import ENGINE, FLOWERS, make_flowers
 from made_tars import in_memory, pack, save, unpack
-from raw_copies import COPIES, TRAIN_TAR, replace_file, state_of, use_facts, write_folders, write_official
+from raw_copies import (
+    COPIES,
+    TRAIN_TAR,
+    replace_file,
+    state_of,
+    use_facts,
+    write_folders,
+    write_official,
+)
 from running import command
 
 from imagenet_prep import ConvertOptions, Layout, annotate, convert, make_engine
@@ -44,7 +54,9 @@ TENCH, GOLDFISH = "n01440764", "n01443537"
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> MadeSet:
     """2,000 train and 1,000 validation images, all 1,000 classes of train. Read only."""
-    return make(tmp_path_factory.mktemp("whole"), classes=1000, per_class=2, validation=1000, tiny=True)
+    return make(
+        tmp_path_factory.mktemp("whole"), classes=1000, per_class=2, validation=1000, tiny=True
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +80,9 @@ def copy(folders: Path, tmp_path: Path) -> Path:
 
 def look(folder: Path, depth: Depth | None = None, **options: bool) -> RawVerdict:
     """The verdict of a copy."""
-    return verify_raw(Layout(folder, folder), ENGINE, options=ConvertOptions(**options), depth=depth)
+    return verify_raw(
+        Layout(folder, folder), ENGINE, options=ConvertOptions(**options), depth=depth
+    )
 
 
 def images_of(folder: Path, wnid: str = TENCH, split: str = "train") -> list[Path]:
@@ -76,12 +90,14 @@ def images_of(folder: Path, wnid: str = TENCH, split: str = "train") -> list[Pat
     return sorted((folder / split / wnid).iterdir())
 
 
-# sound copies --------------------------------------------------------------------------------------------------
+# sound copies -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", COPIES)
 def test_a_sound_copy_of_every_kind(kind: str, whole: MadeSet, tmp_path: Path) -> None:
-    """All images are counted and sound; only archives with the published MD5 are official; nothing changes."""
+    """All images are counted and sound; only archives with the published MD5 are official;
+    nothing changes.
+    """
     folder = tmp_path / "copy"
     COPIES[kind](folder, whole)
     before = state_of(tmp_path)
@@ -110,15 +126,21 @@ def test_a_sound_copy_of_every_kind(kind: str, whole: MadeSet, tmp_path: Path) -
         ("torchvision's folders", "decode", "complete"),
     ],
 )
-def test_a_depth_claims_only_what_it_read(kind: str, depth: Depth, level: str, whole: MadeSet, tmp_path: Path) -> None:
-    """A quick check is of names and numbers; without a digest, only decoding shows that images are sound."""
+def test_a_depth_claims_only_what_it_read(
+    kind: str, depth: Depth, level: str, whole: MadeSet, tmp_path: Path
+) -> None:
+    """A quick check is of names and numbers; without a digest,
+    only decoding shows that images are sound.
+    """
     COPIES[kind](tmp_path, whole)
     verdict = look(tmp_path, depth)
     assert (verdict.level, verdict.problems, verdict.depth) == (level, (), depth)
 
 
 def test_a_quick_check_looks_at_a_few_images(copy: Path) -> None:
-    """It reads the formats of a few images: more PNGs than ILSVRC2012 has show that somebody encoded them again."""
+    """It reads the formats of a few images: more PNGs than ILSVRC2012 has
+    show that somebody encoded them again.
+    """
     image = pixels.decode_rgb(photographs.tiny(1))
     png = in_memory(lambda buffer: image.save(buffer, "PNG"))
     for path in list((copy / "val").rglob("*.JPEG")):
@@ -129,7 +151,7 @@ def test_a_quick_check_looks_at_a_few_images(copy: Path) -> None:
     assert "somebody encoded the images again: 8 PNG images" in verdict.problems[0].detail
 
 
-# wrong copies --------------------------------------------------------------------------------------------------
+# wrong copies -------------------------------------------------------------------------------------
 
 
 def _lose_half_a_class(copy: Path, whole: MadeSet) -> None:
@@ -243,7 +265,9 @@ def _cut_the_tar(copy: Path, whole: MadeSet) -> None:
 def _pack_again(copy: Path, whole: MadeSet) -> None:
     path = _tars(copy, whole)
     content = unpack(path)
-    content[f"{TENCH}.tar"] = pack([(name, data) for name, data in reversed(unpack(content[f"{TENCH}.tar"]).items())])
+    content[f"{TENCH}.tar"] = pack(
+        [(name, data) for name, data in reversed(unpack(content[f"{TENCH}.tar"]).items())]
+    )
     path.write_bytes(pack(content))
 
 
@@ -295,8 +319,20 @@ WRONG: dict[str, tuple[Change, str, list[tuple[str, int]], dict[str, int], str]]
         {"skipped": 2},
         f"train/{TENCH}: expected at least 2 images, found none",
     ),
-    "images encoded again": (_encode_again, "as listed", [], {"odd": 2}, "2 of 3 PNG and CMYK images"),
-    "images as PNG": (_make_pngs, "damaged", [("wrong-content", 1)], {}, "somebody encoded the images again"),
+    "images encoded again": (
+        _encode_again,
+        "as listed",
+        [],
+        {"odd": 2},
+        "2 of 3 PNG and CMYK images",
+    ),
+    "images as PNG": (
+        _make_pngs,
+        "damaged",
+        [("wrong-content", 1)],
+        {},
+        "somebody encoded the images again",
+    ),
     "images named .png": (
         _rename_pngs,
         "incomplete",
@@ -304,7 +340,13 @@ WRONG: dict[str, tuple[Change, str, list[tuple[str, int]], dict[str, int], str]]
         {"skipped": 2},
         f"train/{TENCH}: expected",
     ),
-    "an image under two names": (_copy_an_image, "as listed", [], {}, "1 pair of images have the same bytes"),
+    "an image under two names": (
+        _copy_an_image,
+        "as listed",
+        [],
+        {},
+        "1 pair of images have the same bytes",
+    ),
     "an image too many": (
         _add_an_image,
         "damaged",
@@ -336,12 +378,30 @@ WRONG: dict[str, tuple[Change, str, list[tuple[str, int]], dict[str, int], str]]
         {},
         "validation: expected 1,000 images, found none",
     ),
-    "train missing": (_without_train, "incomplete", [("missing-image", 2000)], {}, "train: expected 2,000 images"),
+    "train missing": (
+        _without_train,
+        "incomplete",
+        [("missing-image", 2000)],
+        {},
+        "train: expected 2,000 images",
+    ),
     "packed again": (_pack_again, "as listed", [], {}, f"{TRAIN_TAR} is not the published archive"),
     "a tar cut": (_cut_the_tar, "damaged", MANY, {}, f"{TRAIN_TAR} is damaged at byte"),
     "a foreign member": (_foreign_member, "damaged", [("stray-file", 1)], {}, "readme.txt"),
-    "a parquet file lost": (_lose_a_parquet_file, "incomplete", MANY, {}, "validation-00001-of-00003.parquet"),
-    "labels moved by one": (_shift_labels, "damaged", [("wrong-label", 1000)], {}, "1,000 of 1,000 images"),
+    "a parquet file lost": (
+        _lose_a_parquet_file,
+        "incomplete",
+        MANY,
+        {},
+        "validation-00001-of-00003.parquet",
+    ),
+    "labels moved by one": (
+        _shift_labels,
+        "damaged",
+        [("wrong-label", 1000)],
+        {},
+        "1,000 of 1,000 images",
+    ),
     "validation in another order": (
         _order_validation_otherwise,
         "damaged",
@@ -350,12 +410,18 @@ WRONG: dict[str, tuple[Change, str, list[tuple[str, int]], dict[str, int], str]]
         "as if by other",
     ),
 }
-"""What is done to a copy, then the verdict, the problems as (kind, count), counts beside the odd images, and words."""
+"""What is done to a copy, then the verdict, the problems as (kind, count),
+counts beside the odd images, and words.
+"""
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_a_wrong_copy(what: str, copy: Path, whole: MadeSet, capfd: pytest.CaptureFixture[str]) -> None:
-    """Every fault is named and counted in one run, with the exit status of verify; nothing in the copy changes."""
+def test_a_wrong_copy(
+    what: str, copy: Path, whole: MadeSet, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Every fault is named and counted in one run, with the exit status of verify;
+    nothing in the copy changes.
+    """
     change, level, problems, counts, words = WRONG[what]
     change(copy, whole)
     before = state_of(copy)
@@ -365,7 +431,10 @@ def test_a_wrong_copy(what: str, copy: Path, whole: MadeSet, capfd: pytest.Captu
     counted = [(problem["kind"], problem["count"]) for problem in verdict["problems"]]
     assert counted == problems or (problems == MANY and len(counted) > 1)
     assert {**verdict["counts"], **counts} == verdict["counts"]
-    found = [f"{problem['kind']}: {problem['subject']}: {problem['detail']}" for problem in verdict["problems"]]
+    found = [
+        f"{problem['kind']}: {problem['subject']}: {problem['detail']}"
+        for problem in verdict["problems"]
+    ]
     assert words in " | ".join([verdict["reason"], *verdict["notes"], *found])
     printed = capfd.readouterr().out
     assert f"\n{level}: " in printed
@@ -380,12 +449,14 @@ def verified(copy: Path, target: Path, *words: object) -> tuple[int, dict[str, A
     return status, json.loads(target.read_bytes())
 
 
-# a part ----------------------------------------------------------------------------------------------------------
+# a part -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("split", ["train", "validation"])
 def test_a_part_is_one_where_that_is_allowed(split: str, copy: Path) -> None:
-    """One split alone is incomplete; with --allow-incomplete it is a part, with status 0, unless it is damaged."""
+    """One split alone is incomplete; with --allow-incomplete it is a part,
+    with status 0, unless it is damaged.
+    """
     shutil.rmtree(copy / ("val" if split == "train" else "train"))
     verdict = look(copy, allow_incomplete=True)
     assert (verdict.level, verdict.problems) == ("part", ())
@@ -421,7 +492,9 @@ def test_the_devkit_tells_how_many_images_a_class_lacks(copy: Path, whole: MadeS
 
 
 def test_boxes_that_annotate_made_are_counted(copy: Path, whole: MadeSet) -> None:
-    """The boxes of a DATA_DIR belong to the images of another folder; another number of boxes is incomplete."""
+    """The boxes of a DATA_DIR belong to the images of another folder;
+    another number of boxes is incomplete.
+    """
     data_dir = copy.parent / "data"
     annotate(Layout(data_dir, whole.archives["train"].parent), ENGINE)
     verdict = verify_raw(Layout(data_dir, copy), ENGINE, depth="quick")
@@ -432,7 +505,7 @@ def test_boxes_that_annotate_made_are_counted(copy: Path, whole: MadeSet) -> Non
     ]
 
 
-# recipes ---------------------------------------------------------------------------------------------------------
+# recipes ------------------------------------------------------------------------------------------
 
 
 def flowers(tmp_path: Path, *lines: str) -> tuple[Path, Path]:
@@ -451,7 +524,9 @@ def flowers(tmp_path: Path, *lines: str) -> tuple[Path, Path]:
         (("expected: {images: 26}",), "incomplete", ["missing-image"]),
     ],
 )
-def test_the_images_of_a_recipe(lines: tuple[str, ...], level: str, kinds: list[str], tmp_path: Path) -> None:
+def test_the_images_of_a_recipe(
+    lines: tuple[str, ...], level: str, kinds: list[str], tmp_path: Path
+) -> None:
     """A recipe's number of images decides what is called complete; all its faults are listed."""
     _, recipe = flowers(tmp_path, *lines)
     before = state_of(tmp_path)
@@ -462,14 +537,20 @@ def test_the_images_of_a_recipe(lines: tuple[str, ...], level: str, kinds: list[
 
 
 def test_the_damaged_images_of_a_recipe(tmp_path: Path) -> None:
-    """Damaged images are all named; other files are counted; the folder is named on the command line."""
+    """Damaged images are all named; other files are counted;
+    the folder is named on the command line.
+    """
     folder, recipe = flowers(tmp_path)
     first, second = sorted(folder.rglob("*.jpg"))[:2]
     first.write_bytes(first.read_bytes()[:-50])
     second.write_bytes(b"")
     save(folder / "rose" / "notes.txt", "red")
     status, verdict = verified(tmp_path, tmp_path / "verdict.json", "--config", recipe)
-    assert (status, verdict["verdict"], verdict["counts"]) == (3, "damaged", {"damaged": 2, "skipped": 1})
+    assert (status, verdict["verdict"], verdict["counts"]) == (
+        3,
+        "damaged",
+        {"damaged": 2, "skipped": 1},
+    )
     named = {problem["subject"] for problem in verdict["problems"]}
     assert named == {str(path.relative_to(folder)) for path in (first, second)}
 
@@ -477,7 +558,9 @@ def test_the_damaged_images_of_a_recipe(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["1.jpg", "lilac/1.jpg"])
 @pytest.mark.parametrize("is_alone", [False, True], ids=["among others", "alone"])
 def test_a_file_of_a_recipe_without_a_class(name: str, is_alone: bool, tmp_path: Path) -> None:
-    """A file in no class folder, or in that of no class, is a problem; all other images are checked."""
+    """A file in no class folder, or in that of no class, is a problem;
+    all other images are checked.
+    """
     classes = f"classes: [{', '.join(sorted(FLOWERS))}]"
     folder, recipe = flowers(tmp_path, *([classes] if "/" in name else []))
     if is_alone:
@@ -516,12 +599,16 @@ def test_the_faults_of_a_recipe_beyond_those_listed_are_counted(
 def test_a_recipe_is_checked_no_less_than_convert_does(
     lines: tuple[str, ...], depth: Depth | None, level: str, damaged: int, tmp_path: Path
 ) -> None:
-    """A check of headers proves no pixels, resized images are decoded, and strict refuses warned images."""
+    """A check of headers proves no pixels, resized images are decoded,
+    and strict refuses warned images.
+    """
     folder, recipe = flowers(tmp_path, "expected: {images: 25}", *lines)
     first, second = sorted(folder.rglob("*.jpg"))[:2]
     content = first.read_bytes()
     start = content.index(b"\xff\xda") + 30
-    first.write_bytes(content[:start] + bytes(len(content) - start - 2) + content[-2:])  # whole by its headers
+    first.write_bytes(
+        content[:start] + bytes(len(content) - start - 2) + content[-2:]
+    )  # whole by its headers
     content = second.read_bytes()
     second.write_bytes(content[:20] + b"\x12\x34" + content[20:])  # stray bytes ahead of the scan
     verdict = verify_raw(Layout(tmp_path), ENGINE, dataset=read_dataset(recipe), depth=depth)
@@ -530,27 +617,39 @@ def test_a_recipe_is_checked_no_less_than_convert_does(
     assert verdict.counts.get("warned", 0) == ("check: strict" not in lines)
 
 
-def test_a_packed_tar_of_a_recipe_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_packed_tar_of_a_recipe_is_named(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """A fault of a whole file has no image: the line starts with the file."""
     save(tmp_path / "set.tar", gzip.compress(pack({"cat/1.jpg": photographs.tiny(1)})))
     save(tmp_path / "set.yaml", "source: {tar: set.tar}\n")
-    assert cli.main(["verify", "--config", str(tmp_path / "set.yaml"), "-q"], standalone_mode=False) == 3
+    assert (
+        cli.main(["verify", "--config", str(tmp_path / "set.yaml"), "-q"], standalone_mode=False)
+        == 3
+    )
     assert f"unreadable: {tmp_path / 'set.tar'} is compressed with gzip: " in capfd.readouterr().out
 
 
-# refused -----------------------------------------------------------------------------------------------------------
+# refused ------------------------------------------------------------------------------------------
 
 
 def test_the_help_has_the_command_for_the_recipe_of_init(tmp_path: Path) -> None:
     """After init, verify's example checks the images of the recipe that init wrote."""
     make_flowers(tmp_path / "flowers", 3)
     command("init", "flowers", cwd=tmp_path)
-    (words,) = re.findall(r"imagenet-prep (verify .*--config flowers\.yaml)", command("verify", "--help").stdout)
-    assert "\nas listed: all 15 images listed are sound." in command(*words.split(), cwd=tmp_path).stdout
+    (words,) = re.findall(
+        r"imagenet-prep (verify .*--config flowers\.yaml)", command("verify", "--help").stdout
+    )
+    assert (
+        "\nas listed: all 15 images listed are sound."
+        in command(*words.split(), cwd=tmp_path).stdout
+    )
 
 
 def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
-    """Where there is nothing to check, the error says what was expected; and what the options need."""
+    """Where there is nothing to check, the error says what was expected;
+    and what the options need.
+    """
     with pytest.raises(InputError, match="no images of ImageNet"):
         look(tmp_path)
     for words, expected in (
@@ -564,13 +663,17 @@ def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_copy_that_was_consumed_is_one_problem_a_split(whole: MadeSet, tmp_path: Path) -> None:
-    """Images that are in the shards alone are not compared class by class, and nothing calls them damaged."""
+    """Images that are in the shards alone are not compared class by class,
+    and nothing calls them damaged.
+    """
     layout = Layout(tmp_path / "data")
     write_official(layout.raw_dir, whole)
     for split in facts.SPLITS:
         name = facts.ARCHIVES[split].filename
         Target(layout, name, None, {"md5": whole.md5[split]}).check_present(Silent())
-    options = ConvertOptions(train_shards=2, validation_shards=2, allow_incomplete=True, consume=True)
+    options = ConvertOptions(
+        train_shards=2, validation_shards=2, allow_incomplete=True, consume=True
+    )
     convert(layout, ENGINE, options)
     before = state_of(tmp_path)
     verdict = verify_raw(Layout(layout.data_dir, layout.data_dir), ENGINE)

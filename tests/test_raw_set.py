@@ -1,4 +1,6 @@
-"""raw: the records of a split straight from the raw data, byte for byte those of the shards that convert makes."""
+"""raw: the records of a split straight from the raw data,
+byte for byte those of the shards that convert makes.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.recipes.recipe_set import RecipeSet
 
-pytestmark = pytest.mark.filterwarnings("ignore:(a part of|the train records have no boxes):UserWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:(a part of|the train records have no boxes):UserWarning"
+)
 
 WHOLE = ConvertOptions(allow_incomplete=True)
 """How a part of ImageNet is converted, were it not for 1,024 shards of it."""
@@ -43,19 +47,31 @@ def own(found: RawSet | ShardSet) -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def photographs(tmp_path_factory: pytest.TempPathFactory, made: MadeSet) -> Layout:
-    """48 photographs of train in 8 shards, odd ones and boxes among them, and 24 of validation. Read only."""
+    """48 photographs of train in 8 shards, odd ones and boxes among them, and 24 of validation.
+    Read only.
+    """
     return annotated(tmp_path_factory.mktemp("photographs") / "data", made)
 
 
-# the same records ----------------------------------------------------------------------------------------------
+# the same records ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("split", ["train", "validation"])
 def test_the_records_are_those_of_the_shards(split: str, photographs: Layout) -> None:
-    """By number and in order: data, all that they tell, and where shards would begin; odd images are repaired."""
-    shards, found = imagenet_prep.open(photographs.data_dir, split), opened(photographs, split, PART)
+    """By number and in order: data, all that they tell, and where shards would begin;
+    odd images are repaired.
+    """
+    shards, found = (
+        imagenet_prep.open(photographs.data_dir, split),
+        opened(photographs, split, PART),
+    )
     assert isinstance(found, RawSet)
-    assert (found.split, len(found), found.first_label, found.starts) == (split, len(shards), 1, shards.starts)
+    assert (found.split, len(found), found.first_label, found.starts) == (
+        split,
+        len(shards),
+        1,
+        shards.starts,
+    )
     assert own(found) == own(shards)
     assert [bytes(record.data) for record in found] == own(shards)
     assert [VALUES(record) for record in found] == [VALUES(record) for record in shards]
@@ -97,7 +113,9 @@ def test_sets_of_recipes(record: str, tmp_path: Path) -> None:
         name = f"{('rose', 'tulip')[number % 2]}/{number}.{('png', 'jpg')[number % 3 == 0]}"
         save(tmp_path / "flowers" / name, picture(name))
     recipe = tmp_path / "recipe.yaml"
-    recipe.write_text(f"source: {{folders: flowers}}\nrecord: {record}\nfirst_label: 3\nshards: 2\n")
+    recipe.write_text(
+        f"source: {{folders: flowers}}\nrecord: {record}\nfirst_label: 3\nshards: 2\n"
+    )
     layout = Layout(tmp_path / "out")
     found = imagenet_prep.open(layout.data_dir, "train", source="raw", config=recipe)
     assert not layout.data_dir.exists()
@@ -110,14 +128,18 @@ def test_sets_of_recipes(record: str, tmp_path: Path) -> None:
         assert [VALUES(each) for each in found] == [VALUES(each) for each in shards]
 
 
-# a sequence ----------------------------------------------------------------------------------------------------
+# a sequence ---------------------------------------------------------------------------------------
 
 
 def test_it_is_a_sequence(sound: Layout) -> None:
-    """Numbers from both ends, slices, several at once, in reverse; beyond either end there is nothing."""
+    """Numbers from both ends, slices, several at once, in reverse;
+    beyond either end there is nothing.
+    """
     found, expected = opened(sound), own(imagenet_prep.open(sound.data_dir, "train"))
     assert [bytes(record.data) for record in found[250:20:-7]] == expected[250:20:-7]
-    assert [bytes(record.data) for record in found.__getitems__([7, -1, 7])] == [expected[k] for k in (7, -1, 7)]
+    assert [bytes(record.data) for record in found.__getitems__([7, -1, 7])] == [
+        expected[k] for k in (7, -1, 7)
+    ]
     assert [bytes(record.data) for record in reversed(found)] == expected[::-1]
     with pytest.raises(IndexError, match="holds 300"):
         found[300]
@@ -130,10 +152,12 @@ def test_parts_of_a_set(world: int, sound: Layout) -> None:
     shards, whole = imagenet_prep.open(sound.data_dir, "train"), opened(sound, options=PART)
     parts = [whole.shard(rank, world) for rank in range(world)]
     assert [bytes(record.data) for part in parts for record in part] == own(shards)
-    assert [part.starts for part in parts] == [shards.shard(rank, world).starts for rank in range(world)]
+    assert [part.starts for part in parts] == [
+        shards.shard(rank, world).starts for rank in range(world)
+    ]
 
 
-# what goes wrong -----------------------------------------------------------------------------------------------
+# what goes wrong ----------------------------------------------------------------------------------
 
 
 def test_a_damaged_image_is_named(data_dir: Path) -> None:
@@ -150,10 +174,15 @@ def test_a_damaged_image_is_named(data_dir: Path) -> None:
         file.write(b"\xff\xd9" * 40)
     found = opened(layout)
     for read in (attrgetter("data"), attrgetter("encoded"), attrgetter("width"), Record.array):
-        place = rf"{found[first].filename} \(ILSVRC2012_img_train\.tar, byte {found[first].offset:,}\)"
+        place = (
+            rf"{found[first].filename} \(ILSVRC2012_img_train\.tar, byte {found[first].offset:,}\)"
+        )
         with pytest.raises(InputError, match=place):
             read(found[first])
-    with pytest.raises(InputError, match=rf"{found[second].filename} \(ILSVRC2012_img_train.tar.*its image is damaged"):
+    with pytest.raises(
+        InputError,
+        match=rf"{found[second].filename} \(ILSVRC2012_img_train.tar.*its image is damaged",
+    ):
         found[second].array()
     assert found[plain[2]].array().size
 
@@ -203,9 +232,13 @@ def test_bad_images_can_not_be_left_out(sound: Layout, tmp_path: Path) -> None:
     """Which they are shows when all have been read; by an option or by a recipe."""
     with pytest.raises(UsageError, match="on_damaged: skip of raw data"):
         opened(sound, options=WHOLE.replace(on_damaged="skip"))
-    (tmp_path / "recipe.yaml").write_text("source: {imagenet: true}\non_damaged: skip\nallow_incomplete: true\n")
+    (tmp_path / "recipe.yaml").write_text(
+        "source: {imagenet: true}\non_damaged: skip\nallow_incomplete: true\n"
+    )
     with pytest.raises(UsageError, match="on_damaged: skip of raw data"):
-        imagenet_prep.open(sound.data_dir, "train", source="raw", raw=sound.raw, config=tmp_path / "recipe.yaml")
+        imagenet_prep.open(
+            sound.data_dir, "train", source="raw", raw=sound.raw, config=tmp_path / "recipe.yaml"
+        )
 
 
 def test_words_that_do_not_fit(sound: Layout) -> None:

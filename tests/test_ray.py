@@ -1,4 +1,6 @@
-"""Ray: a real cluster of several nodes on this machine; workers, nodes and drivers die, shards are the same bytes."""
+"""Ray: a real cluster of several nodes on this machine;
+workers, nodes and drivers die, shards are the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,13 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import TRIES
 from imagenet_prep.engines import ray_cluster as engine_module
 from imagenet_prep.engines.ray_cluster import RayEngine
-from imagenet_prep.errors import DataProblemsError, InputError, NetworkError, UsageError, WorkerError
+from imagenet_prep.errors import (
+    DataProblemsError,
+    InputError,
+    NetworkError,
+    UsageError,
+    WorkerError,
+)
 from imagenet_prep.model import Done, Failed, Portable
 
 pytestmark = pytest.mark.once
@@ -51,7 +59,12 @@ class RayCluster:
 
         self.folder = folder
         # Ray finds a free port: two clusters may be up at once, each with a token of its own
-        head = {**SMALL, "include_dashboard": False, "node_ip_address": "127.0.0.1", "gcs_server_port": 0}
+        head = {
+            **SMALL,
+            "include_dashboard": False,
+            "node_ip_address": "127.0.0.1",
+            "gcs_server_port": 0,
+        }
         self._cluster = Cluster(initialize_head=True, head_node_args=head)
         self.address: str = self._cluster.address
         self._nodes = [self._cluster.add_node(**SMALL) for _ in range(NODES - 1)]
@@ -82,7 +95,9 @@ class RayCluster:
 @pytest.fixture(scope="module")
 def ray_cluster() -> Iterator[RayCluster]:
     """One for all tests, that only its owner may use."""
-    folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # the paths of its sockets must be short
+    folder = Path(
+        tempfile.mkdtemp(prefix="ray-", dir="/tmp")
+    )  # the paths of its sockets must be short
     path = os.pathsep.join([str(TESTS.parent), str(TESTS), os.environ.get("PYTHONPATH", "")])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_TMPDIR", str(folder))
@@ -90,7 +105,9 @@ def ray_cluster() -> Iterator[RayCluster]:
         patch.setenv("RAY_AUTH_MODE", "token")
         patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # so that it stays on the loopback address
+        patch.setenv(
+            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0"
+        )  # so that it stays on the loopback address
         patch.setenv("PYTHONPATH", path)
         cluster = RayCluster(folder)
         yield cluster
@@ -119,15 +136,26 @@ def local(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Local
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of every file of a set but its journal: the order of its lines is that in which shards were done."""
-    files = (path for path in existing(folder, "**/*") if path.is_file() and "journal" not in path.name)
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    """SHA-256 of every file of a set but its journal:
+    the order of its lines is that in which shards were done.
+    """
+    files = (
+        path for path in existing(folder, "**/*") if path.is_file() and "journal" not in path.name
+    )
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+    }
 
 
-def start(local: Local, output: Path, cluster: RayCluster, seconds: float = 0.02) -> subprocess.Popen[bytes]:
+def start(
+    local: Local, output: Path, cluster: RayCluster, seconds: float = 0.02
+) -> subprocess.Popen[bytes]:
     """A driver whose workers take so long for each file that they write."""
     call = [sys.executable, "-c", "import slow_shards; slow_shards.main()"]
-    return subprocess.Popen([*call, str(local.raw), str(output), cluster.address, str(seconds)], stdout=subprocess.PIPE)
+    return subprocess.Popen(
+        [*call, str(local.raw), str(output), cluster.address, str(seconds)], stdout=subprocess.PIPE
+    )
 
 
 def made_by(driver: subprocess.Popen[bytes]) -> int:
@@ -157,7 +185,7 @@ def wait_for_shards(driver: subprocess.Popen[bytes], output: Path, count: int) -
     assert driver.poll() is None, "it came to its end too soon"
 
 
-# what a conversion survives ---------------------------------------------------------------------------------------
+# what a conversion survives -----------------------------------------------------------------------
 
 
 def lose_a_worker(cluster: RayCluster) -> None:
@@ -171,8 +199,12 @@ def lose_a_worker(cluster: RayCluster) -> None:
 LOSSES = {"worker": lose_a_worker, "node": RayCluster.lose_node}
 
 
-def convert_with_a_loss(local: Local, output: Path, cluster: RayCluster, loss: str, moment: int) -> None:
-    """Lose a worker or a node after so many shards: the run goes on, and its bytes are those of the local engine."""
+def convert_with_a_loss(
+    local: Local, output: Path, cluster: RayCluster, loss: str, moment: int
+) -> None:
+    """Lose a worker or a node after so many shards:
+    the run goes on, and its bytes are those of the local engine.
+    """
     driver = start(local, output, cluster)
     wait_for_shards(driver, output, moment)
     LOSSES[loss](cluster)
@@ -183,7 +215,9 @@ def convert_with_a_loss(local: Local, output: Path, cluster: RayCluster, loss: s
 
 
 def kill_the_driver(local: Local, output: Path, cluster: RayCluster, moment: int) -> None:
-    """Kill it after so many shards and start another at once: the same bytes, and no more made again than were out."""
+    """Kill it after so many shards and start another at once:
+    the same bytes, and no more made again than were out.
+    """
     driver = start(local, output, cluster)
     wait_for_shards(driver, output, moment)
     driver.kill()
@@ -196,19 +230,25 @@ def kill_the_driver(local: Local, output: Path, cluster: RayCluster, moment: int
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_a_loss_changes_no_byte(local: Local, ray_cluster: RayCluster, tmp_path: Path, loss: str) -> None:
+def test_a_loss_changes_no_byte(
+    local: Local, ray_cluster: RayCluster, tmp_path: Path, loss: str
+) -> None:
     """A worker that is killed, or a node that goes, in mid-run: its tasks run elsewhere."""
     convert_with_a_loss(local, tmp_path / "out", ray_cluster, loss, 8)
 
 
-def test_a_driver_killed_and_started_again(local: Local, ray_cluster: RayCluster, tmp_path: Path) -> None:
+def test_a_driver_killed_and_started_again(
+    local: Local, ray_cluster: RayCluster, tmp_path: Path
+) -> None:
     """While orphans of the first still write."""
     kill_the_driver(local, tmp_path / "out", ray_cluster, 8)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("loss", [*LOSSES, "driver"])
-def test_twenty_losses_change_no_byte(local: Local, ray_cluster: RayCluster, tmp_path: Path, loss: str) -> None:
+def test_twenty_losses_change_no_byte(
+    local: Local, ray_cluster: RayCluster, tmp_path: Path, loss: str
+) -> None:
     """Of each kind, at moments drawn by chance."""
     draw = random.Random(20)
     for number in range(20):
@@ -220,7 +260,7 @@ def test_twenty_losses_change_no_byte(local: Local, ray_cluster: RayCluster, tmp
         shutil.rmtree(output)
 
 
-# the command line -------------------------------------------------------------------------------------------------
+# the command line ---------------------------------------------------------------------------------
 
 CONVERT = ("--allow-incomplete", "--train-shards", "32", "--validation-shards", "16")
 
@@ -228,15 +268,24 @@ CONVERT = ("--allow-incomplete", "--train-shards", "32", "--validation-shards", 
 def test_a_cluster_of_this_machine_alone(
     local: Local, ray_cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without an address one is started, quietly; verify finds the same with it as without; nothing is left behind."""
+    """Without an address one is started, quietly; verify finds the same with it as without;
+    nothing is left behind.
+    """
     (tmp_path / "home").mkdir()
     for name in [each for each in os.environ if each.startswith("RAY_AUTH")]:
         monkeypatch.delenv(name)
     environment = {"HOME": str(tmp_path / "home"), "IMAGENET_ACCESS_KEY": "canary-1f0c"}
     ours = ("--engine", "ray", "--workers", 2, "--quiet")
-    assert command("convert", "out", "--raw", local.raw, *CONVERT, *ours, cwd=tmp_path, **environment).stderr == ""
+    assert (
+        command(
+            "convert", "out", "--raw", local.raw, *CONVERT, *ours, cwd=tmp_path, **environment
+        ).stderr
+        == ""
+    )
     assert digests(tmp_path / "out") == local.digests
-    with_ray, without = (command("verify", "out", *how, cwd=tmp_path, **environment) for how in (ours, ["--quiet"]))
+    with_ray, without = (
+        command("verify", "out", *how, cwd=tmp_path, **environment) for how in (ours, ["--quiet"])
+    )
     assert (with_ray.stdout, with_ray.stderr) == (without.stdout, "")
     assert not (tmp_path / "out" / "imagenet-prep" / "partial").exists()
 
@@ -244,12 +293,15 @@ def test_a_cluster_of_this_machine_alone(
 def test_a_signal_stops_soon(local: Local, ray_cluster: RayCluster, tmp_path: Path) -> None:
     """As with the local engine: 143, the command to go on, and no worker of it lives on."""
     patient = (
-        "import functools, slow_shards; from imagenet_prep.shards import run; from imagenet_prep.cli import main; "
+        "import functools, slow_shards; from imagenet_prep.shards import run; "
+        "from imagenet_prep.cli import main; "
     )
     patient += "run.ShardMaker = functools.partial(slow_shards.SlowMaker, seconds=0.2); main()"
     words = ["convert", tmp_path, "--raw", local.raw, *CONVERT, "--engine", "ray"]
     process = subprocess.Popen(
-        [sys.executable, "-c", patient, *map(str, words)], stderr=subprocess.PIPE, start_new_session=True
+        [sys.executable, "-c", patient, *map(str, words)],
+        stderr=subprocess.PIPE,
+        start_new_session=True,
     )
     wait_until(lambda: finished(tmp_path))
     process.send_signal(signal.SIGTERM)
@@ -260,7 +312,7 @@ def test_a_signal_stops_soon(local: Local, ray_cluster: RayCluster, tmp_path: Pa
     wait_until(lambda: not ray_cluster.workers(), 10)
 
 
-# the engine -------------------------------------------------------------------------------------------------------
+# the engine ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -276,7 +328,11 @@ class Work(Portable[int]):
 
     def inputs(self, task: int) -> Sequence[Path]:
         """A folder that the machines lack whose environment says so."""
-        return [Path("/lacking")] if os.environ.get("NODE") in ("lame", "lamer") and self.kind == "where" else []
+        return (
+            [Path("/lacking")]
+            if os.environ.get("NODE") in ("lame", "lamer") and self.kind == "where"
+            else []
+        )
 
     def __call__(self, task: int) -> Any:
         """Do it."""
@@ -307,7 +363,9 @@ def engine(ray_cluster: RayCluster) -> RayEngine:
     return RayEngine(address=ray_cluster.address)
 
 
-def test_every_task_has_one_outcome(engine: RayEngine, ray_cluster: RayCluster, tmp_path: Path) -> None:
+def test_every_task_has_one_outcome(
+    engine: RayEngine, ray_cluster: RayCluster, tmp_path: Path
+) -> None:
     """Results, errors of ours and bugs all come back as values, each with its task."""
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with bounded(60):
@@ -315,7 +373,10 @@ def test_every_task_has_one_outcome(engine: RayEngine, ray_cluster: RayCluster, 
     assert sorted(outcomes) == list(range(23))
     assert outcomes[7] == Done(7, 49)
     assert isinstance(outcomes[8], Failed)
-    assert (type(outcomes[8].error), str(outcomes[8].error)) == (InputError, "number 8\nexpected another\ntry again")
+    assert (type(outcomes[8].error), str(outcomes[8].error)) == (
+        InputError,
+        "number 8\nexpected another\ntry again",
+    )
     assert isinstance(outcomes[9], Failed)
     assert isinstance(outcomes[9].error, WorkerError)
     assert "KeyError(9)" in outcomes[9].error.what
@@ -323,10 +384,14 @@ def test_every_task_has_one_outcome(engine: RayEngine, ray_cluster: RayCluster, 
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers
 
 
-def test_a_task_that_kills_three_workers_has_failed(engine: RayEngine, ray_cluster: RayCluster, tmp_path: Path) -> None:
+def test_a_task_that_kills_three_workers_has_failed(
+    engine: RayEngine, ray_cluster: RayCluster, tmp_path: Path
+) -> None:
     """Its error says so, and the other tasks are done."""
     with bounded(60):
-        outcomes = {outcome.task: outcome for outcome in engine.map(Work(tmp_path, "die"), range(5))}
+        outcomes = {
+            outcome.task: outcome for outcome in engine.map(Work(tmp_path, "die"), range(5))
+        }
     failed = outcomes.pop(2)
     assert isinstance(failed, Failed)
     assert isinstance(failed.error, DataProblemsError)
@@ -335,7 +400,9 @@ def test_a_task_that_kills_three_workers_has_failed(engine: RayEngine, ray_clust
     assert outcomes == {number: Done(number, number) for number in (0, 1, 3, 4)}
 
 
-def test_what_cant_be_read_is_a_failure(engine: RayEngine, ray_cluster: RayCluster, tmp_path: Path) -> None:
+def test_what_cant_be_read_is_a_failure(
+    engine: RayEngine, ray_cluster: RayCluster, tmp_path: Path
+) -> None:
     """An answer, a task, and a task that can't even be sent."""
     tasks: list[Any] = [_Unreadable(), threading.Lock()]
     with bounded(60):
@@ -352,7 +419,12 @@ def test_another_version_on_a_machine_is_refused(
 ) -> None:
     """The machine and both versions are named, and nothing was done."""
     monkeypatch.setattr("imagenet_prep.__version__", "99.0")
-    with bounded(60), pytest.raises(UsageError, match="no machine of the Ray cluster can do this work") as refused:
+    with (
+        bounded(60),
+        pytest.raises(
+            UsageError, match="no machine of the Ray cluster can do this work"
+        ) as refused,
+    ):
         list(engine.map(Work(tmp_path, "die"), range(3)))
     assert refused.value.what.count("99.0 here") == NODES
     assert list(tmp_path.glob("death-*")) == []
@@ -375,11 +447,21 @@ def test_another_folder_on_a_machine_is_refused(
 
 
 def test_no_secret_is_in_what_is_sent(
-    local: Local, ray_cluster: RayCluster, engine: RayEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    local: Local,
+    ray_cluster: RayCluster,
+    engine: RayEngine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Neither in a task nor in what goes with them all."""
     canary = "canary-7d1e"
-    for name in ("IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY", "KAGGLE_KEY", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY"):
+    for name in (
+        "IMAGENET_USERNAME",
+        "IMAGENET_ACCESS_KEY",
+        "KAGGLE_KEY",
+        "HF_TOKEN",
+        "AWS_SECRET_ACCESS_KEY",
+    ):
         monkeypatch.setenv(name, canary)
     sent: list[bytes] = []
     send = engine_module._Flight._send
@@ -393,10 +475,12 @@ def test_no_secret_is_in_what_is_sent(
     monkeypatch.setattr(engine_module._Flight, "_send", watched)
     convert(Layout(tmp_path, raw=local.raw), engine, OPTIONS)
     assert len(sent) == SHARDS
-    assert not any(canary.encode() in each or os.environ["RAY_AUTH_TOKEN"].encode() in each for each in sent)
+    assert not any(
+        canary.encode() in each or os.environ["RAY_AUTH_TOKEN"].encode() in each for each in sent
+    )
 
 
-# without a cluster ------------------------------------------------------------------------------------------------
+# without a cluster --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("address", ["ray://127.0.0.1:10001", "127.0.0.1", "nowhere:port"])
@@ -412,7 +496,9 @@ def test_where_nobody_listens_an_error_says_so(tmp_path: Path) -> None:
         list(RayEngine(address="127.0.0.1:1").map(Work(tmp_path), [1]))
 
 
-def test_where_ray_lacks_an_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_ray_lacks_an_error_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The extra, by its name."""
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UsageError) as refused:
@@ -430,7 +516,9 @@ def test_an_address_is_for_ray_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_kit_of_another_version_is_told_apart() -> None:
-    """Without Ray too: what a worker says of a driver of another version, and that it keeps nothing of it."""
+    """Without Ray too: what a worker says of a driver of another version,
+    and that it keeps nothing of it.
+    """
     kit = engine_module.Kit("name", "99.0", b"never read", "/", "", 0.0)
     lacking, nothing = engine_module.answer(kit, b"never read either")
     assert nothing is None

@@ -1,4 +1,6 @@
-"""verify of a recipe's sets: what a feature holds is told by the recipe, never by the feature's name."""
+"""verify of a recipe's sets: what a feature holds is told by the recipe,
+never by the feature's name.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,15 @@ NONE = "{image/encoded: encoded}"
 
 
 def made(folder: Path, record: str, *names: str, more: str = "") -> Layout:
-    """One shard of small JPEGs of these names below ``csvset/images``, their records as the recipe says."""
+    """One shard of small JPEGs of these names below ``csvset/images``,
+    their records as the recipe says.
+    """
     for number, name in enumerate(names or ("a.jpg", "b.jpg", "c.jpg")):
         save(folder / "csvset" / "images" / name, photographs.tiny(number))
     recipe = folder / "recipe.yaml"
-    recipe.write_text(f"source: {{files: csvset/images/*.jpg}}\nrecord: {record}\nnum_shards: 1\n{more}")
+    recipe.write_text(
+        f"source: {{files: csvset/images/*.jpg}}\nrecord: {record}\nnum_shards: 1\n{more}"
+    )
     layout = Layout(folder / "out")
     convert(layout, ENGINE, dataset=RecipeSet.read(recipe))
     return layout
@@ -57,11 +63,15 @@ CSV = "labels: {file: notes.csv, label: false}\n"
     ],
 )
 def test_a_right_set_is_right(tmp_path: Path, record: str, more: str) -> None:
-    """Whatever features are called and hold: a set just converted has no problem, and none after a repair."""
+    """Whatever features are called and hold: a set just converted has no problem,
+    and none after a repair.
+    """
     lines = [f"csvset/images/{name}.jpg,note of {name},170,60\n" for name in "abc"]
     (tmp_path / "notes.csv").write_text("path,note,height,width\n" + "".join(lines))
     if record == "inception":
-        (tmp_path / "labels.txt").write_text("".join(f"csvset/images/{name}.jpg:1\n" for name in "abc"))
+        (tmp_path / "labels.txt").write_text(
+            "".join(f"csvset/images/{name}.jpg:1\n" for name in "abc")
+        )
         more = "labels: labels.txt\n"
     layout = made(tmp_path, record, more=more)
     assert verify(layout, ENGINE, depth="decode").problems == ()
@@ -76,10 +86,13 @@ def test_names_that_end_a_line_elsewhere(tmp_path: Path, record: str, name: str)
 
 
 @pytest.mark.parametrize(
-    ("record", "old", "new"), [(WHOLE, "csvset/images/b.jpg", "b.jpg"), (BARE, "images/b.jpg", "images/d.jpg")]
+    ("record", "old", "new"),
+    [(WHOLE, "csvset/images/b.jpg", "b.jpg"), (BARE, "images/b.jpg", "images/d.jpg")],
 )
 def test_a_damaged_name_in_the_index(tmp_path: Path, record: str, old: str, new: str) -> None:
-    """A name in the index is compared with what the record holds of it: all of it, or its last part."""
+    """A name in the index is compared with what the record holds of it:
+    all of it, or its last part.
+    """
     layout = made(tmp_path, record)
     sound = layout.listing_path(SHARD).read_bytes()
     assert sound.count(old.encode()) == 1
@@ -101,7 +114,9 @@ def test_a_damaged_name_in_the_index(tmp_path: Path, record: str, old: str, new:
         (0, lambda content: b"0" + content),
     ],
 )
-def test_an_index_written_otherwise(tmp_path: Path, which: int, change: Callable[[bytes], bytes]) -> None:
+def test_an_index_written_otherwise(
+    tmp_path: Path, which: int, change: Callable[[bytes], bytes]
+) -> None:
     """An index of the right numbers in other bytes is not as it was written, and is found."""
     layout = made(tmp_path, WHOLE)
     path = layout.index_paths(SHARD)[which]
@@ -112,7 +127,9 @@ def test_an_index_written_otherwise(tmp_path: Path, which: int, change: Callable
 
 
 def test_an_image_under_any_name(tmp_path: Path) -> None:
-    """A JPEG is looked at in whichever feature the recipe puts it, and its size where the recipe puts that."""
+    """A JPEG is looked at in whichever feature the recipe puts it,
+    and its size where the recipe puts that.
+    """
     layout = made(tmp_path, "{picture: encoded, tall: height, wide: width}")
     path = layout.shard_path(SHARD)
     found = list(records.read(path))

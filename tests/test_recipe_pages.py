@@ -1,4 +1,6 @@
-"""The pages of docs/recipes: the recipe of each converts and verifies, and its snippet prints what the page says."""
+"""The pages of docs/recipes: the recipe of each converts and verifies,
+and its snippet prints what the page says.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,11 @@ def image(path: Path) -> None:
 
 def scans(folder: Path) -> None:
     """scans/N.png and the table of the page, continued."""
-    table = next(block for block in blocks((PAGES / "labels.md").read_text()) if block.startswith("filename,"))
+    table = next(
+        block
+        for block in blocks((PAGES / "labels.md").read_text())
+        if block.startswith("filename,")
+    )
     (folder / "scans.csv").write_text(table + "c.png,benign,50,\n")
     for name in "abc":
         image(folder / "scans" / f"{name}.png")
@@ -69,7 +75,9 @@ def parts(folder: Path) -> None:
 
 
 MAKERS: dict[str, Callable[[Path], object]] = {
-    "class-folders.md": lambda folder: make_flowers(folder / "flowers", 20, ("daisy", "rose", "tulip")),
+    "class-folders.md": lambda folder: make_flowers(
+        folder / "flowers", 20, ("daisy", "rose", "tulip")
+    ),
     "labels.md": scans,
     "pixels.md": digits,
     "arrays.md": arrays,
@@ -84,13 +92,17 @@ def test_every_page_is_tried() -> None:
 
 @pytest.mark.parametrize("page", MAKERS)
 def test_a_page_does_what_it_says(page: str, inside: Path, tf: Any) -> None:
-    """Its recipe gives shards that verify finds right, a second run makes none, and its snippet prints its output."""
+    """Its recipe gives shards that verify finds right, a second run makes none,
+    and its snippet prints its output.
+    """
     text = (PAGES / page).read_text()
     MAKERS[page](inside)
     (inside / "recipe.yaml").write_text(blocks(text, "yaml")[0])
     engine = make_engine("threads", 2)
     for is_first in (True, False):
-        summary = convert(Layout(inside / "out"), engine, dataset=RecipeSet.read(inside / "recipe.yaml"))
+        summary = convert(
+            Layout(inside / "out"), engine, dataset=RecipeSet.read(inside / "recipe.yaml")
+        )
         assert all(bool(split.made) == is_first for split in summary.splits)
     assert not verify(Layout(inside / "out"), engine).problems
     (snippet,) = blocks(text, "python")

@@ -1,4 +1,6 @@
-"""Where a recipe may write: below DATA_DIR, a manifest also below the root of its data; never below ``--raw``."""
+"""Where a recipe may write: below DATA_DIR, a manifest also below the root of its data;
+never below ``--raw``.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +36,24 @@ def files(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in existing(folder, "**/*")}
 
 
-# output_file_prefix --------------------------------------------------------------------------------------------
+# output_file_prefix -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("options", [[], ["--output", "shards"]])
-def test_a_prefix_outside_data_dir_is_refused(tmp_path: Path, data: Path, options: list[str]) -> None:
-    """An absolute prefix elsewhere: one error that names that folder as the DATA_DIR to give; nothing is written."""
+def test_a_prefix_outside_data_dir_is_refused(
+    tmp_path: Path, data: Path, options: list[str]
+) -> None:
+    """An absolute prefix elsewhere: one error that names that folder as the DATA_DIR to give;
+    nothing is written.
+    """
     place = recipe(data, f"output_file_prefix: {tmp_path}/elsewhere/arr\n")
     before = files(tmp_path)
     options = [str(tmp_path / word) if word == "shards" else word for word in options]
     ran = command("convert", tmp_path / "out", *options, "--config", place, status=2)
-    assert f"recipe.yaml, line 3: output_file_prefix: '{tmp_path}/elsewhere/arr' leads out of" in ran.stderr
+    assert (
+        f"recipe.yaml, line 3: output_file_prefix: '{tmp_path}/elsewhere/arr' leads out of"
+        in ran.stderr
+    )
     assert f"give {tmp_path}/elsewhere as DATA_DIR, and write output_file_prefix: arr" in ran.stderr
     assert len(ran.stderr.splitlines()) == 3
     assert files(tmp_path) == before
@@ -65,7 +74,9 @@ def test_an_absolute_prefix_below_data_dir_is_taken(tmp_path: Path, data: Path) 
 
 
 @pytest.mark.parametrize("name", ["raw-data", "imagenet-prep"])
-def test_an_absolute_prefix_in_a_folder_of_ours_is_refused(tmp_path: Path, data: Path, name: str) -> None:
+def test_an_absolute_prefix_in_a_folder_of_ours_is_refused(
+    tmp_path: Path, data: Path, name: str
+) -> None:
     """What a relative prefix can't be, an absolute one below DATA_DIR can't be either."""
     place = recipe(data, f"output_file_prefix: {tmp_path}/out/{name}/arr\n")
     said = command("convert", tmp_path / "out", "--config", place, status=2).stderr
@@ -73,12 +84,14 @@ def test_an_absolute_prefix_in_a_folder_of_ours_is_refused(tmp_path: Path, data:
     assert not (tmp_path / "out").exists()
 
 
-# manifest_file -------------------------------------------------------------------------------------------------
+# manifest_file ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["../list.txt", "{}/list.txt", "link/x"])
 def test_a_manifest_outside_the_data_is_not_made(tmp_path: Path, data: Path, name: str) -> None:
-    """One that isn't there and would lie above the root of the data, or elsewhere: refused, and nothing is written."""
+    """One that isn't there and would lie above the root of the data, or elsewhere:
+    refused, and nothing is written.
+    """
     (tmp_path / "other").mkdir()
     (data / "link").symlink_to(tmp_path / "other")
     place = recipe(data, f"manifest_file: {name.format(tmp_path)}\n")
@@ -104,13 +117,19 @@ def test_a_manifest_may_be_made_below_data_dir(tmp_path: Path, data: Path) -> No
     assert len((tmp_path / "out" / "list.txt").read_text().split()) == 9
 
 
-@pytest.mark.parametrize(("name", "listed"), [("lists/list.txt", "lists/list.txt"), ("{}/list.txt", "list.txt")])
+@pytest.mark.parametrize(
+    ("name", "listed"), [("lists/list.txt", "lists/list.txt"), ("{}/list.txt", "list.txt")]
+)
 def test_raw_is_never_written_to(tmp_path: Path, data: Path, name: str, listed: str) -> None:
-    """With --raw a manifest is made below DATA_DIR, and used again, also if its absolute path leads into --raw.
+    """With --raw a manifest is made below DATA_DIR, and used again, also if its absolute path leads
+    into --raw.
 
     The folder of the data stays as it was, to the last entry.
     """
-    place, out = recipe(tmp_path, f"manifest_file: {name.format(data)}\nseed: 7\n"), tmp_path / "out"
+    place, out = (
+        recipe(tmp_path, f"manifest_file: {name.format(data)}\nseed: 7\n"),
+        tmp_path / "out",
+    )
     before, path, said = files(data), out / "imagenet-prep" / "lists" / listed, ""
     for made in (1, 0):
         ran = command("convert", out, "--raw", data, "--config", place)
@@ -122,8 +141,13 @@ def test_raw_is_never_written_to(tmp_path: Path, data: Path, name: str, listed: 
 
 
 def test_a_manifest_made_for_raw_is_used_again(tmp_path: Path, data: Path) -> None:
-    """The next convert and repair read the manifest that lies below DATA_DIR, though more files have come since."""
-    place, out = recipe(tmp_path, "manifest_file: list.txt\noutput_file_prefix: sets/arr\n"), tmp_path / "out"
+    """The next convert and repair read the manifest that lies below DATA_DIR,
+    though more files have come since.
+    """
+    place, out = (
+        recipe(tmp_path, "manifest_file: list.txt\noutput_file_prefix: sets/arr\n"),
+        tmp_path / "out",
+    )
     command("convert", out, "--raw", data, "--config", place)
     shard = out / "sets" / "arr-00000-of-00001"
     content = shard.read_bytes()

@@ -1,4 +1,6 @@
-"""Any data set, the whole way: init, convert, verify, repair, and what tf.data and our own reader make of it."""
+"""Any data set, the whole way: init, convert, verify, repair,
+and what tf.data and our own reader make of it.
+"""
 
 from __future__ import annotations
 
@@ -36,19 +38,30 @@ def made(tmp_path: Path, recipe: str, name: str = "recipe.yaml") -> Layout:
 def contents(layout: Layout) -> dict[str, bytes]:
     """Every file of a set but what verify found."""
     found = ("verdict.json", "problems.jsonl")
-    paths = (path for path in existing(layout.data_dir, "**/*") if path.is_file() and path.name not in found)
+    paths = (
+        path
+        for path in existing(layout.data_dir, "**/*")
+        if path.is_file() and path.name not in found
+    )
     return {str(path.relative_to(layout.data_dir)): path.read_bytes() for path in paths}
 
 
-# four commands, no editing -------------------------------------------------------------------------------------
+# four commands, no editing ------------------------------------------------------------------------
 
 
 def test_a_folder_of_classes_in_four_commands(tmp_path: Path, tf: Any) -> None:
     """init, convert, verify, report on 5 classes x 40 images; tf.data reads the records."""
-    flowers, recipe, out = make_flowers(tmp_path / "flowers", 40), tmp_path / "flowers.yaml", tmp_path / "out"
+    flowers, recipe, out = (
+        make_flowers(tmp_path / "flowers", 40),
+        tmp_path / "flowers.yaml",
+        tmp_path / "out",
+    )
     command("init", flowers, "--output", recipe)
     command("convert", out, "--config", recipe)
-    assert "as listed: a quick check found nothing wrong." in command("verify", out, "--depth", "quick").stdout
+    assert (
+        "as listed: a quick check found nothing wrong."
+        in command("verify", out, "--depth", "quick").stdout
+    )
     verdict = command("verify", out).stdout
     assert "as listed: all 200 listed records are in." in verdict
     command("report", out)
@@ -61,15 +74,20 @@ def test_a_folder_of_classes_in_four_commands(tmp_path: Path, tf: Any) -> None:
         "image/class/label": tf.io.FixedLenFeature([], tf.int64),
         "image/class/synset": tf.io.FixedLenFeature([], tf.string),
     }
-    found = [tf.io.parse_single_example(record, features) for record in tf.data.TFRecordDataset(paths)]
+    found = [
+        tf.io.parse_single_example(record, features) for record in tf.data.TFRecordDataset(paths)
+    ]
     assert len(found) == 200
     for record in found:
-        assert FLOWERS[int(record["image/class/label"]) - 1] == record["image/class/synset"].numpy().decode()
+        assert (
+            FLOWERS[int(record["image/class/label"]) - 1]
+            == record["image/class/synset"].numpy().decode()
+        )
     encoded = {record["image/encoded"].numpy() for record in found}
     assert encoded == {path.read_bytes() for path in existing(flowers, "**/*.jpg")}
 
 
-# classic keys --------------------------------------------------------------------------------------------------
+# classic keys -------------------------------------------------------------------------------------
 
 CLASSIC = """\
 manifest_file: manifest.txt
@@ -82,7 +100,9 @@ max_val: 3000
 
 
 def test_the_keys_of_the_guides(tmp_path: Path) -> None:
-    """100 arrays by manifest_file, input_file_pattern, output_file_prefix, num_shards, min_val, max_val alone."""
+    """100 arrays by manifest_file, input_file_pattern, output_file_prefix,
+    num_shards, min_val, max_val alone.
+    """
     rng = np.random.default_rng(1)
     arrays = {}
     (tmp_path / "arrays").mkdir()
@@ -106,7 +126,7 @@ def test_the_keys_of_the_guides(tmp_path: Path) -> None:
     assert verify(layout, ENGINE).problems == ()
 
 
-# verify and repair ---------------------------------------------------------------------------------------------
+# verify and repair --------------------------------------------------------------------------------
 
 
 def test_repair_wants_the_same_recipe(tmp_path: Path) -> None:
@@ -123,7 +143,9 @@ def test_repair_wants_the_same_recipe(tmp_path: Path) -> None:
 
 
 def test_imagenet_is_not_begun_in_the_set_of_a_recipe(tmp_path: Path) -> None:
-    """run and convert without --config name the recipe and the command, and leave everything as it is."""
+    """run and convert without --config name the recipe and the command,
+    and leave everything as it is.
+    """
     make_flowers(tmp_path / "flowers", 5)
     layout = made(tmp_path, "source: {folders: flowers}\nshards: 2\n", "flowers.yaml")
     for manifest in (True, False):
@@ -140,13 +162,17 @@ def test_imagenet_is_not_begun_in_the_set_of_a_recipe(tmp_path: Path) -> None:
 
 
 def test_a_set_that_is_not_finished_is_compared_with_its_plan(tmp_path: Path) -> None:
-    """Without its manifest, plan and journal tell what the shards must be, and a damaged manifest is a finding."""
+    """Without its manifest, plan and journal tell what the shards must be,
+    and a damaged manifest is a finding.
+    """
     make_flowers(tmp_path / "flowers", 5)
     layout = made(tmp_path, "source: {folders: flowers}\nshards: 2\n")
     layout.manifest_path.unlink()
     found = verify(layout, ENGINE)
     assert [problem.kind for problem in found.problems] == [ProblemKind.UNFINISHED]
-    assert found.notes[0].startswith("this conversion is not finished: 2 of 2 shards; to resume: imagenet-prep convert")
+    assert found.notes[0].startswith(
+        "this conversion is not finished: 2 of 2 shards; to resume: imagenet-prep convert"
+    )
     assert f"--config {tmp_path}/recipe.yaml" in found.notes[0]
     layout.shard_path("train-00000-of-00002").unlink()
     layout.manifest_path.write_bytes(b"{")
@@ -155,7 +181,9 @@ def test_a_set_that_is_not_finished_is_compared_with_its_plan(tmp_path: Path) ->
 
 
 def test_a_folder_in_the_prefix_is_named(tmp_path: Path) -> None:
-    """convert says where the shards are, if the recipe puts them below DATA_DIR; not among our own files."""
+    """convert says where the shards are, if the recipe puts them below DATA_DIR;
+    not among our own files.
+    """
     make_flowers(tmp_path / "flowers", 2)
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text("source: {folders: flowers}\noutput_file_prefix: sets/fl\n")
@@ -164,14 +192,20 @@ def test_a_folder_in_the_prefix_is_named(tmp_path: Path) -> None:
     command("verify", tmp_path / "out" / "sets")
     for folder in ("imagenet-prep", "raw-data", "a/imagenet-prep/b"):
         recipe.write_text(f"source: {{folders: flowers}}\noutput_file_prefix: {folder}/x\n")
-        assert "output_file_prefix" in command("convert", tmp_path / "other", "--config", recipe, status=2).stderr
+        assert (
+            "output_file_prefix"
+            in command("convert", tmp_path / "other", "--config", recipe, status=2).stderr
+        )
 
 
 def test_an_empty_split_has_a_way_out(tmp_path: Path) -> None:
     """Fractions that leave a split without a file: the error says what to change."""
     make_flowers(tmp_path / "flowers", 1)
     places = "{a: {files: daisy/*}, b: {files: x/*}}"
-    for splits, hint in (("{train: 0.99, test: 0.01}", "larger fraction"), (places, "take that split")):
+    for splits, hint in (
+        ("{train: 0.99, test: 0.01}", "larger fraction"),
+        (places, "take that split"),
+    ):
         (tmp_path / "recipe.yaml").write_text(f"source: {{folders: flowers}}\nsplits: {splits}\n")
         with pytest.raises(InputError, match="no file is in split") as refused:
             load(tmp_path / "recipe.yaml", None, ENGINE)
@@ -181,7 +215,9 @@ def test_an_empty_split_has_a_way_out(tmp_path: Path) -> None:
 def test_a_record_that_breaks_the_promise(tmp_path: Path) -> None:
     """A feature of another kind is named though every CRC is right."""
     make_flowers(tmp_path / "flowers", 4)
-    layout = made(tmp_path, "source: {folders: flowers}\nshards: 1\nrecord: {image: encoded, label: label}\n")
+    layout = made(
+        tmp_path, "source: {folders: flowers}\nshards: 1\nrecord: {image: encoded, label: label}\n"
+    )
     path = layout.shard_path("train-00000-of-00001")
     data, changed = data_of(path), tmp_path / "changed"
     records.write(changed, [{**next(records.read(path)), "label": "daisy"}])
@@ -191,11 +227,13 @@ def test_a_record_that_breaks_the_promise(tmp_path: Path) -> None:
     assert kinds[ProblemKind.BAD_FIELD].record == 0
 
 
-# ImageNet by its own recipe ------------------------------------------------------------------------------------
+# ImageNet by its own recipe -----------------------------------------------------------------------
 
 
 def test_imagenet_is_a_recipe(tiny_data_dir: Path, tmp_path: Path) -> None:
-    """The recipe that ships says what convert does by itself; by it the shards are the same, byte for byte."""
+    """The recipe that ships says what convert does by itself;
+    by it the shards are the same, byte for byte.
+    """
     assert imagenet_options(read(SHIPPED)) == ConvertOptions()
     own, by_recipe = Layout(tiny_data_dir), tmp_path / "by-recipe"
     convert(own, ENGINE, ConvertOptions(train_shards=8, validation_shards=2, allow_incomplete=True))

@@ -1,4 +1,6 @@
-"""Recipes -> plans: sources, labels, splits, classes, shards, manifests; and what the same recipe gives again."""
+"""Recipes -> plans: sources, labels, splits, classes, shards, manifests;
+and what the same recipe gives again.
+"""
 
 from __future__ import annotations
 
@@ -64,25 +66,31 @@ def flowers(tmp_path: Path) -> Path:
     return tmp_path
 
 
-# sources -------------------------------------------------------------------------------------------------------
+# sources ------------------------------------------------------------------------------------------
 
 
 def test_a_name_that_two_tars_hold_is_refused(flowers: Path) -> None:
     """Without tar_folders the names of several tars are of one set."""
     for archive in ("a.tar", "b.tar"):
-        subprocess.run(["tar", "-C", flowers / "flowers", "-cf", flowers / archive, "daisy"], check=True)
+        subprocess.run(
+            ["tar", "-C", flowers / "flowers", "-cf", flowers / archive, "daisy"], check=True
+        )
     with pytest.raises(InputError, match=r"daisy/0\.jpg occurs in .*a\.tar and in .*b\.tar"):
         plan(flowers, "source: {tar: '*.tar'}")
 
 
-def test_links_that_lead_out_are_named(flowers: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_links_that_lead_out_are_named(
+    flowers: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """A link to a file elsewhere is read, and the plan says that it leads out of the data."""
     other = tmp_path_factory.mktemp("other") / "x.jpg"
     save_image(other)
     (flowers / "flowers/rose/linked.jpg").symlink_to(other)
     made = plan(flowers, "source: {folders: flowers}")
     assert "rose/linked.jpg" in names(made.splits[0])
-    assert made.notes == ("1 file is a link that leads out of the folder of the data: rose/linked.jpg",)
+    assert made.notes == (
+        "1 file is a link that leads out of the folder of the data: rose/linked.jpg",
+    )
 
 
 def test_the_root_is_raw_then_datapath_then_the_recipes_folder(
@@ -99,7 +107,7 @@ def test_the_root_is_raw_then_datapath_then_the_recipes_folder(
     assert len(plan(elsewhere, recipe).splits[0].catalog) == 1
 
 
-# labels --------------------------------------------------------------------------------------------------------
+# labels -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -112,16 +120,26 @@ def scans(tmp_path: Path) -> Path:
 
 def test_other_columns_become_columns_of_the_row(scans: Path) -> None:
     """Numbers in a CSV become numbers, an empty cell no value, a list of JSON a list."""
-    lines = ("filename,label,age,note", '0.png,cat,1,"a, b"', "1.png,dog,2,", "2.png,cat,3,c", "3.png,emu,4,d")
+    lines = (
+        "filename,label,age,note",
+        '0.png,cat,1,"a, b"',
+        "1.png,dog,2,",
+        "2.png,cat,3,c",
+        "3.png,emu,4,d",
+    )
     (scans / "labels.csv").write_text("\n".join(lines))
     made = plan(scans, "source: {files: 'scans/*.png'}\nlabels: labels.csv")
     (split,) = made.splits
-    by_name = {split.catalog.item(row).filename: split.catalog.item(row).columns for row in range(4)}
+    by_name = {
+        split.catalog.item(row).filename: split.catalog.item(row).columns for row in range(4)
+    }
     assert by_name["scans/0.png"] == {"age": 1, "note": "a, b"}
     assert by_name["scans/1.png"] == {"age": 2, "note": None}
     assert made.features["age"] == {"kind": "int64", "optional": False, "values": 1}
     assert made.features["note"] == {"kind": "bytes", "optional": True, "values": 1}
-    lines = (json.dumps({"file": f"{i}.png", "label": "abac"[i], "box": [i, i + 0.5]}) for i in range(4))
+    lines = (
+        json.dumps({"file": f"{i}.png", "label": "abac"[i], "box": [i, i + 0.5]}) for i in range(4)
+    )
     (scans / "labels.jsonl").write_text("\n".join(lines))
     made = plan(scans, "source: {files: 'scans/*.png'}\nlabels: labels.jsonl")
     assert made.splits[0].catalog.columns["box"] == [[0, 0.5], [2, 2.5], [1, 1.5], [3, 3.5]]
@@ -129,7 +147,9 @@ def test_other_columns_become_columns_of_the_row(scans: Path) -> None:
 
 
 def test_labels_that_are_numbers_stay_those_numbers(scans: Path) -> None:
-    """A number in the labels file is the number in the record, whatever the classes are counted from."""
+    """A number in the labels file is the number in the record,
+    whatever the classes are counted from.
+    """
     (scans / "labels.txt").write_text("0.png:7\n1.png:3\n2.png:7\n3.png:4\n")
     recipe = "source: {files: 'scans/*.png'}\nlabels: labels.txt\nrecord: {label: label}\n"
     for first in (0, 3):
@@ -141,16 +161,24 @@ def test_labels_that_are_numbers_stay_those_numbers(scans: Path) -> None:
 def test_numbers_name_the_classes_of_a_list(scans: Path) -> None:
     """With `classes`, a number is a place in that list, counted from first_label."""
     (scans / "labels.txt").write_text("0.png:0\n1.png:1\n2.png:0\n3.png:2\n")
-    recipe = "source: {files: 'scans/*.png'}\nlabels: labels.txt\nclasses: {cat: a cat, dog: a dog, emu: an emu}\n"
+    recipe = (
+        "source: {files: 'scans/*.png'}\nlabels: labels.txt\nclasses: {cat: a cat, dog: a dog, "
+        "emu: an emu}\n"
+    )
     made = plan(scans, recipe + "first_label: 0")
     assert rows(made.splits[0])["scans/3.png"] == (3, "emu")
     assert (made.classes.texts[2], made.classes.numbers) == ("an emu", (0, 1, 2))
 
 
 def test_labels_can_skip_and_ignore(scans: Path) -> None:
-    """Files without a label and labels without a file pass if the recipe says so, and the plan counts them."""
+    """Files without a label and labels without a file pass if the recipe says so,
+    and the plan counts them.
+    """
     (scans / "labels.csv").write_text("path,label\n0.png,cat\n1.png,dog\n2.png,\n9.png,cat\n")
-    recipe = "source: {files: 'scans/*.png'}\nlabels: {file: labels.csv, missing: ignore, unlabelled: skip}"
+    recipe = (
+        "source: {files: 'scans/*.png'}\nlabels: {file: labels.csv, missing: ignore, "
+        "unlabelled: skip}"
+    )
     made = plan(scans, recipe)
     assert names(made.splits[0]) == ["scans/0.png", "scans/1.png"]
     assert made.notes[0] == "2 .png become JPEGs"
@@ -160,12 +188,18 @@ def test_labels_can_skip_and_ignore(scans: Path) -> None:
 def test_the_first_label_is_said_or_follows_from_the_record(flowers: Path) -> None:
     """Inception's records count classes from 1, others from 0, unless the recipe says otherwise."""
     assert plan(flowers, "source: {folders: flowers}").classes.numbers == (1, 2, 3)
-    assert plan(flowers, "source: {folders: flowers}\nrecord: {label: label}").classes.numbers == (0, 1, 2)
+    assert plan(flowers, "source: {folders: flowers}\nrecord: {label: label}").classes.numbers == (
+        0,
+        1,
+        2,
+    )
     assert plan(flowers, "source: {folders: flowers}\nfirst_label: 5").classes.numbers == (5, 6, 7)
 
 
 def test_classes_can_come_from_a_file(flowers: Path) -> None:
-    """A class a line, its words after a tab; a class without a file keeps its number and is named."""
+    """A class a line, its words after a tab;
+    a class without a file keeps its number and is named.
+    """
     (flowers / "classes.txt").write_text("tulip\ta tulip\nlily\nrose\ndaisy\n")
     made = plan(flowers, "source: {folders: flowers}\nclasses: classes.txt")
     assert made.classes.names == ("tulip", "lily", "rose", "daisy")
@@ -174,11 +208,18 @@ def test_classes_can_come_from_a_file(flowers: Path) -> None:
     assert made.notes == ("1 class has no file: lily",)
 
 
-# splits --------------------------------------------------------------------------------------------------------
+# splits -------------------------------------------------------------------------------------------
 
 
-# printf NAME | sha256sum begins 3938 (0.22 of 2^64), da87 (0.85), acf1 (0.68), f731 (0.97), b83f (0.72)
-GOLDEN = {"0.jpg": "train", "3.jpg": "validation", "4.jpg": "train", "13.jpg": "test", "é.jpg": "train"}
+# printf NAME | sha256sum begins 3938 (0.22 of 2^64), da87 (0.85), acf1 (0.68), f731 (0.97), b83f
+# (0.72)
+GOLDEN = {
+    "0.jpg": "train",
+    "3.jpg": "validation",
+    "4.jpg": "train",
+    "13.jpg": "test",
+    "é.jpg": "train",
+}
 
 
 def test_the_hash_of_a_split_never_changes() -> None:
@@ -196,17 +237,25 @@ def test_a_split_can_be_a_manifest_a_folder_or_a_pattern(flowers: Path) -> None:
     recipe = "source: {folders: flowers}\nsplits:\n"
     made = plan(flowers, recipe + "  train: {files: '[dt]*/*'}\n  test: {manifest: test.txt}\n")
     train, test = made.splits
-    assert (len(train.catalog), names(test), test.shuffle) == (8, ["rose/é.jpg", "rose/0.jpg"], False)
+    assert (len(train.catalog), names(test), test.shuffle) == (
+        8,
+        ["rose/é.jpg", "rose/0.jpg"],
+        False,
+    )
     assert made.notes == ("2 of 12 files are in no split, and are left out",)
-    (split,) = plan(flowers, "source: {files: 'flowers/*/*'}\nsplits: {test: {folder: flowers/rose}}").splits
+    (split,) = plan(
+        flowers, "source: {files: 'flowers/*/*'}\nsplits: {test: {folder: flowers/rose}}"
+    ).splits
     assert len(split.catalog) == 4
 
 
-# shards and settings -------------------------------------------------------------------------------------------
+# shards and settings ------------------------------------------------------------------------------
 
 
 def test_shards_follow_from_a_size_or_a_number(flowers: Path) -> None:
-    """A size gives as many as the bytes fill, at most one a file; numbers are taken, of all splits or of each."""
+    """A size gives as many as the bytes fill, at most one a file;
+    numbers are taken, of all splits or of each.
+    """
     total = sum(path.stat().st_size for path in existing(flowers / "flowers", "**/*.jpg"))
     recipe = "source: {folders: flowers}\n"
     assert plan(flowers, recipe + f"shard_size: {total // 3}").splits[0].shards in (3, 4)
@@ -219,16 +268,24 @@ def test_shards_follow_from_a_size_or_a_number(flowers: Path) -> None:
 
 @pytest.mark.parametrize(
     "more",
-    ["first_label: 3", "resize: 4", "record: {label: label}", "compression: gzip", "classes: [tulip, rose, daisy]"],
+    [
+        "first_label: 3",
+        "resize: 4",
+        "record: {label: label}",
+        "compression: gzip",
+        "classes: [tulip, rose, daisy]",
+    ],
 )
 def test_what_decides_bytes_decides_the_fingerprint(flowers: Path, more: str) -> None:
     """The same recipe has the same fingerprint; each setting that changes records changes it."""
     recipe = "source: {folders: flowers}\n"
-    assert fingerprints(plan(flowers, recipe)) == fingerprints(plan(flowers, recipe + "seed: 3\nnum_shards: 2"))
+    assert fingerprints(plan(flowers, recipe)) == fingerprints(
+        plan(flowers, recipe + "seed: 3\nnum_shards: 2")
+    )
     assert fingerprints(plan(flowers, recipe)) != fingerprints(plan(flowers, recipe + more))
 
 
-# classic keys --------------------------------------------------------------------------------------------------
+# classic keys -------------------------------------------------------------------------------------
 
 
 CLASSIC = """
@@ -242,7 +299,9 @@ max_val: 1e0
 
 
 def test_a_manifest_is_made_reused_and_honoured(tmp_path: Path) -> None:
-    """It is made shuffled with the seed, once the plan is approved; then it is taken as it stands, edits included."""
+    """It is made shuffled with the seed, once the plan is approved;
+    then it is taken as it stands, edits included.
+    """
     (tmp_path / "arrays").mkdir()
     for number in range(30):
         np.save(tmp_path / "arrays" / f"{number:02}.npy", np.full((2, 3), number / 10))
@@ -264,8 +323,12 @@ def test_a_manifest_is_made_reused_and_honoured(tmp_path: Path) -> None:
     assert not edited.splits[0].shuffle
 
 
-def test_absolute_paths_work_as_they_stand(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A pattern that leads elsewhere makes a manifest of absolute names, which is understood again."""
+def test_absolute_paths_work_as_they_stand(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A pattern that leads elsewhere makes a manifest of absolute names,
+    which is understood again.
+    """
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     for number in range(3):
         np.save(elsewhere / f"{number}.npy", np.zeros(2))
@@ -277,7 +340,9 @@ def test_absolute_paths_work_as_they_stand(tmp_path: Path, tmp_path_factory: pyt
 
 
 def test_a_bare_name_that_occurs_twice_labels_neither(tmp_path: Path) -> None:
-    """Labels by bare names: of two files of one name in two folders it is not clear which is meant."""
+    """Labels by bare names: of two files of one name in two folders it is
+    not clear which is meant.
+    """
     for name in ("a/0.npy", "b/0.npy", "b/1.npy"):
         (tmp_path / "set" / name).parent.mkdir(parents=True, exist_ok=True)
         np.save(tmp_path / "set" / name, np.zeros(2))
@@ -288,5 +353,8 @@ def test_a_bare_name_that_occurs_twice_labels_neither(tmp_path: Path) -> None:
     assert "set/a/0.npy, set/b/0.npy" in refused.value.what
     with pytest.raises(InputError, match=r"0\.npy \(line 1\)"):
         plan(tmp_path, f"{recipe}{{file: labels.txt, unlabelled: skip}}\n")
-    only = plan(tmp_path, f"{recipe}{{file: labels.txt, unlabelled: skip, missing: ignore}}\nrecord: {{l: label}}\n")
+    only = plan(
+        tmp_path,
+        f"{recipe}{{file: labels.txt, unlabelled: skip, missing: ignore}}\nrecord: {{l: label}}\n",
+    )
     assert names(only.splits[0]) == ["set/b/1.npy"]

@@ -58,7 +58,9 @@ def parsed(record: bytes) -> dict[str, list[Any]]:
 
 def every(kinds: dict[str, str]) -> tuple[Mapped, ...]:
     """A feature of its own name for each column."""
-    return tuple(Mapped(name, name, kinds[name], many=name in ("values", "shape")) for name in sorted(kinds))  # type: ignore[arg-type]
+    return tuple(
+        Mapped(name, name, kinds[name], many=name in ("values", "shape")) for name in sorted(kinds)
+    )  # type: ignore[arg-type]
 
 
 def saved(array: np.ndarray[Any, Any], **options: Any) -> bytes:
@@ -73,12 +75,19 @@ def image(array: np.ndarray[Any, Any], form: str, **options: Any) -> bytes:
 
 IMAGE = {"encoded": "bytes", "height": "int64", "width": "int64", "channels": "int64"}
 IMAGE |= {"colorspace": "bytes", "format": "bytes"}
-ITEM = {"filename": "bytes", "path": "bytes", "split": "bytes", "label": "int64", "class": "bytes", "text": "bytes"}
+ITEM = {
+    "filename": "bytes",
+    "path": "bytes",
+    "split": "bytes",
+    "label": "int64",
+    "class": "bytes",
+    "text": "bytes",
+}
 NUMBERS = {"raw": "bytes", "values": "float", "shape": "int64", "dtype": "bytes"}
 PLANE = {"height": "int64", "width": "int64", "depth": "int64"}
 
 
-# images --------------------------------------------------------------------------------------------------------
+# images -------------------------------------------------------------------------------------------
 
 
 def test_every_column_of_an_image() -> None:
@@ -87,7 +96,12 @@ def test_every_column_of_an_image() -> None:
     recorder = MappedRecorder(every({**IMAGE, **ITEM}), "image", "train", numbers=(40,))
     assert parsed(recorded(recorder, data)) == {
         **{"encoded": [data], "height": [8], "width": [12], "channels": [3]},
-        **{"colorspace": [b"RGB"], "format": [b"JPEG"], "filename": ["é.png".encode()], "path": ["a/é.png".encode()]},
+        **{
+            "colorspace": [b"RGB"],
+            "format": [b"JPEG"],
+            "filename": ["é.png".encode()],
+            "path": ["a/é.png".encode()],
+        },
         **{"split": [b"train"], "label": [40], "class": [b"cat"], "text": [b"a cat"]},
     }
 
@@ -96,7 +110,9 @@ def test_a_record_is_in_canonical_encoding() -> None:
     """The pieces are the bytes that the encoder of whole Examples gives."""
     data = saved(np.arange(6, dtype=np.float32).reshape(2, 3))
     kinds = {**NUMBERS, "age": "int64", "names": "bytes", "label": "int64"}
-    record = recorded(MappedRecorder(every(kinds), "array", numbers=(1,)), data, age=-3, names=["x", "y"])
+    record = recorded(
+        MappedRecorder(every(kinds), "array", numbers=(1,)), data, age=-3, names=["x", "y"]
+    )
     values = tuple(map(float, range(6)))
     assert record == encode_example(
         {
@@ -112,7 +128,9 @@ def test_a_record_is_in_canonical_encoding() -> None:
 
 
 def test_what_a_record_must_have_and_an_item_has_not() -> None:
-    """An item without a label gives no record that must have one: it is an error, and the record is not cut down."""
+    """An item without a label gives no record that must have one:
+    it is an error, and the record is not cut down.
+    """
     data = image(RNG.integers(0, 256, (4, 5, 3), dtype=np.uint8), "JPEG")
     unlabelled = Item("a.jpg", 0, "", "", ())
     for column in ("label", "class", "text"):
@@ -124,7 +142,7 @@ def test_what_a_record_must_have_and_an_item_has_not() -> None:
         assert parsed(b"".join(map(bytes, record.parts))) == {"height": [4]}
 
 
-# samples -------------------------------------------------------------------------------------------------------
+# samples ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("channels", [1, 2, 3, 4])
@@ -158,8 +176,16 @@ def tiff(samples: np.ndarray[Any, Any], order: str, pages: int = 1) -> bytes:
     offset_of_bits = 8 + len(body)
     start = offset_of_bits + len(bits) + len(bits) % 4
     entries = [(256, 4, 1, width), (257, 4, 1, height)]
-    entries += [(258, 3, channels, 8 * samples.itemsize if channels == 1 else offset_of_bits), (259, 3, 1, 1)]
-    entries += [(262, 3, 1, 1 if channels == 1 else 2), (273, 4, 1, 8), (277, 3, 1, channels), (278, 4, 1, height)]
+    entries += [
+        (258, 3, channels, 8 * samples.itemsize if channels == 1 else offset_of_bits),
+        (259, 3, 1, 1),
+    ]
+    entries += [
+        (262, 3, 1, 1 if channels == 1 else 2),
+        (273, 4, 1, 8),
+        (277, 3, 1, channels),
+        (278, 4, 1, height),
+    ]
     entries += [(279, 4, 1, samples.nbytes)]
     entries += [(338, 3, 1, 2)] if channels == 4 else []
     length = 2 + 12 * len(entries) + 4
@@ -168,26 +194,37 @@ def tiff(samples: np.ndarray[Any, Any], order: str, pages: int = 1) -> bytes:
         directories += struct.pack(f"{order}H", len(entries))
         for tag, kind, count, value in entries:
             packed = (
-                struct.pack(f"{order}HH", value, 0) if kind == 3 and count == 1 else struct.pack(f"{order}I", value)
+                struct.pack(f"{order}HH", value, 0)
+                if kind == 3 and count == 1
+                else struct.pack(f"{order}I", value)
             )
             directories += struct.pack(f"{order}HHI", tag, kind, count) + packed
-        directories += struct.pack(f"{order}I", start + length * (page + 1) if page + 1 < pages else 0)
+        directories += struct.pack(
+            f"{order}I", start + length * (page + 1) if page + 1 < pages else 0
+        )
     head = (b"II" if order == "<" else b"MM") + struct.pack(f"{order}HI", 42, start)
     return head + body + bits + bytes(len(bits) % 4) + directories
 
 
 def test_samples_of_other_images() -> None:
-    """Palettes are resolved, one bit becomes 0 and 255, a JPEG is what TensorFlow decodes, within a level or two."""
+    """Palettes are resolved, one bit becomes 0 and 255,
+    a JPEG is what TensorFlow decodes, within a level or two.
+    """
     colours = RNG.integers(0, 256, (6, 7, 3), dtype=np.uint8)
     palette = in_memory(lambda file: Image.fromarray(colours).quantize(4).save(file, "PNG"))
     assert (arrays.decode_raster(palette) == tf.io.decode_png(palette, channels=3).numpy()).all()
     is_light = colours[:, :, 0] > 128
-    assert (arrays.decode_raster(image(is_light, "PNG"))[:, :, 0] == np.where(is_light, 255, 0)).all()
+    assert (
+        arrays.decode_raster(image(is_light, "PNG"))[:, :, 0] == np.where(is_light, 255, 0)
+    ).all()
     smooth = np.broadcast_to(np.arange(0, 240, 10, dtype=np.uint8)[None, :, None], (16, 24, 3))
     for samples in (smooth, smooth[:, :, 0]):
         data = image(np.ascontiguousarray(samples), "JPEG")
         found = arrays.decode_raster(data)
-        assert np.abs(found.astype(int) - tf.io.decode_jpeg(data, dct_method="INTEGER_ACCURATE")).max() <= 2
+        assert (
+            np.abs(found.astype(int) - tf.io.decode_jpeg(data, dct_method="INTEGER_ACCURATE")).max()
+            <= 2
+        )
 
 
 def test_images_whose_samples_can_t_be_had_are_refused() -> None:
@@ -204,7 +241,7 @@ def test_images_whose_samples_can_t_be_had_are_refused() -> None:
             arrays.decode_raster(data)
 
 
-# arrays --------------------------------------------------------------------------------------------------------
+# arrays -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["?", "<i2", ">i4", "<i8", ">u2", "<f2", ">f4", "<f8"])
@@ -214,7 +251,9 @@ def test_arrays_come_back_as_they_went(dtype: str, shape: tuple[int, ...]) -> No
     array = RNG.integers(0, 2, shape).astype(dtype)
     for stored in (array, np.asfortranarray(array)):
         found = parsed(recorded(MappedRecorder(every(NUMBERS), "array"), saved(stored)))
-        again = np.frombuffer(found["raw"][0], np.dtype(found["dtype"][0].decode())).reshape(found["shape"])
+        again = np.frombuffer(found["raw"][0], np.dtype(found["dtype"][0].decode())).reshape(
+            found["shape"]
+        )
         assert (again == array).all()
         assert found["values"] == [float(value) for value in array.reshape(-1)]
 
@@ -231,7 +270,9 @@ def test_numbers_are_clipped_and_rescaled() -> None:
 
 
 def test_values_can_be_whole_numbers() -> None:
-    """An integer array's values fit int64 features; a float array's are refused there, as are too large ones."""
+    """An integer array's values fit int64 features;
+    a float array's are refused there, as are too large ones.
+    """
     mapped = (Mapped("v", "values", "int64", many=True),)
     recorder = MappedRecorder(mapped, "array")
     assert parsed(recorded(recorder, saved(np.array([-5, 7], dtype="i2")))) == {"v": [-5, 7]}
@@ -271,15 +312,21 @@ BROKEN = {
 
 @pytest.mark.parametrize(("data", "reason"), BROKEN.values(), ids=BROKEN)
 def test_a_broken_array_is_refused(data: bytes, reason: str) -> None:
-    """Whatever is wrong is said; nothing is unpickled, nothing allocated for a size that is only claimed."""
+    """Whatever is wrong is said; nothing is unpickled,
+    nothing allocated for a size that is only claimed.
+    """
     with pytest.raises(ArrayError, match=reason):
         parse_array(data)
 
 
 def test_numbers_that_no_record_can_hold_are_refused() -> None:
-    """NaN can't be rescaled, a float beyond 32 bits not written; infinity and NaN themselves stay."""
+    """NaN can't be rescaled, a float beyond 32 bits not written;
+    infinity and NaN themselves stay.
+    """
     with pytest.raises(ArrayError, match="NaN"):
-        MappedRecorder(every(NUMBERS), "array", bounds=(0.0, 1.0)).record(item(), saved(np.array([np.nan])))
+        MappedRecorder(every(NUMBERS), "array", bounds=(0.0, 1.0)).record(
+            item(), saved(np.array([np.nan]))
+        )
     recorder = MappedRecorder(every(NUMBERS), "array")
     with pytest.raises(ArrayError, match="32 bits"):
         recorder.record(item(), saved(np.array([1e300])))
@@ -288,7 +335,7 @@ def test_numbers_that_no_record_can_hold_are_refused() -> None:
         MappedRecorder(every(PLANE), "array").record(item(), saved(np.arange(3)))
 
 
-# whole recipes -------------------------------------------------------------------------------------------------
+# whole recipes ------------------------------------------------------------------------------------
 
 
 def records(folder: Path, recipe: str) -> dict[str, dict[str, list[Any]]]:
@@ -307,7 +354,9 @@ def records(folder: Path, recipe: str) -> dict[str, dict[str, list[Any]]]:
 
 
 @pytest.mark.parametrize("form", ["JPEG", "PNG"])
-def test_images_are_decoded_unless_a_recipe_asks_for_headers_alone(tmp_path: Path, form: str) -> None:
+def test_images_are_decoded_unless_a_recipe_asks_for_headers_alone(
+    tmp_path: Path, form: str
+) -> None:
     """Only then is an image with damage inside taken; one that is cut is refused even so."""
     whole = image(RNG.integers(0, 256, (64, 64, 3), dtype=np.uint8), form)
     file, recipe = tmp_path / f"a.{form.lower()}", "source: {files: 'a.*'}\n"
@@ -315,20 +364,34 @@ def test_images_are_decoded_unless_a_recipe_asks_for_headers_alone(tmp_path: Pat
     for images in ("", "check: auto", "check: decode"):
         with pytest.raises(ImageError):
             records(tmp_path, recipe + images)
-    assert records(tmp_path, recipe + "check: header")[file.name]["image/encoded"] == [file.read_bytes()]
+    assert records(tmp_path, recipe + "check: header")[file.name]["image/encoded"] == [
+        file.read_bytes()
+    ]
     file.write_bytes(whole[:-20])
     with pytest.raises(ImageError, match="cut short"):
         records(tmp_path, recipe + "check: header")
 
 
 def test_columns_of_a_labels_file_become_features(tmp_path: Path) -> None:
-    """Each of its kind, lists too; a missing value leaves an optional feature out, and stops one that is not."""
+    """Each of its kind, lists too; a missing value leaves an optional feature out,
+    and stops one that is not.
+    """
     for number in range(3):
         np.save(tmp_path / f"{number}.npy", np.arange(number))
-    lines = ('{"path": "0.npy", "age": 3, "who": "x", "at": [1, 2.5]}', '{"path": "1.npy", "age": 4, "who": "y"}')
-    (tmp_path / "rows.jsonl").write_text("\n".join((*lines, '{"path": "2.npy", "age": 5, "at": []}')))
-    recipe = "source: {files: '*.npy'}\nlabels: rows.jsonl\nrecord:\n  age: {type: float}\n  shape: shape\n"
-    found = records(tmp_path, recipe + "  who: {optional: true}\n  place: {from: at, optional: true}\n")
+    lines = (
+        '{"path": "0.npy", "age": 3, "who": "x", "at": [1, 2.5]}',
+        '{"path": "1.npy", "age": 4, "who": "y"}',
+    )
+    (tmp_path / "rows.jsonl").write_text(
+        "\n".join((*lines, '{"path": "2.npy", "age": 5, "at": []}'))
+    )
+    recipe = (
+        "source: {files: '*.npy'}\nlabels: rows.jsonl\nrecord:\n  age: {type: float}\n  shape: "
+        "shape\n"
+    )
+    found = records(
+        tmp_path, recipe + "  who: {optional: true}\n  place: {from: at, optional: true}\n"
+    )
     assert found == {
         "0.npy": {"age": [3.0], "shape": [0], "who": [b"x"], "place": [1.0, 2.5]},
         "1.npy": {"age": [4.0], "shape": [1], "who": [b"y"]},

@@ -27,7 +27,9 @@ from imagenet_prep.records.encoder import Encoder
 from imagenet_prep.tfrecord import compression as compressed
 
 tf = tf_fixture.tf
-checked = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+checked = settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 every_compression = pytest.mark.parametrize("compression", [None, "gzip", "zlib"])
 
 MOVIE = {
@@ -46,13 +48,18 @@ def raw(tf: Any, path: Path, compression: str | None = None) -> list[bytes]:
     return [record.numpy() for record in dataset]
 
 
-# what TensorFlow writes ----------------------------------------------------------------------------------------
+# what TensorFlow writes ---------------------------------------------------------------------------
 
-names = st.text(max_size=8).map(lambda text: text.replace("$", "") + "$")  # none begins with another one
+names = st.text(max_size=8).map(
+    lambda text: text.replace("$", "") + "$"
+)  # none begins with another one
 int64s = st.integers(-(2**63), 2**63 - 1)
 feature_values = (
     st.tuples(st.just("int64_list"), st.lists(int64s, min_size=1, max_size=5))
-    | st.tuples(st.just("float_list"), st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=5))
+    | st.tuples(
+        st.just("float_list"),
+        st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=5),
+    )
     | st.tuples(st.just("bytes_list"), st.lists(st.binary(max_size=100), min_size=1, max_size=4))
     | st.none()
 )
@@ -77,7 +84,9 @@ def fill(example_features: Any, features: Values) -> None:
 @checked
 @given(feature_maps)
 def test_any_dictionary_is_written_as_tensorflow_writes_it(tf: Any, features: Values) -> None:
-    """Values of every kind give the bytes of SerializeToString(deterministic=True); an empty list is unset."""
+    """Values of every kind give the bytes of SerializeToString(deterministic=True);
+    an empty list is unset.
+    """
     example = tf.train.Example(features=tf.train.Features())
     fill(example.features, features)
     data = Encoder().encode({name: as_value(feature) for name, feature in features.items()}, 0)
@@ -86,7 +95,9 @@ def test_any_dictionary_is_written_as_tensorflow_writes_it(tf: Any, features: Va
 
 @settings(checked, max_examples=30)
 @given(st.lists(feature_maps, max_size=3), st.sampled_from(["", "GZIP", "ZLIB"]))
-def test_files_of_tensorflow_are_read(tf: Any, tmp_path: Path, maps: list[Values], compression: str) -> None:
+def test_files_of_tensorflow_are_read(
+    tf: Any, tmp_path: Path, maps: list[Values], compression: str
+) -> None:
     """What TFRecordWriter wrote, compressed or not, comes as the dictionaries that went in."""
     path = tmp_path / "theirs"
     with tf.io.TFRecordWriter(str(path), compression) as writer:
@@ -94,11 +105,13 @@ def test_files_of_tensorflow_are_read(tf: Any, tmp_path: Path, maps: list[Values
             example = tf.train.Example()
             fill(example.features, features)
             writer.write(example.SerializeToString())
-    expected = [{name: as_value(feature) for name, feature in features.items()} for features in maps]
+    expected = [
+        {name: as_value(feature) for name, feature in features.items()} for features in maps
+    ]
     assert list(records.read(path)) == expected
 
 
-# rules of inference --------------------------------------------------------------------------------------------
+# rules of inference -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -124,7 +137,10 @@ def test_files_of_tensorflow_are_read(tf: Any, tmp_path: Path, maps: list[Values
         (np.float16(0.5), ("float_list", [0.5])),
         (np.bytes_(b"a\x00"), ("bytes_list", [b"a\x00"])),
         (np.arange(6, dtype=np.uint8).reshape(2, 3), ("int64_list", [0, 1, 2, 3, 4, 5])),
-        (np.asfortranarray(np.arange(6.0).reshape(2, 3)), ("float_list", [0.0, 1.0, 2.0, 3.0, 4.0, 5.0])),
+        (
+            np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+            ("float_list", [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]),
+        ),
         (np.arange(6).reshape(2, 3).T, ("int64_list", [0, 3, 1, 4, 2, 5])),
         (np.array(["a", "bc"]), ("bytes_list", [b"a", b"bc"])),
         (np.array(["a", b"b"], dtype=object), ("bytes_list", [b"a", b"b"])),
@@ -135,7 +151,9 @@ def test_files_of_tensorflow_are_read(tf: Any, tmp_path: Path, maps: list[Values
     ids=lambda each: re.sub(r" at 0x\w+", "", repr(each)),  # the same in every run
 )
 def test_a_value_has_its_kind(tf: Any, value: Any, feature: tuple[str, list[Any]] | None) -> None:
-    """bool and int are int64, float is float, text and bytes are bytes, arrays are lists in C order."""
+    """bool and int are int64, float is float, text and bytes are bytes,
+    arrays are lists in C order.
+    """
     example = tf.train.Example()
     fill(example.features, {"a": feature})
     assert Encoder().encode({"a": value}, 0) == example.SerializeToString(deterministic=True)
@@ -203,14 +221,25 @@ NO_EXAMPLES = (b"\xff\xd8\xff\xe0 no Example", b"a", b"\x08\x01", b"\x0a\x00\x22
         ([{"a": ["1"]}], {"schema": {"a": "float"}}, "it holds str: expected float"),
         ([{"a": [b"a", 1]}], {"schema": {"a": "bytes"}}, "it holds int: expected bytes or str"),
         *(
-            ([SequenceExample({}, {"a": steps})], {}, f"record 0: feature list 'a' can't be written\n{said}")
+            (
+                [SequenceExample({}, {"a": steps})],
+                {},
+                f"record 0: feature list 'a' can't be written\n{said}",
+            )
             for steps, said in ODD_STEPS
         ),
-        *(([{"a": 1}, data], {}, "record 1 is bytes that are not a serialized") for data in NO_EXAMPLES),
+        *(
+            ([{"a": 1}, data], {}, "record 1 is bytes that are not a serialized")
+            for data in NO_EXAMPLES
+        ),
     ],
 )
-def test_what_cannot_be_written_is_refused(tmp_path: Path, found: Any, options: Any, said: str) -> None:
-    """The error says what was expected; a schema never converts a text to a number or back, nor cuts a fraction off."""
+def test_what_cannot_be_written_is_refused(
+    tmp_path: Path, found: Any, options: Any, said: str
+) -> None:
+    """The error says what was expected; a schema never converts a text to a number or back,
+    nor cuts a fraction off.
+    """
     with pytest.raises(UsageError, match=re.escape(said)):
         records.write(tmp_path / "file", found, **options)
     assert os.listdir(tmp_path) == []
@@ -220,21 +249,32 @@ def test_a_schema_decides_the_kind(tmp_path: Path, tf: Any) -> None:
     """Named features have the kind named, empty ones too; others are inferred."""
     path = tmp_path / "file"
     schema = {"price": "float", "tags": "bytes", "ids": "int64"}
-    records.write(path, [{"price": 10, "tags": [], "ids": [], "n": 1}, {"price": 9.5, "n": 2}], schema=schema)
+    records.write(
+        path, [{"price": 10, "tags": [], "ids": [], "n": 1}, {"price": 9.5, "n": 2}], schema=schema
+    )
     first, second = (tf.train.Example.FromString(data).features.feature for data in raw(tf, path))
     kinds = {name: feature.WhichOneof("kind") for name, feature in first.items()}
-    assert kinds == {"price": "float_list", "tags": "bytes_list", "ids": "int64_list", "n": "int64_list"}
+    assert kinds == {
+        "price": "float_list",
+        "tags": "bytes_list",
+        "ids": "int64_list",
+        "n": "int64_list",
+    }
     assert list(first["price"].float_list.value) == [10.0]
     assert list(second["price"].float_list.value) == [9.5]
 
 
 def test_a_feature_keeps_its_kind(tmp_path: Path) -> None:
-    """tf.data has one kind for a name, so a whole number among prices is refused, and the remedy named."""
+    """tf.data has one kind for a name, so a whole number among prices is refused,
+    and the remedy named.
+    """
     path = tmp_path / "file"
     prices = [{"price": 9.99}, {"price": []}, {"price": 10}]
     with pytest.raises(UsageError, match="record 2: feature 'price' is of kind int64") as caught:
         records.write(path, prices)
-    assert caught.value.detail == "in record 0 it is of kind float: expected the same in all records"
+    assert (
+        caught.value.detail == "in record 0 it is of kind float: expected the same in all records"
+    )
     assert caught.value.hint == "schema={'price': 'float'} makes it float everywhere"
     records.write(path, prices, schema={"price": "float"})
     assert [record["price"] for record in records.read(path)] == [pytest.approx(9.99), [], 10.0]
@@ -244,7 +284,9 @@ def test_a_feature_keeps_its_kind(tmp_path: Path) -> None:
 
 
 def test_long_records_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What no reader takes is not written: beyond protobuf's limit, or, compressed, beyond our own reader's."""
+    """What no reader takes is not written: beyond protobuf's limit, or,
+    compressed, beyond our own reader's.
+    """
     path = tmp_path / "file"
     monkeypatch.setattr(writer, "MAX_MESSAGE", 2000)
     monkeypatch.setattr(writer, "MAX_RECORD", 1000)
@@ -255,11 +297,13 @@ def test_long_records_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert writer.MAX_RECORD < compressed.MAX_RECORD
 
 
-# files that are written ----------------------------------------------------------------------------------------
+# files that are written ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", ["pipe", "link-to-pipe", "folder", "."])
-def test_what_is_no_file_is_not_replaced(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_file_is_not_replaced(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A pipe, which stands for any device, a folder: refused, and still there."""
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe")  # never a device of the machine: a writer that is broken would replace it
@@ -271,7 +315,7 @@ def test_what_is_no_file_is_not_replaced(path: str, tmp_path: Path, monkeypatch:
     assert sorted(os.listdir(tmp_path)) == ["folder", "link-to-pipe", "pipe"]
 
 
-# reading -------------------------------------------------------------------------------------------------------
+# reading ------------------------------------------------------------------------------------------
 
 
 def test_bytes_stay_bytes_unless_they_are_said_to_be_text(tmp_path: Path) -> None:
@@ -299,7 +343,9 @@ def test_bytes_that_are_no_text_are_named(tmp_path: Path) -> None:
 
 
 def test_lists_are_lists_where_the_caller_says_so(tmp_path: Path) -> None:
-    """A feature of one value is that value, unless it is named: then its shape never depends on the data."""
+    """A feature of one value is that value, unless it is named:
+    then its shape never depends on the data.
+    """
     path = tmp_path / "file"
     records.write(path, [{"a": [1], "b": 1}, {"a": [1, 2], "b": 2}, {"a": [], "b": 3}])
     assert [record["a"] for record in records.read(path)] == [1, [1, 2], []]
@@ -326,7 +372,9 @@ def test_several_files_are_read_in_order(tmp_path: Path) -> None:
 def test_files_that_are_not_there_are_named_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: Any
 ) -> None:
-    """A missing file, a pattern that matches none or a folder: refused by the call, before the first record."""
+    """A missing file, a pattern that matches none or a folder:
+    refused by the call, before the first record.
+    """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     records.write("here", [{"a": 1}])
@@ -339,7 +387,9 @@ def test_files_that_are_not_there_are_named_at_once(
 @every_compression
 @pytest.mark.parametrize("damage", ["data", "length", "cut"])
 def test_damage_is_named(tmp_path: Path, compression: str | None, damage: str) -> None:
-    """What is sound comes, then an error that names file, record and byte, and never a record that is not right."""
+    """What is sound comes, then an error that names file, record and byte,
+    and never a record that is not right.
+    """
     path = tmp_path / "file"
     plain, end = tmp_path / "plain", 3 * 30
     records.write(plain, [{"a": 1}, {"a": 2}, {"a": 3}])
@@ -362,23 +412,28 @@ def test_damage_is_named(tmp_path: Path, compression: str | None, damage: str) -
 
 
 def test_reading_holds_one_record_at_a_time(tmp_path: Path) -> None:
-    """Memory of this process's own, page cache aside, does not grow with the file: 100 MB pass through 20."""
+    """Memory of this process's own, page cache aside, does not grow with the file:
+    100 MB pass through 20.
+    """
     path = tmp_path / "file"
     records.write(path, ({"a": bytes(1_000_000), "i": i} for i in range(100)), "gzip")
     script = (
         "import sys\nfrom imagenet_prep import records\n"
-        "def own(): return int(next(l for l in open('/proc/self/status') if l.startswith('RssAnon')).split()[1])\n"
+        "def own(): return int(next(l for l in open('/proc/self/status') if "
+        "l.startswith('RssAnon')).split()[1])\n"
         "before = most = own()\n"
         "for record in records.read(sys.argv[1]):\n    most = max(most, own())\n"
         "print(record['i'], most - before)"
     )
-    done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script, path], capture_output=True, text=True, check=True
+    )
     last, grown = map(int, done.stdout.split())
     assert last == 99
     assert grown < 20_000  # kB
 
 
-# sequences -----------------------------------------------------------------------------------------------------
+# sequences ----------------------------------------------------------------------------------------
 
 CLIP = SequenceExample(
     context={"title": "tench", "frames": 3},
@@ -391,7 +446,9 @@ CLIP = SequenceExample(
 
 
 def test_sequences_are_written_as_tensorflow_writes_them(tmp_path: Path, tf: Any) -> None:
-    """The bytes are those of a SequenceExample; all steps of a list are of one kind, an empty one too."""
+    """The bytes are those of a SequenceExample;
+    all steps of a list are of one kind, an empty one too.
+    """
     path = tmp_path / "clips"
     records.write(path, [CLIP])
     message = tf.train.SequenceExample()
@@ -425,7 +482,9 @@ def test_sequences_of_tensorflow_are_read(tmp_path: Path, tf: Any) -> None:
 
 
 def test_a_sequence_does_not_pass_for_an_example(tmp_path: Path) -> None:
-    """An Example's parser would silently drop the feature lists: read refuses, and names read_sequences."""
+    """An Example's parser would silently drop the feature lists:
+    read refuses, and names read_sequences.
+    """
     path = tmp_path / "clips"
     records.write(path, [SequenceExample({"a": 1})])
     with pytest.raises(UsageError, match="record 0 at byte 0") as caught:
@@ -449,7 +508,9 @@ def test_a_sequence_does_not_pass_for_an_example(tmp_path: Path) -> None:
     ids=repr,
 )
 def test_steps_follow_the_rules_of_values(tmp_path: Path, steps: Any, expected: Any) -> None:
-    """The steps of an array are along its first axis, each taken in C order; None leaves the whole list out."""
+    """The steps of an array are along its first axis, each taken in C order;
+    None leaves the whole list out.
+    """
     path = tmp_path / "file"
     records.write(path, [SequenceExample({}, {"a": steps})])
     (found,) = records.read_sequences(path)
@@ -457,17 +518,21 @@ def test_steps_follow_the_rules_of_values(tmp_path: Path, steps: Any, expected: 
 
 
 def test_a_feature_list_keeps_its_kind(tmp_path: Path) -> None:
-    """As a feature does; a feature of the same name may be of another kind, and a schema is for both."""
+    """As a feature does; a feature of the same name may be of another kind,
+    and a schema is for both.
+    """
     path = tmp_path / "file"
     changing = [SequenceExample({"a": "x"}, {"a": [1]}), SequenceExample({}, {"a": [0.5]})]
     with pytest.raises(UsageError, match="record 1: feature list 'a' is of kind float"):
         records.write(path, changing)
     with pytest.raises(UsageError, match="record 0: feature 'a' can't be written"):
         records.write(path, changing, schema={"a": "float"})
-    assert records.write(path, [SequenceExample({}, each.feature_lists) for each in changing], schema={"a": "float"})
+    assert records.write(
+        path, [SequenceExample({}, each.feature_lists) for each in changing], schema={"a": "float"}
+    )
 
 
-# the page ------------------------------------------------------------------------------------------------------
+# the page -----------------------------------------------------------------------------------------
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "records.md").read_text()
@@ -497,11 +562,13 @@ def test_the_page_is_right(
     assert shown >= 6
 
 
-# messages of others ----------------------------------------------------------------------------------------------
+# messages of others -------------------------------------------------------------------------------
 
 
 def test_messages_of_tensorflow_are_written_as_they_are(tf: Any, tmp_path: Path) -> None:
-    """An Example, a SequenceExample and the bytes of one go to the file as TensorFlow serialized them."""
+    """An Example, a SequenceExample and the bytes of one go to the file as
+    TensorFlow serialized them.
+    """
     example = tf.train.Example()
     example.features.feature["a"].int64_list.value.extend([1, 2])
     sequence = tf.train.SequenceExample()
@@ -522,7 +589,9 @@ def test_messages_of_tensorflow_are_written_as_they_are(tf: Any, tmp_path: Path)
 
 
 def test_serialized_records_keep_the_kinds_too(tmp_path: Path) -> None:
-    """A feature has one kind in a file, whoever encoded the record; empty bytes are the Example of nothing."""
+    """A feature has one kind in a file, whoever encoded the record;
+    empty bytes are the Example of nothing.
+    """
     (other,) = [Encoder().encode({"price": 9.99}, 0)]
     with pytest.raises(UsageError, match="feature 'price' is of kind float"):
         records.write(tmp_path / "x", [{"price": 10}, other])

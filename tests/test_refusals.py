@@ -1,4 +1,6 @@
-"""What the system refuses: an error that names the file and says what to do, and never a bug of ours."""
+"""What the system refuses: an error that names the file and says what to do,
+and never a bug of ours.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,31 @@ from imagenet_prep.fetch.session import Session
 from imagenet_prep.fetch.transfer import Manner, fetch
 from imagenet_prep.storage.refusals import as_error
 
-GONE = ("ESTALE", "ENXIO", "ENODEV", "ENOTCONN", "ESHUTDOWN", "ETIMEDOUT", "ECONNABORTED", "ECONNRESET")
+GONE = (
+    "ESTALE",
+    "ENXIO",
+    "ENODEV",
+    "ENOTCONN",
+    "ESHUTDOWN",
+    "ETIMEDOUT",
+    "ECONNABORTED",
+    "ECONNRESET",
+)
 GONE += ("EHOSTDOWN", "EHOSTUNREACH", "ENETUNREACH", "EREMOTEIO")
 STORAGE = ("EIO", "EROFS", "EFBIG", *GONE)
 LIMITS = ("EMFILE", "ENFILE", "ENOMEM")
-INPUT = ("ELOOP", "ENAMETOOLONG", "ENOTDIR", "EISDIR", "ENOENT", "EEXIST", "ENOTEMPTY", "EXDEV", "ETXTBSY", "EINVAL")
+INPUT = (
+    "ELOOP",
+    "ENAMETOOLONG",
+    "ENOTDIR",
+    "EISDIR",
+    "ENOENT",
+    "EEXIST",
+    "ENOTEMPTY",
+    "EXDEV",
+    "ETXTBSY",
+    "EINVAL",
+)
 KINDS = {
     **dict.fromkeys(STORAGE, WriteError),
     **dict.fromkeys(LIMITS, PrepError),
@@ -49,7 +71,9 @@ def refusal(name: str, *paths: str | bytes | int) -> OSError:
 
 @pytest.mark.parametrize(("name", "kind"), KINDS.items())
 def test_every_refusal_that_names_a_file_is_three_lines(name: str, kind: type[PrepError]) -> None:
-    """The file, the system's reason and a remedy, whatever the error number: also as bytes that are not UTF-8."""
+    """The file, the system's reason and a remedy, whatever the error number:
+    also as bytes that are not UTF-8.
+    """
     for path in ("/a b", b"/a b\xff"):
         error = as_error(refusal(name, path))
         assert type(error) is kind
@@ -62,9 +86,19 @@ def test_every_refusal_that_names_a_file_is_three_lines(name: str, kind: type[Pr
 
 def test_no_two_remedies_of_one_kind_are_mixed_up() -> None:
     """Each remedy speaks of what is wrong."""
-    words = {"EROFS": "writable", "EFBIG": "ulimit -f", "EIO": "dmesg", "EMFILE": "ulimit -n", "ELOOP": "itself"}
+    words = {
+        "EROFS": "writable",
+        "EFBIG": "ulimit -f",
+        "EIO": "dmesg",
+        "EMFILE": "ulimit -n",
+        "ELOOP": "itself",
+    }
     words |= dict.fromkeys(GONE, "mount it again")
-    words |= {"ENAMETOOLONG": "shorter path", "ENOTDIR": "expected a folder", "EISDIR": "expected a file"}
+    words |= {
+        "ENAMETOOLONG": "shorter path",
+        "ENOTDIR": "expected a folder",
+        "EISDIR": "expected a file",
+    }
     for name, word in words.items():
         error = as_error(refusal(name, "/f"))
         assert word in error.hint
@@ -73,7 +107,9 @@ def test_no_two_remedies_of_one_kind_are_mixed_up() -> None:
 @pytest.mark.parametrize("name", [*STORAGE, *LIMITS, "EACCES", "ENOSPC"])
 @pytest.mark.parametrize("paths", [(), (3,)])
 def test_what_can_be_no_bug_needs_no_name(name: str, paths: tuple[int, ...]) -> None:
-    """fstat, read and write of an open file name none, or its number: a failing disk is no bug all the same."""
+    """fstat, read and write of an open file name none, or its number:
+    a failing disk is no bug all the same.
+    """
     error = as_error(refusal(name, *paths))
     assert type(error) is (InputError if name == "EACCES" else KINDS[name])
     assert "a file" in error.what
@@ -88,14 +124,18 @@ def test_a_bug_stays_a_bug(name: str) -> None:
 
 @pytest.mark.parametrize("name", GONE)
 def test_a_worker_whose_storage_went_away_has_no_bug(name: str) -> None:
-    """What a worker meets when a mount goes away, at a file or in the midst of reading one, is told as that."""
+    """What a worker meets when a mount goes away,
+    at a file or in the midst of reading one, is told as that.
+    """
     for paths in ((), ("/mounted/a.tar",)):
         error = fault(refusal(name, *paths))
         assert type(error) is WriteError
         assert "mount it again" in error.hint
 
 
-def test_the_outermost_closed_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_outermost_closed_folder_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not the file below it, whose own rights nobody can see."""
     monkeypatch.setattr(os, "access", lambda path, mode: tmp_path not in (path, *path.parents))
     error = as_error(refusal("EACCES", str(tmp_path / "a" / "b")))
@@ -104,7 +144,9 @@ def test_the_outermost_closed_folder_is_named(tmp_path: Path, monkeypatch: pytes
 
 @pytest.fixture
 def closed(tmp_path: Path, layout: Layout) -> Iterator[Path]:
-    """A folder in which nobody but root may write: a finished set with raw data, and one that ranks made."""
+    """A folder in which nobody but root may write:
+    a finished set with raw data, and one that ranks made.
+    """
     shutil.copytree(layout.data_dir, tmp_path / "ranked")
     Layout(tmp_path / "ranked").manifest_path.unlink()
     Layout(tmp_path / "ranked").rank_path("rank-x").touch()
@@ -135,8 +177,12 @@ def closed(tmp_path: Path, layout: Layout) -> Iterator[Path]:
         "demo new",
     ],
 )
-def test_a_folder_without_the_right_to_write_is_status_1(words: str, closed: Path, made_tiny: MadeSet) -> None:
-    """As the documentation says: what can't be written is named in three lines, the status is that of the storage."""
+def test_a_folder_without_the_right_to_write_is_status_1(
+    words: str, closed: Path, made_tiny: MadeSet
+) -> None:
+    """As the documentation says: what can't be written is named in three lines,
+    the status is that of the storage.
+    """
     raw = str(made_tiny.archives["train"].parent)
     account = {"IMAGENET_USERNAME": "user", "IMAGENET_ACCESS_KEY": "key"}
     ended = restricted(*words.replace("RAW", raw).split(), cwd=closed, **account)
@@ -146,8 +192,12 @@ def test_a_folder_without_the_right_to_write_is_status_1(words: str, closed: Pat
     assert "Permission denied" in error[1] or "permission to write" in error[1]
 
 
-@pytest.mark.parametrize("words", ["convert new --raw RAW --allow-incomplete", "annotate new --raw RAW", "verify data"])
-def test_a_file_without_the_right_to_read_is_status_4(words: str, tmp_path: Path, made_tiny: MadeSet) -> None:
+@pytest.mark.parametrize(
+    "words", ["convert new --raw RAW --allow-incomplete", "annotate new --raw RAW", "verify data"]
+)
+def test_a_file_without_the_right_to_read_is_status_4(
+    words: str, tmp_path: Path, made_tiny: MadeSet
+) -> None:
     """What can't be read is an input that is missing, and named."""
     raw = Path(shutil.copytree(made_tiny.archives["train"].parent, tmp_path / "raw"))
     manifest = tmp_path / "data/imagenet-prep/manifest.json"
@@ -175,7 +225,11 @@ def test_a_download_that_grows_too_large_is_named(tmp_path: Path) -> None:
     """A file system, or ulimit -f, that takes no file of this size: not an unnamed file."""
     save(tmp_path / "served" / "a.tar", bytes(300_000))
     part = tmp_path / "a.tar.part"
-    with fault_server(tmp_path / "served") as server, _largest_file(100_000), pytest.raises(WriteError) as caught:
+    with (
+        fault_server(tmp_path / "served") as server,
+        _largest_file(100_000),
+        pytest.raises(WriteError) as caught,
+    ):
         fetch(Session(server.url, 5), server.url + "a.tar", part, Manner(connections=3))
     assert str(part) in caught.value.what
     assert "ulimit -f" in caught.value.hint
@@ -186,7 +240,9 @@ def test_a_shard_that_grows_too_large_is_named(
     tmp_path: Path, made_tiny: MadeSet, order: Literal["shuffled", "sequential"]
 ) -> None:
     """The same of a shard, and of the bundle that its images wait in."""
-    options = ConvertOptions(train_shards=1, validation_shards=1, allow_incomplete=True, read_order=order)
+    options = ConvertOptions(
+        train_shards=1, validation_shards=1, allow_incomplete=True, read_order=order
+    )
     layout = Layout(tmp_path, raw=made_tiny.archives["train"].parent)
     with _largest_file(60_000), pytest.raises(WriteError) as caught:
         convert(layout, ENGINE, options)

@@ -1,4 +1,6 @@
-"""The sequential plan: the archive is read once, in order, within a memory bound, and the shards are the same."""
+"""The sequential plan: the archive is read once, in order,
+within a memory bound, and the shards are the same.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ PART = ConvertOptions(train_shards=16, validation_shards=8, allow_incomplete=Tru
 
 def shard_digests(folder: Path) -> dict[str, str]:
     """SHA-256 of every shard by name."""
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in existing(folder, "*-of-*")}
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in existing(folder, "*-of-*")
+    }
 
 
 class Reads(FileIO):
@@ -55,7 +60,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 def test_an_archive_four_times_the_memory_is_read_once_in_order(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch, reads: list[tuple[int, int]]
 ) -> None:
-    """Each read begins where the last one ended or later; what is held at a time stays within its bound."""
+    """Each read begins where the last one ended or later;
+    what is held at a time stays within its bound.
+    """
     archive = Layout(data_dir).archive_path(facts.ARCHIVES["train"])
     catalog = read_catalog(archive, "train", make_engine("threads", 1))
     total = sum(catalog.lengths)
@@ -63,10 +70,15 @@ def test_an_archive_four_times_the_memory_is_read_once_in_order(
     monkeypatch.setattr(module, "CHUNK", memory // 8)
     rows = order.shuffled(len(catalog), 12345)
     edges = order.bounds(len(rows), 8)
-    shards = [(f"shard-{i}", rows[start:stop]) for i, (start, stop) in enumerate(itertools.pairwise(edges))]
+    shards = [
+        (f"shard-{i}", rows[start:stop])
+        for i, (start, stop) in enumerate(itertools.pairwise(edges))
+    ]
     flushes: list[int] = []
     true_flush = module._Bundles._flush
-    monkeypatch.setattr(module._Bundles, "_flush", lambda self: (flushes.append(self._held), true_flush(self))[1])
+    monkeypatch.setattr(
+        module._Bundles, "_flush", lambda self: (flushes.append(self._held), true_flush(self))[1]
+    )
     moved = regroup(catalog, shards, data_dir / "bundles", memory=memory, progress=Silent())
     assert len(reads) > 8
     assert all(before[1] <= after[0] for before, after in itertools.pairwise(reads))
@@ -105,27 +117,41 @@ def test_an_archive_cut_meanwhile_is_named(data_dir: Path) -> None:
     catalog = read_catalog(archive, "validation", make_engine("threads", 1))
     os.truncate(archive, archive.stat().st_size // 2)
     with pytest.raises(InputError, match="changed while it was being read") as caught:
-        regroup(catalog, [("s", range(len(catalog)))], data_dir / "b", memory=1 << 30, progress=Silent())
+        regroup(
+            catalog, [("s", range(len(catalog)))], data_dir / "b", memory=1 << 30, progress=Silent()
+        )
     assert str(archive) in caught.value.what
 
 
 def test_a_disk_too_small_for_the_bundles(data_dir: Path, small_disk: Path) -> None:
     """A disk that fills up during the pass is exit 7."""
-    catalog = read_catalog(Layout(data_dir).archive_path(facts.ARCHIVES["train"]), "train", make_engine("threads", 1))
+    catalog = read_catalog(
+        Layout(data_dir).archive_path(facts.ARCHIVES["train"]), "train", make_engine("threads", 1)
+    )
     with pytest.raises(SpaceError):
-        regroup(catalog, [("s", range(len(catalog)))], small_disk / "b", memory=1 << 20, progress=Silent())
+        regroup(
+            catalog,
+            [("s", range(len(catalog)))],
+            small_disk / "b",
+            memory=1 << 20,
+            progress=Silent(),
+        )
 
 
 @pytest.mark.parametrize(
     ("rotational", "file_system", "expected"),
     [("1", "ext4", True), ("0", "ext4", False), ("0", "nfs4", True), ("0", "lustre", True)],
 )
-def test_where_seeking_is_dear(tmp_path: Path, rotational: str, file_system: str, expected: bool) -> None:
+def test_where_seeking_is_dear(
+    tmp_path: Path, rotational: str, file_system: str, expected: bool
+) -> None:
     """A spinning disk and a network file system are told from the system's own records."""
     file, sys, proc = (tmp_path / name for name in ("archive.tar", "sys", "proc"))
     file.touch()
     device = file.stat().st_dev
-    save(sys / f"dev/block/{os.major(device)}:{os.minor(device)}/queue/rotational", f"{rotational}\n")
+    save(
+        sys / f"dev/block/{os.major(device)}:{os.minor(device)}/queue/rotational", f"{rotational}\n"
+    )
     mounted = f"2 1 0:2 / {tmp_path} rw,relatime shared:1 - {file_system} server:/x rw"
     save(proc / "self/mountinfo", f"1 1 0:1 / / rw - ext4 /dev/x rw\n{mounted}\n")
     save(proc / "meminfo", "MemTotal: 9 kB\nMemAvailable:    2048 kB\n")

@@ -39,7 +39,9 @@ def test_the_counts_are_the_official_ones(rehearsal: ModuleType) -> None:
 
 
 def test_a_small_rehearsal_ends_well(rehearsal: ModuleType, tmp_path: Path) -> None:
-    """Archives are built, converted and verified, with the totals that were built; a table says what it took."""
+    """Archives are built, converted and verified, with the totals that were built;
+    a table says what it took.
+    """
     command = [sys.executable, str(SCRIPT), str(tmp_path), "--scale", str(SCALE)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 0, ended.stdout + ended.stderr

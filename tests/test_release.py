@@ -1,4 +1,6 @@
-"""What a release must not get wrong: one version everywhere, types for strict users, workflows that call make."""
+"""What a release must not get wrong: one version everywhere,
+types for strict users, workflows that call make.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,25 @@ def test_one_version() -> None:
 
 
 def test_a_strict_user_sees_no_any(tmp_path: Path) -> None:
-    """A program that uses the public names passes mypy's strictest settings: no expression of it is of type Any."""
-    call = [sys.executable, "-m", "mypy", "--strict", "--disallow-any-expr", "--no-incremental", "--config-file="]
+    """A program that uses the public names passes mypy's strictest settings:
+    no expression of it is of type Any.
+    """
+    call = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--disallow-any-expr",
+        "--no-incremental",
+        "--config-file=",
+    ]
     result = subprocess.run(
-        [*call, "--follow-imports=silent", "--ignore-missing-imports", str(ROOT / "tests" / "downstream.py")],
+        [
+            *call,
+            "--follow-imports=silent",
+            "--ignore-missing-imports",
+            str(ROOT / "tests" / "downstream.py"),
+        ],
         capture_output=True,
         text=True,
         cwd=tmp_path,
@@ -42,11 +59,15 @@ def test_a_strict_user_sees_no_any(tmp_path: Path) -> None:
 
 
 def test_workflows_call_make() -> None:
-    """What the forge runs is a make target that exists, or installs a system package; nothing is only there."""
+    """What the forge runs is a make target that exists, or installs a system package;
+    nothing is only there.
+    """
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.M))
     for path in existing(ROOT / ".github" / "workflows", "*.yml"):
         for job in yaml.safe_load(path.read_text())["jobs"].values():
             commands = [step["run"] for step in job["steps"] if "run" in step]
             assert commands
             for command in commands:
-                assert command.startswith("sudo apt-get ") or command.removeprefix("make ") in targets, command
+                assert (
+                    command.startswith("sudo apt-get ") or command.removeprefix("make ") in targets
+                ), command

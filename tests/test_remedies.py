@@ -35,12 +35,16 @@ from imagenet_prep.stages.convert import foresee
 SHARD = "train-00003-of-00008"
 
 
-# raw data in another place -------------------------------------------------------------------------------------
+# raw data in another place ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("place", ["raw-data/ILSVRC2012_img_train (1).tar", "x.tar.1"])
-def test_an_archive_that_is_astray(place: str, tiny_data_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """An archive under another name or in DATA_DIR is named, not fetched again; the command that is printed helps."""
+def test_an_archive_that_is_astray(
+    place: str, tiny_data_dir: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """An archive under another name or in DATA_DIR is named, not fetched again;
+    the command that is printed helps.
+    """
     layout = Layout(tiny_data_dir)
     right = layout.raw_dir / "ILSVRC2012_img_train.tar"
     right.rename(tiny_data_dir / place)
@@ -56,11 +60,22 @@ def test_an_archive_that_is_astray(place: str, tiny_data_dir: Path, capfd: pytes
 
 
 @pytest.mark.parametrize("kept", ["empty", "none"])
-def test_a_split_without_images(kept: str, tiny_data_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Folders train/0 to train/19 are refused, also with --allow-incomplete; a split that is absent is named first."""
+def test_a_split_without_images(
+    kept: str, tiny_data_dir: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Folders train/0 to train/19 are refused, also with --allow-incomplete;
+    a split that is absent is named first.
+    """
     layout = Layout(tiny_data_dir)
     (layout.raw_dir / "ILSVRC2012_img_train.tar").unlink()
-    words = ["convert", str(tiny_data_dir), "--allow-incomplete", "--validation-shards", "2", "--quiet"]
+    words = [
+        "convert",
+        str(tiny_data_dir),
+        "--allow-incomplete",
+        "--validation-shards",
+        "2",
+        "--quiet",
+    ]
     if kept == "none":
         assert cli.main(words, standalone_mode=False) == 0
         assert capfd.readouterr().out == "convert: train: no images\n"
@@ -71,8 +86,12 @@ def test_a_split_without_images(kept: str, tiny_data_dir: Path, capfd: pytest.Ca
         cli.main(words, standalone_mode=False)
 
 
-def test_half_a_folder_and_a_whole_zip(made_tiny: MadeSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The copy with all classes is read; where both lack images, the one that is not read is named."""
+def test_half_a_folder_and_a_whole_zip(
+    made_tiny: MadeSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy with all classes is read; where both lack images,
+    the one that is not read is named.
+    """
     layout = Layout(tmp_path)
     layout.raw_dir.mkdir()
     write_zip(layout.raw_dir, tree(made_tiny))
@@ -87,7 +106,7 @@ def test_half_a_folder_and_a_whole_zip(made_tiny: MadeSet, tmp_path: Path, monke
     assert f"move {layout.raw_dir / 'train'} away" in caught.value.detail
 
 
-# a bad image ---------------------------------------------------------------------------------------------------
+# a bad image --------------------------------------------------------------------------------------
 
 
 def broken() -> bytes:
@@ -135,22 +154,32 @@ def test_an_image_of_a_recipe(tmp_path: Path, record: str) -> None:
     convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(recipe))
 
 
-# what is kept --------------------------------------------------------------------------------------------------
+# what is kept -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("is_output", [False, True])
-def test_repair_finds_the_raw_data_of_the_conversion(is_output: bool, tmp_path: Path, made_tiny: MadeSet) -> None:
-    """verify and status name one command; repair alone finds the recorded folder, and says what to do if it is gone."""
+def test_repair_finds_the_raw_data_of_the_conversion(
+    is_output: bool, tmp_path: Path, made_tiny: MadeSet
+) -> None:
+    """verify and status name one command; repair alone finds the recorded folder,
+    and says what to do if it is gone.
+    """
     data = tmp_path / "a"
     shutil.copytree(made_tiny.archives["train"].parent, data / "raw-data")
     layout = Layout(tmp_path / "k2")
     convert(
-        Layout(data, output=layout.data_dir) if is_output else Layout(layout.data_dir, data / "raw-data"), ENGINE, PART
+        Layout(data, output=layout.data_dir)
+        if is_output
+        else Layout(layout.data_dir, data / "raw-data"),
+        ENGINE,
+        PART,
     )
     flip(layout.shard_path(SHARD), 100)
     layout.shard_path("train-00002-of-00008").unlink()
     said = f"imagenet-prep repair {layout.data_dir} --raw {data / 'raw-data'}"
-    assert {problem.remedy for problem in verify(layout, ENGINE).problems} == {f"make it again: {said}"}
+    assert {problem.remedy for problem in verify(layout, ENGINE).problems} == {
+        f"make it again: {said}"
+    }
     assert status(layout).following == said
     assert not pipeline.verify_and_repair(layout, ENGINE).verdict.problems
 
@@ -165,7 +194,9 @@ def test_repair_finds_the_raw_data_of_the_conversion(is_output: bool, tmp_path: 
 
 
 def test_an_image_that_stops_convert_each_time(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """The same convert would fail again: verify and repair name what helps; once set aside, verify tells the image."""
+    """The same convert would fail again: verify and repair name what helps;
+    once set aside, verify tells the image.
+    """
     wnid = made_tiny.wnids[0]
     for number in range(1, 9):
         content = photographs.tiny(number) if number > 1 else broken()
@@ -174,7 +205,9 @@ def test_an_image_that_stops_convert_each_time(tmp_path: Path, made_tiny: MadeSe
     with pytest.raises(DataProblemsError):
         convert(layout, ENGINE, options)
     (problem,) = verify(layout, ENGINE).problems
-    assert problem.remedy.endswith("with sound images or --on-damaged skip, if an image could not be converted")
+    assert problem.remedy.endswith(
+        "with sound images or --on-damaged skip, if an image could not be converted"
+    )
     with pytest.raises(InputError, match="with sound images or --on-damaged skip"):
         pipeline.verify_and_repair(layout, ENGINE)
     convert(layout, ENGINE, options.replace(on_damaged="skip"))
@@ -183,11 +216,13 @@ def test_an_image_that_stops_convert_each_time(tmp_path: Path, made_tiny: MadeSe
     assert f"1 image was set aside: {wnid}_1.JPEG" in verdict.notes
 
 
-# no boxes --------------------------------------------------------------------------------------------------------
+# no boxes -----------------------------------------------------------------------------------------
 
 
 def test_images_without_boxes_can_be_converted(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """Where only the boxes can't be fetched, the command that does without them is named; it works."""
+    """Where only the boxes can't be fetched, the command that does without them is named;
+    it works.
+    """
     for image in made_tiny.of("train")[:2]:
         save(tmp_path / f"raw-data/train/{image.wnid}/{image.wnid}_1.JPEG", photographs.tiny(1))
     save(tmp_path / "raw-data/val/ILSVRC2012_val_00000001.JPEG", photographs.tiny(2))
@@ -204,29 +239,49 @@ def test_images_without_boxes_can_be_converted(tmp_path: Path, made_tiny: MadeSe
 
 
 @pytest.mark.parametrize("kind", ["archive", "Kaggle's zip elsewhere"])
-def test_boxes_that_are_there_and_unread_are_a_warning(tmp_path: Path, made_tiny: MadeSet, kind: str) -> None:
-    """convert warns before it writes, and again at its end; the two commands that it names add the boxes."""
+def test_boxes_that_are_there_and_unread_are_a_warning(
+    tmp_path: Path, made_tiny: MadeSet, kind: str
+) -> None:
+    """convert warns before it writes, and again at its end;
+    the two commands that it names add the boxes.
+    """
     raw = tmp_path / ("raw-data" if kind == "archive" else "kaggle")
     if kind == "archive":
         shutil.copytree(made_tiny.archives["train"].parent, raw)
     else:
         write_zip(raw, tree(made_tiny))
     elsewhere = () if kind == "archive" else ("--raw", raw)
-    words = ("convert", tmp_path, *elsewhere, "--allow-incomplete", "--train-shards", 1, "--validation-shards", 1)
+    words = (
+        "convert",
+        tmp_path,
+        *elsewhere,
+        "--allow-incomplete",
+        "--train-shards",
+        1,
+        "--validation-shards",
+        1,
+    )
     done = command(*words, "--workers", 1)
     file = raw / (facts.ARCHIVES["boxes"].filename if kind == "archive" else ZIP.filename)
-    warning = f"warning: the train records have no boxes, although {file} holds them; to add them run "
+    warning = (
+        f"warning: the train records have no boxes, although {file} holds them; to add them run "
+    )
     assert done.stderr.index(warning) < done.stderr.index("Finished writing")
     assert done.stdout.count(warning) == command(*words).stdout.count(warning) == 1
-    said = next(line for line in done.stdout.splitlines() if line.startswith(warning)).removeprefix(warning)
-    assert said == "imagenet-prep annotate with the same DATA_DIR and --raw, then this convert with --overwrite"
+    said = next(line for line in done.stdout.splitlines() if line.startswith(warning)).removeprefix(
+        warning
+    )
+    assert said == (
+        "imagenet-prep annotate with the same DATA_DIR and --raw, "
+        "then this convert with --overwrite"
+    )
     command("annotate", tmp_path, *elsewhere)
     again = command(*words, "--overwrite")
     assert "warning:" not in again.stdout + again.stderr
     assert any(record.boxes for record in imagenet_prep.open(tmp_path, "train"))
 
 
-# no space --------------------------------------------------------------------------------------------------------
+# no space -----------------------------------------------------------------------------------------
 
 
 def told(words: list[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -237,8 +292,12 @@ def told(words: list[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return caught.value.lines
 
 
-def test_a_full_disk_names_the_command(small_disk: Path, made: MadeSet, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What did not fit is named as it was called, and with --consume where the archives may give their space."""
+def test_a_full_disk_names_the_command(
+    small_disk: Path, made: MadeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What did not fit is named as it was called,
+    and with --consume where the archives may give their space.
+    """
     monkeypatch.setattr(consumption, "HELD", 0)
     monkeypatch.setattr(consumption, "_LEAST_STEP", 1 << 16)
     subprocess.run(["mount", "-o", "remount,size=60m", small_disk], check=True)
@@ -249,7 +308,15 @@ def test_a_full_disk_names_the_command(small_disk: Path, made: MadeSet, monkeypa
     size = sum(path.stat().st_size for path in existing(layout.raw_dir, "*"))
     with (small_disk / "ballast").open("wb") as file:
         file.write(bytes(shutil.disk_usage(small_disk).free - size * 2 // 3))
-    options = ["--allow-incomplete", "--train-shards", "8", "--validation-shards", "8", "--workers", "1"]
+    options = [
+        "--allow-incomplete",
+        "--train-shards",
+        "8",
+        "--validation-shards",
+        "8",
+        "--workers",
+        "1",
+    ]
     words = ["convert", str(layout.data_dir), *options]
     called = shlex.join(["imagenet-prep", *words])
     what, _, hint = told(words, monkeypatch)
@@ -264,7 +331,9 @@ def test_a_full_disk_names_the_command(small_disk: Path, made: MadeSet, monkeypa
         assert "--consume" not in told([*words, *more], monkeypatch)[-1]
 
 
-def test_a_run_that_does_not_fit_names_consume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_does_not_fit_names_consume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before a byte is fetched; not beside what rules it out."""
     found, free = os.statvfs(tmp_path), 250 * 10**9
     sized = os.statvfs_result((1, 1, free, free, free, *found[5:]))
@@ -280,24 +349,32 @@ def test_a_run_that_does_not_fit_names_consume(tmp_path: Path, monkeypatch: pyte
     with serve(served, "ada", "key") as url:
         words = ["run", str(tmp_path / "d"), "--base-url", url]
         called = shlex.join(["imagenet-prep", *words])
-        assert told(words, monkeypatch)[-1].endswith(f"the space of the archives: {called} --consume")
+        assert told(words, monkeypatch)[-1].endswith(
+            f"the space of the archives: {called} --consume"
+        )
         for more in (["--extract"], ["--output", str(tmp_path / "e")]):
             assert "--consume" not in told([*words, *more], monkeypatch)[-1]
 
 
-# more shards than images -----------------------------------------------------------------------------------------
+# more shards than images --------------------------------------------------------------------------
 
 
 def test_empty_shards_are_said_to_come(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """With the option that sets their number, of each split for which there are too many; not if each has an image."""
+    """With the option that sets their number, of each split for which there are too many;
+    not if each has an image.
+    """
     layout = Layout(tmp_path, raw=made_tiny.archives["train"].parent)
     counts = {split: len(made_tiny.of(split)) for split in ("train", "validation")}
     progress = Silent()
-    foresee(layout, ENGINE, PART.replace(train_shards=1000, validation_shards=128), progress=progress)
+    foresee(
+        layout, ENGINE, PART.replace(train_shards=1000, validation_shards=128), progress=progress
+    )
     assert [note for note in progress.notes if "will be empty" in note] == [
-        f"train: {counts['train']} images in 1,000 shards: {1000 - counts['train']} of these will be empty; "
+        f"train: {counts['train']} images in 1,000 shards: {1000 - counts['train']} of these "
+        "will be empty; "
         "set their number with --train-shards",
-        f"validation: {counts['validation']} images in 128 shards: {128 - counts['validation']} of these will be "
+        f"validation: {counts['validation']} images in 128 shards: "
+        f"{128 - counts['validation']} of these will be "
         "empty; set their number with --validation-shards",
     ]
     progress = Silent()

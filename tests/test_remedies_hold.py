@@ -28,11 +28,15 @@ PART = ("--allow-incomplete", "--train-shards", "4", "--validation-shards", "2",
 
 @pytest.fixture
 def place(tmp_path: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the test, which is the current one, with archives in data/raw-data whose digests are known."""
+    """The folder of the test, which is the current one,
+    with archives in data/raw-data whose digests are known.
+    """
     layout = Layout(tmp_path / "data")
     shutil.copytree(made_tiny.archives["train"].parent, layout.raw_dir)
     for path in existing(layout.raw_dir, "*"):
-        Target(layout, path.name, None, {"md5": hashlib.md5(path.read_bytes()).hexdigest()}).check_present(Silent())
+        Target(
+            layout, path.name, None, {"md5": hashlib.md5(path.read_bytes()).hexdigest()}
+        ).check_present(Silent())
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -42,7 +46,7 @@ def shards(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in existing(folder, "*-of-*")}
 
 
-# no space ------------------------------------------------------------------------------------------------------
+# no space -----------------------------------------------------------------------------------------
 
 
 def nothing(place: Path) -> list[str]:
@@ -93,13 +97,28 @@ def replaced(place: Path) -> list[str]:
     ("prepare", "may_consume"),
     [
         (nothing, True),
-        *((each, False) for each in (raw_elsewhere, another_output, image_folders, hard_links, finished, replaced)),
+        *(
+            (each, False)
+            for each in (
+                raw_elsewhere,
+                another_output,
+                image_folders,
+                hard_links,
+                finished,
+                replaced,
+            )
+        ),
     ],
 )
 def test_consume_is_proposed_only_where_it_is_not_refused(
-    prepare: Callable[[Path], list[str]], may_consume: bool, place: Path, monkeypatch: pytest.MonkeyPatch
+    prepare: Callable[[Path], list[str]],
+    may_consume: bool,
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A full disk: every command of the hint, run where there is space, makes the shards that it was to make."""
+    """A full disk: every command of the hint, run where there is space,
+    makes the shards that it was to make.
+    """
     words = [*prepare(place), *PART]
     found = os.statvfs(place)
     monkeypatch.setattr(sys, "argv", ["imagenet-prep", *words])
@@ -118,11 +137,13 @@ def test_consume_is_proposed_only_where_it_is_not_refused(
         assert {f"train-0000{number}-of-00004" for number in range(4)} < shards(output).keys()
 
 
-# raw data that moved -------------------------------------------------------------------------------------------
+# raw data that moved ------------------------------------------------------------------------------
 
 
 def test_raw_data_that_moved_is_asked_for(place: Path) -> None:
-    """The hint is never the command that was refused, nor names a folder that is gone; with the right one it works."""
+    """The hint is never the command that was refused, nor names a folder that is gone;
+    with the right one it works.
+    """
     Path("data/raw-data").rename("raw")
     command("convert", "data", "--raw", "raw", *PART)
     made = shards(place / "data")

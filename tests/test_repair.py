@@ -1,4 +1,6 @@
-"""stages.repair: exactly the damaged shards are made again with the bytes they had, or refused and left alone."""
+"""stages.repair: exactly the damaged shards are made again with the bytes they had,
+or refused and left alone.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,16 @@ from made_tars import save
 from msgspec.structs import replace
 from running import PROGRAM, command
 
-from imagenet_prep import ConvertOptions, Layout, annotate, convert, make_engine, repair, status, untar
+from imagenet_prep import (
+    ConvertOptions,
+    Layout,
+    annotate,
+    convert,
+    make_engine,
+    repair,
+    status,
+    untar,
+)
 from imagenet_prep.cli.printing import print_repair
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import InputError, SpaceError
@@ -54,7 +65,10 @@ def layout(tmp_path: Path, sound: Path) -> Layout:
 
 
 def _converted(
-    folder: Path, made: MadeSet, options: ConvertOptions, harm: Callable[[Layout], None] | None = None
+    folder: Path,
+    made: MadeSet,
+    options: ConvertOptions,
+    harm: Callable[[Layout], None] | None = None,
 ) -> Path:
     layout = Layout(folder)
     layout.raw_dir.mkdir(parents=True)
@@ -67,20 +81,30 @@ def _converted(
     return folder
 
 
-# what a repair must leave as it was ----------------------------------------------------------------------------
+# what a repair must leave as it was ---------------------------------------------------------------
 
 
 def contents(layout: Layout) -> dict[str, bytes]:
-    """Every file of a set: shards, indexes, journal, manifest; not what verify writes down, nor where images lie."""
+    """Every file of a set: shards, indexes, journal, manifest;
+    not what verify writes down, nor where images lie.
+    """
     left_out = {layout.problems_path, layout.verdict_path, layout.plan_path.parent}
     paths = [*layout.output_dir.glob("*-of-*"), *layout.state_dir.rglob("*")]
-    return {str(path): path.read_bytes() for path in paths if path.is_file() and not left_out & {path, *path.parents}}
+    return {
+        str(path): path.read_bytes()
+        for path in paths
+        if path.is_file() and not left_out & {path, *path.parents}
+    }
 
 
 def identities(layout: Layout) -> dict[str, tuple[int, int]]:
-    """Inode and time of every shard: another one where it was replaced, though the bytes are the same."""
+    """Inode and time of every shard: another one where it was replaced,
+    though the bytes are the same.
+    """
     paths = layout.output_dir.glob("*-of-*")
-    return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in paths if path.is_file()}
+    return {
+        path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in paths if path.is_file()
+    }
 
 
 def mend(layout: Layout, **options: object) -> RepairRun:
@@ -88,7 +112,7 @@ def mend(layout: Layout, **options: object) -> RepairRun:
     return verify_and_repair(layout, ENGINE, **options)  # type: ignore[arg-type]
 
 
-# damage --------------------------------------------------------------------------------------------------------
+# damage -------------------------------------------------------------------------------------------
 
 
 Harm = Callable[[Layout, str, random.Random], None]
@@ -129,7 +153,9 @@ def empty(layout: Layout, name: str, draw: random.Random) -> None:
 
 def stale_index(layout: Layout, name: str, draw: random.Random) -> None:
     """The index of another shard."""
-    others = sorted(path.name for path in existing(layout.output_dir, "*-of-*") if path.name != name)
+    others = sorted(
+        path.name for path in existing(layout.output_dir, "*-of-*") if path.name != name
+    )
     own = layout.index_path(name).read_bytes()
     found = next(other for other in others if layout.index_path(other).read_bytes() != own)
     shutil.copy(layout.index_path(found), layout.index_path(name))
@@ -158,7 +184,9 @@ HARMS: tuple[Harm, ...] = (
     framed(lambda records, k: records[:k]),  # the last are missing
     framed(lambda records, k: records[:k] + records[k + 1 :]),  # one is gone
     framed(lambda records, k: [*records[:k], records[0], *records[k:]]),  # one is there twice
-    framed(lambda records, k: [records[k], *records[1:k], records[0], *records[k + 1 :]]),  # two have changed places
+    framed(
+        lambda records, k: [records[k], *records[1:k], records[0], *records[k + 1 :]]
+    ),  # two have changed places
     *(delete, empty, stale_index, no_index, no_listing),
 )
 
@@ -172,12 +200,14 @@ def harm_ten(layout: Layout, harms: Sequence[Harm], draw: random.Random) -> list
     return sorted(names)
 
 
-# what is made again --------------------------------------------------------------------------------------------
+# what is made again -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("harms", [HARMS[:8], HARMS[3:]], ids=["first", "last"])
 def test_ten_of_64_damaged_shards(layout: Layout, harms: Sequence[Harm]) -> None:
-    """After damage of every kind to ten of 64 shards exactly those are made again; every byte is as it was before."""
+    """After damage of every kind to ten of 64 shards exactly those are made again;
+    every byte is as it was before.
+    """
     before, files = contents(layout), identities(layout)
     assert len(files) == 64
     names = harm_ten(layout, harms, random.Random(len(harms[0].__name__)))
@@ -194,8 +224,12 @@ def test_ten_of_64_damaged_shards(layout: Layout, harms: Sequence[Harm]) -> None
     assert contents(layout) == before
 
 
-def test_more_missing_shards_than_are_listed(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
-    """Problems are grouped for people, not for repair: even all 64 missing shards are made again."""
+def test_more_missing_shards_than_are_listed(
+    layout: Layout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Problems are grouped for people, not for repair:
+    even all 64 missing shards are made again.
+    """
     before = contents(layout)
     names = sorted(identities(layout))
     for name in names:
@@ -205,11 +239,15 @@ def test_more_missing_shards_than_are_listed(layout: Layout, capsys: pytest.Capt
     assert run.repair.made == tuple(names)
     assert contents(layout) == before
     print_repair(run, quiet=False)
-    assert capsys.readouterr().out.splitlines() == [f"repair: {name} made again (missing-shard)" for name in names]
+    assert capsys.readouterr().out.splitlines() == [
+        f"repair: {name} made again (missing-shard)" for name in names
+    ]
 
 
 def test_innocent_shard_of_two_that_share_an_image(layout: Layout) -> None:
-    """A record of one shard, copied into another, is found twice; only the shard that changed is made again."""
+    """A record of one shard, copied into another, is found twice;
+    only the shard that changed is made again.
+    """
     before, files = contents(layout), identities(layout)
     foreign = data_of(layout.shard_path(OTHER))[0]
     write(layout.shard_path(TRAIN), [foreign, *data_of(layout.shard_path(TRAIN))[1:]])
@@ -220,9 +258,13 @@ def test_innocent_shard_of_two_that_share_an_image(layout: Layout) -> None:
 
 
 def test_image_that_was_bad_when_it_was_taken(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """What --check header let pass, and --decode finds, is still a problem, but its shard is as it was made: let be."""
+    """What --check header let pass, and --decode finds, is still a problem,
+    but its shard is as it was made: let be.
+    """
     options = PART.replace(check="header")
-    layout = Layout(_converted(tmp_path / "data", made_tiny, options, lambda layout: blot(layout, row=5)))
+    layout = Layout(
+        _converted(tmp_path / "data", made_tiny, options, lambda layout: blot(layout, row=5))
+    )
     before, files = contents(layout), identities(layout)
     run = mend(layout, depth="decode")
     (problem,) = run.verdict.problems
@@ -234,7 +276,9 @@ def test_image_that_was_bad_when_it_was_taken(tmp_path: Path, made_tiny: MadeSet
 
 
 def blot(layout: Layout, row: int, split: str = "train") -> str:
-    """Zeroes within the pixels of an image of the archive, whose size and time stay; returns the image's name."""
+    """Zeroes within the pixels of an image of the archive, whose size and time stay;
+    returns the image's name.
+    """
     return alter(layout, row, split, slice(-40, -8))
 
 
@@ -256,7 +300,7 @@ def alter(layout: Layout, row: int, split: str, where: slice) -> str:
     return catalog.names[row]
 
 
-# other sets ----------------------------------------------------------------------------------------------------
+# other sets ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -264,10 +308,18 @@ def alter(layout: Layout, row: int, split: str, where: slice) -> str:
     [
         {"compression": "zlib", "seed": 7},
         {"resize": 8, "quality": 70, "shuffle": False},
-        {"max_side": 12, "quality": 90, "compression": "gzip", "validation_boxes": True, "validation_shards": 1},
+        {
+            "max_side": 12,
+            "quality": 90,
+            "compression": "gzip",
+            "validation_boxes": True,
+            "validation_shards": 1,
+        },
     ],
 )
-def test_settings_come_from_the_manifest(tmp_path: Path, made_tiny: MadeSet, change: dict[str, object]) -> None:
+def test_settings_come_from_the_manifest(
+    tmp_path: Path, made_tiny: MadeSet, change: dict[str, object]
+) -> None:
     """A set made with any settings is repaired without naming them."""
     options = PART.replace(**change)  # type: ignore[arg-type]
     layout = Layout(_converted(tmp_path / "data", made_tiny, options))
@@ -289,7 +341,9 @@ def test_images_set_aside_stay_aside(tmp_path: Path, made_tiny: MadeSet) -> None
     """A shard without the images that --on-damaged skip left out becomes just that again."""
     bad: list[str] = []
     options = PART.replace(on_damaged="skip")
-    data_dir = _converted(tmp_path / "data", made_tiny, options, lambda layout: bad.append(behead(layout, row=9)))
+    data_dir = _converted(
+        tmp_path / "data", made_tiny, options, lambda layout: bad.append(behead(layout, row=9))
+    )
     layout = Layout(data_dir)
     manifest = load_manifest(layout.manifest_path)
     assert options_from(manifest) == options
@@ -302,11 +356,13 @@ def test_images_set_aside_stay_aside(tmp_path: Path, made_tiny: MadeSet) -> None
     assert contents(layout) == before
 
 
-# where the raw data may be -------------------------------------------------------------------------------------
+# where the raw data may be ------------------------------------------------------------------------
 
 
 def test_folders_in_place_of_archives(layout: Layout, tmp_path: Path) -> None:
-    """Shards that were made from archives are repaired from image folders, which are not written to."""
+    """Shards that were made from archives are repaired from image folders,
+    which are not written to.
+    """
     untar(layout, ENGINE)
     raw = tmp_path / "raw"
     raw.mkdir()
@@ -326,11 +382,13 @@ def test_folders_in_place_of_archives(layout: Layout, tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in existing(raw, "**/*")} == listing
 
 
-# raw data that is not the same ---------------------------------------------------------------------------------
+# raw data that is not the same --------------------------------------------------------------------
 
 
 def test_altered_image(layout: Layout) -> None:
-    """An image altered in place, size and time kept: its shard is refused and stays as found, the others are made."""
+    """An image altered in place, size and time kept:
+    its shard is refused and stays as found, the others are made.
+    """
     before = contents(layout)
     filename = blot(layout, row=17)
     name = shard_of(layout, filename)
@@ -375,13 +433,26 @@ def _one_box_less(layout: Layout) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (_other_archives, "the train images in .*number is the same, 300, but some have other names or sizes"),
+        (
+            _other_archives,
+            "the train images in .*number is the same, 300, but some have other names or sizes",
+        ),
         (_one_image_less, "the train images in .*expected 300 images, got 299"),
-        (_one_box_less, "is not the file that annotate wrote.*expected 390 boxes .*got 389 .*imagenet-prep annotate"),
+        (
+            _one_box_less,
+            (
+                "is not the file that annotate wrote.*expected 390 boxes .*got 389 .*imagenet-prep "
+                "annotate"
+            ),
+        ),
     ],
 )
-def test_other_raw_data_is_refused_at_once(layout: Layout, change: Callable[[Layout], None], words: str) -> None:
-    """Images of other names, sizes or number, and other boxes, are refused before any work, whichever shard it is."""
+def test_other_raw_data_is_refused_at_once(
+    layout: Layout, change: Callable[[Layout], None], words: str
+) -> None:
+    """Images of other names, sizes or number, and other boxes,
+    are refused before any work, whichever shard it is.
+    """
     flip(layout, TRAIN, random.Random(1))
     before, files = contents(layout), identities(layout)
     change(layout)
@@ -394,7 +465,9 @@ def _move_box(layout: Layout) -> str:
     layout.annotate_path.unlink()
     lines = layout.boxes_csv.read_text().splitlines()
     filename = lines[0].split(",")[0]
-    layout.boxes_csv.write_text("\n".join([f"{filename},0.1000,0.1000,0.2000,0.2000", *lines[1:]]) + "\n")
+    layout.boxes_csv.write_text(
+        "\n".join([f"{filename},0.1000,0.1000,0.2000,0.2000", *lines[1:]]) + "\n"
+    )
     return filename
 
 
@@ -403,8 +476,12 @@ def _move_box(layout: Layout) -> str:
     [(_move_box, "the boxes of {} changed"), (lambda layout: behead(layout, row=17), "{}")],
     ids=["a box elsewhere", "no image any more"],
 )
-def test_an_image_that_changed_is_named(layout: Layout, change: Callable[[Layout], str], said: str) -> None:
-    """As many boxes as before, but one elsewhere, or an image that can't be used now: its shard is refused."""
+def test_an_image_that_changed_is_named(
+    layout: Layout, change: Callable[[Layout], str], said: str
+) -> None:
+    """As many boxes as before, but one elsewhere, or an image that can't be used now:
+    its shard is refused.
+    """
     filename = change(layout)
     empty(layout, shard_of(layout, filename), random.Random(1))
     before = contents(layout)
@@ -415,11 +492,15 @@ def test_an_image_that_changed_is_named(layout: Layout, change: Callable[[Layout
 
 
 def test_another_codec_is_named(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """Other versions of the codec do no harm if they make the same bytes; if they don't, the error names both."""
+    """Other versions of the codec do no harm if they make the same bytes;
+    if they don't, the error names both.
+    """
     options = PART.replace(resize=8)
     layout = Layout(_converted(tmp_path / "data", made_tiny, options))
     layout.plan_path.unlink()
-    edit_manifest(layout, lambda manifest: manifest["settings"]["reencode"].update(codec="Pillow 9, by hand"))
+    edit_manifest(
+        layout, lambda manifest: manifest["settings"]["reencode"].update(codec="Pillow 9, by hand")
+    )
     before = contents(layout)
     flip(layout, TRAIN, random.Random(1))
     assert mend(layout).repair.made == (TRAIN,)
@@ -432,10 +513,12 @@ def test_another_codec_is_named(tmp_path: Path, made_tiny: MadeSet) -> None:
     assert "the codec (reencode in manifest.json)" in caught.value.hint
 
 
-# what can't be repaired ----------------------------------------------------------------------------------------
+# what can't be repaired ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("is_ours", "hint"), [(True, "imagenet-prep convert again"), (False, "get sound copies")])
+@pytest.mark.parametrize(
+    ("is_ours", "hint"), [(True, "imagenet-prep convert again"), (False, "get sound copies")]
+)
 def test_no_manifest(layout: Layout, is_ours: bool, hint: str) -> None:
     """Without a manifest nothing is touched: a conversion that was stopped goes on with convert."""
     layout.manifest_path.unlink()
@@ -475,14 +558,17 @@ def test_disk_too_small(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None
     assert repair(layout, ENGINE, {TRAIN: (ProblemKind.BAD_CRC,)}).made == (TRAIN,)
 
 
-# other processes -----------------------------------------------------------------------------------------------
+# other processes ----------------------------------------------------------------------------------
 
 
 def _left(layout: Layout) -> tuple[Path, Path]:
     """What a killed run left, and the file of a rank of the same plan, which may be running."""
     plan = load_plan(layout)
     assert plan is not None
-    dead, living = layout.partials_dir / "host-7-0a/x", layout.partials_dir / f"rank-{plan.key}-host-8-0b/x"
+    dead, living = (
+        layout.partials_dir / "host-7-0a/x",
+        layout.partials_dir / f"rank-{plan.key}-host-8-0b/x",
+    )
     for path in (dead, living):
         save(path, bytes(1000))
     return dead, living
@@ -490,7 +576,9 @@ def _left(layout: Layout) -> tuple[Path, Path]:
 
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_what_a_killed_run_left_goes(is_damaged: bool, layout: Layout) -> None:
-    """A repair removes unfinished files of dead runs, also if no shard is to be made again, and spares ranks."""
+    """A repair removes unfinished files of dead runs,
+    also if no shard is to be made again, and spares ranks.
+    """
     before, (dead, living) = contents(layout), _left(layout)
     if is_damaged:
         flip(layout, TRAIN, random.Random(1))
@@ -501,11 +589,19 @@ def test_what_a_killed_run_left_goes(is_damaged: bool, layout: Layout) -> None:
     assert contents(layout) == before
 
 
-def test_a_refused_repair_leaves_every_byte(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Space is compared before unfinished files of other runs are removed; what these hold counts as free."""
+def test_a_refused_repair_leaves_every_byte(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Space is compared before unfinished files of other runs are removed;
+    what these hold counts as free.
+    """
     dead, _ = _left(layout)
     delete(layout, TRAIN, random.Random(1))
-    before, found, shard = contents(layout), os.statvfs(layout.data_dir), load_manifest(layout.manifest_path)
+    before, found, shard = (
+        contents(layout),
+        os.statvfs(layout.data_dir),
+        load_manifest(layout.manifest_path),
+    )
     assert shard is not None
     needed = 2 * shard.shards[TRAIN].size - 1000
 
@@ -523,7 +619,9 @@ def test_a_refused_repair_leaves_every_byte(layout: Layout, monkeypatch: pytest.
 
 
 def test_kills(layout: Layout) -> None:
-    """kill -9 of the whole group at any moment of a repair, then another repair: every byte is as it was."""
+    """kill -9 of the whole group at any moment of a repair, then another repair:
+    every byte is as it was.
+    """
     before = contents(layout)
     draw = random.Random(1)
     call = [*PROGRAM, "repair", str(layout.data_dir), "--workers", "2", "--quiet"]
@@ -534,7 +632,9 @@ def test_kills(layout: Layout) -> None:
     while met < 3:
         tries += 1
         assert tries < 50, "the kills come too late"
-        for harm, name in zip(itertools.cycle(HARMS), sorted(identities(layout))[::3], strict=False):
+        for harm, name in zip(
+            itertools.cycle(HARMS), sorted(identities(layout))[::3], strict=False
+        ):
             harm(layout, name, draw)
         process = subprocess.Popen(call, start_new_session=True, stdout=subprocess.DEVNULL)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -547,11 +647,13 @@ def test_kills(layout: Layout) -> None:
         assert contents(layout) == before
 
 
-# the command ---------------------------------------------------------------------------------------------------
+# the command --------------------------------------------------------------------------------------
 
 
 def test_command_repairs(layout: Layout) -> None:
-    """Each shard that was made again is printed with what was wrong, then the verdict; exit 0, also with --quiet."""
+    """Each shard that was made again is printed with what was wrong, then the verdict;
+    exit 0, also with --quiet.
+    """
     before = contents(layout)
     delete(layout, TRAIN, random.Random(1))
     empty(layout, VALIDATION, random.Random(1))
@@ -568,7 +670,9 @@ def test_command_repairs(layout: Layout) -> None:
 
 
 def test_command_when_problems_remain(layout: Layout) -> None:
-    """A stray file is exit 3, and the last words say what to do; the damaged shard was made again."""
+    """A stray file is exit 3, and the last words say what to do;
+    the damaged shard was made again.
+    """
     (layout.output_dir / "train-00001-of-00002").touch()
     flip(layout, TRAIN, random.Random(1))
     result = command("repair", layout.data_dir, status=3)
@@ -578,7 +682,8 @@ def test_command_when_problems_remain(layout: Layout) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("format", 0), ("reencode", {"resize": "8", "max_side": None, "quality": 90})]
+    ("key", "value"),
+    [("format", 0), ("reencode", {"resize": "8", "max_side": None, "quality": 90})],
 )
 def test_settings_that_cannot_be_understood(layout: Layout, key: str, value: object) -> None:
     """Settings that no conversion of ours wrote are refused; status then leaves the options out."""

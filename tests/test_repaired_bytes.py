@@ -1,7 +1,7 @@
 """Repaired images are TensorFlow 0.12.1's bytes: odd images and digests of what it made of them.
 
-``odd_images.tar`` and ``odd_images.csv`` were written by scripts/reference. An image from Pillow's or another encoder
-could change with its version, so the digests of both are held.
+``odd_images.tar`` and ``odd_images.csv`` were written by scripts/reference. An image from Pillow's
+or another encoder could change with its version, so the digests of both are held.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def sha256(data: bytes | memoryview) -> str:
 
 @pytest.mark.parametrize(("name", "digest", "digest_2016"), ROWS, ids=[row[0] for row in ROWS])
 def test_an_odd_image_becomes_the_bytes_of_2016(name: str, digest: str, digest_2016: str) -> None:
-    """Decoder, conversion to RGB and encoder give TensorFlow 0.12.1's bytes; JPEGs of 1 or 3 components stay."""
+    """Decoder, conversion to RGB and encoder give TensorFlow 0.12.1's bytes;
+    JPEGs of 1 or 3 components stay.
+    """
     data = odd_images()[name]
     assert sha256(data) == digest
     assert sha256(prepare(data, "decode").encoded) == digest_2016
@@ -67,7 +69,9 @@ def _saved(form: str, **options: object) -> bytes:
 
 @pytest.mark.parametrize("form", ["PNG", "GIF", "WEBP", "BMP", "TIFF"])
 def test_every_repaired_image_has_the_density_of_tensorflow(form: str) -> None:
-    """300 x 300 dots per inch, whichever format it had and whatever density that had; a resized one has none."""
+    """300 x 300 dots per inch, whichever format it had and whatever density that had;
+    a resized one has none.
+    """
     data = _saved(form, dpi=(72, 72))
     repaired = bytes(prepare(data, "decode").encoded)
     assert repaired[DENSITY] == b"\1\1\x2c\1\x2c"
@@ -77,7 +81,9 @@ def test_every_repaired_image_has_the_density_of_tensorflow(form: str) -> None:
 
 @pytest.mark.parametrize("name", ["cmyk adobe 440.jpg", "ycck 440.jpg"])
 def test_rows_of_half_height_are_interpolated_as_in_2016(name: str) -> None:
-    """In 4:4:0 with four components, pixels differ by at most 2 levels from those of today's decoder."""
+    """In 4:4:0 with four components, pixels differ by at most 2 levels
+    from those of today's decoder.
+    """
     data = odd_images()[name]
     with Image.open(io.BytesIO(data)) as image:
         today = np.asarray(image.convert("RGB"), int)
@@ -93,7 +99,9 @@ def test_no_warning_is_printed_for_a_transparent_palette(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["cmyk adobe 440.jpg", "cmyk adobe 420.jpg", "ycck 440.jpg"])
 def test_a_cut_image_of_four_components_is_refused(name: str) -> None:
-    """Whichever decoder it needs: half an image is an ImageError, also where nothing was checked before."""
+    """Whichever decoder it needs: half an image is an ImageError,
+    also where nothing was checked before.
+    """
     data = odd_images()[name]
     with pytest.raises(ImageError):
         pixels.decode_rgb(data[: len(data) // 2])

@@ -1,4 +1,6 @@
-"""Replacement: the list of an older set's shards, claimed and finished; the generation that follows from both plans."""
+"""Replacement: the list of an older set's shards, claimed and finished;
+the generation that follows from both plans.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ def layout(tmp_path: Path) -> Layout:
     return layout
 
 
-# the list ------------------------------------------------------------------------------------------------------
+# the list -----------------------------------------------------------------------------------------
 
 
 def test_a_list_has_the_shards_that_are_there(layout: Layout) -> None:
@@ -54,7 +56,9 @@ def test_a_list_has_the_shards_that_are_there(layout: Layout) -> None:
 
 
 def test_a_list_is_found_by_its_plan(layout: Layout) -> None:
-    """What was claimed is found again, by the plan of its generation alone; the first claim counts."""
+    """What was claimed is found again, by the plan of its generation alone;
+    the first claim counts.
+    """
     planned = Replacement.plan(layout, [FIRST])
     planned.claim(layout, GENERATION)
     Replacement.plan(layout, [SECOND]).claim(layout, GENERATION)
@@ -81,7 +85,9 @@ def test_a_damaged_list_is_refused(layout: Layout) -> None:
 
 
 def test_the_remaining_shards_of_a_list(layout: Layout) -> None:
-    """In order, without shards that are gone, and without those that another file has taken the place of."""
+    """In order, without shards that are gone, and without those that
+    another file has taken the place of.
+    """
     names = [f"train-0000{number}-of-00003" for number in range(3)]
     planned = Replacement(dict(reversed(Replacement.plan(layout, names).shards.items())), ())
     assert planned.remaining(layout, made_plan()) == names
@@ -94,7 +100,9 @@ def test_the_remaining_shards_of_a_list(layout: Layout) -> None:
 
 
 def test_a_copy_of_a_shard_that_is_not_planned_remains(layout: Layout) -> None:
-    """The folder was copied: a name that the new plan does not have is told by the size of its file."""
+    """The folder was copied: a name that the new plan does not have is
+    told by the size of its file.
+    """
     listed = Replacement.plan(layout, [FIRST, SECOND])
     for name in (FIRST, SECOND):
         copy(layout, name)
@@ -112,7 +120,7 @@ def copy(layout: Layout, name: str) -> None:
     aside.unlink()
 
 
-# finishing -----------------------------------------------------------------------------------------------------
+# finishing ----------------------------------------------------------------------------------------
 
 
 def everything(layout: Layout) -> set[str]:
@@ -127,7 +135,9 @@ def files_of(*names: str) -> set[str]:
 
 
 def test_what_is_listed_goes_and_nothing_else(layout: Layout) -> None:
-    """Old shards go with their indexes, and old indexes without a shard; what the new plan keeps or has made stays."""
+    """Old shards go with their indexes, and old indexes without a shard;
+    what the new plan keeps or has made stays.
+    """
     plan = made_plan({"train": 2, "validation": 2})
     kept = ("validation-00000-of-00002", "validation-00001-of-00002")
     listed = [name for name in everything(layout) if name.startswith("train") and "." not in name]
@@ -145,7 +155,9 @@ def test_what_is_listed_goes_and_nothing_else(layout: Layout) -> None:
 
 
 def test_a_shard_of_the_same_name_that_is_new_stays(layout: Layout) -> None:
-    """The new generation has made it already: neither it nor its index is removed; other listed ones are."""
+    """The new generation has made it already: neither it nor its index is removed;
+    other listed ones are.
+    """
     plan = with_generation(made_plan(word="new"), GENERATION)
     planned = Replacement.plan(layout, plan.fingerprints_by_name())
     layout.shard_path(FIRST).rename(layout.output_dir / "aside")
@@ -157,10 +169,14 @@ def test_a_shard_of_the_same_name_that_is_new_stays(layout: Layout) -> None:
 
 
 def test_entries_that_stay_are_brought_into_the_main_journal(layout: Layout) -> None:
-    """Ranks' journals on the list go; entries of planned shards that are not replaced stay, in order; others go."""
+    """Ranks' journals on the list go; entries of planned shards that are not replaced stay,
+    in order; others go.
+    """
     plan = with_generation(made_plan(), GENERATION)
     infos = {name: Journal(layout.journal_path).get(name) for name in plan.fingerprints_by_name()}
-    Journal.rewrite(layout.journal_path, [infos[FIRST], replace(infos[SECOND], fingerprint="other")])
+    Journal.rewrite(
+        layout.journal_path, [infos[FIRST], replace(infos[SECOND], fingerprint="other")]
+    )
     record(layout, [infos["train-00002-of-00003"]], "rank-0-of-2-x")
     planned = Replacement.plan(layout, [FIRST])
     record(layout, [infos["validation-00000-of-00002"]], "rank-1-of-2-later")
@@ -258,7 +274,7 @@ def test_another_file_is_not_the_same(tmp_path: Path, change: str) -> None:
     remove_if_same(path, identity)
 
 
-# the generation ------------------------------------------------------------------------------------------------
+# the generation -----------------------------------------------------------------------------------
 
 
 def test_a_generation_is_that_of_every_process() -> None:

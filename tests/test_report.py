@@ -1,4 +1,6 @@
-"""stages.report and reporting: the numbers are those of the images, the page holds them and lets nothing break out."""
+"""stages.report and reporting: the numbers are those of the images,
+the page holds them and lets nothing break out.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,18 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting import census as counting
-from imagenet_prep.reporting.census import BROKEN, FOUR, GREY, PNG, ROTATED, TINY, UNREAD, Census, TakeCensus, join
+from imagenet_prep.reporting.census import (
+    BROKEN,
+    FOUR,
+    GREY,
+    PNG,
+    ROTATED,
+    TINY,
+    UNREAD,
+    Census,
+    TakeCensus,
+    join,
+)
 from imagenet_prep.reporting.lenient import look
 from imagenet_prep.stages.report import write_report
 from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, encode_example
@@ -106,7 +119,9 @@ class Page(HTMLParser):
         self._cell = "" if tag in ("caption", "td", "th") else f"{self._cell} "
 
     def handle_endtag(self, tag: str) -> None:
-        """What follows is text of the page again; a caption tells one split's totals from another's."""
+        """What follows is text of the page again;
+        a caption tells one split's totals from another's.
+        """
         self._is_shown = True
         if tag == "caption":
             self._table += f" {self._cell.strip()}"
@@ -129,13 +144,19 @@ def write_shard(layout: Layout, records: list[bytes], name: str = "train-00000-o
     write(layout.shard_path(name), records)
 
 
-def picture(width: int = 40, height: int = 30, mode: str = "RGB", form: str = "JPEG", quality: int = 75) -> bytes:
+def picture(
+    width: int = 40, height: int = 30, mode: str = "RGB", form: str = "JPEG", quality: int = 75
+) -> bytes:
     """An image file."""
-    return in_memory(lambda file: Image.new(mode, (width, height), 120).save(file, form, quality=quality))
+    return in_memory(
+        lambda file: Image.new(mode, (width, height), 120).save(file, form, quality=quality)
+    )
 
 
 def features(**changes: Feature | None) -> dict[str, Feature]:
-    """The features of a record that another tool could have made; "__" stands for "/", None leaves one out."""
+    """The features of a record that another tool could have made;
+    "__" stands for "/", None leaves one out.
+    """
     every: dict[str, Feature | None] = {
         "image/encoded": BytesList((picture(),)),
         "image/filename": BytesList((b"n01440764_1.JPEG",)),
@@ -155,7 +176,7 @@ def boxes(*corners: tuple[float, float, float, float]) -> dict[str, Feature]:
     }
 
 
-# the census ------------------------------------------------------------------------------------------------------
+# the census ---------------------------------------------------------------------------------------
 
 
 def test_the_census_is_of_the_images_that_were_made(layout: Layout, made: MadeSet) -> None:
@@ -167,8 +188,14 @@ def test_the_census_is_of_the_images_that_were_made(layout: Layout, made: MadeSe
         own, images = census.rows[census.rows["split"] == number], made.of(split)
         assert census.labels(number) == Counter(image.label for image in images)
         boxes_of = lines if split == "train" else Counter()
-        found = Counter(zip(*(own[name].tolist() for name in ("label", "width", "height", "boxes")), strict=True))
-        assert found == Counter((each.label, each.width, each.height, boxes_of[each.filename]) for each in images)
+        found = Counter(
+            zip(
+                *(own[name].tolist() for name in ("label", "width", "height", "boxes")), strict=True
+            )
+        )
+        assert found == Counter(
+            (each.label, each.width, each.height, boxes_of[each.filename]) for each in images
+        )
     kinds = Counter(image.kind for image in made.images.values())
     assert marks_of(census) == {GREY: kinds[Kind.GREY], ROTATED: 1}
     for mark, own in ((GREY, Kind.GREY), (ROTATED, Kind.ROTATED)):
@@ -177,7 +204,7 @@ def test_the_census_is_of_the_images_that_were_made(layout: Layout, made: MadeSe
     assert census.words[1] == facts.texts()["n01440764"]
 
 
-# what other tools make ------------------------------------------------------------------------------------------
+# what other tools make ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -185,13 +212,22 @@ def test_the_census_is_of_the_images_that_were_made(layout: Layout, made: MadeSe
     [
         ({}, ("n01440764_1.JPEG", 1, "tench, Tinca tinca", 0)),
         ({"image__class__text": None}, ("n01440764_1.JPEG", 1, "tench, Tinca tinca", 0)),
-        ({"image__class__label": Int64List(())}, ("n01440764_1.JPEG", None, "tench, Tinca tinca", 0)),
+        (
+            {"image__class__label": Int64List(())},
+            ("n01440764_1.JPEG", None, "tench, Tinca tinca", 0),
+        ),
         ({"image__filename": BytesList((b"\xff\xfe",))}, ("��", 1, "tench, Tinca tinca", 0)),
         (
-            {"image__class__text": None, "image__filename": BytesList((b"ILSVRC2012_val_00000001.JPEG",))},
+            {
+                "image__class__text": None,
+                "image__filename": BytesList((b"ILSVRC2012_val_00000001.JPEG",)),
+            },
             ("ILSVRC2012_val_00000001.JPEG", 1, "sea snake", 0),
         ),
-        (boxes((0.1, 0.2, 0.3, 0.4), (0.0, 0.0, 1.0, 1.0)), ("n01440764_1.JPEG", 1, "tench, Tinca tinca", 2)),
+        (
+            boxes((0.1, 0.2, 0.3, 0.4), (0.0, 0.0, 1.0, 1.0)),
+            ("n01440764_1.JPEG", 1, "tench, Tinca tinca", 2),
+        ),
     ],
 )
 def test_records_that_lack_something_are_read_for_the_rest(
@@ -210,11 +246,22 @@ def test_no_record_is_an_error(data: bytes) -> None:
 
 
 def test_odd_images_of_other_tools(tmp_path: Path) -> None:
-    """Images that were not repaired are told by their headers; a record that is no Example is counted as such."""
+    """Images that were not repaired are told by their headers;
+    a record that is no Example is counted as such.
+    """
     layout = Layout(tmp_path)
-    images = (picture(), picture(mode="L"), picture(mode="CMYK"), picture(form="PNG"), b"\xff\xd8\xff\xd9", b"")
+    images = (
+        picture(),
+        picture(mode="L"),
+        picture(mode="CMYK"),
+        picture(form="PNG"),
+        b"\xff\xd8\xff\xd9",
+        b"",
+    )
     records = [encode_example(features(image__encoded=BytesList((image,)))) for image in images]
-    sized = features(image__encoded=None, image__width=Int64List((640,)), image__height=Int64List((480,)))
+    sized = features(
+        image__encoded=None, image__width=Int64List((640,)), image__height=Int64List((480,))
+    )
     write_shard(layout, [*records, encode_example(sized), b"\xff\xff\xff"])
     census = census_of(layout)
     unlabeled = counting.UNLABELED
@@ -237,7 +284,15 @@ def _record(number: int, image: bytes, label: int = 1) -> bytes:
 def test_sizes_and_shapes_that_are_odd_are_told(tmp_path: Path) -> None:
     """One image at each bound, and one beyond it; of what most are, nothing is said."""
     layout = Layout(tmp_path)
-    sizes = ((32, 32), (31, 100), (4000, 1000), (4001, 1000), (500, 100), (501, 100), *[(64, 64)] * 4)
+    sizes = (
+        (32, 32),
+        (31, 100),
+        (4000, 1000),
+        (4001, 1000),
+        (500, 100),
+        (501, 100),
+        *[(64, 64)] * 4,
+    )
     write_shard(layout, [_record(number, picture(*size)) for number, size in enumerate(sizes)])
     write_report(layout, ENGINE, VERDICT)
     odd = odd_of(layout)
@@ -254,14 +309,19 @@ def odd_of(layout: Layout) -> dict[str, list[str]]:
     articles = re.findall(r'<article class="odd">(.*?)</article>', page_of(layout), re.DOTALL)
     titles = [re.search(r"<h3>(.*?) <span", article) for article in articles]
     return {
-        title[1]: [re.sub("<.*?>", "", name) for name in re.findall(r'<span class="file">(.*?)</span>', article)]
+        title[1]: [
+            re.sub("<.*?>", "", name)
+            for name in re.findall(r'<span class="file">(.*?)</span>', article)
+        ]
         for title, article in zip(titles, articles, strict=True)
         if title
     }
 
 
 def test_copies_of_an_image_are_found(tmp_path: Path) -> None:
-    """The same bytes within a split, across splits, and under another label; not what differs in one byte amid."""
+    """The same bytes within a split, across splits, and under another label;
+    not what differs in one byte amid.
+    """
     layout = Layout(tmp_path)
     images = [bytes([*picture(90, 60, quality=quality), *bytes(1000)]) for quality in (50, 60, 70)]
     near = images[0][:600] + b"\1" + images[0][601:]
@@ -279,19 +339,29 @@ def test_copies_of_an_image_are_found(tmp_path: Path) -> None:
 
 
 def test_images_that_look_alike_are_found(tmp_path: Path) -> None:
-    """--near-duplicates: a smaller and a coarser copy are named, other images and equal files are not."""
+    """--near-duplicates: a smaller and a coarser copy are named,
+    other images and equal files are not.
+    """
     layout = Layout(tmp_path / "theirs")
     whole = [photograph_bytes(number)[0] for number in range(6)]
     with Image.open(io.BytesIO(whole[0])) as image:
         smaller, coarser = io.BytesIO(), io.BytesIO()
         image.resize((image.width // 2, image.height // 2)).save(smaller, "JPEG")
         image.save(coarser, "JPEG", quality=20)
-    write_shard(layout, [_record(number, data) for number, data in enumerate([*whole, whole[5], smaller.getvalue()])])
+    write_shard(
+        layout,
+        [
+            _record(number, data)
+            for number, data in enumerate([*whole, whole[5], smaller.getvalue()])
+        ],
+    )
     write_shard(layout, [_record(9, coarser.getvalue(), label=2)], "validation-00000-of-00001")
     assert "Images that look alike were not searched for." in _reported(layout)
     text = _reported(layout, "--near-duplicates")
     odd = odd_of(layout)
-    assert odd["Near-duplicates across splits"] == [f"n01440764_{number}.JPEG" for number in (0, 7, 9)]
+    assert odd["Near-duplicates across splits"] == [
+        f"n01440764_{number}.JPEG" for number in (0, 7, 9)
+    ]
     assert odd["Duplicates within a split"] == [f"n01440764_{number}.JPEG" for number in (5, 6)]
     assert "Near-duplicates within a split" not in odd
     assert "looks like n01440764_0.JPEG, under another label" in text
@@ -307,7 +377,9 @@ def _reported(layout: Layout, *options: str) -> str:
 
 
 def test_without_imagehash(layout: Layout, tmp_path: Path) -> None:
-    """The page says what to install, and --near-duplicates is refused with the same command before any work."""
+    """The page says what to install, and --near-duplicates is refused with
+    the same command before any work.
+    """
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['imagehash'] = None\n")
     environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])])}
     layout.report_path.unlink()
@@ -321,7 +393,9 @@ def test_without_imagehash(layout: Layout, tmp_path: Path) -> None:
 
 
 def test_repaired_images_are_shown(layout: Layout, made: MadeSet) -> None:
-    """Those that the manifest names, each with what was done to it; and what annotate left out is told."""
+    """Those that the manifest names, each with what was done to it;
+    and what annotate left out is told.
+    """
     wanted = {image.filename for image in made.images.values() if image.kind in REPAIRED}
     assert set(odd_of(layout)["Repaired"]) == wanted
     text = Page(page_of(layout)).text
@@ -331,7 +405,7 @@ def test_repaired_images_are_shown(layout: Layout, made: MadeSet) -> None:
     assert "boxes left out" not in Page(page_of(layout)).text
 
 
-# samples ---------------------------------------------------------------------------------------------------------
+# samples ------------------------------------------------------------------------------------------
 
 
 def _name(layout: Layout, shard: str, number: int) -> str:
@@ -344,37 +418,59 @@ def test_images_that_do_not_decode_are_said_to(tmp_path: Path) -> None:
     layout = Layout(tmp_path)
     image = picture(400, 300)
     cut = features(
-        image__encoded=BytesList((image[:300],)), image__width=Int64List((0,)), image__height=Int64List((1,))
+        image__encoded=BytesList((image[:300],)),
+        image__width=Int64List((0,)),
+        image__height=Int64List((1,)),
     )
-    outside = features(image__filename=BytesList((b"n01440764_2.JPEG",)), **boxes((0.5, 0.5, 1.5, 1.0), (0, 0, 0.5, 1)))
+    outside = features(
+        image__filename=BytesList((b"n01440764_2.JPEG",)),
+        **boxes((0.5, 0.5, 1.5, 1.0), (0, 0, 0.5, 1)),
+    )
     write_shard(layout, [encode_example(cut), encode_example(outside)])
     write_report(layout, ENGINE, VERDICT)
     page = Page(page_of(layout))
     assert page.text.count("This image can't be decoded.") == 1
     assert [image["alt"] for image in page.images()] == ["tench, Tinca tinca: n01440764_2.JPEG"]
-    boxes_shown = [attributes["style"] for tag, attributes in page.samples if attributes.get("class") == "box"]
+    boxes_shown = [
+        attributes["style"] for tag, attributes in page.samples if attributes.get("class") == "box"
+    ]
     assert boxes_shown == ["left:0%;top:0%;width:50%;height:100%"]
 
 
-# the page --------------------------------------------------------------------------------------------------------
+# the page -----------------------------------------------------------------------------------------
 
 
 def test_the_page_needs_nothing_else(layout: Layout) -> None:
-    """Nothing from elsewhere; one script, and a policy that allows just that one, by its digest; no path of ours."""
+    """Nothing from elsewhere; one script, and a policy that allows just that one, by its digest;
+    no path of ours.
+    """
     text = page_of(layout)
     page = Page(text)
-    assert not {tag for tag, _ in page.elements} & {"iframe", "object", "embed", "base", "form", "foreignobject"}
+    assert not {tag for tag, _ in page.elements} & {
+        "iframe",
+        "object",
+        "embed",
+        "base",
+        "form",
+        "foreignobject",
+    }
     for _, attributes in page.elements:
         assert not [name for name in attributes if name.startswith("on")]
         for name in ("src", "href", "xlink:href"):
             assert (attributes.get(name) or "#").startswith(("#", "data:"))
     assert not re.search(r"url\((?!#)|@import", text)
-    policies = [each["content"] for _, each in page.elements if each.get("http-equiv") == "Content-Security-Policy"]
+    policies = [
+        each["content"]
+        for _, each in page.elements
+        if each.get("http-equiv") == "Content-Security-Policy"
+    ]
     assert len(policies) == 1
     assert (policies[0] or "").startswith("default-src 'none'; img-src data:;")
     digest = re.search(r" script-src 'sha256-([^']+)';", policies[0] or "")
     scripts: list[str] = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
-    assert [base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in scripts] == [digest[1]]
+    assert [
+        base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in scripts
+    ] == [digest[1]]
     types = [each.get("type") for tag, each in page.elements if tag == "script"]
     assert types == [None]
     assert str(layout.output_dir.parent) not in text
@@ -393,10 +489,18 @@ HOSTILE = """<script>alert(1)</script>"><img src=x onerror='alert(2)'>{{ 7*7 }}\
 
 
 def test_hostile_names_stay_names(tmp_path: Path) -> None:
-    """File names, words, problems and settings that hold markup are shown as they are, and do nothing."""
+    """File names, words, problems and settings that hold markup are shown as they are,
+    and do nothing.
+    """
     layout = Layout(tmp_path / "<b>data")
-    record = features(image__filename=BytesList((HOSTILE.encode(),)), image__class__text=BytesList((HOSTILE.encode(),)))
-    write_shard(layout, [encode_example(record), encode_example(record | {"image/encoded": BytesList((b"x",))})])
+    record = features(
+        image__filename=BytesList((HOSTILE.encode(),)),
+        image__class__text=BytesList((HOSTILE.encode(),)),
+    )
+    write_shard(
+        layout,
+        [encode_example(record), encode_example(record | {"image/encoded": BytesList((b"x",))})],
+    )
     verdict = replace(
         VERDICT,
         problems=(Problem(ProblemKind.BAD_FIELD, HOSTILE, HOSTILE, HOSTILE),),
@@ -410,7 +514,9 @@ def test_hostile_names_stay_names(tmp_path: Path) -> None:
     assert [tag for tag, _ in page.elements].count("script") == 1
     assert "b<" not in {tag for tag, _ in page.elements}
     assert len(page.images()) == 1
-    assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+    assert not [
+        name for _, attributes in page.elements for name in attributes if name.startswith("on")
+    ]
     assert page.text.count("<script>alert(1)</script>") >= 9
     assert "{{ 7*7 }}" in page.text
     assert "<b>data" in page.text
@@ -418,10 +524,18 @@ def test_hostile_names_stay_names(tmp_path: Path) -> None:
 
 
 def test_problems_are_grouped(layout: Layout) -> None:
-    """One remedy a kind stands once, others beside each finding; long lists end with how many there are; no paths."""
-    many = [Problem(ProblemKind.BAD_CRC, f"train-{i:05d}-of-00999", f"finding {i}", "mend it") for i in range(300)]
+    """One remedy a kind stands once, others beside each finding;
+    long lists end with how many there are; no paths.
+    """
+    many = [
+        Problem(ProblemKind.BAD_CRC, f"train-{i:05d}-of-00999", f"finding {i}", "mend it")
+        for i in range(300)
+    ]
     path = layout.index_path("x").resolve()
-    own = [Problem(ProblemKind.STRAY_FILE, f"stray-{i}", f"see {path}", f"rename it to {i}") for i in range(2)]
+    own = [
+        Problem(ProblemKind.STRAY_FILE, f"stray-{i}", f"see {path}", f"rename it to {i}")
+        for i in range(2)
+    ]
     write_report(layout, ENGINE, replace(VERDICT, problems=(*many, *own)))
     page = Page(page_of(layout))
     assert "302 problems found" in page.text
@@ -433,11 +547,13 @@ def test_problems_are_grouped(layout: Layout) -> None:
     assert "see my-data/imagenet-prep/index/x" in page.text
 
 
-# damage, and the command -----------------------------------------------------------------------------------------
+# damage, and the command --------------------------------------------------------------------------
 
 
 def test_a_damaged_shard_is_said_to_be_left_out(layout: Layout, made: MadeSet) -> None:
-    """Cut shards, a broken length, a folder, a file that is none: exit status 3; the page has the rest."""
+    """Cut shards, a broken length, a folder, a file that is none: exit status 3;
+    the page has the rest.
+    """
     cut, broken, empty, folder = (layout.shard_path(f"train-{k:05d}-of-00004") for k in range(4))
     cut.write_bytes(cut.read_bytes()[:-3])
     broken.write_bytes(b"\1" + broken.read_bytes()[1:])
@@ -465,17 +581,24 @@ class _DeadlyCensus(TakeCensus):
         return super().__call__(name)
 
 
-def test_a_worker_that_dies_costs_its_shard(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_dies_costs_its_shard(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A shard over which workers die is named in the page, and the others are counted."""
     monkeypatch.setattr("imagenet_prep.stages.report.TakeCensus", _DeadlyCensus)
     write_report(layout, make_engine("processes", 2), VERDICT)
     page = Page(page_of(layout))
-    assert "Not counted below: train-00001-of-00004 could not be read to its end: a worker died" in page.text
+    assert (
+        "Not counted below: train-00001-of-00004 could not be read to its end: a worker died"
+        in page.text
+    )
     assert len(page.images()) == 48
 
 
 def test_exit_statuses(layout: Layout, tmp_path: Path) -> None:
-    """0 if all is right, with the path of the page on a line; 4 without shards, and then nothing is written."""
+    """0 if all is right, with the path of the page on a line;
+    4 without shards, and then nothing is written.
+    """
     layout.report_path.unlink()
     result = command("report", layout.data_dir, "--samples", "2", "--workers", "2", "--quiet")
     assert (result.stdout, result.stderr) == (f"{layout.report_path}\n", "")
@@ -488,7 +611,9 @@ def test_exit_statuses(layout: Layout, tmp_path: Path) -> None:
 
 
 def test_the_page_goes_where_it_is_wanted(layout: Layout, tmp_path: Path) -> None:
-    """--output: the page is the same, nothing is written beside the shards; a file that is no page is refused."""
+    """--output: the page is the same, nothing is written beside the shards;
+    a file that is no page is refused.
+    """
     command("report", layout.data_dir)
     before = layout.report_path.read_bytes()
     layout.report_path.unlink()
@@ -508,7 +633,10 @@ def test_a_set_on_a_read_only_disk_has_a_page_too(layout: Layout, tmp_path: Path
     layout.verdict_path.unlink()
     layout.report_path.unlink()
     page = tmp_path / "page.html"
-    folders = [layout.data_dir, *(each for each in existing(layout.data_dir, "**/*") if each.is_dir())]
+    folders = [
+        layout.data_dir,
+        *(each for each in existing(layout.data_dir, "**/*") if each.is_dir()),
+    ]
     for folder in folders:
         folder.chmod(0o555)
     try:
@@ -537,7 +665,9 @@ def test_open_shows_it_in_the_browser(layout: Layout, tmp_path: Path) -> None:
 
 
 def test_verify_runs_only_if_it_has_to(layout: Layout) -> None:
-    """The verdict kept last is taken if it is of these files and of more than a quick look; else verify runs first."""
+    """The verdict kept last is taken if it is of these files and of more than a quick look;
+    else verify runs first.
+    """
     value = json.loads(layout.verdict_path.read_text())
     value["notes"] = ["the one that was kept"]
     layout.verdict_path.write_text(json.dumps(value))

@@ -1,4 +1,6 @@
-"""The report in a real browser: laptop and phone, light and dark, by mouse and keyboard, with and without script."""
+"""The report in a real browser: laptop and phone, light and dark,
+by mouse and keyboard, with and without script.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +32,23 @@ def layout(tmp_path_factory: pytest.TempPathFactory, made: MadeSet) -> Layout:
     return reported(tmp_path_factory.mktemp("report") / "photographs", made, PART)
 
 
-@pytest.fixture(scope="module", params=[*VIEWS, (390, "light", False)], ids=lambda view: "-".join(map(str, view)))
+@pytest.fixture(
+    scope="module",
+    params=[*VIEWS, (390, "light", False)],
+    ids=lambda view: "-".join(map(str, view)),
+)
 def shown(request: pytest.FixtureRequest, browser: Any, layout: Layout) -> Iterator[Shown]:
-    """The report at each width, light and dark, and without script. What a test changes it puts back."""
+    """The report at each width, light and dark, and without script.
+    What a test changes it puts back.
+    """
     width, scheme, *script = request.param
     shown = show(browser, layout.report_path, width, scheme, java_script_enabled=not script)
     shown.page.has_script = not script
     yield shown
     assert shown.said == []
-    assert [url for url in shown.requests if not url.startswith("data:")] == [layout.report_path.resolve().as_uri()]
+    assert [url for url in shown.requests if not url.startswith("data:")] == [
+        layout.report_path.resolve().as_uri()
+    ]
     shown.page.context.close()
 
 
@@ -65,7 +75,7 @@ def scripted(opened: Any) -> Iterator[Any]:
     opened.reload()
 
 
-# what is seen ----------------------------------------------------------------------------------------------------
+# what is seen -------------------------------------------------------------------------------------
 
 
 def records_of(layout: Layout) -> dict[str, Any]:
@@ -75,7 +85,9 @@ def records_of(layout: Layout) -> dict[str, Any]:
 
 
 def fits(page: Any) -> None:
-    """The page is no wider than the window, every text has the contrast that WCAG asks for, no labels overlap."""
+    """The page is no wider than the window, every text has the contrast that WCAG asks for,
+    no labels overlap.
+    """
     page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert [each for each in page.evaluate(CONTRASTS) if each[0] < 4.5] == []
@@ -119,9 +131,12 @@ CONTRASTS = """() => {
 
 
 def test_every_image_and_chart_is_there(scripted: Any) -> None:
-    """All 48 sample images are decoded and visible; every chart has a size and keeps its bars and labels within it."""
+    """All 48 sample images are decoded and visible;
+    every chart has a size and keeps its bars and labels within it.
+    """
     sizes = scripted.eval_on_selector_all(
-        SAMPLES + " img", "all => all.map(each => [each.naturalWidth, each.getBoundingClientRect().width])"
+        SAMPLES + " img",
+        "all => all.map(each => [each.naturalWidth, each.getBoundingClientRect().width])",
     )
     assert len(sizes) == 48
     assert all(natural > 0 and width > 50 for natural, width in sizes)
@@ -145,7 +160,9 @@ def test_every_image_and_chart_is_there(scripted: Any) -> None:
 
 
 def test_boxes_lie_where_the_records_say(scripted: Any, layout: Layout) -> None:
-    """Each box, to a pixel, is the record's box times the place of the image; the legend's switch hides all of them."""
+    """Each box, to a pixel, is the record's box times the place of the image;
+    the legend's switch hides all of them.
+    """
     records = records_of(layout)
     tiles = scripted.eval_on_selector_all(SAMPLES + " li", PLACES)
     assert len(tiles) == 48
@@ -162,7 +179,12 @@ def test_boxes_lie_where_the_records_say(scripted: Any, layout: Layout) -> None:
 def _place(box: Box, image: list[float]) -> list[float]:
     left, top, right, bottom = image
     width, height = right - left, bottom - top
-    return [left + box.xmin * width, top + box.ymin * height, left + box.xmax * width, top + box.ymax * height]
+    return [
+        left + box.xmin * width,
+        top + box.ymin * height,
+        left + box.xmax * width,
+        top + box.ymax * height,
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -172,9 +194,14 @@ def recipe_layouts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Layout
     for number in range(45):
         name = f"images/{('daisy', 'rose', 'tulip')[number % 3]}/{number:02d}.jpg"
         save(folder / name, photographs.photograph_bytes(number)[0])
-    splits = "splits: {train: 0.6, validation: 0.2, test: 0.2}\noutput_file_prefix: flowers\nshards: 3\n"
+    splits = (
+        "splits: {train: 0.6, validation: 0.2, test: 0.2}\noutput_file_prefix: flowers\nshards: 3\n"
+    )
     recipes = {
-        "images": f"source: {{folders: images}}\nrecord: {{encoded: encoded, label: label, class: class}}\n{splits}",
+        "images": (
+            f"source: {{folders: images}}\nrecord: "
+            f"{{encoded: encoded, label: label, class: class}}\n{splits}"
+        ),
         "numbers": f"source: {{folders: images}}\ncontent: pixels\n{splits}",
     }
     layouts = {}
@@ -189,33 +216,46 @@ def recipe_layouts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Layout
 
 @pytest.mark.parametrize("name", ["images", "numbers"])
 def test_the_page_of_a_recipe(browser: Any, recipe_layouts: dict[str, Layout], name: str) -> None:
-    """Three splits, with images or without: silent, no wider than the window, legible, and each split with its mark."""
+    """Three splits, with images or without: silent, no wider than the window,
+    legible, and each split with its mark.
+    """
     shown = show(browser, recipe_layouts[name].report_path, *VIEWS[1])
     fits(shown.page)
     assert shown.said == []
     marks = "all => all.map(each => getComputedStyle(each).backgroundColor)"
     keys = shown.page.eval_on_selector_all(".chips .key", marks)
     assert len(keys) == len(set(keys)) == 3
-    assert shown.page.eval_on_selector_all(SAMPLES + " img", "all => all.length") == (45 if name == "images" else 0)
+    assert shown.page.eval_on_selector_all(SAMPLES + " img", "all => all.length") == (
+        45 if name == "images" else 0
+    )
     shown.page.context.close()
 
 
-# what can be done -------------------------------------------------------------------------------------------------
+# what can be done ---------------------------------------------------------------------------------
 
 
 def test_a_click_shows_an_image_large(page: Any, layout: Layout) -> None:
-    """The image fills the window with its boxes, and all that is known of it stands beside; nothing else is seen."""
+    """The image fills the window with its boxes, and all that is known of it stands beside;
+    nothing else is seen.
+    """
     page.click("#tile-3")
     tile = page.locator("#image-3")
     place, window = tile.bounding_box(), page.viewport_size
-    assert (place["x"], place["y"], place["width"], place["height"]) == (0, 0, window["width"], window["height"])
+    assert (place["x"], place["y"], place["width"], place["height"]) == (
+        0,
+        0,
+        window["width"],
+        window["height"],
+    )
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert tile.locator("img").bounding_box()["width"] > 0.4 * window["width"]
     if not page.has_script:
         assert tile.locator(".file").is_visible()
         page.click("#image-3 .close")
         return
-    told = dict(zip(tile.locator("dt").all_inner_texts(), tile.locator("dd").all_inner_texts(), strict=True))
+    told = dict(
+        zip(tile.locator("dt").all_inner_texts(), tile.locator("dd").all_inner_texts(), strict=True)
+    )
     number, shard = told["record"].removeprefix("number ").split(", ")[0].split(" of ")
     offset = int(told["record"].partition("at byte ")[2].replace(",", ""))
     record = records_of(layout)[told["file"]]
@@ -230,7 +270,9 @@ def test_a_click_shows_an_image_large(page: Any, layout: Layout) -> None:
 
 
 def test_the_large_view_by_keyboard(page: Any) -> None:
-    """Enter opens it, Tab stays in it, Close returns to the image; with script Escape closes and arrows go on."""
+    """Enter opens it, Tab stays in it, Close returns to the image;
+    with script Escape closes and arrows go on.
+    """
     page.focus("#tile-2")
     page.keyboard.press("Enter")
     assert page.is_visible("#image-2 .close")
@@ -239,7 +281,10 @@ def test_the_large_view_by_keyboard(page: Any) -> None:
         page.keyboard.press("Tab")
         seen.add(page.evaluate("document.activeElement.closest('.tile')?.id ?? 'outside'"))
     assert "image-2" in seen
-    assert seen <= {"image-2", "outside"}  # outside: the browser's own buttons, and the page as such
+    assert seen <= {
+        "image-2",
+        "outside",
+    }  # outside: the browser's own buttons, and the page as such
     if page.has_script:
         page.keyboard.press("ArrowRight")
         assert page.is_visible("#image-3 dl")
@@ -253,25 +298,38 @@ def test_the_large_view_by_keyboard(page: Any) -> None:
 
 def names(page: Any) -> list[str]:
     """The classes of the table, from top to bottom."""
-    return [str(each) for each in page.locator("table.classes tbody tr:not([hidden]) th .name").all_text_contents()]
+    return [
+        str(each)
+        for each in page.locator(
+            "table.classes tbody tr:not([hidden]) th .name"
+        ).all_text_contents()
+    ]
 
 
 def numbers(page: Any, column: int) -> list[int]:
     """What each class has in one column of the table, over the splits that are shown."""
     table = page.locator(".all-classes")
-    table.evaluate("each => each.style.contentVisibility = 'visible'")  # what is not laid out has no text
+    table.evaluate(
+        "each => each.style.contentVisibility = 'visible'"
+    )  # what is not laid out has no text
     rows = page.locator("table.classes tbody tr").all()
-    parts = [row.locator("td").nth(column - 1).locator("span:visible").all_inner_texts() for row in rows]
+    parts = [
+        row.locator("td").nth(column - 1).locator("span:visible").all_inner_texts() for row in rows
+    ]
     return [sum(int(part.replace(",", "")) for part in each if part.strip()) for each in parts]
 
 
 def test_every_class_is_in_the_table(page: Any, made: MadeSet) -> None:
-    """Its words, WordNet id and label, and how many images and boxes it has; with script or without."""
+    """Its words, WordNet id and label, and how many images and boxes it has;
+    with script or without.
+    """
     labels = sorted({image.label for image in made.images.values()})
     assert names(page) == [facts.texts()[facts.synsets()[label - 1]] for label in labels]
     counts = Counter(image.label for image in made.images.values())
     assert numbers(page, 1) == [counts[label] for label in sorted(counts)]
-    lines = Counter(made.images[line.partition(",")[0]].label for line in made.boxes_csv.decode().splitlines())
+    lines = Counter(
+        made.images[line.partition(",")[0]].label for line in made.boxes_csv.decode().splitlines()
+    )
     assert numbers(page, 2) == [lines[label] for label in sorted(counts)]
     small = page.locator("table.classes tbody small").all_text_contents()
     assert small[0] == f"{facts.synsets()[0]}, label 1"
@@ -280,14 +338,18 @@ def test_every_class_is_in_the_table(page: Any, made: MadeSet) -> None:
 def test_classes_are_found(scripted: Any) -> None:
     """By a part of the words or of the WordNet id, or by the label; how many are found is said."""
     every = names(scripted)
-    wnid, label = scripted.locator("table.classes tbody small").nth(2).text_content().split(", label ")
+    wnid, label = (
+        scripted.locator("table.classes tbody small").nth(2).text_content().split(", label ")
+    )
     field = scripted.get_by_role("combobox", name="Class")
     for text in (every[2][1:].upper(), wnid[1:], label):
         field.fill(text)
         assert names(scripted) == [every[2]]
         tiles = scripted.locator("#gallery .tile:visible b").all_inner_texts()
         assert set(tiles) == {every[2]}
-        assert scripted.get_by_role("status").inner_text().startswith(f"{len(tiles)} of the page's ")
+        assert (
+            scripted.get_by_role("status").inner_text().startswith(f"{len(tiles)} of the page's ")
+        )
     field.fill("no such class")
     assert names(scripted) == []
     assert scripted.locator("#gallery .tile").count() == 0
@@ -297,7 +359,9 @@ def test_classes_are_found(scripted: Any) -> None:
 
 
 def test_classes_are_sorted_by_numbers(scripted: Any) -> None:
-    """The largest first, the smallest first at the second press, by keyboard too; aria-sort says which."""
+    """The largest first, the smallest first at the second press, by keyboard too;
+    aria-sort says which.
+    """
     button = scripted.locator("table.classes thead").get_by_role("button", name="boxes", exact=True)
     button.focus()
     for order, is_reversed in (("descending", True), ("ascending", False)):
@@ -311,7 +375,9 @@ def test_classes_are_sorted_by_numbers(scripted: Any) -> None:
 
 
 def test_a_class_shows_its_images(scripted: Any) -> None:
-    """Some next to its name once it comes into view; a press on the name filters the gallery and shows it."""
+    """Some next to its name once it comes into view;
+    a press on the name filters the gallery and shows it.
+    """
     row = scripted.locator("table.classes tbody tr").nth(1)
     row.scroll_into_view_if_needed()
     row.locator(".thumbs img").nth(2).wait_for(timeout=5000)
@@ -321,27 +387,43 @@ def test_a_class_shows_its_images(scripted: Any) -> None:
     tiles = scripted.locator("#gallery .tile:visible b").all_inner_texts()
     assert len(tiles) >= 3
     assert set(tiles) == {row.locator("button.name").text_content()}
-    scripted.wait_for_function("document.querySelector('#gallery').getBoundingClientRect().top < innerHeight")
+    scripted.wait_for_function(
+        "document.querySelector('#gallery').getBoundingClientRect().top < innerHeight"
+    )
 
 
 def filtered(page: Any, layout: Layout) -> list[Any]:
     """The records of the images that the gallery shows."""
     every = {(record.shard.name, record.number): record for record in records_of(layout).values()}
-    places = page.locator("#gallery .tile:visible").evaluate_all("all => all.map(each => each.dataset.record)")
-    return [every[shard, int(number)] for number, _, shard in (place.split(" ") for place in places)]
+    places = page.locator("#gallery .tile:visible").evaluate_all(
+        "all => all.map(each => each.dataset.record)"
+    )
+    return [
+        every[shard, int(number)] for number, _, shard in (place.split(" ") for place in places)
+    ]
 
 
 def value(record: Any, chart: str, counts: dict[Any, int]) -> float:
     """The value of a record in a chart."""
     split = record.shard.name.partition("-")[0]
-    values = {"ratio": record.width / record.height, "bytes": len(record.encoded), "boxes": len(record.boxes)}
-    values |= {"width": record.width, "height": record.height, "images": counts[split, record.label]}
+    values = {
+        "ratio": record.width / record.height,
+        "bytes": len(record.encoded),
+        "boxes": len(record.boxes),
+    }
+    values |= {
+        "width": record.width,
+        "height": record.height,
+        "images": counts[split, record.label],
+    }
     return float(values[chart])
 
 
 @pytest.mark.parametrize("chart", ["ratio", "images"])
 def test_a_bar_filters_the_images(scripted: Any, layout: Layout, chart: str, made: MadeSet) -> None:
-    """Every bar shows at least one image, and those images of the page that are in it; by click and by keyboard."""
+    """Every bar shows at least one image, and those images of the page that are in it;
+    by click and by keyboard.
+    """
     sizes = Counter((split, image.label) for split in facts.SPLITS for image in made.of(split))
     bars = scripted.locator(f"#chart-{chart} button:enabled")
     total, seen = int(re.findall(r"page's (\d+) images", scripted.inner_text("#found"))[0]), 0
@@ -353,12 +435,15 @@ def test_a_bar_filters_the_images(scripted: Any, layout: Layout, chart: str, mad
             scripted.keyboard.press("Space")
         assert bar.get_attribute("aria-pressed") == "true"
         low, high = (
-            float(bar.get_attribute(f"data-{end}") or f"{sign}inf") for end, sign in (("low", "-"), ("high", ""))
+            float(bar.get_attribute(f"data-{end}") or f"{sign}inf")
+            for end, sign in (("low", "-"), ("high", ""))
         )
         records = filtered(scripted, layout)
         assert records
         assert all(low <= value(record, chart, sizes) < high for record in records)
-        assert scripted.inner_text("#found").startswith(f"{len(records)} of the page's {total} images")
+        assert scripted.inner_text("#found").startswith(
+            f"{len(records)} of the page's {total} images"
+        )
         seen += len(records)
         bar.click()
         assert bar.get_attribute("aria-pressed") == "false"
@@ -367,7 +452,9 @@ def test_a_bar_filters_the_images(scripted: Any, layout: Layout, chart: str, mad
 
 
 def test_filters_add_up(scripted: Any, layout: Layout) -> None:
-    """Two bars of one chart: either; of two charts: both; Clear removes all. Arrow keys move between the bars."""
+    """Two bars of one chart: either; of two charts: both; Clear removes all.
+    Arrow keys move between the bars.
+    """
     one, other = scripted.locator("#chart-boxes button:enabled").all()[1:3]
     one.focus()
     scripted.keyboard.press("Enter")
@@ -391,7 +478,10 @@ def test_filters_add_up(scripted: Any, layout: Layout) -> None:
 def test_commands_are_copied(opened: Any) -> None:
     """Copy puts the command, and the line for torchvision, on the clipboard."""
     opened.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    for section, start in (("colours", "transforms.Normalize(mean=["), ("odd", "imagenet-prep report photographs")):
+    for section, start in (
+        ("colours", "transforms.Normalize(mean=["),
+        ("odd", "imagenet-prep report photographs"),
+    ):
         button = opened.locator(f"section:has(#{section}) .copy").last
         button.click()
         opened.locator(f"section:has(#{section}) .copy:text('Copied')").wait_for(timeout=3000)
@@ -399,7 +489,9 @@ def test_commands_are_copied(opened: Any) -> None:
 
 
 def test_a_split_is_left_out(page: Any, made: MadeSet) -> None:
-    """A chip hides all that is of a split, without script too: totals, classes, samples, and its part of charts."""
+    """A chip hides all that is of a split, without script too:
+    totals, classes, samples, and its part of charts.
+    """
     tiles = page.locator(".tile:visible").count()
     page.get_by_role("checkbox", name="train").uncheck()
     validation = Counter(image.label for image in made.of("validation"))
@@ -413,7 +505,9 @@ def test_a_split_is_left_out(page: Any, made: MadeSet) -> None:
 
 
 def test_nobody_is_kept_out(browser: Any, layout: Layout) -> None:
-    """axe finds nothing serious on the page, wide and narrow, light and dark; nor with an image shown large."""
+    """axe finds nothing serious on the page, wide and narrow, light and dark;
+    nor with an image shown large.
+    """
     for width, scheme in VIEWS:
         shown = show(browser, layout.report_path, width, scheme)
         assert serious_findings(shown.page) == []

@@ -35,21 +35,32 @@ def counted(tf: Any, folder: Path, split: str) -> dict[str, np.ndarray]:
         "image/class/label": tf.io.FixedLenFeature([], tf.int64),
         "image/object/bbox/xmin": tf.io.VarLenFeature(tf.float32),
     }
-    found: dict[str, list[float]] = {key: [] for key in ("width", "height", "ratio", "bytes", "boxes", "label")}
+    found: dict[str, list[float]] = {
+        key: [] for key in ("width", "height", "ratio", "bytes", "boxes", "label")
+    }
     colours = []
     for data in tf.data.TFRecordDataset(paths):
         record = tf.io.parse_single_example(data, features)
         encoded = record["image/encoded"]
         image = tf.io.decode_jpeg(encoded, channels=3, dct_method="INTEGER_ACCURATE")
         height, width, _ = image.shape
-        values = (width, height, width / height, len(encoded.numpy()), len(record["image/object/bbox/xmin"].values))
+        values = (
+            width,
+            height,
+            width / height,
+            len(encoded.numpy()),
+            len(record["image/object/bbox/xmin"].values),
+        )
         for key, value in zip(found, (*values, int(record["image/class/label"])), strict=True):
             found[key].append(value)
         scale = 256 / min(height, width)
         size = (round(height * scale), round(width * scale))
         resized = tf.image.resize(image, size, "bilinear", antialias=True)
         colours.append(tf.image.resize_with_crop_or_pad(resized, 224, 224).numpy() / 255)
-    return {**{key: np.array(values) for key, values in found.items()}, "colours": np.stack(colours)}
+    return {
+        **{key: np.array(values) for key, values in found.items()},
+        "colours": np.stack(colours),
+    }
 
 
 def bars_of(page: str, key: str) -> list[tuple[float, float, dict[str, int]]]:
@@ -59,14 +70,18 @@ def bars_of(page: str, key: str) -> list[tuple[float, float, dict[str, int]]]:
     for button in re.findall(r"<button[^>]*>", figure[0]):
         low, high = (re.search(rf'data-{end}="([^"]*)"', button) for end in ("low", "high"))
         label = re.search(r'aria-label="([^"]*)"', button)
-        counts = re.findall(r"(train|validation) ([\d,]+) ", label[1].partition(": ")[2] if label else "")
+        counts = re.findall(
+            r"(train|validation) ([\d,]+) ", label[1].partition(": ")[2] if label else ""
+        )
         limits = float(low[1]) if low else -np.inf, float(high[1]) if high else np.inf
         bars.append((*limits, {split: int(count.replace(",", "")) for split, count in counts}))
     return bars
 
 
 def test_histograms_and_colours_are_those_of_tensorflow(tf: Any, layout: Layout) -> None:
-    """Each bar counts what tf.data counts; mean and deviation are those of TensorFlow's decoder and resizing."""
+    """Each bar counts what tf.data counts; mean and deviation are those of
+    TensorFlow's decoder and resizing.
+    """
     page = layout.report_path.read_text()
     totals = 0
     for split in ("train", "validation"):
@@ -81,7 +96,9 @@ def test_histograms_and_colours_are_those_of_tensorflow(tf: Any, layout: Layout)
             totals += sum(expected)
         if split == "train":
             line = re.search(r"Normalize\(mean=\[(.*?)\], std=\[(.*?)\]\)", page)
-            mean, deviation = (np.array([float(each) for each in part.split(", ")]) for part in line.groups())
+            mean, deviation = (
+                np.array([float(each) for each in part.split(", ")]) for part in line.groups()
+            )
             assert mean == pytest.approx(found["colours"].mean(axis=(0, 1, 2)), abs=0.003)
             assert deviation == pytest.approx(found["colours"].std(axis=(0, 1, 2)), abs=0.003)
             assert f"over all pixels of {len(found['label'])} images of train" in page
@@ -106,4 +123,7 @@ def test_boxes_show_their_names(tmp_path: Path) -> None:
     write_shard(layout, [encode_example(named), _record(1, picture(80, 80))])
     write_report(layout, ENGINE, Verdict("full", (), (), "complete", "", has_manifest=False))
     text = page_of(layout)
-    assert re.findall(r'<span class="name">([^<]*)</span></span>', text) == ["a &lt;b&gt;dog&lt;/b&gt;", "cat"]
+    assert re.findall(r'<span class="name">([^<]*)</span></span>', text) == [
+        "a &lt;b&gt;dog&lt;/b&gt;",
+        "cat",
+    ]

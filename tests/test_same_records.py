@@ -1,4 +1,6 @@
-"""The same 64 records by every way to read them: the same bytes and labels, whichever framework trains."""
+"""The same 64 records by every way to read them:
+the same bytes and labels, whichever framework trains.
+"""
 
 from __future__ import annotations
 
@@ -39,13 +41,17 @@ def test_raw_data(sound: Layout, expected: list[Pair]) -> None:
     raw = imagenet_prep.open(sound.data_dir, "train", source="raw", raw=sound.raw, options=PART)
     assert [(bytes(record.encoded), record.label) for record in raw[INDICES]] == expected
     shards = imagenet_prep.open(sound.data_dir, "train")
-    assert [bytes(record.data) for record in raw[INDICES]] == [bytes(record.data) for record in shards[INDICES]]
+    assert [bytes(record.data) for record in raw[INDICES]] == [
+        bytes(record.data) for record in shards[INDICES]
+    ]
 
 
 def test_pytorch(torch: Any, sound: Layout, expected: list[Pair]) -> None:
     """The set under PyTorch's own DataLoader, two workers: records as they are."""
     records = imagenet_prep.open(sound.data_dir, "train")
-    loader = torch.utils.data.DataLoader(records, 8, sampler=INDICES, num_workers=2, collate_fn=list)
+    loader = torch.utils.data.DataLoader(
+        records, 8, sampler=INDICES, num_workers=2, collate_fn=list
+    )
     found = [record for batch in loader for record in batch]
     assert [(bytes(record.encoded), record.label) for record in found] == expected
 
@@ -56,7 +62,9 @@ def test_pytorch_images(torch: Any, sound: Layout, expected: list[Pair]) -> None
     from imagenet_prep.torch import ImageDataset
 
     dataset = ImageDataset(imagenet_prep.open(sound.data_dir, "train"))
-    for (image, label), (encoded, expected_label) in zip(dataset.__getitems__(INDICES), expected, strict=True):
+    for (image, label), (encoded, expected_label) in zip(
+        dataset.__getitems__(INDICES), expected, strict=True
+    ):
         assert torch.equal(image, torch.from_numpy(decode_array(encoded)).permute(2, 0, 1))
         assert label == expected_label - 1
 
@@ -70,8 +78,12 @@ def test_grain(source: str, sound: Layout, expected: list[Pair]) -> None:
 
     records: Any = imagenet_prep.open(sound.data_dir, "train")
     if source == "raw":
-        records = imagenet_prep.open(sound.data_dir, "train", source="raw", raw=sound.raw, options=PART)
-    pairs = grain.MapDataset.source(records).map(lambda record: (bytes(record.encoded), record.label))
+        records = imagenet_prep.open(
+            sound.data_dir, "train", source="raw", raw=sound.raw, options=PART
+        )
+    pairs = grain.MapDataset.source(records).map(
+        lambda record: (bytes(record.encoded), record.label)
+    )
     assert [pairs[index] for index in INDICES] == expected
     in_order = list(pairs.to_iter_dataset())
     assert [in_order[index] for index in INDICES] == expected
@@ -83,7 +95,9 @@ def test_tf_data(tf: Any, sound: Layout, expected: list[Pair]) -> None:
 
     paths = [str(path) for path in imagenet_prep.open(sound.data_dir, "train").paths]
     found = list(tf.data.TFRecordDataset(paths).map(parse_example))
-    assert [(found[index]["encoded"].numpy(), int(found[index]["label"])) for index in INDICES] == expected
+    assert [
+        (found[index]["encoded"].numpy(), int(found[index]["label"])) for index in INDICES
+    ] == expected
 
 
 def test_tfds(tf: Any, sound: Layout, expected: list[Pair], tmp_path: Path) -> None:
@@ -91,7 +105,9 @@ def test_tfds(tf: Any, sound: Layout, expected: list[Pair], tmp_path: Path) -> N
     import tensorflow_datasets
 
     found = examples(tensorflow_datasets, export_tfds(sound, tmp_path / "tfds"))
-    pairs = [(found[index]["image/encoded"], int(found[index]["image/class/label"])) for index in INDICES]
+    pairs = [
+        (found[index]["image/encoded"], int(found[index]["image/class/label"])) for index in INDICES
+    ]
     assert pairs == expected
 
 

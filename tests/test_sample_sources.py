@@ -53,7 +53,9 @@ FLIPPED = FLIPPED[:40] + bytes([FLIPPED[40] ^ 1]) + FLIPPED[41:]
 
 MAKES_DTYPE = b"cnumpy\ndtype\n(V%b\nI00\nI01\ntR(I3\nV%b\nNNNI-1\nI-1\nI%b\ntb"
 MADE = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I0\ntVb\ntR(I1\n(I2\nI3\nt%bI0%b\nV%b\ntb"
-"""An array of 2 rows and 3 columns in a pickle, as Python 2 writes it: type, order (0: C), bytes."""
+"""An array of 2 rows and 3 columns in a pickle, as Python 2 writes it:
+type, order (0: C), bytes.
+"""
 
 
 def pickled(value: bytes) -> bytes:
@@ -62,7 +64,11 @@ def pickled(value: bytes) -> bytes:
 
 
 def made(
-    code: bytes = b"u1", order: bytes = b"|", flags: bytes = b"0", fortran: bytes = b"0", data: bytes = b"abcdef"
+    code: bytes = b"u1",
+    order: bytes = b"|",
+    flags: bytes = b"0",
+    fortran: bytes = b"0",
+    data: bytes = b"abcdef",
 ) -> bytes:
     """A pickle of an array."""
     return pickled(MADE % (MAKES_DTYPE % (code, order, flags), fortran, data))
@@ -86,7 +92,9 @@ TAKES_POINTER = pickled(b"cnumpy.core.multiarray\nscalar\n(" + POINTER + b"Vabcd
     ],
     ids=range(8),
 )
-def test_a_pickle_makes_only_arrays_of_its_own_bytes(tmp_path: Path, content: bytes, reason: str) -> None:
+def test_a_pickle_makes_only_arrays_of_its_own_bytes(
+    tmp_path: Path, content: bytes, reason: str
+) -> None:
     """It follows no address, and takes no memory that it doesn't fill."""
     (tmp_path / "data_batch_1").write_bytes(content)
     with pytest.raises(PrepError, match=r"data_batch_1 can't be read as arrays") as caught:
@@ -103,7 +111,9 @@ def test_a_pickle_makes_only_arrays_of_its_own_bytes(tmp_path: Path, content: by
     ],
     ids=range(3),
 )
-def test_a_pickle_of_python_2_has_its_values(tmp_path: Path, content: bytes, expected: list[list[int]]) -> None:
+def test_a_pickle_of_python_2_has_its_values(
+    tmp_path: Path, content: bytes, expected: list[list[int]]
+) -> None:
     """The order of its bytes, and of its rows and columns, is kept."""
     (tmp_path / "p").write_bytes(content)
     assert open_arrays(tmp_path / "p")["data"].values().tolist() == expected
@@ -148,7 +158,10 @@ DAMAGED: dict[str, dict[str, bytes]] = {
     "encrypted": {"a.npz": repacked(NPZ, flags=1)},
     "npz": {"a.npz": flipped(NPZ, NPZ.index(b"x.npy") + 30)},
     "npz stored": {"a.npz": flipped(stored_npz(), stored_npz().index(b"NUMPY") + 200)},
-    "meta": {"data_batch_1": batch(labels=[0, 1]), "batches.meta": pickle.dumps({"label_names": ["a", "b"]}, 2)[:-9]},
+    "meta": {
+        "data_batch_1": batch(labels=[0, 1]),
+        "batches.meta": pickle.dumps({"label_names": ["a", "b"]}, 2)[:-9],
+    },
 }
 
 
@@ -171,7 +184,11 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
         ("tfrecord: f, label: other", framed("1.jpg"), "has no column other"),
         ("folders: f, label: other", b"", "folders has no use for it"),
         ("parquet: f", b"PAR1" + bytes(20), "damaged"),
-        ("webdataset: f", pack({"1.jpg": picture("1.jpg"), "1.json": b"{"}), "1.json can't be read"),
+        (
+            "webdataset: f",
+            pack({"1.jpg": picture("1.jpg"), "1.json": b"{"}),
+            "1.json can't be read",
+        ),
         ("arrays: f", pickle.dumps({"data": print}), "its pickle names builtins.print"),
         ("arrays: f", arrays(x=(2**4, 8, 8), y=(3,)), "no array of images with labels for each"),
         ("arrays: f", b"\0\0\x08\3" + b"\0\0\3\xff" * 3 + bytes(4), "claims"),
@@ -179,7 +196,9 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
     ],
     ids=range(11),
 )
-def test_a_fault_names_file_and_reason(tmp_path: Path, source: str, content: bytes, reason: str) -> None:
+def test_a_fault_names_file_and_reason(
+    tmp_path: Path, source: str, content: bytes, reason: str
+) -> None:
     """Nothing is taken of a file that is damaged, or that would run code."""
     with pytest.raises(PrepError) as caught:
         load(save(tmp_path, f"source: {{{source}}}\n", f=content), None, ENGINE)
@@ -210,7 +229,9 @@ def test_several_labels_and_their_words_are_lists(tmp_path: Path) -> None:
 
 
 def test_a_column_replaces_the_usual_feature_of_its_name(tmp_path: Path) -> None:
-    """Words that are not those of classes are in the feature of their name, which a record has once."""
+    """Words that are not those of classes are in the feature of their name,
+    which a record has once.
+    """
     words = [
         example(**{"image/class/label": Int64List((1,)), "image/class/text": BytesList((word,))})
         for word in (b"a", b"b")
@@ -218,7 +239,9 @@ def test_a_column_replaces_the_usual_feature_of_its_name(tmp_path: Path) -> None
     made = load(save(tmp_path, "source: {tfrecord: a}\n", a=b"".join(words)), None, ENGINE)
     recorder = made.splits[0].recorder
     assert isinstance(recorder, MappedRecorder)
-    assert [each.column for each in recorder.features if each.feature == "image/class/text"] == ["image/class/text"]
+    assert [each.column for each in recorder.features if each.feature == "image/class/text"] == [
+        "image/class/text"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -239,13 +262,34 @@ def test_a_column_replaces_the_usual_feature_of_its_name(tmp_path: Path) -> None
             {"a": pack(PICTURE | {"a/1.json": b'{"cls": 2}', "a/1.cls": b"3"})},
             ["a/1", "cls", "2", "3"],
         ),
-        ("webdataset: a", {"a": pack(PICTURE | {"a/1.json": b'{"cls": "\\ud800"}'})}, ["1.json can't be read"]),
-        ("webdataset: a", {"a": pack(PICTURE | {"a/1.json": b'{"cls": 0.5}'})}, ["sample a/a/1.jpg", "label: false"]),
-        ("tfrecord: a", {"a": example(**REPEATED)}, ["sample a/000000/image.jpg", "a label is there twice"]),
+        (
+            "webdataset: a",
+            {"a": pack(PICTURE | {"a/1.json": b'{"cls": "\\ud800"}'})},
+            ["1.json can't be read"],
+        ),
+        (
+            "webdataset: a",
+            {"a": pack(PICTURE | {"a/1.json": b'{"cls": 0.5}'})},
+            ["sample a/a/1.jpg", "label: false"],
+        ),
+        (
+            "tfrecord: a",
+            {"a": example(**REPEATED)},
+            ["sample a/000000/image.jpg", "a label is there twice"],
+        ),
         ("parquet: a", {"a": reduced(0)}, ["/a", "no sample"]),
         ("arrays: a", {"a": arrays(x=(0, 8, 8), y=(0,))}, ["/a", "no sample"]),
     ],
-    ids=["label in one file", "label in one split", "two cls", "surrogate", "fraction", "list", "no row", "no example"],
+    ids=[
+        "label in one file",
+        "label in one split",
+        "two cls",
+        "surrogate",
+        "fraction",
+        "list",
+        "no row",
+        "no example",
+    ],
 )
 def test_labels_that_may_be_wrong_are_refused(
     tmp_path: Path, source: str, files: dict[str, bytes], parts: list[str]
@@ -259,7 +303,9 @@ def test_labels_that_may_be_wrong_are_refused(
 
 
 def test_a_label_that_some_files_lack_can_be_named_or_left(tmp_path: Path) -> None:
-    """With false it is a column; with its name the images without it have no label, and are counted."""
+    """With false it is a column; with its name the images without it have no label,
+    and are counted.
+    """
     files = {"a": parquet("1.jpg"), "b": UNLABELLED}
     made = load(save(tmp_path, "source: {parquet: [a, b], label: false}\n", **files), None, ENGINE)
     assert made.classes.names == ()
@@ -270,7 +316,9 @@ def test_a_label_that_some_files_lack_can_be_named_or_left(tmp_path: Path) -> No
 
 def test_init_refuses_sets_without_samples_or_labels_in_all_files(tmp_path: Path) -> None:
     """It ends with a refusal that names the file, not with a recipe."""
-    for number, files in enumerate([{"a.parquet": reduced(0)}, {"a.npz": arrays(x=(0, 8, 8), y=(0,))}]):
+    for number, files in enumerate(
+        [{"a.parquet": reduced(0)}, {"a.npz": arrays(x=(0, 8, 8), y=(0,))}]
+    ):
         write(tmp_path / str(number), **files)
         with pytest.raises(InputError, match=r"no sample"):
             init(tmp_path / str(number), tmp_path / "r.yaml", ENGINE)
@@ -292,8 +340,16 @@ def test_a_label_can_be_named_or_left_as_a_column(tmp_path: Path) -> None:
     """CIFAR-100's coarse labels have their own words; with false both are columns."""
     meta = pickle.dumps({"fine_label_names": ["cat", "dog"], "coarse_label_names": ["a", "b"]}, 2)
     files = {"train": batch(fine_labels=[0, 1], coarse_labels=[1, 1]), "meta": meta}
-    for label, names in (("coarse_labels", ("a", "b")), ("fine_labels", ("cat", "dog")), ("false", ())):
-        made = load(save(tmp_path, f"source: {{arrays: [train, meta], label: {label}}}\n", **files), None, ENGINE)
+    for label, names in (
+        ("coarse_labels", ("a", "b")),
+        ("fine_labels", ("cat", "dog")),
+        ("false", ()),
+    ):
+        made = load(
+            save(tmp_path, f"source: {{arrays: [train, meta], label: {label}}}\n", **files),
+            None,
+            ENGINE,
+        )
         assert made.classes.names == names
 
 
@@ -305,17 +361,27 @@ def test_files_that_call_a_label_differently_are_refused(tmp_path: Path) -> None
         load(save(tmp_path, recipe, a=parquet("1.jpg"), b=other), None, ENGINE)
 
 
-@pytest.mark.parametrize("source", ["parquet: '*.parquet'", "parquet: {train: a-00001-of-00003.parquet}"])
+@pytest.mark.parametrize(
+    "source", ["parquet: '*.parquet'", "parquet: {train: a-00001-of-00003.parquet}"]
+)
 def test_shards_that_are_missing_are_named(tmp_path: Path, source: str) -> None:
     """By the names of those that are there, whether a pattern or a name says them."""
-    recipe = save(tmp_path, f"source: {{{source}}}\n", **{"a-00001-of-00003.parquet": parquet("1.jpg")})
-    with pytest.raises(PrepError, match=r"2 of 3 files are missing.*a-00000-of-00003.parquet, .*a-00002-of-00003"):
+    recipe = save(
+        tmp_path, f"source: {{{source}}}\n", **{"a-00001-of-00003.parquet": parquet("1.jpg")}
+    )
+    with pytest.raises(
+        PrepError, match=r"2 of 3 files are missing.*a-00000-of-00003.parquet, .*a-00002-of-00003"
+    ):
         load(recipe, None, ENGINE)
 
 
 def test_a_file_that_changes_after_its_listing_is_found(tmp_path: Path) -> None:
     """An .npz that lost examples gives no shorter image."""
-    made = load(save(tmp_path, "source: {arrays: f.npz}\n", **{"f.npz": arrays(x=(4, 8, 8), y=(4,))}), None, ENGINE)
+    made = load(
+        save(tmp_path, "source: {arrays: f.npz}\n", **{"f.npz": arrays(x=(4, 8, 8), y=(4,))}),
+        None,
+        ENGINE,
+    )
     (tmp_path / "f.npz").write_bytes(arrays(x=(2, 8, 8), y=(2,)))
     catalog = made.splits[0].catalog
     assert len(catalog.read(0, Reader())) == catalog.lengths[0]

@@ -1,4 +1,6 @@
-"""Masks of objects and of images in records: as pycocotools has them, read by TensorFlow's and torchvision's own."""
+"""Masks of objects and of images in records: as pycocotools has them,
+read by TensorFlow's and torchvision's own.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,15 @@ import numpy as np
 import pytest
 from existing import existing
 from made_boxes import IDS, photograph
-from made_masks import box_around, coco_outlines, mask_folders, panoptic_set, pixels_of, png, yolo_outlines
+from made_masks import (
+    box_around,
+    coco_outlines,
+    mask_folders,
+    panoptic_set,
+    pixels_of,
+    png,
+    yolo_outlines,
+)
 from made_tars import save
 from PIL import Image, ImageOps
 from running import prep_here
@@ -33,10 +43,17 @@ from imagenet_prep.stages.merge import merge
 coco_masks = pytest.importorskip("pycocotools.mask")
 
 ENGINE = make_engine("threads", 2)
-COCO = "source: {files: coco/train2017/*}\nboxes: {coco: coco/annotations/instances_train2017.json, polygons: masks}\n"
-YOLO = "source: {files: yolo/images/**/*.jpg}\nboxes: {yolo: yolo/labels, names: yolo/data.yaml, polygons: masks}\n"
+COCO = (
+    "source: {files: coco/train2017/*}\nboxes: {coco: "
+    "coco/annotations/instances_train2017.json, polygons: masks}\n"
+)
+YOLO = (
+    "source: {files: yolo/images/**/*.jpg}\nboxes: {yolo: yolo/labels, names: yolo/data.yaml, "
+    "polygons: masks}\n"
+)
 PANOPTIC = (
-    "source: {files: coco/val2017/*.jpg}\nboxes: {coco: coco/annotations/panoptic_val2017.json, polygons: masks}\n"
+    "source: {files: coco/val2017/*.jpg}\nboxes: {coco: coco/annotations/panoptic_val2017.json, "
+    "polygons: masks}\n"
 )
 OBJECT = "image/object/"
 EDGES = tuple(f"{OBJECT}bbox/{edge}" for edge in ("xmin", "ymin", "xmax", "ymax"))
@@ -52,7 +69,10 @@ def make(folder: Path, recipe: str, engine: Any = ENGINE, **options: Any) -> Non
 def by_name(folder: Path) -> dict[str, Any]:
     """The features of every record by the last part of its file's name."""
     records = imagenet_prep.open(folder / "out", "train")
-    return {record.features["image/filename"].decode().rpartition("/")[2]: record.features for record in records}
+    return {
+        record.features["image/filename"].decode().rpartition("/")[2]: record.features
+        for record in records
+    }
 
 
 def masks_of(features: Mapping[str, Any]) -> list[np.ndarray]:
@@ -67,7 +87,9 @@ def coco_of(folder: Path) -> Any:
     return coco.COCO(str(folder / "coco/annotations/instances_train2017.json"))
 
 
-def annotations_by_name(folder: Path) -> Iterator[tuple[Mapping[str, Any], Sequence[Mapping[str, Any]], Any]]:
+def annotations_by_name(
+    folder: Path,
+) -> Iterator[tuple[Mapping[str, Any], Sequence[Mapping[str, Any]], Any]]:
     """Each image of COCO with its annotations, as pycocotools has them, and pycocotools."""
     coco = coco_of(folder)
     for image in coco.loadImgs(coco.getImgIds()):
@@ -76,14 +98,18 @@ def annotations_by_name(folder: Path) -> Iterator[tuple[Mapping[str, Any], Seque
 
 def polygon_pixels(polygons: Sequence[Sequence[float]], width: int, height: int) -> np.ndarray:
     """The pixels of polygons by pycocotools itself."""
-    return coco_masks.decode(coco_masks.merge(coco_masks.frPyObjects(list(polygons), height, width)))
+    return coco_masks.decode(
+        coco_masks.merge(coco_masks.frPyObjects(list(polygons), height, width))
+    )
 
 
-# equal to pycocotools ------------------------------------------------------------------------------------------
+# equal to pycocotools -----------------------------------------------------------------------------
 
 
 def test_masks_of_coco_are_those_of_pycocotools(tmp_path: Path) -> None:
-    """Polygons of one and several parts, crowds as runs, plain and compressed: every pixel of 50 images."""
+    """Polygons of one and several parts, crowds as runs, plain and compressed:
+    every pixel of 50 images.
+    """
     coco_outlines(tmp_path / "coco")
     make(tmp_path, COCO)
     ours, crowds, count = by_name(tmp_path), 0, 0
@@ -95,10 +121,15 @@ def test_masks_of_coco_are_those_of_pycocotools(tmp_path: Path) -> None:
         for mask, annotation in zip(found, objects, strict=True):
             assert mask.dtype == np.uint8
             assert (mask == coco.annToMask(annotation)).all()
-        corners = [(x, y, x + w, y + h) for x, y, w, h in (annotation["bbox"] for annotation in objects)]
+        corners = [
+            (x, y, x + w, y + h) for x, y, w, h in (annotation["bbox"] for annotation in objects)
+        ]
         for place, edge in enumerate(EDGES):
             side = image["height"] if place % 2 else image["width"]
-            assert features[edge] == np.array([box[place] / side for box in corners], np.float32).tolist()
+            assert (
+                features[edge]
+                == np.array([box[place] / side for box in corners], np.float32).tolist()
+            )
         crowds += sum(features[f"{OBJECT}is_crowd"])
         count += len(found)
     assert count == 100
@@ -106,7 +137,9 @@ def test_masks_of_coco_are_those_of_pycocotools(tmp_path: Path) -> None:
 
 
 def test_boxes_of_coco_come_from_outlines(tmp_path: Path) -> None:
-    """The box around the points of polygons, and pycocotools' toBbox of runs, where annotations have no bbox."""
+    """The box around the points of polygons, and pycocotools' toBbox of runs,
+    where annotations have no bbox.
+    """
     value = coco_outlines(tmp_path / "coco")
     for annotation in value["annotations"]:
         del annotation["bbox"]
@@ -119,14 +152,18 @@ def test_boxes_of_coco_come_from_outlines(tmp_path: Path) -> None:
         for number, annotation in enumerate(objects):
             outline = annotation["segmentation"]
             runs = coco.annToRLE(annotation)
-            x, y, w, h = box_around(outline) if isinstance(outline, list) else coco_masks.toBbox(runs)
+            x, y, w, h = (
+                box_around(outline) if isinstance(outline, list) else coco_masks.toBbox(runs)
+            )
             sides = (image["width"], image["height"]) * 2
             expected = [edge / side for edge, side in zip((x, y, x + w, y + h), sides, strict=True)]
             assert [features[edge][number] for edge in EDGES] == pytest.approx(expected, abs=1e-7)
 
 
 def test_masks_of_yolo_are_those_of_pycocotools(tmp_path: Path) -> None:
-    """Relative polygons times the size of their image; boxes are those around them, classes count from 1."""
+    """Relative polygons times the size of their image;
+    boxes are those around them, classes count from 1.
+    """
     known = yolo_outlines(tmp_path / "yolo")
     make(tmp_path, YOLO)
     ours = by_name(tmp_path)
@@ -134,15 +171,23 @@ def test_masks_of_yolo_are_those_of_pycocotools(tmp_path: Path) -> None:
     for name, ((width, height), objects) in known.items():
         features = ours[name]
         assert features[f"{OBJECT}class/label"] == [label + 1 for label, _ in objects]
-        for number, (mask, (_, polygon)) in enumerate(zip(masks_of(features), objects, strict=True)):
-            points = [value * (height if place % 2 else width) for place, value in enumerate(polygon)]
+        for number, (mask, (_, polygon)) in enumerate(
+            zip(masks_of(features), objects, strict=True)
+        ):
+            points = [
+                value * (height if place % 2 else width) for place, value in enumerate(polygon)
+            ]
             assert (mask == polygon_pixels([points], width, height)).all()
             x, y, w, h = box_around([polygon])
-            assert [features[edge][number] for edge in EDGES] == pytest.approx([x, y, x + w, y + h], abs=1e-6)
+            assert [features[edge][number] for edge in EDGES] == pytest.approx(
+                [x, y, x + w, y + h], abs=1e-6
+            )
 
 
 def test_masks_of_panoptic_segments(tmp_path: Path) -> None:
-    """Each segment is an object: its pixels are those of its number, its box and class those of the file."""
+    """Each segment is an object: its pixels are those of its number,
+    its box and class those of the file.
+    """
     known = panoptic_set(tmp_path / "coco")
     make(tmp_path, PANOPTIC)
     ours = by_name(tmp_path)
@@ -164,11 +209,16 @@ def test_masks_of_panoptic_segments(tmp_path: Path) -> None:
 
 
 def test_a_file_for_each_object(tmp_path: Path) -> None:
-    """Data Science Bowl's folders: the mask is what is not black, the box is pycocotools' toBbox of it."""
+    """Data Science Bowl's folders: the mask is what is not black,
+    the box is pycocotools' toBbox of it.
+    """
     known: dict[str, list[np.ndarray]] = {}
     for number in range(50):
         width, height = 40 + number, 90 - number
-        save(tmp_path / f"data/{number:02}/images/{number:02}.png", photograph(width, height, number, form="PNG"))
+        save(
+            tmp_path / f"data/{number:02}/images/{number:02}.png",
+            photograph(width, height, number, form="PNG"),
+        )
         known[f"{number:02}.png"] = []
         for place in range(1 + number % 3):
             pixels = np.zeros((height, width), np.uint8)
@@ -191,7 +241,9 @@ def test_a_file_for_each_object(tmp_path: Path) -> None:
 
 
 def test_run_lengths_of_kaggle(tmp_path: Path) -> None:
-    """Starts from 1 down the columns and lengths, in a table of images and classes; an empty cell is no object."""
+    """Starts from 1 down the columns and lengths, in a table of images and classes;
+    an empty cell is no object.
+    """
     value = coco_outlines(tmp_path / "coco")
     rows, known = ["ImageId,ClassId,EncodedPixels"], {}
     for image, objects, coco in annotations_by_name(tmp_path):
@@ -199,7 +251,10 @@ def test_run_lengths_of_kaggle(tmp_path: Path) -> None:
         known[image["file_name"]] = several = [pixels for pixels in several if pixels.any()]
         for number, pixels in enumerate(several):
             starts = np.flatnonzero(np.diff(np.concatenate([[0], pixels.flatten("F"), [0]])))
-            runs = [(start + 1, stop - start) for start, stop in zip(starts[::2], starts[1::2], strict=True)]
+            runs = [
+                (start + 1, stop - start)
+                for start, stop in zip(starts[::2], starts[1::2], strict=True)
+            ]
             text = " ".join(f"{start} {length}" for start, length in runs)
             rows.append(f"{image['file_name']},{number % 3},{text}")
         if not several:
@@ -211,8 +266,12 @@ def test_run_lengths_of_kaggle(tmp_path: Path) -> None:
     assert len(ours) == len(value["images"])
     for name, several in known.items():
         features = ours[name]
-        assert [mask.tolist() for mask in masks_of(features)] == [pixels.tolist() for pixels in several]
-        assert features[f"{OBJECT}class/text"] == [str(number % 3).encode() for number in range(len(several))]
+        assert [mask.tolist() for mask in masks_of(features)] == [
+            pixels.tolist() for pixels in several
+        ]
+        assert features[f"{OBJECT}class/text"] == [
+            str(number % 3).encode() for number in range(len(several))
+        ]
         for number, pixels in enumerate(several):
             x, y, w, h = coco_masks.toBbox(coco_masks.encode(np.asfortranarray(pixels)))
             sides = pixels.shape[::-1] * 2
@@ -238,7 +297,7 @@ def test_run_lengths_that_cant_be_are_refused(tmp_path: Path, runs: str, words: 
         make(tmp_path, "source: {files: in/*}\nboxes: {runs: t.csv}\n")
 
 
-# folders of masks ----------------------------------------------------------------------------------------------
+# folders of masks ---------------------------------------------------------------------------------
 
 FOLDERS = {
     "the same names": ("images/{}.jpg", "masks/{}.png"),
@@ -265,7 +324,9 @@ AS = {"in folders of patients": "masks"}
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_folders_of_masks_of_any_name(tmp_path: Path, name: str) -> None:
-    """init finds the pairs; every record has its own mask: the bytes of a PNG, the values and colours of others."""
+    """init finds the pairs; every record has its own mask:
+    the bytes of a PNG, the values and colours of others.
+    """
     image, mask_path = FOLDERS[name]
     known = mask_folders(tmp_path / "data", image, mask_path, 12)
     chosen = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, layout=AS.get(name))
@@ -275,14 +336,19 @@ def test_folders_of_masks_of_any_name(tmp_path: Path, name: str) -> None:
     assert len(records) == 12
     for record in records:
         features = record.features
-        data = known[features["image/filename"].decode().partition("data/")[2] or _only(known, features)]
+        data = known[
+            features["image/filename"].decode().partition("data/")[2] or _only(known, features)
+        ]
         mask = features["image/segmentation/class/encoded"]
         assert features["image/segmentation/class/format"] == b"png"
         if mask_path.endswith(".png"):
             assert mask == data
         with Image.open(io.BytesIO(data)) as stored:
             assert (pixels_of(mask) == np.asarray(stored)).all()
-            assert (np.asarray(Image.open(io.BytesIO(mask)).convert("RGB")) == np.asarray(stored.convert("RGB"))).all()
+            assert (
+                np.asarray(Image.open(io.BytesIO(mask)).convert("RGB"))
+                == np.asarray(stored.convert("RGB"))
+            ).all()
 
 
 def _only(known: Mapping[str, bytes], features: Mapping[str, Any]) -> str:
@@ -291,9 +357,13 @@ def _only(known: Mapping[str, bytes], features: Mapping[str, Any]) -> str:
     return path
 
 
-@pytest.mark.parametrize("names", [("with_mask", "bare"), ("manual", "automatic"), ("label_1", "other")])
+@pytest.mark.parametrize(
+    "names", [("with_mask", "bare"), ("manual", "automatic"), ("label_1", "other")]
+)
 def test_class_folders_that_are_called_as_masks(tmp_path: Path, names: tuple[str, str]) -> None:
-    """Photographs of the same names in two folders are no masks of each other: they have many colours."""
+    """Photographs of the same names in two folders are no masks of each other:
+    they have many colours.
+    """
     for name in names:
         for number in range(6):
             data = photograph(80, 60, number + 7 * len(name), form="PNG")
@@ -313,7 +383,9 @@ def test_masks_in_class_folders_are_a_question(tmp_path: Path) -> None:
 
 
 def test_jpegs_as_masks_are_refused_with_the_way_to_take_them(tmp_path: Path) -> None:
-    """init names the command, whose recipe has a threshold; a recipe without one is refused, too."""
+    """init names the command, whose recipe has a threshold;
+    a recipe without one is refused, too.
+    """
     mask_folders(tmp_path / "data", "images/{}.jpg", "masks/{}.png", 3)
     for number in range(3):
         values = np.zeros((60, 80), np.uint8)
@@ -321,7 +393,9 @@ def test_jpegs_as_masks_are_refused_with_the_way_to_take_them(tmp_path: Path) ->
         (tmp_path / f"data/masks/{number}.png").unlink()
         save(tmp_path / f"data/images/{number}.jpg", photograph(80, 60, number))
         save(tmp_path / f"data/masks/{number}.jpg", png(values, "JPEG"))
-    with pytest.raises(InputError, match="3 masks are JPEGs, which don't keep the values") as caught:
+    with pytest.raises(
+        InputError, match="3 masks are JPEGs, which don't keep the values"
+    ) as caught:
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     assert "--as masks" in caught.value.lines[-1]
     text = init(tmp_path / "data", tmp_path / "new.yaml", ENGINE, layout="masks").text
@@ -339,16 +413,19 @@ def test_two_masks_of_each_image_are_a_question(tmp_path: Path) -> None:
     """Both are named with the command that sets the other aside."""
     mask_folders(tmp_path / "data", "images/{}.jpg", "1st_manual/{}.png", 4)
     shutil.copytree(tmp_path / "data/1st_manual", tmp_path / "data/mask")
-    with pytest.raises(InputError, match="1st_manual, mask each have a mask of the same images") as caught:
+    with pytest.raises(
+        InputError, match="1st_manual, mask each have a mask of the same images"
+    ) as caught:
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     assert f"mv -- {tmp_path}/data/mask {tmp_path}/data-mask" in caught.value.hint
 
 
-# read by others ------------------------------------------------------------------------------------------------
+# read by others -----------------------------------------------------------------------------------
 
 
 def decode(tf: Any, data: bytes) -> dict[str, Any]:
-    """A record as tf-models-official decodes it, by its own decoder if that is installed, else by its published keys.
+    """A record as tf-models-official decodes it, by its own decoder if that is installed, else by
+    its published keys.
 
     Source: official/vision/dataloaders/tf_example_decoder.py of tensorflow/models.
     """
@@ -361,13 +438,18 @@ def decode(tf: Any, data: bytes) -> dict[str, Any]:
 
 def decode_by_keys(tf: Any, data: bytes) -> dict[str, Any]:
     """The same in the same steps, written down from its keys."""
-    edges = {f"{OBJECT}bbox/{edge}": tf.io.VarLenFeature(tf.float32) for edge in ("ymin", "xmin", "ymax", "xmax")}
+    edges = {
+        f"{OBJECT}bbox/{edge}": tf.io.VarLenFeature(tf.float32)
+        for edge in ("ymin", "xmin", "ymax", "xmax")
+    }
     features = {
         **{
             "image/encoded": tf.io.FixedLenFeature((), tf.string),
             "image/source_id": tf.io.FixedLenFeature((), tf.string),
         },
-        **{f"image/{side}": tf.io.FixedLenFeature((), tf.int64, -1) for side in ("height", "width")},
+        **{
+            f"image/{side}": tf.io.FixedLenFeature((), tf.int64, -1) for side in ("height", "width")
+        },
         **edges,
         f"{OBJECT}class/label": tf.io.VarLenFeature(tf.int64),
         f"{OBJECT}area": tf.io.VarLenFeature(tf.float32),
@@ -380,7 +462,9 @@ def decode_by_keys(tf: Any, data: bytes) -> dict[str, Any]:
         for name, value in parsed.items()
     }
     pngs = dense[f"{OBJECT}mask"].numpy()
-    decoded = [tf.squeeze(tf.io.decode_png(png, channels=1, dtype=tf.uint8), axis=-1) for png in pngs]
+    decoded = [
+        tf.squeeze(tf.io.decode_png(png, channels=1, dtype=tf.uint8), axis=-1) for png in pngs
+    ]
     empty = tf.zeros([0, dense["image/height"], dense["image/width"]], tf.float32)
     return {
         "image": tf.io.decode_image(dense["image/encoded"], channels=3),
@@ -412,10 +496,19 @@ def test_tensorflow_models_decode_the_records(tmp_path: Path, by_keys: bool) -> 
         assert masks.shape == (len(objects), height, width)
         for mask, annotation in zip(masks, objects, strict=True):
             assert (mask == coco.annToMask(annotation)).all()
-        corners = [(y / height, x / width, (y + h) / height, (x + w) / width) for x, y, w, h in boxes_of(objects)]
-        assert record["groundtruth_boxes"].numpy() == pytest.approx(np.array(corners).reshape(-1, 4), abs=1e-7)
-        assert record["groundtruth_classes"].numpy().tolist() == [each["category_id"] for each in objects]
-        assert record["groundtruth_is_crowd"].numpy().tolist() == [bool(each["iscrowd"]) for each in objects]
+        corners = [
+            (y / height, x / width, (y + h) / height, (x + w) / width)
+            for x, y, w, h in boxes_of(objects)
+        ]
+        assert record["groundtruth_boxes"].numpy() == pytest.approx(
+            np.array(corners).reshape(-1, 4), abs=1e-7
+        )
+        assert record["groundtruth_classes"].numpy().tolist() == [
+            each["category_id"] for each in objects
+        ]
+        assert record["groundtruth_is_crowd"].numpy().tolist() == [
+            bool(each["iscrowd"]) for each in objects
+        ]
 
 
 def boxes_of(annotations: Sequence[Mapping[str, Any]]) -> list[list[float]]:
@@ -432,11 +525,15 @@ def test_torchvision_transforms_the_records(tmp_path: Path, torch: Any) -> None:
     coco_outlines(tmp_path / "coco")
     make(tmp_path, COCO)
     ours = by_name(tmp_path)
-    change = v2.Compose([v2.RandomHorizontalFlip(1.0), v2.CenterCrop((36, 38)), v2.Resize((72, 76))])
+    change = v2.Compose(
+        [v2.RandomHorizontalFlip(1.0), v2.CenterCrop((36, 38)), v2.Resize((72, 76))]
+    )
 
     def transformed(image: np.ndarray, masks: Sequence[np.ndarray], corners: Any) -> dict[str, Any]:
         size = image.shape[:2]
-        boxes = tv_tensors.BoundingBoxes(torch.tensor(corners).reshape(-1, 4), format="XYXY", canvas_size=size)
+        boxes = tv_tensors.BoundingBoxes(
+            torch.tensor(corners).reshape(-1, 4), format="XYXY", canvas_size=size
+        )
         stacked = np.stack(masks) if len(masks) else np.zeros((0, *size), np.uint8)
         sample = {"image": tv_tensors.Image(torch.tensor(image).permute(2, 0, 1)), "boxes": boxes}
         return change({**sample, "masks": tv_tensors.Mask(torch.tensor(stacked))})
@@ -446,10 +543,17 @@ def test_torchvision_transforms_the_records(tmp_path: Path, torch: Any) -> None:
         features = ours[image["file_name"]]
         width, height = image["width"], image["height"]
         picture = np.asarray(Image.open(io.BytesIO(features["image/encoded"])))
-        corners = np.array([features[edge] for edge in EDGES], np.float32).T * [width, height, width, height]
+        corners = np.array([features[edge] for edge in EDGES], np.float32).T * [
+            width,
+            height,
+            width,
+            height,
+        ]
         sample = transformed(picture, masks_of(features), corners.astype(np.float32))
         theirs = [(x, y, x + w, y + h) for x, y, w, h in boxes_of(objects)]
-        expected = transformed(picture, [coco.annToMask(each) for each in objects], np.array(theirs, np.float32))
+        expected = transformed(
+            picture, [coco.annToMask(each) for each in objects], np.array(theirs, np.float32)
+        )
         assert torch.equal(sample["masks"], expected["masks"])
         assert torch.allclose(sample["boxes"], expected["boxes"], atol=1e-3)
         assert sample["image"].shape[-2:] == sample["masks"].shape[-2:]
@@ -461,13 +565,17 @@ def test_torchvision_transforms_the_records(tmp_path: Path, torch: Any) -> None:
     assert whole > 90
 
 
-# masks follow their image --------------------------------------------------------------------------------------
+# masks follow their image -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("how", ["quality: 90", "max_side: 40", "keep: true"])
-def test_masks_of_objects_turn_and_shrink_with_the_image(tmp_path: Path, orientation: int, how: str) -> None:
-    """As exif_transpose turns a picture of each; a smaller one has the nearest pixels; a kept image is not turned."""
+def test_masks_of_objects_turn_and_shrink_with_the_image(
+    tmp_path: Path, orientation: int, how: str
+) -> None:
+    """As exif_transpose turns a picture of each; a smaller one has the nearest pixels;
+    a kept image is not turned.
+    """
     coco_outlines(tmp_path / "coco", 5, orientation=orientation)
     make(tmp_path, f"{COCO}{how}\n")
     ours = by_name(tmp_path)
@@ -483,7 +591,9 @@ def test_masks_of_objects_turn_and_shrink_with_the_image(tmp_path: Path, orienta
             turned = ImageOps.exif_transpose(Image.open(stored))
             if how == "max_side: 40":
                 before = size[::-1] if orientation > 4 else size
-                small = Image.fromarray(coco.annToMask(annotation)).resize(before, Image.Resampling.NEAREST)
+                small = Image.fromarray(coco.annToMask(annotation)).resize(
+                    before, Image.Resampling.NEAREST
+                )
                 stored = io.BytesIO()
                 small.save(stored, "PNG", exif=tags)
                 turned = ImageOps.exif_transpose(Image.open(stored))
@@ -499,19 +609,27 @@ def test_a_mask_goes_with_its_box(tmp_path: Path, policy: str, objects: int) -> 
     polygons = [[[-9, 5, 20, 5, 20, 30, -9, 30]], [[3, 3, 20, 3, 12, 20]]]
     image = value["images"][1]
     value["annotations"] = [
-        {"id": number, "image_id": image["id"], "category_id": 1, "bbox": box_around(each), "segmentation": each}
+        {
+            "id": number,
+            "image_id": image["id"],
+            "category_id": 1,
+            "bbox": box_around(each),
+            "segmentation": each,
+        }
         for number, each in enumerate(polygons)
     ]
     save(tmp_path / "coco/annotations/instances_train2017.json", json.dumps(value))
     make(tmp_path, f"{COCO}boxes_outside: {policy}\n")
     features = by_name(tmp_path)[image["file_name"]]
-    expected = [polygon_pixels(each, image["width"], image["height"]) for each in polygons][-objects:]
+    expected = [polygon_pixels(each, image["width"], image["height"]) for each in polygons][
+        -objects:
+    ]
     assert len(features[EDGES[0]]) == objects
     for mask, pixels in zip(masks_of(features), expected, strict=True):
         assert (mask == pixels).all()
 
 
-# sets ----------------------------------------------------------------------------------------------------------
+# sets ---------------------------------------------------------------------------------------------
 
 
 def shards(folder: Path) -> dict[str, bytes]:
@@ -545,7 +663,9 @@ def test_masks_are_the_same_however_a_set_is_made(tmp_path: Path, recipe: str) -
 
 
 def test_another_outline_is_another_set(tmp_path: Path) -> None:
-    """One point of one polygon, or the time of one panoptic PNG: the set isn't resumed, and the error says why."""
+    """One point of one polygon, or the time of one panoptic PNG:
+    the set isn't resumed, and the error says why.
+    """
     value = coco_outlines(tmp_path / "coco", 8)
     panoptic_set(tmp_path / "coco", 4)
     make(tmp_path, COCO)
@@ -562,7 +682,7 @@ def test_another_outline_is_another_set(tmp_path: Path) -> None:
         make(tmp_path, PANOPTIC)
 
 
-# refusals ------------------------------------------------------------------------------------------------------
+# refusals -----------------------------------------------------------------------------------------
 
 
 def _change(folder: Path, **values: Any) -> None:
@@ -573,13 +693,19 @@ def _change(folder: Path, **values: Any) -> None:
 
 
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
-    "two points": ({"segmentation": [[1, 1, 9, 9]]}, "a polygon of 4 numbers: expected x and y of three points"),
+    "two points": (
+        {"segmentation": [[1, 1, 9, 9]]},
+        "a polygon of 4 numbers: expected x and y of three points",
+    ),
     "an odd number": ({"segmentation": [[1, 1, 9, 9, 3]]}, "a polygon of 5 numbers"),
     "far outside": ({"segmentation": [[1, 1, 9, 9, 3000, 4]]}, "a polygon with 3000"),
     "no outline": ({"segmentation": []}, "the object has no outline"),
     "null": ({"segmentation": None}, "the object has no outline"),
     "a text": ({"segmentation": "x"}, "segmentation: Expected `object | array`"),
-    "runs of another size": ({"segmentation": {"counts": [9], "size": [3, 3]}}, "it has 3 x 3 pixels, the image has"),
+    "runs of another size": (
+        {"segmentation": {"counts": [9], "size": [3, 3]}},
+        "it has 3 x 3 pixels, the image has",
+    ),
     "runs without counts": ({"segmentation": {"size": [3, 3]}}, "no counts of runs"),
     "runs without a size": ({"segmentation": {"counts": [9]}}, "runs without a size"),
     "damaged runs": ({"segmentation": {"counts": "P P", "size": [0, 0]}}, "annotations[0]"),
@@ -607,7 +733,9 @@ def test_a_panoptic_png_that_is_missing_or_of_another_size(tmp_path: Path) -> No
     panoptic_set(tmp_path / "coco", 3)
     path = tmp_path / "coco/annotations/panoptic_val2017/000000000001.png"
     path.write_bytes(png(np.zeros((5, 6, 3), np.uint8)))
-    with pytest.raises(PrepError, match="the mask of its object 1: it has 6 x 5 pixels, the image has"):
+    with pytest.raises(
+        PrepError, match="the mask of its object 1: it has 6 x 5 pixels, the image has"
+    ):
         make(tmp_path, PANOPTIC)
     path.unlink()
     shutil.rmtree(tmp_path / "out", ignore_errors=True)
@@ -615,9 +743,13 @@ def test_a_panoptic_png_that_is_missing_or_of_another_size(tmp_path: Path) -> No
         make(tmp_path, PANOPTIC)
 
 
-@pytest.mark.parametrize("form", ["../elsewhere/1.png", "a/../../elsewhere/1.png", "{elsewhere}/1.png"])
+@pytest.mark.parametrize(
+    "form", ["../elsewhere/1.png", "a/../../elsewhere/1.png", "{elsewhere}/1.png"]
+)
 def test_a_panoptic_png_outside_its_folder(tmp_path: Path, form: str) -> None:
-    """A path that leads out of the folder of the PNGs is refused in planning, even if a PNG is there."""
+    """A path that leads out of the folder of the PNGs is refused in planning,
+    even if a PNG is there.
+    """
     panoptic_set(tmp_path / "coco", 3)
     annotations = tmp_path / "coco/annotations"
     elsewhere = annotations / "elsewhere"
@@ -633,7 +765,9 @@ def test_a_panoptic_png_outside_its_folder(tmp_path: Path, form: str) -> None:
 
 
 def test_polygons_without_pycocotools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """convert names the extra before a shard is made; init takes boxes, and says what is left out."""
+    """convert names the extra before a shard is made;
+    init takes boxes, and says what is left out.
+    """
     coco_outlines(tmp_path / "coco", 3)
     mask_pixels.has_pycocotools.cache_clear()
     monkeypatch.setattr(mask_pixels.importlib.util, "find_spec", lambda name: None)
@@ -650,7 +784,10 @@ def test_polygons_without_pycocotools(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda masks: [masks[0], png(np.zeros((3, 3), np.uint8))], "size of the mask of its object 2"),
+        (
+            lambda masks: [masks[0], png(np.zeros((3, 3), np.uint8))],
+            "size of the mask of its object 2",
+        ),
         (lambda masks: [b"no PNG", masks[1]], "the mask of its object 1: not a PNG"),
         (lambda masks: masks[:1], "the values of its boxes differ in number"),
     ],
@@ -658,14 +795,22 @@ def test_polygons_without_pycocotools(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_verify_finds_wrong_masks_of_objects(
     tmp_path: Path, change: Callable[[list[bytes]], list[bytes]], words: str
 ) -> None:
-    """A mask of another size, one that is no PNG, and one too few, in a shard with right checksums."""
+    """A mask of another size, one that is no PNG, and one too few,
+    in a shard with right checksums.
+    """
     coco_outlines(tmp_path / "coco", 3)
     make(tmp_path, f"{COCO}shards: 1\n")
     path = tmp_path / "out/train-00000-of-00001"
-    (record,) = (record for record in records.read(path, lists=True) if len(record[f"{OBJECT}mask"]) == 2)
-    records.write(tmp_path / "changed", [{**record, f"{OBJECT}mask": change(record[f"{OBJECT}mask"])}])
+    (record,) = (
+        record for record in records.read(path, lists=True) if len(record[f"{OBJECT}mask"]) == 2
+    )
+    records.write(
+        tmp_path / "changed", [{**record, f"{OBJECT}mask": change(record[f"{OBJECT}mask"])}]
+    )
     path.write_bytes((tmp_path / "changed").read_bytes())
-    assert words in "\n".join(problem.detail for problem in verify(Layout(tmp_path / "out"), ENGINE).problems)
+    assert words in "\n".join(
+        problem.detail for problem in verify(Layout(tmp_path / "out"), ENGINE).problems
+    )
 
 
 def test_verify_checks_masks_before_a_set_is_made(tmp_path: Path) -> None:
@@ -673,7 +818,10 @@ def test_verify_checks_masks_before_a_set_is_made(tmp_path: Path) -> None:
     panoptic_set(tmp_path / "coco", 3)
     (tmp_path / "r.yaml").write_text(PANOPTIC)
     assert prep_here("verify", "--config", tmp_path / "r.yaml").returncode == 0
-    save(tmp_path / "coco/annotations/panoptic_val2017/000000000001.png", png(np.zeros((5, 6, 3), np.uint8)))
+    save(
+        tmp_path / "coco/annotations/panoptic_val2017/000000000001.png",
+        png(np.zeros((5, 6, 3), np.uint8)),
+    )
     done = prep_here("verify", "--config", tmp_path / "r.yaml")
     assert done.returncode == 3
     assert "it has 6 x 5 pixels, the image has" in done.stdout

@@ -1,4 +1,6 @@
-"""SetState of tiny sets: each field of the state, each sentence and each following command, exactly."""
+"""SetState of tiny sets: each field of the state,
+each sentence and each following command, exactly.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,16 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tiny_sets import COUNTS, IMAGES, made_plan, make_set, make_shard, make_shards, record, save_plan
+from tiny_sets import (
+    COUNTS,
+    IMAGES,
+    made_plan,
+    make_set,
+    make_shard,
+    make_shards,
+    record,
+    save_plan,
+)
 from tiny_sets import with_generation as generated
 
 from imagenet_prep.errors import InputError
@@ -35,17 +46,25 @@ def read(layout: Layout) -> SetState:
     """The state; every name in it is spelled as in the folder."""
     state = SetState.read(layout)
     assert state.layout == layout
-    sizes = {path.name: path.stat().st_size for path in list(layout.output_dir.iterdir()) if "-of-" in path.name}
+    sizes = {
+        path.name: path.stat().st_size
+        for path in list(layout.output_dir.iterdir())
+        if "-of-" in path.name
+    }
     assert state.sizes.items() <= sizes.items()
     return state
 
 
 def sizes_of(layout: Layout) -> dict[str, int]:
     """The size of each shard in the folder."""
-    return {path.name: path.stat().st_size for path in list(layout.output_dir.iterdir()) if "-of-" in path.name}
+    return {
+        path.name: path.stat().st_size
+        for path in list(layout.output_dir.iterdir())
+        if "-of-" in path.name
+    }
 
 
-# finished ------------------------------------------------------------------------------------------------------
+# finished -----------------------------------------------------------------------------------------
 
 
 def test_a_finished_set(layout: Layout) -> None:
@@ -53,7 +72,9 @@ def test_a_finished_set(layout: Layout) -> None:
     plan = make_set(layout)
     state = read(layout)
     manifest = load_manifest(layout.manifest_path)
-    assert state == SetState(layout, "finished", sizes_of(layout), (), manifest.shards, (), (), manifest)
+    assert state == SetState(
+        layout, "finished", sizes_of(layout), (), manifest.shards, (), (), manifest
+    )
     assert (state.covers_plan, state.is_usable, state.has_prefixes) == (True, True, False)
     assert dict(state.journalled) == manifest.shards
     assert manifest.shards.keys() == plan.fingerprints_by_name().keys()
@@ -80,18 +101,27 @@ def test_shards_of_another_program(layout: Layout) -> None:
 
 
 def test_shards_of_no_set(layout: Layout) -> None:
-    """Shards of a split that no set has are orphans, in the order of their numbers; those of a prefix are not."""
+    """Shards of a split that no set has are orphans, in the order of their numbers;
+    those of a prefix are not.
+    """
     make_set(layout)
     other = replace(layout, set_name="night")
     make_set(other, made_plan({"night-train": 1}))
     for name in ("test-100000-of-100001", "test-99999-of-100001", "night-more-00000-of-00001"):
         (layout.output_dir / name).touch()
     state = SetState.read(layout)
-    assert (state.kind, state.orphans) == ("finished", ("test-99999-of-100001", "test-100000-of-100001"))
+    assert (state.kind, state.orphans) == (
+        "finished",
+        ("test-99999-of-100001", "test-100000-of-100001"),
+    )
     assert state.sizes.keys() == set(ALL)
     assert state.has_prefixes
     beside = SetState.read(other)
-    assert (beside.kind, set(beside.sizes), beside.has_prefixes) == ("finished", {"night-train-00000-of-00001"}, True)
+    assert (beside.kind, set(beside.sizes), beside.has_prefixes) == (
+        "finished",
+        {"night-train-00000-of-00001"},
+        True,
+    )
     assert beside.orphans == state.orphans
     layout.manifest_path.unlink()
     assert SetState.read(layout).orphans == state.orphans
@@ -103,7 +133,10 @@ def test_a_replaced_list_of_an_older_plan_is_no_replacement(layout: Layout) -> N
     layout.replaced_path(GENERATION).touch()
     state = read(layout)
     assert (state.kind, state.plan) == ("finished", plan)
-    assert (state.manifest, state.infos) == (load_manifest(layout.manifest_path), state.manifest.shards)
+    assert (state.manifest, state.infos) == (
+        load_manifest(layout.manifest_path),
+        state.manifest.shards,
+    )
 
 
 def test_shards_of_a_set_that_lost_its_plan_are_no_orphans(layout: Layout) -> None:
@@ -117,7 +150,7 @@ def test_shards_of_a_set_that_lost_its_plan_are_no_orphans(layout: Layout) -> No
     assert SetState.read(night).orphans == ("dusk-00000-of-00001",)
 
 
-# unfinished ----------------------------------------------------------------------------------------------------
+# unfinished ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -134,8 +167,12 @@ def test_an_unfinished_set(unfinished: Layout) -> None:
     missing = tuple(name for name in ALL if name not in (FIRST, LAST))
     infos = {name: Journal(unfinished.journal_path).get(name) for name in (FIRST, LAST)}
     plan = load_plan(unfinished)
-    assert state == SetState(unfinished, "unfinished", sizes_of(unfinished), (), infos, missing, (), None, plan)
-    assert state.sentence == (f"{unfinished.output_dir} holds an unfinished set: 3 shards are not done, {SECOND} first")
+    assert state == SetState(
+        unfinished, "unfinished", sizes_of(unfinished), (), infos, missing, (), None, plan
+    )
+    assert state.sentence == (
+        f"{unfinished.output_dir} holds an unfinished set: 3 shards are not done, {SECOND} first"
+    )
     assert state.following == RESUME
     assert not state.covers_plan
     with pytest.raises(InputError) as caught:
@@ -152,7 +189,10 @@ def test_one_missing_shard_is_one(layout: Layout) -> None:
     layout.shard_path(LAST).unlink()
     state = read(layout)
     assert state.missing == (LAST,)
-    assert state.sentence == f"{layout.output_dir} holds an unfinished set: 1 shard is not done, {LAST} first"
+    assert (
+        state.sentence
+        == f"{layout.output_dir} holds an unfinished set: 1 shard is not done, {LAST} first"
+    )
 
 
 def test_only_the_manifest_is_missing(layout: Layout) -> None:
@@ -177,7 +217,9 @@ def other_fingerprint(layout: Layout) -> None:
 
 
 @pytest.mark.parametrize("change", [other_size, other_fingerprint])
-def test_a_shard_that_is_not_as_planned_is_not_done(layout: Layout, change: Callable[[Layout], None]) -> None:
+def test_a_shard_that_is_not_as_planned_is_not_done(
+    layout: Layout, change: Callable[[Layout], None]
+) -> None:
     """Its size is not that of its entry, or its entry is of another plan."""
     make_set(layout)
     layout.manifest_path.unlink()
@@ -186,14 +228,20 @@ def test_a_shard_that_is_not_as_planned_is_not_done(layout: Layout, change: Call
 
 
 def test_a_growth_in_progress(layout: Layout) -> None:
-    """The plan has all shards of the manifest and more, of which some are there; entries come from both."""
+    """The plan has all shards of the manifest and more, of which some are there;
+    entries come from both.
+    """
     make_set(layout)
     layout.journal_path.unlink()
     grown = made_plan({**COUNTS, "train-grown2": 2})
     save_plan(layout, grown)
     (info,) = make_shards(layout, grown, ["train-grown2-00000-of-00002"])
     state = read(layout)
-    assert (state.kind, state.missing, state.strays) == ("unfinished", ("train-grown2-00001-of-00002",), ())
+    assert (state.kind, state.missing, state.strays) == (
+        "unfinished",
+        ("train-grown2-00001-of-00002",),
+        (),
+    )
     assert state.infos == {**load_manifest(layout.manifest_path).shards, info.name: info}
     assert state.plan == grown
     assert not state.covers_plan
@@ -206,12 +254,14 @@ def test_a_growth_of_an_empty_set(layout: Layout) -> None:
     assert (read(layout).kind, read(layout).plan) == ("unfinished", plan)
 
 
-# ranks ---------------------------------------------------------------------------------------------------------
+# ranks --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("done", [True, False])
 def test_ranks_that_are_not_merged(layout: Layout, done: bool) -> None:
-    """A rank's mark beside the plan, whether all shards are done or some; the journals of all ranks count."""
+    """A rank's mark beside the plan, whether all shards are done or some;
+    the journals of all ranks count.
+    """
     plan = save_plan(layout, made_plan())
     planned = plan.fingerprints_by_name()
     names = ALL if done else ALL[:-1]
@@ -221,27 +271,40 @@ def test_ranks_that_are_not_merged(layout: Layout, done: bool) -> None:
     assert (state.kind, tuple(state.infos)) == ("part", names)
     folder, merge = layout.output_dir, f"imagenet-prep merge {layout.data_dir}"
     if done:
-        assert state.sentence == f"{folder} holds shards of ranks that are not merged: all shards are done"
+        assert (
+            state.sentence
+            == f"{folder} holds shards of ranks that are not merged: all shards are done"
+        )
         assert state.following == f"finish it: {merge}"
     else:
-        assert state.sentence == f"{folder} holds shards of ranks that are not merged: 1 shard not done"
+        assert (
+            state.sentence
+            == f"{folder} holds shards of ranks that are not merged: 1 shard not done"
+        )
         assert state.following == f"run the ranks that are missing, which this names: {merge}"
 
 
 def test_a_folder_named_by_output_is_in_the_merge_command(tmp_path: Path) -> None:
     """The command has --output where the shards are elsewhere, and never --raw."""
     layout = Layout(tmp_path / "data", raw=tmp_path / "raw", output=tmp_path / "out")
-    assert merge_command(layout) == f"imagenet-prep merge {tmp_path / 'data'} --output {tmp_path / 'out'}"
+    assert (
+        merge_command(layout)
+        == f"imagenet-prep merge {tmp_path / 'data'} --output {tmp_path / 'out'}"
+    )
 
 
-# replacing -----------------------------------------------------------------------------------------------------
+# replacing ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("has_manifest", [True, False])
 def test_an_overwrite_that_was_killed(layout: Layout, has_manifest: bool) -> None:
-    """The list of its generation is there: replacing, even if manifest and shards agree, and before strays count."""
+    """The list of its generation is there: replacing, even if manifest and shards agree,
+    and before strays count.
+    """
     make_set(layout)
-    plan = save_plan(layout, generated(made_plan({"train": 2, "validation": 2}, word="new"), GENERATION))
+    plan = save_plan(
+        layout, generated(made_plan({"train": 2, "validation": 2}, word="new"), GENERATION)
+    )
     layout.replaced_path(GENERATION).touch()
     if not has_manifest:
         layout.manifest_path.unlink()
@@ -249,14 +312,16 @@ def test_an_overwrite_that_was_killed(layout: Layout, has_manifest: bool) -> Non
     assert (state.kind, state.plan, state.infos) == ("replacing", plan, {})
     assert state.strays == tuple(name for name in ALL if name.startswith("train"))
     assert state.missing == tuple(plan.fingerprints_by_name())
-    assert state.sentence == f"{layout.output_dir} holds shards of an older set, which --overwrite has not removed yet"
+    assert state.sentence == (
+        f"{layout.output_dir} holds shards of an older set, which --overwrite has not removed yet"
+    )
     assert state.following == RESUME
     assert not state.is_usable
     layout.replaced_path(GENERATION).rename(layout.replaced_path("another"))
     assert SetState.read(layout).kind == ("finished" if has_manifest else "contradictory")
 
 
-# contradictory -------------------------------------------------------------------------------------------------
+# contradictory ------------------------------------------------------------------------------------
 
 
 def lose_one(layout: Layout) -> None:
@@ -293,8 +358,16 @@ def add_and_lose(layout: Layout) -> None:
 
 
 SIZE = 2 * (len(FIRST) + len("-0.jpg") + 16)
-CONTRADICTIONS: list[tuple[Callable[[Layout], None], tuple[str, ...], tuple[str, ...], str, str]] = [
-    (lose_one, (SECOND,), (), f"{SECOND} is missing, and the manifest lists {SIZE} bytes", "repair"),
+CONTRADICTIONS: list[
+    tuple[Callable[[Layout], None], tuple[str, ...], tuple[str, ...], str, str]
+] = [
+    (
+        lose_one,
+        (SECOND,),
+        (),
+        f"{SECOND} is missing, and the manifest lists {SIZE} bytes",
+        "repair",
+    ),
     (
         lose_two,
         (SECOND, LAST),
@@ -302,8 +375,20 @@ CONTRADICTIONS: list[tuple[Callable[[Layout], None], tuple[str, ...], tuple[str,
         f"{SECOND} is missing, and the manifest lists {SIZE} bytes (2 shards in all)",
         "repair",
     ),
-    (cut_one, (SECOND,), (), f"{SECOND} has 1,234 bytes, and the manifest lists {SIZE} bytes", "repair"),
-    (add_one, (), ("train-00000-of-00002",), "train-00000-of-00002 is not a shard of its manifest", "verify"),
+    (
+        cut_one,
+        (SECOND,),
+        (),
+        f"{SECOND} has 1,234 bytes, and the manifest lists {SIZE} bytes",
+        "repair",
+    ),
+    (
+        add_one,
+        (),
+        ("train-00000-of-00002",),
+        "train-00000-of-00002 is not a shard of its manifest",
+        "verify",
+    ),
     (
         add_two,
         (),
@@ -337,7 +422,15 @@ def test_shards_that_contradict_the_manifest(
     manifest = load_manifest(layout.manifest_path)
     lists = missing, strays
     assert state == SetState(
-        layout, "contradictory", sizes_of(layout), (), manifest.shards, *lists, manifest, plan, reason
+        layout,
+        "contradictory",
+        sizes_of(layout),
+        (),
+        manifest.shards,
+        *lists,
+        manifest,
+        plan,
+        reason,
     )
     assert state.covers_plan
     assert state.sentence == f"{layout.output_dir} holds files that contradict each other: {reason}"
@@ -355,13 +448,23 @@ def test_repair_is_told_the_output_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [add_two, lose_two])
-def test_a_split_without_a_fault_can_be_read(layout: Layout, change: Callable[[Layout], None]) -> None:
-    """Lists of splits: only those whose shards, or growths' shards, contradict the manifest are refused."""
+def test_a_split_without_a_fault_can_be_read(
+    layout: Layout, change: Callable[[Layout], None]
+) -> None:
+    """Lists of splits: only those whose shards, or growths' shards,
+    contradict the manifest are refused.
+    """
     make_set(layout, made_plan({**COUNTS, "test": 1}))
     change(layout)
     state = SetState.read(layout)
     state.refuse_unusable(["test"])
-    for splits in (["train"], ["validation"], ["test", "train"], ["validation-grown2", "test"], None):
+    for splits in (
+        ["train"],
+        ["validation"],
+        ["test", "train"],
+        ["validation-grown2", "test"],
+        None,
+    ):
         with pytest.raises(InputError):
             state.refuse_unusable(splits)
 
@@ -377,7 +480,9 @@ def test_only_the_faulty_split_is_refused(layout: Layout) -> None:
 
 
 def test_a_stray_of_another_plan_is_no_growth(layout: Layout) -> None:
-    """A plan with the stray shards, but other fingerprints of those in the manifest, does not cover them."""
+    """A plan with the stray shards, but other fingerprints of those in the manifest,
+    does not cover them.
+    """
     make_set(layout)
     grown = made_plan({**COUNTS, "train-grown2": 1}, word="other")
     save_plan(layout, grown)
@@ -427,13 +532,19 @@ def test_a_damaged_plan(layout: Layout) -> None:
             "contradictory",
             f"{layout.plan_path} has changed since it was written",
         )
-        assert (state.sizes, state.infos, state.damage) == (sizes_of(layout), dict(state.journalled), None)
+        assert (state.sizes, state.infos, state.damage) == (
+            sizes_of(layout),
+            dict(state.journalled),
+            None,
+        )
         assert state.following == RESUME
         make_shards(layout, made_plan())
 
 
 def test_a_journal_alone(layout: Layout) -> None:
-    """The journal lists a shard that is there, and nothing else is left; if no shard of it is there, nothing is."""
+    """The journal lists a shard that is there, and nothing else is left;
+    if no shard of it is there, nothing is.
+    """
     make_set(layout)
     layout.manifest_path.unlink()
     shutil.rmtree(layout.plan_path.parent)
@@ -458,7 +569,7 @@ def test_a_set_without_records_has_the_shards_of_its_prefix(layout: Layout) -> N
     assert (night.kind, set(night.sizes)) == ("foreign", {"night-train-00000-of-00001"})
 
 
-# damaged manifests ---------------------------------------------------------------------------------------------
+# damaged manifests --------------------------------------------------------------------------------
 
 
 def test_a_manifest_that_can_not_be_understood(layout: Layout) -> None:
@@ -468,9 +579,15 @@ def test_a_manifest_that_can_not_be_understood(layout: Layout) -> None:
     state = read(layout)
     assert (state.kind, state.missing, state.manifest) == ("unfinished", (), None)
     damage = state.damage
-    expected = "expected", "remove it and run the same imagenet-prep convert again: finished shards are kept"
+    expected = (
+        "expected",
+        "remove it and run the same imagenet-prep convert again: finished shards are kept",
+    )
     assert (damage.kind, damage.subject) == (ProblemKind.BAD_MANIFEST, "manifest.json")
-    assert (damage.detail, damage.remedy) == (f"{layout.manifest_path} can't be understood", expected[1])
+    assert (damage.detail, damage.remedy) == (
+        f"{layout.manifest_path} can't be understood",
+        expected[1],
+    )
     shutil.rmtree(layout.plan_path.parent)
     state = read(layout)
     assert (state.kind, state.reason, state.damage) == ("contradictory", damage.detail, damage)
@@ -492,14 +609,22 @@ def test_a_manifest_whose_totals_are_not_its_shards(layout: Layout, totals: dict
     detail = "it does not list the shards that its totals count"
     assert state.manifest is None
     assert state.damage.kind == ProblemKind.BAD_MANIFEST
-    assert (state.damage.subject, state.damage.detail, state.damage.remedy) == ("manifest.json", detail, REWRITE)
+    assert (state.damage.subject, state.damage.detail, state.damage.remedy) == (
+        "manifest.json",
+        detail,
+        REWRITE,
+    )
     with layout.plan_path.open("wb"):
         pass
     assert read(layout).reason == detail
 
 
-def test_totals_without_end_are_not_counted(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A manifest that counts 2^62 shards is damaged, and no name of them is made beyond the most."""
+def test_totals_without_end_are_not_counted(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A manifest that counts 2^62 shards is damaged,
+    and no name of them is made beyond the most.
+    """
     make_set(layout)
     manifest = load_manifest(layout.manifest_path)
     totals = {split: replace(each, shards=1 << 62) for split, each in manifest.totals.items()}
@@ -526,7 +651,7 @@ def test_a_file_in_place_of_the_plan_folder(layout: Layout) -> None:
     assert SetState.read(layout).kind == "finished"
 
 
-# journals ------------------------------------------------------------------------------------------------------
+# journals -----------------------------------------------------------------------------------------
 
 
 def test_of_two_entries_the_one_of_the_index_counts(layout: Layout) -> None:
@@ -552,4 +677,8 @@ def test_other_sets_shards_are_not_its_own(layout: Layout) -> None:
     other = replace(layout, set_name="x")
     make_set(other, made_plan({"x-train": 1}))
     state = SetState.read(layout)
-    assert (state.kind, state.sizes.keys() & {"x-train-00000-of-00001"}, state.orphans) == ("finished", set(), ())
+    assert (state.kind, state.sizes.keys() & {"x-train-00000-of-00001"}, state.orphans) == (
+        "finished",
+        set(),
+        (),
+    )

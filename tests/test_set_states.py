@@ -1,4 +1,6 @@
-"""What every command does in every state of a set: its exit status, and that a refusal leaves every byte."""
+"""What every command does in every state of a set:
+its exit status, and that a refusal leaves every byte.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[State, Path]:
 
 
 @pytest.fixture
-def folder(kept: dict[State, Path], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Folder:
+def folder(
+    kept: dict[State, Path], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Folder:
     """A folder in the state of the test; a set that was changed by another test is put back."""
     root = kept[request.getfixturevalue("state")]
     copy = root / "copy"
@@ -68,11 +72,15 @@ def folder(kept: dict[State, Path], request: pytest.FixtureRequest, monkeypatch:
 
 
 def contents(folder: Folder) -> dict[str, bytes]:
-    """Every file of a set, but for locks and the findings of verify and report, which any state may have."""
+    """Every file of a set, but for locks and the findings of verify and report,
+    which any state may have.
+    """
     passing = ("lock", "verdict", "problems", "report")
     files = [path for path in list(folder.layout.output_dir.rglob("*")) if path.is_file()]
     return {
-        str(path.relative_to(folder.root)): path.read_bytes() for path in files if not path.name.startswith(passing)
+        str(path.relative_to(folder.root)): path.read_bytes()
+        for path in files
+        if not path.name.startswith(passing)
     }
 
 
@@ -117,7 +125,9 @@ def test_verify_never_calls_an_unfinished_set_right(state: State, folder: Folder
 
 @pytest.mark.parametrize("command", ["open", "export"])
 @pytest.mark.parametrize("state", STATES)
-def test_readers_take_only_whole_sets(state: State, command: str, folder: Folder, tmp_path: Path) -> None:
+def test_readers_take_only_whole_sets(
+    state: State, command: str, folder: Folder, tmp_path: Path
+) -> None:
     """open and export refuse what is not finished, and leave every byte and no export."""
     calls: dict[str, Callable[[], object]] = {
         "open": lambda: len(imagenet_prep.open(folder.layout.output_dir, "train")),
@@ -135,7 +145,11 @@ def test_readers_take_only_whole_sets(state: State, command: str, folder: Folder
 def test_merge_finishes_what_is_done_and_nothing_else(state: State, folder: Folder) -> None:
     """It writes a manifest only for shards that are all there; a finished set stays as it is."""
     done = {"finished": 0, "part": 0 if state.__name__ == "ranks_not_merged" else 4}
-    done |= {"unfinished": 0 if state.__name__ in ("lost_manifest", "damaged_manifest", "older_manifest") else 4}
+    done |= {
+        "unfinished": 0
+        if state.__name__ in ("lost_manifest", "damaged_manifest", "older_manifest")
+        else 4
+    }
     before = contents(folder)
     assert outcome(lambda: merge(folder.layout)) == done.get(STATES[state], 4)
     after = contents(folder)
@@ -184,9 +198,15 @@ def test_looking_changes_nothing(
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_convert_leads_every_state_to_the_same_set(state: State, folder: Folder, kept: dict[State, Path]) -> None:
-    """Whatever was there, convert ends with the set of one undisturbed run, or refuses and leaves every byte."""
-    refused = {"foreign", "mixed_generations", "copied_elsewhere", "lost_plan", "only_journal"} & {state.__name__}
+def test_convert_leads_every_state_to_the_same_set(
+    state: State, folder: Folder, kept: dict[State, Path]
+) -> None:
+    """Whatever was there, convert ends with the set of one undisturbed run,
+    or refuses and leaves every byte.
+    """
+    refused = {"foreign", "mixed_generations", "copied_elsewhere", "lost_plan", "only_journal"} & {
+        state.__name__
+    }
     text = GROWING if state in GROWN else None
     before = contents(folder)
     if refused and outcome(lambda: folder.convert(*filter(None, [text]))):
@@ -203,7 +223,10 @@ def test_convert_leads_every_state_to_the_same_set(state: State, folder: Folder,
         for split in ("train", "validation")
         for record in imagenet_prep.open(folder.layout.output_dir, split)
     ]
-    images = [str(path.relative_to(folder.root / "data")) for path in existing(folder.root / "data", "*/*.jpg")]
+    images = [
+        str(path.relative_to(folder.root / "data"))
+        for path in existing(folder.root / "data", "*/*.jpg")
+    ]
     assert sorted(names) == images
     assert foreign is not state
     assert Layout(folder.layout.data_dir).manifest_path.exists()
@@ -230,12 +253,18 @@ def test_a_killed_overwrite_goes_on_in_a_copy(
         with pytest.raises(PrepError, match="not done"):
             merge(folder.layout)
     folder.convert(FEWER)
-    assert sorted(folder.layout.find_shards({"train"})) == [f"train-{number:05d}-of-00003" for number in range(3)]
+    assert sorted(folder.layout.find_shards({"train"})) == [
+        f"train-{number:05d}-of-00003" for number in range(3)
+    ]
     assert SetState.read(folder.layout).kind == "finished"
 
 
-def test_no_manifest_beside_a_shard_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shard of another number of shards that arrives while convert runs: it ends with an error, and no manifest."""
+def test_no_manifest_beside_a_shard_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shard of another number of shards that arrives while convert runs:
+    it ends with an error, and no manifest.
+    """
     make_flowers(tmp_path / "data", 4)
     folder = Folder(tmp_path, monkeypatch)
     real = finishing.find_lost
@@ -246,7 +275,9 @@ def test_no_manifest_beside_a_shard_of_others(tmp_path: Path, monkeypatch: pytes
         return real(plan, layout, journal)
 
     monkeypatch.setattr("imagenet_prep.stages.convert.find_lost", find_lost)
-    with pytest.raises(PrepError, match="1 shard that the plan does not have, train-00000-of-00003 first"):
+    with pytest.raises(
+        PrepError, match="1 shard that the plan does not have, train-00000-of-00003 first"
+    ):
         folder.convert()
     assert not folder.layout.manifest_path.exists()
 

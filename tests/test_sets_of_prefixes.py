@@ -1,4 +1,6 @@
-"""Sets of recipes with prefixes in one DATA_DIR: each keeps its own state, and commands handle all of them."""
+"""Sets of recipes with prefixes in one DATA_DIR:
+each keeps its own state, and commands handle all of them.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,11 @@ def state(out: Path, name: str) -> dict[str, bytes]:
 def test_each_set_is_right(folder: Path) -> None:
     """verify checks all sets, each under its name; each is read back as its images are."""
     said = command("verify", folder).stdout
-    assert [line for line in said.splitlines() if line.rstrip(":") in SETS] == ["eval:", "test:", "train:"]
+    assert [line for line in said.splitlines() if line.rstrip(":") in SETS] == [
+        "eval:",
+        "test:",
+        "train:",
+    ]
     assert said.count("as listed: all") == 3
     for name in SETS:
         found = {record.filename: record.encoded for record in imagenet_prep.open(folder, name)}
@@ -89,7 +95,11 @@ def test_damage_to_one_set_is_named_and_mended(folder: Path) -> None:
     said = command("verify", folder, "--json", folder / "found.json", status=3).stdout
     assert "eval-00001-of-00002" in said
     found = json.loads((folder / "found.json").read_bytes())
-    assert {name: sorted(found[name]["faulty"]) for name in SETS} == {"eval": [shard.name], "test": [], "train": []}
+    assert {name: sorted(found[name]["faulty"]) for name in SETS} == {
+        "eval": [shard.name],
+        "test": [],
+        "train": [],
+    }
     assert json.loads(command("verify", folder, "--json", "-", status=3).stdout) == found
     assert "repair" in status(Layout(folder, set_name="eval")).following
     assert "eval-00001-of-00002 made again" in command("repair", folder).stdout
@@ -101,7 +111,9 @@ def test_damage_to_one_set_is_named_and_mended(folder: Path) -> None:
 
 
 def test_other_settings_of_one_set_are_refused(sound: Path, folder: Path, tmp_path: Path) -> None:
-    """The same settings resume; others are refused until --overwrite; the other sets stay as they are."""
+    """The same settings resume; others are refused until --overwrite;
+    the other sets stay as they are.
+    """
     same, changed = sound / "train.yaml", sound / "changed.yaml"
     assert "0 made now" in command("convert", folder, "--config", same).stdout
     changed.write_text(same.read_text() + "seed: 7\n")
@@ -116,20 +128,26 @@ def test_other_settings_of_one_set_are_refused(sound: Path, folder: Path, tmp_pa
 
 
 def test_status_and_report_go_through_all_sets(folder: Path, tmp_path: Path) -> None:
-    """Each set has its stages and a page of its own; with --output, the page's name has the set's."""
+    """Each set has its stages and a page of its own;
+    with --output, the page's name has the set's.
+    """
     lines = command("status", folder).stdout.splitlines()
     assert [line for line in lines if line.endswith(":")] == ["eval:", "test:", "train:"]
     assert sum("2 of 2 shards" in line for line in lines) == 3
     assert list(json.loads(command("status", folder, "--json", "-").stdout)) == list(SETS)
     command("report", folder, "--output", tmp_path / "page.html")
-    assert sorted(path.name for path in list(tmp_path.glob("*.html"))) == [f"page-{name}.html" for name in SETS]
+    assert sorted(path.name for path in list(tmp_path.glob("*.html"))) == [
+        f"page-{name}.html" for name in SETS
+    ]
     said = command("report", folder).stdout
     for name in SETS:
         assert f"{folder}/imagenet-prep/sets/{name}/report.html" in said
 
 
 def test_one_unfinished_set_hides_no_other(folder: Path) -> None:
-    """A set without manifest and plan is not taken for ImageNet, and verify still checks the others."""
+    """A set without manifest and plan is not taken for ImageNet,
+    and verify still checks the others.
+    """
     for name in ("manifest.json", "plan/plan.json"):
         (folder / "imagenet-prep/sets/test" / name).unlink()
     ran = command("verify", folder, status=4)
@@ -140,7 +158,9 @@ def test_one_unfinished_set_hides_no_other(folder: Path) -> None:
 
 
 def test_a_shard_name_belongs_to_one_set(sound: Path, folder: Path) -> None:
-    """A recipe whose splits have the names of another set's shards is refused, and so is ImageNet."""
+    """A recipe whose splits have the names of another set's shards is refused,
+    and so is ImageNet.
+    """
     other = sound / "other.yaml"
     other.write_text("source: {folders: test}\nsplits: {train: 0.5, validation: 0.5}\n")
     before = {name: state(folder, name) for name in SETS}
@@ -152,16 +172,26 @@ def test_a_shard_name_belongs_to_one_set(sound: Path, folder: Path) -> None:
 
 
 def test_names_that_begin_alike(sound: Path, folder: Path) -> None:
-    """The set without a prefix and one whose prefix begins as another does live beside the others."""
+    """The set without a prefix and one whose prefix begins as another does
+    live beside the others.
+    """
     write(sound / "train-small", **files_of("train-small"))
     made(recipe(sound, "train-small"), folder)
     plain = sound / "plain.yaml"
     plain.write_text("source: {folders: test}\nsplits: {small: 0.5, rest: 0.5}\n")
     made(plain, folder)
     said = command("verify", folder).stdout
-    assert [line for line in said.splitlines() if line.endswith(":")][:3] == ["without a prefix:", "eval:", "test:"]
+    assert [line for line in said.splitlines() if line.endswith(":")][:3] == [
+        "without a prefix:",
+        "eval:",
+        "test:",
+    ]
     assert said.count("as listed: all") == 5
-    assert len(imagenet_prep.open(folder, "train-small")) == len(imagenet_prep.open(folder, "train")) == 6
+    assert (
+        len(imagenet_prep.open(folder, "train-small"))
+        == len(imagenet_prep.open(folder, "train"))
+        == 6
+    )
     assert len(imagenet_prep.open(folder, "small")) + len(imagenet_prep.open(folder, "rest")) == 6
     shutil.copy(folder / "train-00000-of-00002", folder / "train-copy-00000-of-00002")
     assert "stray-file" in command("verify", folder, status=3).stdout
@@ -196,13 +226,17 @@ def in_folders(sound: Path, tmp_path: Path) -> Path:
     """A DATA_DIR without shards of its own: the prefixes of its two sets have folders."""
     for name in ("eval", "train"):
         path = sound / f"deep-{name}.yaml"
-        path.write_text(f"source: {{folders: {name}}}\noutput_file_prefix: more/{name}/{name}\nshards: 2\n")
+        path.write_text(
+            f"source: {{folders: {name}}}\noutput_file_prefix: more/{name}/{name}\nshards: 2\n"
+        )
         command("convert", tmp_path / "data", "--config", path)
     return tmp_path / "data"
 
 
 def test_sets_below_a_folder_are_named(in_folders: Path) -> None:
-    """status and verify of the DATA_DIR that convert got name the folder of a set, and no command for ImageNet."""
+    """status and verify of the DATA_DIR that convert got name the folder of a set,
+    and no command for ImageNet.
+    """
     said = command("status", in_folders).stdout.splitlines()[-1]
     assert said == f"next: imagenet-prep status {in_folders}/more/eval"
     error = command("verify", in_folders, status=4).stderr
@@ -212,8 +246,12 @@ def test_sets_below_a_folder_are_named(in_folders: Path) -> None:
 
 @pytest.mark.parametrize("place", ["", "more/eval"])
 @pytest.mark.parametrize("state_of_set", ["finished", "shard lost", "unfinished", "ranks"])
-def test_each_next_command_works(place: str, state_of_set: str, sound: Path, tmp_path: Path) -> None:
-    """The commands that status prints for a set with a prefix, run one after the other, end with a report."""
+def test_each_next_command_works(
+    place: str, state_of_set: str, sound: Path, tmp_path: Path
+) -> None:
+    """The commands that status prints for a set with a prefix,
+    run one after the other, end with a report.
+    """
     data_dir, path = tmp_path / "data", sound / f"next-{place.replace('/', '-')}.yaml"
     prefix = f"{place}/eval".lstrip("/")
     path.write_text(f"source: {{folders: eval}}\noutput_file_prefix: {prefix}\nshards: 2\n")

@@ -1,4 +1,6 @@
-"""The values of settings: those that are refused are told what fits, and sizes are read as they are written."""
+"""The values of settings: those that are refused are told what fits,
+and sizes are read as they are written.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ from imagenet_prep.records import ShardWriter
 from imagenet_prep.registry import imagenet_options
 from imagenet_prep.text import either, parse_size, size_text
 
-# settings and keys with fixed values -------------------------------------------------------------------------------
+# settings and keys with fixed values --------------------------------------------------------------
 
 
 def leaves(kind: Any) -> Iterator[Any]:
@@ -48,8 +50,12 @@ def values_of(kind: Any) -> list[str]:
     return [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
 
 
-SETTINGS = {each.name: values_of(each.type) for each in settings_of(ConvertOptions) if values_of(each.type)}
-KEYS = {each.name: values_of(each.type) for each in recipe_keys(ConvertOptions) if values_of(each.type)}
+SETTINGS = {
+    each.name: values_of(each.type) for each in settings_of(ConvertOptions) if values_of(each.type)
+}
+KEYS = {
+    each.name: values_of(each.type) for each in recipe_keys(ConvertOptions) if values_of(each.type)
+}
 
 
 def enums_of(struct: type[Struct]) -> dict[str, list[str]]:
@@ -67,7 +73,9 @@ INSIDE: dict[type[Struct], str] = {
     schema.Feature: "source: {folders: x}\nrecord: {a: {from: x, @}}\n",
 }
 """The mappings of a recipe, each within one; @ is a key of it."""
-IN_RECIPES = [(struct, key, values) for struct in INSIDE for key, values in enums_of(struct).items()]
+IN_RECIPES = [
+    (struct, key, values) for struct in INSIDE for key, values in enums_of(struct).items()
+]
 NO_ENUMS = {schema.PlaceKeys, schema.ExpectedTotals}
 
 
@@ -81,7 +89,11 @@ def refusal(path: Path, text: str) -> UsageError:
 
 def test_the_tables_know_all_mappings() -> None:
     """A new mapping of a recipe needs a line above; the tables are not empty."""
-    structs = {each for each in vars(schema).values() if isinstance(each, type) and each.__module__ == schema.__name__}
+    structs = {
+        each
+        for each in vars(schema).values()
+        if isinstance(each, type) and each.__module__ == schema.__name__
+    }
     assert structs - {schema.BoxKeys} == {*INSIDE, *NO_ENUMS}  # Boxes has all keys of BoxKeys
     assert SETTINGS.keys() >= {"compression", "check", "read_order", "relabel"}
     assert len(IN_RECIPES) > 12
@@ -93,7 +105,10 @@ def test_set_says_all_values(name: str) -> None:
     """After --set, in the words of a choice."""
     with pytest.raises(UsageError) as caught:
         read_settings(ConvertOptions, [f"{name}=x"])
-    assert (caught.value.what, caught.value.detail) == (f"--set {name}=x", f"expected {either(SETTINGS[name])}")
+    assert (caught.value.what, caught.value.detail) == (
+        f"--set {name}=x",
+        f"expected {either(SETTINGS[name])}",
+    )
 
 
 @pytest.mark.parametrize("value", ["x", "3"])
@@ -133,7 +148,9 @@ CHOICES = [
 
 
 @pytest.mark.parametrize(("verb", "option", "choice"), CHOICES)
-def test_an_option_says_all_values(tmp_path: Path, verb: str, option: str, choice: click.Choice[Any]) -> None:
+def test_an_option_says_all_values(
+    tmp_path: Path, verb: str, option: str, choice: click.Choice[Any]
+) -> None:
     """Every option of the command line with a choice."""
     ran = prep(verb, tmp_path, option, "nothing-like-it")
     assert ran.returncode == 2
@@ -157,7 +174,7 @@ def test_set_speaks_plain_words(text: str, detail: str) -> None:
     assert caught.value.detail == detail
 
 
-# sizes -------------------------------------------------------------------------------------------------------------
+# sizes --------------------------------------------------------------------------------------------
 
 SIZE_SETTINGS = [each.name for each in settings_of(ConvertOptions) if each.is_size]
 SIZE_KEYS = [each.name for each in settings_of(schema.Recipe) if each.is_size]
@@ -181,7 +198,22 @@ READ = {
     },
     **{"0.1kB": 100, "1.0000001 GB": 1_000_000_100},
 }
-REFUSED = ["x", "", "0", "0 MB", "-5", "2k", "100M", "1e6", "5 bytes", "1,00 kB", "1..5GB", " 5", "٣", "nan"]
+REFUSED = [
+    "x",
+    "",
+    "0",
+    "0 MB",
+    "-5",
+    "2k",
+    "100M",
+    "1e6",
+    "5 bytes",
+    "1,00 kB",
+    "1..5GB",
+    " 5",
+    "٣",
+    "nan",
+]
 REFUSED += ["0.4 B", "1.5", "1.5 B"]
 
 
@@ -215,7 +247,10 @@ def test_other_texts_are_no_sizes(tmp_path: Path, text: str) -> None:
         with pytest.raises(UsageError) as caught:
             read_settings(ConvertOptions, [f"{name}={text}"])
         errors.append(caught.value)
-    errors += [refusal(tmp_path / "r.yaml", f"source: {{folders: x}}\n{name}: '{text}'\n") for name in SIZE_KEYS]
+    errors += [
+        refusal(tmp_path / "r.yaml", f"source: {{folders: x}}\n{name}: '{text}'\n")
+        for name in SIZE_KEYS
+    ]
     with pytest.raises(UsageError) as caught:
         ShardWriter(tmp_path / "out", shard_size=text)
     errors.append(caught.value)
@@ -223,7 +258,11 @@ def test_other_texts_are_no_sizes(tmp_path: Path, text: str) -> None:
         "expected a number of bytes, perhaps with a unit: 100MB, 2 kB or 1.5GiB"
     }
     assert len(errors) == len(SIZE_SETTINGS) + len(SIZE_KEYS) + 1
-    assert [parse_size(example) for example in ("100MB", "2 kB", "1.5GiB")] == [10**8, 2000, 3 << 29]
+    assert [parse_size(example) for example in ("100MB", "2 kB", "1.5GiB")] == [
+        10**8,
+        2000,
+        3 << 29,
+    ]
 
 
 @pytest.mark.parametrize("value", ["true", "[1]", "1.5", "0"])

@@ -1,4 +1,6 @@
-"""reading.shard_set: the records of a split as one sequence, by number and in order, whoever made the shards."""
+"""reading.shard_set: the records of a split as one sequence,
+by number and in order, whoever made the shards.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ def own(found: ShardSet) -> list[bytes]:
     return [bytes(found[number].data) for number in range(len(found))]
 
 
-# many shards ---------------------------------------------------------------------------------------------------
+# many shards --------------------------------------------------------------------------------------
 
 MANY_READERS = f"""
 COUNT = 1000
@@ -86,10 +88,14 @@ print(json.dumps([sorted(set(digests)), len(os.listdir("/proc/self/fd")), *heavy
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="there is no /proc to count descriptors")
+@pytest.mark.skipif(
+    not Path("/proc/self/fd").exists(), reason="there is no /proc to count descriptors"
+)
 @pytest.mark.parametrize("way", ["bare", "pickled"])
 def test_1024_shards_under_256_descriptors(way: str, many: Path, tmp_path: Path) -> None:
-    """1,000 random records are right: alone, from 8 threads, after a fork, after pickling; no file stays open."""
+    """1,000 random records are right: alone, from 8 threads, after a fork, after pickling;
+    no file stays open.
+    """
     expected = all_data(many)
     assert len(existing(many, "train-*")) == 1024
     folder = bare(many, tmp_path / "bare") if way == "bare" else many
@@ -98,7 +104,9 @@ def test_1024_shards_under_256_descriptors(way: str, many: Path, tmp_path: Path)
         found = imagenet_prep.open(folder, "train")
         assert bytes(found[700].data) == expected[700]
         words, sent = ["-"], pickle.dumps(found)
-    done = subprocess.run([sys.executable, "-c", MANY_READERS, *words], input=sent, capture_output=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", MANY_READERS, *words], input=sent, capture_output=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr.decode()
     numbers = random.Random(7).sample(range(len(expected)), 1000)
     digest = hashlib.sha256(b"".join(expected[number] for number in numbers)).hexdigest()
@@ -109,7 +117,9 @@ def test_1024_shards_under_256_descriptors(way: str, many: Path, tmp_path: Path)
 
 
 def test_opening_reads_no_shard(many: Path, tmp_path: Path) -> None:
-    """A set is opened, and its length known, by manifest and sizes alone: damaged shards show when one is read."""
+    """A set is opened, and its length known, by manifest and sizes alone:
+    damaged shards show when one is read.
+    """
     folder = tmp_path / "data"
     (folder / "imagenet-prep").mkdir(parents=True)
     shutil.copy(Layout(many).manifest_path, folder / "imagenet-prep")
@@ -122,11 +132,13 @@ def test_opening_reads_no_shard(many: Path, tmp_path: Path) -> None:
         found[0]
 
 
-# a sequence ----------------------------------------------------------------------------------------------------
+# a sequence ---------------------------------------------------------------------------------------
 
 
 def test_a_set_is_a_sequence(sound: Layout) -> None:
-    """Numbers from both ends, slices, iteration in either direction: what a list of all records gives."""
+    """Numbers from both ends, slices, iteration in either direction:
+    what a list of all records gives.
+    """
     expected = all_data(sound.data_dir)
     found = imagenet_prep.open(str(sound.data_dir), "train")
     assert isinstance(found, ShardSet)
@@ -141,12 +153,16 @@ def test_a_set_is_a_sequence(sound: Layout) -> None:
 
 
 def test_several_at_once(sound: Layout) -> None:
-    """Numbers in any order, twice too, in a list or an array; __getitems__ is what PyTorch's DataLoader asks for."""
+    """Numbers in any order, twice too, in a list or an array;
+    __getitems__ is what PyTorch's DataLoader asks for.
+    """
     expected = all_data(sound.data_dir)
     found = imagenet_prep.open(sound.data_dir, "train")
     for wanted in ([7, 299, -1, 0, 7], np.array([7, 299, -1, 0, 7]), (7, 299, -1, 0, 7)):
         for several in (found[wanted], found.__getitems__(wanted)):
-            assert [bytes(record.data) for record in several] == [expected[k] for k in (7, 299, -1, 0, 7)]
+            assert [bytes(record.data) for record in several] == [
+                expected[k] for k in (7, 299, -1, 0, 7)
+            ]
     assert found[np.int64(5)].data == expected[5]
     assert found[[]] == []
     with pytest.raises(IndexError, match="holds 300"):
@@ -155,7 +171,9 @@ def test_several_at_once(sound: Layout) -> None:
 
 @pytest.mark.parametrize("world", [3, 8, 301])
 def test_parts_of_a_set(world: int, sound: Layout) -> None:
-    """The parts of all ranks are the set, one after the other; their lengths differ by one at most."""
+    """The parts of all ranks are the set, one after the other;
+    their lengths differ by one at most.
+    """
     expected = all_data(sound.data_dir)
     whole = imagenet_prep.open(sound.data_dir, "train")
     parts = [pickle.loads(pickle.dumps(whole.shard(rank, world))) for rank in range(world)]
@@ -168,11 +186,15 @@ def test_parts_of_a_set(world: int, sound: Layout) -> None:
     with pytest.raises(IndexError, match="holds"):
         last[len(last)]
     halves = last.shard(0, 2), last.shard(1, 2)
-    assert [bytes(record.data) for half in halves for record in half] == [bytes(record.data) for record in last]
+    assert [bytes(record.data) for half in halves for record in half] == [
+        bytes(record.data) for record in last
+    ]
 
 
 def test_pixels_of_other_kinds(tmp_path: Path) -> None:
-    """CMYK, grey and PNG come in RGB too; what can't be decoded is an error that names the record."""
+    """CMYK, grey and PNG come in RGB too; what can't be decoded is an
+    error that names the record.
+    """
     grey = Image.effect_noise((40, 30), 80)
     kinds = [(grey.convert("CMYK"), "JPEG"), (grey, "JPEG"), (grey.convert("RGBA"), "PNG")]
     with records.ShardWriter(tmp_path / "train", shards=1) as shards:
@@ -190,7 +212,9 @@ def test_pixels_of_other_kinds(tmp_path: Path) -> None:
 
 
 def test_crcs_are_compared_unless_told_not_to(layout: Layout) -> None:
-    """With check=False a record with a flipped pixel comes, in order and by number; a broken length is still seen."""
+    """With check=False a record with a flipped pixel comes, in order and by number;
+    a broken length is still seen.
+    """
     path = layout.shard_path(SHARD)
     flip(path, 5000)
     found = imagenet_prep.open(layout.data_dir, "train", check=False)
@@ -214,14 +238,20 @@ def test_crcs_are_compared_unless_told_not_to(layout: Layout) -> None:
         (lambda found: found.shard(0, 0), ValueError),
     ],
 )
-def test_no_such_record_and_no_such_rank(ask: Callable[[ShardSet], Any], error: type[Exception], sound: Layout) -> None:
-    """Beyond either end there is an IndexError, only what is an index to a list is one; a rank is of 0 to world - 1."""
+def test_no_such_record_and_no_such_rank(
+    ask: Callable[[ShardSet], Any], error: type[Exception], sound: Layout
+) -> None:
+    """Beyond either end there is an IndexError, only what is an index to a list is one;
+    a rank is of 0 to world - 1.
+    """
     with pytest.raises(error):
         ask(imagenet_prep.open(sound.data_dir, "train"))
 
 
 def test_a_record_tells_what_it_holds(sound: Layout) -> None:
-    """Features as records.read gives them, and each value of an image's record; the image is no copy."""
+    """Features as records.read gives them, and each value of an image's record;
+    the image is no copy.
+    """
     found = imagenet_prep.open(sound.data_dir, "train")
     paths = existing(sound.data_dir, "train-*")
     values = list(records.read(paths))
@@ -238,13 +268,20 @@ def test_a_record_tells_what_it_holds(sound: Layout) -> None:
 
 
 def test_the_ways_to_features_agree(sound: Layout, tmp_path: Path) -> None:
-    """As a record of ours, feature by feature, and by the general parser: the same names, order, values and types."""
+    """As a record of ours, feature by feature, and by the general parser:
+    the same names, order, values and types.
+    """
     whole = Decoder()
     one_by_one = Decoder(text={"no feature of this name"})
     counts = set()
     for record in imagenet_prep.open(sound.data_dir, "train"):
-        general = {name: _value(name, feature) for name, feature in parse_example(record.data).items()}
-        found = [list(decoder.example(record.data).items()) for decoder in (whole, one_by_one, one_by_one)]
+        general = {
+            name: _value(name, feature) for name, feature in parse_example(record.data).items()
+        }
+        found = [
+            list(decoder.example(record.data).items())
+            for decoder in (whole, one_by_one, one_by_one)
+        ]
         assert found[0] == found[1] == found[2] == list(general.items())
         assert [type(value) for _, value in found[0]] == [type(value) for value in general.values()]
         counts.add(len(record.boxes))
@@ -257,7 +294,7 @@ def _value(name: str, feature: Any) -> Any:
     return values[0] if is_single else values
 
 
-# the index -----------------------------------------------------------------------------------------------------
+# the index ----------------------------------------------------------------------------------------
 
 
 def forget(layout: Layout) -> None:
@@ -300,9 +337,19 @@ OTHER = "train-00004-of-00008"
         (lambda layout: edit_index(layout, move), False),
         (lambda layout: edit_index(layout, join), True),
     ],
-    ids=["none", "of another shard", "no numbers", "a line less", "moved", "moved, no manifest", "joined"],
+    ids=[
+        "none",
+        "of another shard",
+        "no numbers",
+        "a line less",
+        "moved",
+        "moved, no manifest",
+        "joined",
+    ],
 )
-def test_an_index_only_saves_time(damage: Callable[[Layout], object], with_manifest: bool, layout: Layout) -> None:
+def test_an_index_only_saves_time(
+    damage: Callable[[Layout], object], with_manifest: bool, layout: Layout
+) -> None:
     """Whatever an index says, a record is the one that the framing shows."""
     damage(layout)
     if not with_manifest:
@@ -320,13 +367,17 @@ def test_an_index_that_joins_two_records(layout: Layout) -> None:
 
 
 def test_an_index_is_used(layout: Layout) -> None:
-    """With an index, a record behind one whose length is damaged is found all the same; without it, it is not."""
+    """With an index, a record behind one whose length is damaged is found all the same;
+    without it, it is not.
+    """
     shard = layout.shard_path(SHARD)
     expected = data_of(shard)
     flip(shard, 16 + len(expected[0]))  # the length of record 1
     found, first = imagenet_prep.open(layout.data_dir, "train"), records_before(layout)
     assert bytes(found[first + 2].data) == expected[2]
-    with pytest.raises(InputError, match=f"{SHARD}: record 1 at byte {16 + len(expected[0])} is damaged"):
+    with pytest.raises(
+        InputError, match=f"{SHARD}: record 1 at byte {16 + len(expected[0])} is damaged"
+    ):
         found[first + 1]
     layout.index_path(SHARD).unlink()
     with pytest.raises(InputError, match="record 1 at byte"):
@@ -335,22 +386,28 @@ def test_an_index_is_used(layout: Layout) -> None:
 
 def records_before(layout: Layout) -> int:
     """How many records the shards before SHARD hold."""
-    return sum(len(data_of(path)) for path in existing(layout.data_dir, "train-*") if path.name < SHARD)
+    return sum(
+        len(data_of(path)) for path in existing(layout.data_dir, "train-*") if path.name < SHARD
+    )
 
 
-# damage --------------------------------------------------------------------------------------------------------
+# damage -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 def test_a_damaged_record_is_named(compression: str, layout: Layout) -> None:
-    """File, record and byte, by number and by iteration; the other records come, and verify is proposed."""
+    """File, record and byte, by number and by iteration;
+    the other records come, and verify is proposed.
+    """
     shard, first = layout.shard_path(SHARD), records_before(layout)
     expected = all_data(layout.data_dir)
     size = len(expected[first])
     flip(shard, 16 + size + 12 + 5)
     if compression == "gzip":
         shard.write_bytes(gzip.compress(shard.read_bytes()))
-        edit_manifest(layout, lambda value: value["shards"][SHARD].update(size=shard.stat().st_size))
+        edit_manifest(
+            layout, lambda value: value["shards"][SHARD].update(size=shard.stat().st_size)
+        )
     where = "" if compression == "none" else " of its gzip content"
     found = imagenet_prep.open(layout.data_dir, "train")
     with pytest.raises(InputError) as caught:
@@ -359,7 +416,9 @@ def test_a_damaged_record_is_named(compression: str, layout: Layout) -> None:
     assert caught.value.detail.endswith(".JPEG: the data does not match its CRC")
     assert "imagenet-prep verify" in caught.value.hint
     others = [number for number in range(300) if number != first + 1]
-    assert [bytes(found[number].data) for number in others] == [expected[number] for number in others]
+    assert [bytes(found[number].data) for number in others] == [
+        expected[number] for number in others
+    ]
     seen = []
     with pytest.raises(InputError, match="record 1 at byte"):
         seen.extend(bytes(record.data) for record in found)
@@ -370,8 +429,12 @@ def test_a_damaged_record_is_named(compression: str, layout: Layout) -> None:
     ("change", "compression"),
     [("fewer", "none"), ("more", "none"), ("cut", "none"), ("fewer", "zlib"), ("cut", "zlib")],
 )
-def test_a_shard_of_another_length_is_refused(change: str, compression: str, layout: Layout) -> None:
-    """A shard that ends early, even between two records, or late, is no shorter or longer data set."""
+def test_a_shard_of_another_length_is_refused(
+    change: str, compression: str, layout: Layout
+) -> None:
+    """A shard that ends early, even between two records, or late,
+    is no shorter or longer data set.
+    """
     shard, first = layout.shard_path(SHARD), records_before(layout)
     data = data_of(shard)
     write(shard, data[:-1] if change == "fewer" else [*data, b"x"] if change == "more" else data)
@@ -384,16 +447,27 @@ def test_a_shard_of_another_length_is_refused(change: str, compression: str, lay
     with pytest.raises(InputError, match=r"holds .* bytes"):
         imagenet_prep.open(layout.data_dir, "train")[first + len(data) - 1]
     edit_manifest(layout, lambda value: value["shards"][SHARD].update(size=shard.stat().st_size))
-    message = {"fewer": "holds 37 records", "more": "record 38 .* is not the one in its manifest", "cut": "announced"}
+    message = {
+        "fewer": "holds 37 records",
+        "more": "record 38 .* is not the one in its manifest",
+        "cut": "announced",
+    }
     with pytest.raises(InputError, match=message[change]):
         list(imagenet_prep.open(layout.data_dir, "train"))
 
 
-@pytest.mark.parametrize(("content", "compression"), [("equal", "none"), ("another", "gzip"), ("gone", "none")])
+@pytest.mark.parametrize(
+    ("content", "compression"), [("equal", "none"), ("another", "gzip"), ("gone", "none")]
+)
 def test_a_replaced_shard_is_refused(content: str, compression: str, tmp_path: Path) -> None:
-    """While a set is open: by number and in order alike; a set that is opened again has the new one."""
+    """While a set is open: by number and in order alike;
+    a set that is opened again has the new one.
+    """
     path = tmp_path / "train-00000-of-00001"
-    for folder, data in ((tmp_path, b"first"), (tmp_path / "new", b"other" if content == "another" else b"first")):
+    for folder, data in (
+        (tmp_path, b"first"),
+        (tmp_path / "new", b"other" if content == "another" else b"first"),
+    ):
         folder.mkdir(exist_ok=True)
         write(folder / path.name, [data] * 3)
         if compression == "gzip":
@@ -406,8 +480,15 @@ def test_a_replaced_shard_is_refused(content: str, compression: str, tmp_path: P
         path.unlink()
     else:
         (tmp_path / "new" / path.name).replace(path)
-    for read in (lambda: found[0], lambda: found[[2]], lambda: next(iter(found)), lambda: list(found.shard(0, 1))):
-        with pytest.raises(InputError, match="can't be read" if content == "gone" else "was replaced") as caught:
+    for read in (
+        lambda: found[0],
+        lambda: found[[2]],
+        lambda: next(iter(found)),
+        lambda: list(found.shard(0, 1)),
+    ):
+        with pytest.raises(
+            InputError, match="can't be read" if content == "gone" else "was replaced"
+        ) as caught:
             read()
         assert str(path) in caught.value.what
     assert [bytes(record.data) for record in started] == [b"first"] * 2
@@ -415,16 +496,22 @@ def test_a_replaced_shard_is_refused(content: str, compression: str, tmp_path: P
         assert len(list(imagenet_prep.open(tmp_path, "train"))) == 3
 
 
-# which shards --------------------------------------------------------------------------------------------------
+# which shards -------------------------------------------------------------------------------------
 
 
 def test_a_missing_shard_is_named_at_once(layout: Layout) -> None:
-    """A set with a hole is refused when it is opened: finished, never finished, or made elsewhere."""
+    """A set with a hole is refused when it is opened:
+    finished, never finished, or made elsewhere.
+    """
     layout.shard_path(SHARD).unlink()
     assert len(imagenet_prep.open(layout.data_dir, "validation")) == 80
     states: list[tuple[Callable[[], object], str, str]] = [
         (lambda: None, f"{SHARD} is missing", "imagenet-prep repair"),
-        (layout.manifest_path.unlink, f"1 shard is not done, {SHARD} first", "imagenet-prep convert again"),
+        (
+            layout.manifest_path.unlink,
+            f"1 shard is not done, {SHARD} first",
+            "imagenet-prep convert again",
+        ),
         (lambda: forget(layout), f"lacks 1 of 8 train shards\n.*{SHARD}", "get a sound copy of it"),
     ]
     for change, what, hint in states:
@@ -435,7 +522,9 @@ def test_a_missing_shard_is_named_at_once(layout: Layout) -> None:
 
 
 def test_no_such_split(layout: Layout, tmp_path: Path) -> None:
-    """A split that isn't there, or none that is named: the error lists those that are; so does no folder of shards."""
+    """A split that isn't there, or none that is named: the error lists those that are;
+    so does no folder of shards.
+    """
     with pytest.raises(InputError, match="no val shards in") as caught:
         imagenet_prep.open(layout.data_dir, "val")
     assert caught.value.detail.endswith("found: train, validation")
@@ -462,7 +551,7 @@ def test_two_sets_in_one_folder(layout: Layout) -> None:
         imagenet_prep.open(layout.data_dir, "train")
 
 
-# whose shards --------------------------------------------------------------------------------------------------
+# whose shards -------------------------------------------------------------------------------------
 
 
 def test_compressed_shards(tmp_path: Path, made_tiny: MadeSet) -> None:
@@ -490,8 +579,12 @@ def test_compressed_shards(tmp_path: Path, made_tiny: MadeSet) -> None:
     assert again == []
 
 
-def test_an_index_is_kept_in_the_cache(tmp_path: Path, sound: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other makers' shards are followed once: then a record behind a broken length is found. Nothing is beside them."""
+def test_an_index_is_kept_in_the_cache(
+    tmp_path: Path, sound: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other makers' shards are followed once: then a record behind a broken length is found.
+    Nothing is beside them.
+    """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "others"
     folder.mkdir()
@@ -519,17 +612,23 @@ def test_an_index_that_can_not_be_kept_is_made_again(
     """A cache folder that can't be made is no error."""
     (tmp_path / "cache").write_text("a file")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert own(imagenet_prep.open(bare(sound.data_dir, tmp_path / "bare"), "train")) == all_data(sound.data_dir)
+    assert own(imagenet_prep.open(bare(sound.data_dir, tmp_path / "bare"), "train")) == all_data(
+        sound.data_dir
+    )
 
 
 def test_records_that_are_no_images(tmp_path: Path) -> None:
-    """Their features are there; what an image's record would tell is an error that says where, and no default."""
+    """Their features are there; what an image's record would tell is an error that says where,
+    and no default.
+    """
     with records.ShardWriter(tmp_path / "movies", shards=2) as shards:
         shards.write({"Age": 29})
         shards.write(records.SequenceExample({"title": "x"}, {"words": ["a", "b"]}))
     film, clip = imagenet_prep.open(tmp_path, "movies")
     assert film.features == {"Age": 29}
-    with pytest.raises(InputError, match="record 0 at byte 0 is not an image's in Inception's layout") as caught:
+    with pytest.raises(
+        InputError, match="record 0 at byte 0 is not an image's in Inception's layout"
+    ) as caught:
         _ = film.label
     assert caught.value.detail == "image/encoded is missing"
     with pytest.raises(UsageError, match="record 0 at byte 0") as said:
@@ -555,7 +654,9 @@ def test_empty_shards(tmp_path: Path) -> None:
 
 
 def test_a_record_equals_itself(sound: Layout) -> None:
-    """Read twice, or sent to another process, it is one record; another one with the same data is not."""
+    """Read twice, or sent to another process, it is one record;
+    another one with the same data is not.
+    """
     found = imagenet_prep.open(sound.data_dir, "train")
     assert found[7] == found[7] == pickle.loads(pickle.dumps(found[7])) == list(found)[7]
     assert len({found[7], list(found)[7], found[8]}) == 2

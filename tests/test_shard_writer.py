@@ -42,25 +42,35 @@ def write_set(prefix: Path, count: int = 7, **options: Any) -> ShardWriter:
     return shards
 
 
-# which record goes where ---------------------------------------------------------------------------------------
+# which record goes where --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("compression", [None, "gzip", "zlib"])
 def test_records_go_to_shards_in_turn(tmp_path: Path, tf: Any, compression: str | None) -> None:
-    """Each of the shards gets every third record, under the usual names, and TensorFlow reads them."""
+    """Each of the shards gets every third record, under the usual names,
+    and TensorFlow reads them.
+    """
     shards = write_set(tmp_path / "new" / "movies", shards=3, compression=compression)
     assert sorted(os.listdir(tmp_path / "new")) == SET
     assert shards.paths == tuple(tmp_path / "new" / name for name in SET)
     assert shards.records == 7
     assert [numbers(path) for path in shards.paths] == [[0, 3, 6], [1, 4], [2, 5]]
     assert list(map(bool, records.read(str(tmp_path / "new" / "movies-*")))) == [True] * 7
-    theirs = tf.data.TFRecordDataset([str(path) for path in shards.paths], (compression or "").upper())
+    theirs = tf.data.TFRecordDataset(
+        [str(path) for path in shards.paths], (compression or "").upper()
+    )
     assert sum(1 for _ in theirs) == 7
 
 
 def test_a_shard_without_records_is_an_empty_file(tmp_path: Path, tf: Any) -> None:
-    """There are as many shards as were asked for, whatever comes; a compressed one has its header and its end."""
-    assert [numbers(path) for path in write_set(tmp_path / "movies", 2, shards=3).paths] == [[0], [1], []]
+    """There are as many shards as were asked for, whatever comes;
+    a compressed one has its header and its end.
+    """
+    assert [numbers(path) for path in write_set(tmp_path / "movies", 2, shards=3).paths] == [
+        [0],
+        [1],
+        [],
+    ]
     assert (tmp_path / SET[2]).stat().st_size == 0
     paths = write_set(tmp_path / "zipped", 0, shards=2, compression="gzip").paths
     assert [numbers(path) for path in paths] == [[], []]
@@ -93,7 +103,10 @@ def test_what_a_killed_writer_left_is_no_beginning(tmp_path: Path) -> None:
         (tmp_path / f".{name}.writing").mkdir()
         for left in ("0", "1"):
             (tmp_path / f".{name}.writing" / left).write_bytes(b"half a record")
-    assert [numbers(path) for path in write_set(tmp_path / "movies", 4, shards=2).paths] == [[0, 2], [1, 3]]
+    assert [numbers(path) for path in write_set(tmp_path / "movies", 4, shards=2).paths] == [
+        [0, 2],
+        [1, 3],
+    ]
     assert records.write(tmp_path / "one", [{"n": 5}]) == 1
     assert numbers(tmp_path / "one") == [5]
 
@@ -101,7 +114,14 @@ def test_what_a_killed_writer_left_is_no_beginning(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("count", "text"),
     [
-        *((0, "0 B"), (999, "999 B"), (1000, "1 kB"), (1050.1, "1.1 kB"), (999_949, "999.9 kB"), (999_951, "1 MB")),
+        *(
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "1 kB"),
+            (1050.1, "1.1 kB"),
+            (999_949, "999.9 kB"),
+            (999_951, "1 MB"),
+        ),
         *((3e9, "3 GB"), (2.5e15, "2,500 TB")),
     ],
 )
@@ -128,7 +148,7 @@ def test_wrong_arguments_are_refused(tmp_path: Path, options: dict[str, Any], sa
     assert os.listdir(tmp_path) == []
 
 
-# all or nothing ------------------------------------------------------------------------------------------------
+# all or nothing -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -162,7 +182,9 @@ def test_a_writer_is_for_one_block(tmp_path: Path) -> None:
 
 
 def test_shards_that_are_there_are_not_replaced_unasked(tmp_path: Path) -> None:
-    """Two sets under one pattern would be read as one: refused before the first record, whatever their number."""
+    """Two sets under one pattern would be read as one:
+    refused before the first record, whatever their number.
+    """
     old = write_set(tmp_path / "movies", shards=3).paths
     with pytest.raises(UsageError, match="movies-00000-of-00003 already exists") as caught:
         write_set(tmp_path / "movies", shards=2)
@@ -173,15 +195,22 @@ def test_shards_that_are_there_are_not_replaced_unasked(tmp_path: Path) -> None:
 
 
 def test_overwriting_replaces_the_whole_set(tmp_path: Path) -> None:
-    """The old set stays until the new one is whole; then only the new one is there, and files of other names."""
+    """The old set stays until the new one is whole;
+    then only the new one is there, and files of other names.
+    """
     write_set(tmp_path / "movies", shards=3)
     write_set(tmp_path / "movies-b", shards=1)
-    with pytest.raises(RuntimeError), ShardWriter(tmp_path / "movies", shards=2, overwrite=True) as shards:  # noqa: PT012
-        shards.write({"n": 5})
-        raise RuntimeError
+    with pytest.raises(RuntimeError):  # noqa: PT012, SIM117
+        with ShardWriter(tmp_path / "movies", shards=2, overwrite=True) as shards:
+            shards.write({"n": 5})
+            raise RuntimeError
     assert numbers(tmp_path / SET[0]) == [0, 3, 6]
     write_set(tmp_path / "movies", 4, shards=2, overwrite=True)
-    assert sorted(os.listdir(tmp_path)) == ["movies-00000-of-00002", "movies-00001-of-00002", "movies-b-00000-of-00001"]
+    assert sorted(os.listdir(tmp_path)) == [
+        "movies-00000-of-00002",
+        "movies-00001-of-00002",
+        "movies-b-00000-of-00001",
+    ]
     assert numbers(tmp_path / "movies-00001-of-00002") == [1, 3]
 
 
@@ -195,16 +224,20 @@ def test_one_writer_a_prefix(tmp_path: Path) -> None:
         shards.write({"n": 0})
         with pytest.raises(BusyError, match="is being written by someone else"):
             write_set(tmp_path / "movies", shards=3)
-        other = subprocess.run([sys.executable, "-c", script, tmp_path / "movies"], capture_output=True, text=True)
+        other = subprocess.run(
+            [sys.executable, "-c", script, tmp_path / "movies"], capture_output=True, text=True
+        )
         assert "BusyError" in other.stderr
     assert [numbers(path) for path in shards.paths] == [[0], []]
 
 
-# faults --------------------------------------------------------------------------------------------------------
+# faults -------------------------------------------------------------------------------------------
 
 
 def test_a_set_that_failed_once_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half a piece may be written: a block that goes on regardless, with space again, can't save the set."""
+    """Half a piece may be written: a block that goes on regardless,
+    with space again, can't save the set.
+    """
     record = {"n": 0, "text": bytes(writer.HELD)}
     with pytest.raises(SpaceError), ShardWriter(tmp_path / "movies", shards=2) as shards:  # noqa: PT012
         with Path("/dev/full").open("wb", buffering=0) as full, monkeypatch.context() as patch:
@@ -256,12 +289,20 @@ def test_a_storage_that_fails_at_the_end_leaves_nothing(
 
 def kept(folder: Path) -> dict[str, bytes | None]:
     """The bytes of every file below a folder, by path; None for a folder."""
-    return {str(path): path.read_bytes() if path.is_file() else None for path in list(folder.rglob("*"))}
+    return {
+        str(path): path.read_bytes() if path.is_file() else None for path in list(folder.rglob("*"))
+    }
 
 
-@pytest.mark.parametrize("fault", ["folder", "folder that comes later", "no space", "no name", "lost folder"])
-def test_a_refused_replacement_leaves_every_byte(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever refuses a set that was to replace another, the other one is there as before, and nothing else."""
+@pytest.mark.parametrize(
+    "fault", ["folder", "folder that comes later", "no space", "no name", "lost folder"]
+)
+def test_a_refused_replacement_leaves_every_byte(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever refuses a set that was to replace another,
+    the other one is there as before, and nothing else.
+    """
     write_set(tmp_path / "movies", shards=3)
     in_the_way = tmp_path / "movies-00007-of-00009"
     if fault == "folder":
@@ -292,9 +333,11 @@ def test_a_refused_replacement_leaves_every_byte(fault: str, tmp_path: Path, mon
 
 
 def test_many_killed_writers_never_leave_a_part(tmp_path: Path) -> None:
-    """Killed at any moment of many, a writer that replaces a set leaves the old one, the new one, or the new in part.
+    """Killed at any moment of many, a writer that replaces a set leaves the old one, the new one,
+    or the new in part.
 
-    In part only while names are given: each file under a final name is whole, and old and new never stand together.
+    In part only while names are given: each file under a final name is whole, and old and new never
+    stand together.
     """
     script = (
         "import sys\nfrom imagenet_prep.records import ShardWriter\n"
@@ -317,7 +360,9 @@ def test_many_killed_writers_never_leave_a_part(tmp_path: Path) -> None:
 
 
 def test_one_file_is_written_record_by_record(tmp_path: Path) -> None:
-    """open_writer takes features by keyword or a record; the file appears at the end, or an earlier one stays."""
+    """open_writer takes features by keyword or a record;
+    the file appears at the end, or an earlier one stays.
+    """
     path = tmp_path / "new/movies.tfrecord"
     with records.open_writer(path, "gzip", schema={"label": "float"}) as file:
         file.write(image=b"\xff\xd8", label=3)
@@ -344,7 +389,9 @@ def test_one_file_is_written_record_by_record(tmp_path: Path) -> None:
     assert [each.name for each in existing(path.parent, "*")] == ["movies.tfrecord"]
 
 
-def test_everything_is_durable_before_it_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_everything_is_durable_before_it_has_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each shard is synced, then renamed, then the folder is synced."""
     done: list[str] = []
     fsync, replace = os.fsync, Path.replace

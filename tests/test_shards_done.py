@@ -1,4 +1,6 @@
-"""Indexes of finished shards, which shards of a planned set are done, and the manifest that finish_set writes."""
+"""Indexes of finished shards, which shards of a planned set are done,
+and the manifest that finish_set writes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,16 @@ import pytest
 from existing import existing
 from made_sets import flip
 from msgspec.structs import replace
-from tiny_sets import IMAGES, made_plan, make_set, make_shard, make_shards, record, save_plan, with_generation
+from tiny_sets import (
+    IMAGES,
+    made_plan,
+    make_set,
+    make_shard,
+    make_shards,
+    record,
+    save_plan,
+    with_generation,
+)
 
 from imagenet_prep.datasets.plan import planned_manifest
 from imagenet_prep.errors import InputError, UsageError
@@ -19,7 +30,15 @@ from imagenet_prep.images.prepare import TURNED
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.shards.finishing import find_lost, finish_set, refuse_superseded
 from imagenet_prep.state import indexes
-from imagenet_prep.state.indexes import agrees, filled, is_indexed, not_done, read_index, read_written, settle
+from imagenet_prep.state.indexes import (
+    agrees,
+    filled,
+    is_indexed,
+    not_done,
+    read_index,
+    read_written,
+    settle,
+)
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.state.plan_file import load_plan
@@ -42,7 +61,7 @@ def info(layout: Layout) -> ShardInfo:
     return make_shard(layout, NAME, "f-train-0")
 
 
-# one index -----------------------------------------------------------------------------------------------------
+# one index ----------------------------------------------------------------------------------------
 
 
 def test_an_index_is_read(layout: Layout, info: ShardInfo) -> None:
@@ -88,9 +107,13 @@ def test_an_index_that_is_too_long_is_not_read(
 
 
 def test_a_storage_that_fails_is_an_error(layout: Layout, info: ShardInfo) -> None:
-    """An index that can't be read is not taken for a lost one, except by the questions about one entry."""
+    """An index that can't be read is not taken for a lost one,
+    except by the questions about one entry.
+    """
     layout.index_path(NAME).unlink()
-    layout.index_path(NAME).symlink_to("/proc/self/mem")  # a plain file whose first byte can't be read
+    layout.index_path(NAME).symlink_to(
+        "/proc/self/mem"
+    )  # a plain file whose first byte can't be read
     with pytest.raises(InputError, match=r"\.idx"):
         read_index(layout, NAME, IMAGES)
     assert read_written(layout, info) is None
@@ -98,7 +121,9 @@ def test_a_storage_that_fails_is_an_error(layout: Layout, info: ShardInfo) -> No
 
 
 @pytest.mark.parametrize("change", [{"digest": "0" * 64}, {"records": IMAGES + 1}, {"name": OTHER}])
-def test_an_entry_of_another_shard_does_not_agree(layout: Layout, info: ShardInfo, change: dict[str, object]) -> None:
+def test_an_entry_of_another_shard_does_not_agree(
+    layout: Layout, info: ShardInfo, change: dict[str, object]
+) -> None:
     """Another digest, another number of records, and no index."""
     other = replace(info, **change)
     assert read_written(layout, other) is None
@@ -106,7 +131,9 @@ def test_an_entry_of_another_shard_does_not_agree(layout: Layout, info: ShardInf
 
 
 def test_an_index_of_other_images_is_another(layout: Layout, info: ShardInfo) -> None:
-    """Other names, more or fewer of them: the shard was written for other images. So are gaps between records."""
+    """Other names, more or fewer of them: the shard was written for other images.
+    So are gaps between records.
+    """
     for names in (IMAGE_NAMES[:1], [*IMAGE_NAMES, "more.jpg"], IMAGE_NAMES[::-1], []):
         assert not is_indexed(layout, info, names)
     empty = make_shard(layout, OTHER, "x", images=0)
@@ -114,11 +141,13 @@ def test_an_index_of_other_images_is_another(layout: Layout, info: ShardInfo) ->
     assert not is_indexed(layout, empty, ["a.jpg"])
 
 
-# the entries of several runs -----------------------------------------------------------------------------------
+# the entries of several runs ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_of_rival_entries_the_one_of_the_index_is_chosen(layout: Layout, info: ShardInfo, is_first: bool) -> None:
+def test_of_rival_entries_the_one_of_the_index_is_chosen(
+    layout: Layout, info: ShardInfo, is_first: bool
+) -> None:
     """In whatever part of the journal it is; a shard without rivals keeps its entry."""
     wrong = replace(info, digest="0" * 64)
     alone = ShardInfo(OTHER, "f", 1, 2, "d")
@@ -131,7 +160,9 @@ def test_of_rival_entries_the_one_of_the_index_is_chosen(layout: Layout, info: S
 
 
 @pytest.mark.parametrize("wanted", ["one", "two"])
-def test_of_entries_that_agree_the_planned_one_is_chosen(layout: Layout, info: ShardInfo, wanted: str) -> None:
+def test_of_entries_that_agree_the_planned_one_is_chosen(
+    layout: Layout, info: ShardInfo, wanted: str
+) -> None:
     """Equal records under two fingerprints: the one of the plan."""
     for part, fingerprint in (("rank-0-of-2-a", "one"), ("rank-1-of-2-b", "two")):
         record(layout, [replace(info, fingerprint=fingerprint)], part)
@@ -150,7 +181,7 @@ def test_rivals_without_an_index_stay_as_they_are(layout: Layout, info: ShardInf
     assert journal.get(NAME) == before
 
 
-# done ----------------------------------------------------------------------------------------------------------
+# done ---------------------------------------------------------------------------------------------
 
 
 def nothing(layout: Layout) -> None:
@@ -189,9 +220,19 @@ def change_entry(layout: Layout) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [lose_shard, lose_index, change_size, change_last_record, change_first_byte_of_footer, change_entry]
+    "change",
+    [
+        lose_shard,
+        lose_index,
+        change_size,
+        change_last_record,
+        change_first_byte_of_footer,
+        change_entry,
+    ],
 )
-def test_a_shard_is_done_as_its_entry_says(layout: Layout, change: Callable[[Layout], None]) -> None:
+def test_a_shard_is_done_as_its_entry_says(
+    layout: Layout, change: Callable[[Layout], None]
+) -> None:
     """Size, index and last record: what is not as recorded is made again, and nothing else is."""
     plan = make_set(layout)
     journal, planned = Journal(layout.journal_path), planned_manifest(plan)
@@ -210,7 +251,9 @@ def test_a_shard_is_done_as_its_entry_says(layout: Layout, change: Callable[[Lay
 def test_the_last_bytes_of_a_compressed_shard_are_its_own(layout: Layout) -> None:
     """They are not compared; its size is. A shard without records has no last one."""
     plan = made_plan({"train": 2})
-    infos = [make_shard(layout, name, "f-train-0", images=0) for name in plan.fingerprints_by_name()]
+    infos = [
+        make_shard(layout, name, "f-train-0", images=0) for name in plan.fingerprints_by_name()
+    ]
     path = layout.shard_path("train-00001-of-00002")
     plain = make_shard(layout, path.name, "f-train-1")
     path.write_bytes(gzip.compress(path.read_bytes()))
@@ -239,7 +282,7 @@ def test_a_shard_that_changes_while_it_is_read_is_not_done(
     assert find_lost(plan, layout, journal) == ([] if change is Path.touch else [OTHER])
 
 
-# the manifest --------------------------------------------------------------------------------------------------
+# the manifest -------------------------------------------------------------------------------------
 
 
 def test_a_manifest_is_filled_from_the_journal(layout: Layout) -> None:
@@ -247,7 +290,9 @@ def test_a_manifest_is_filled_from_the_journal(layout: Layout) -> None:
     plan = made_plan({"train": 2, "validation": 1})
     names = list(plan.fingerprints_by_name())
     infos = make_shards(layout, plan)
-    infos[0] = replace(infos[0], records=1, set_aside=("x.jpg",), repairs=(f"a.jpg ({TURNED})", "b.jpg (png)"))
+    infos[0] = replace(
+        infos[0], records=1, set_aside=("x.jpg",), repairs=(f"a.jpg ({TURNED})", "b.jpg (png)")
+    )
     infos[1] = replace(infos[1], repairs=(f"c.jpg (png, {TURNED})",))
     infos[2] = replace(infos[2], repairs=("d.jpg (cmyk)",))
     record(layout, [*infos, ShardInfo("other-00000-of-00001", "x", 9, 9, "x")])
@@ -255,9 +300,13 @@ def test_a_manifest_is_filled_from_the_journal(layout: Layout) -> None:
     manifest = filled(planned, Journal(layout.journal_path))
     images = {"train": 3, "validation": 2}
     assert manifest.shards == dict(zip(names, infos, strict=True))
-    assert manifest.totals == {split: replace(each, images=images[split]) for split, each in planned.totals.items()}
+    assert manifest.totals == {
+        split: replace(each, images=images[split]) for split, each in planned.totals.items()
+    }
     assert manifest.dataset == replace(planned.dataset, turned={"train": 2})
-    assert replace(manifest, shards={}, totals={}, dataset=planned.dataset) == replace(planned, shards={}, totals={})
+    assert replace(manifest, shards={}, totals={}, dataset=planned.dataset) == replace(
+        planned, shards={}, totals={}
+    )
 
 
 def allow(layout: Layout, manifest: Manifest) -> None:
@@ -298,7 +347,9 @@ def test_images_that_are_refused_leave_no_manifest(layout: Layout) -> None:
 
 
 def test_a_run_whose_claim_was_taken_stops(layout: Layout) -> None:
-    """Another plan was saved since: an error with the differences, and no manifest; an equal plan is no other."""
+    """Another plan was saved since: an error with the differences, and no manifest;
+    an equal plan is no other.
+    """
     plan = made_plan()
     refuse_superseded(plan, layout)
     save_plan(layout, replace(plan, raw="/elsewhere"))
@@ -329,10 +380,17 @@ def test_a_run_whose_claim_was_taken_stops(layout: Layout) -> None:
         (("extra-00000-of-00001",), "1 shard"),
     ],
 )
-def test_shards_that_the_plan_lacks_are_refused(layout: Layout, names: tuple[str, ...], words: str) -> None:
-    """Of a split of the plan or of its data set, or of a growth of one: no manifest is written beside them."""
+def test_shards_that_the_plan_lacks_are_refused(
+    layout: Layout, names: tuple[str, ...], words: str
+) -> None:
+    """Of a split of the plan or of its data set, or of a growth of one:
+    no manifest is written beside them.
+    """
     plan = made_plan()
-    plan = save_plan(layout, replace(plan, dataset=replace(plan.dataset, splits=("extra", "train", "validation"))))
+    plan = save_plan(
+        layout,
+        replace(plan, dataset=replace(plan.dataset, splits=("extra", "train", "validation"))),
+    )
     make_shards(layout, plan)
     for name in (*names, "other-00000-of-00001"):
         (layout.output_dir / name).touch()
@@ -357,5 +415,8 @@ def test_the_split_of_a_growth_may_be_in_the_totals_alone(layout: Layout) -> Non
     plan = save_plan(layout, replace(plan, dataset=replace(plan.dataset, splits=("train",))))
     make_shards(layout, plan)
     (layout.output_dir / "night-00000-of-00009").touch()
-    with Journal(layout.journal_path) as journal, pytest.raises(InputError, match="night-00000-of-00009 first"):
+    with (
+        Journal(layout.journal_path) as journal,
+        pytest.raises(InputError, match="night-00000-of-00009 first"),
+    ):
         finish_set(plan, layout, journal, allow)

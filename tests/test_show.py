@@ -34,7 +34,9 @@ def jpeg(width: int, height: int) -> bytes:
     return buffer.getvalue()
 
 
-ITEM = Item("n01440764_10026.JPEG", 1, "n01440764", "tench, Tinca tinca", (Box(0.1, 0.25, 0.5, 0.75),))
+ITEM = Item(
+    "n01440764_10026.JPEG", 1, "n01440764", "tench, Tinca tinca", (Box(0.1, 0.25, 0.5, 0.75),)
+)
 RECORD = encode_example(inception_features(ITEM, 40, 30, jpeg(40, 30)))
 
 
@@ -59,7 +61,9 @@ def test_record_as_lines(tmp_path: Path) -> None:
 
 
 def test_odd_values(tmp_path: Path) -> None:
-    """Long lists, binary bytes, control characters and numbers that JSON has not are all shown, and harmlessly."""
+    """Long lists, binary bytes, control characters and numbers that JSON has not are all shown,
+    and harmlessly.
+    """
     features: dict[str, Feature] = {
         "many": Int64List(tuple(range(100))),
         "none": FloatList(()),
@@ -88,18 +92,28 @@ def test_limit_and_record(tmp_path: Path) -> None:
     assert [shown.number for shown in show(path, limit=2)] == [0, 1]
     assert [shown.number for shown in show(path, limit=9)] == [0, 1, 2, 3, 4]
     (shown,) = show(path, record=3)
-    assert (shown.number, shown.offset, shown.features["a"]) == (3, 3 * (len(records[0]) + 16), Int64List((3,)))
+    assert (shown.number, shown.offset, shown.features["a"]) == (
+        3,
+        3 * (len(records[0]) + 16),
+        Int64List((3,)),
+    )
 
 
-@pytest.mark.parametrize("options", [{"record": 2}, {"record": -1}, {"limit": 0}, {"record": 1, "limit": 2}])
+@pytest.mark.parametrize(
+    "options", [{"record": 2}, {"record": -1}, {"limit": 0}, {"record": 1, "limit": 2}]
+)
 def test_impossible_requests(tmp_path: Path, options: dict[str, int]) -> None:
-    """A record that isn't there, a senseless number, or a record and a limit together, is wrong usage."""
+    """A record that isn't there, a senseless number,
+    or a record and a limit together, is wrong usage.
+    """
     with pytest.raises(UsageError):
         list(show(write(tmp_path / "f", RECORD, RECORD), **options))
 
 
 def test_empty_file(tmp_path: Path) -> None:
-    """An empty file is a TFRecord file without records; the command says so beside its empty output."""
+    """An empty file is a TFRecord file without records;
+    the command says so beside its empty output.
+    """
     path = write(tmp_path / "f")
     assert list(show(path)) == []
     result = command("show", path)
@@ -143,7 +157,9 @@ def test_sequence_as_lines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("position", [0, 9, 20, -1])
 def test_damaged_record(tmp_path: Path, position: int) -> None:
-    """Damage anywhere is an InputError that names record and offset; records before it are shown."""
+    """Damage anywhere is an InputError that names record and offset;
+    records before it are shown.
+    """
     start = len(RECORD) + 16
     path = write(tmp_path / "f", RECORD, RECORD)
     made_sets.flip(path, position if position < 0 else start + position)
@@ -180,7 +196,9 @@ def test_what_is_no_shard_at_all(tmp_path: Path, content: bytes, words: str) -> 
     assert str(caught.value).splitlines() == [f"{path} is not a TFRecord file", words]
 
 
-@pytest.mark.parametrize("record", [b"\xff", RECORD + b"\x12\x02\x0a\x05"], ids=["no Example", "no feature lists"])
+@pytest.mark.parametrize(
+    "record", [b"\xff", RECORD + b"\x12\x02\x0a\x05"], ids=["no Example", "no feature lists"]
+)
 def test_records_that_are_no_examples(tmp_path: Path, record: bytes) -> None:
     """They are damage, and nothing of them is left out."""
     with pytest.raises(InputError, match="is damaged"):
@@ -225,9 +243,13 @@ def test_save_image(tmp_path: Path) -> None:
     ids=str,
 )
 def test_a_box_that_can_not_be_drawn_is_left_out(tmp_path: Path, edges: dict[str, float]) -> None:
-    """A box beyond its image, back to front, without an edge or no number: the image is saved without it."""
+    """A box beyond its image, back to front, without an edge or no number:
+    the image is saved without it.
+    """
     image: dict[str, Feature] = {"image/encoded": BytesList((jpeg(40, 30),))}
-    boxes: dict[str, Feature] = {f"image/object/bbox/{name}": FloatList((value,)) for name, value in edges.items()}
+    boxes: dict[str, Feature] = {
+        f"image/object/bbox/{name}": FloatList((value,)) for name, value in edges.items()
+    }
     for name, features in (("plain", image), ("boxed", {**image, **boxes})):
         save_image(write(tmp_path / name, encode_example(features)), 0, tmp_path / f"{name}.png")
     assert (tmp_path / "plain.png").read_bytes() == (tmp_path / "boxed.png").read_bytes()

@@ -1,4 +1,6 @@
-"""The site that make docs makes: every page, every public name, no link that leads nowhere, nothing from elsewhere."""
+"""The site that make docs makes: every page, every public name,
+no link that leads nowhere, nothing from elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +18,7 @@ from typing import Any
 
 import pytest
 from browsing import VIEWS, serious_findings
+from docstrings import first_paragraph
 from existing import existing
 
 import imagenet_prep
@@ -29,7 +32,16 @@ ROOT = Path(__file__).parents[1]
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The pages as make docs makes them; a warning is a failure."""
     folder = tmp_path_factory.mktemp("site")
-    call = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    call = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "--site-dir",
+        str(folder),
+    ]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     result = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, env=environment)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
@@ -37,10 +49,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_page_is_there_and_links_lead_somewhere(site: Path) -> None:
-    """Each page of docs/ is made, and every local link and picture of every page is to a file, and to a place in it."""
+    """Each page of docs/ is made, and every local link and picture of every page is to a file,
+    and to a place in it.
+    """
     docs = ROOT / "docs"
     pages = {path.relative_to(docs).with_suffix(".html") for path in existing(docs, "**/*.md")}
-    texts = {path: path.read_text() for path in existing(site, "**/*.html") if path.name != "404.html"}
+    texts = {
+        path: path.read_text() for path in existing(site, "**/*.html") if path.name != "404.html"
+    }
     assert pages <= {path.relative_to(site) for path in texts}
     places = {path: {"", *re.findall(r'\bid="([^"]+)"', text)} for path, text in texts.items()}
     wrong = []
@@ -48,28 +64,30 @@ def test_every_page_is_there_and_links_lead_somewhere(site: Path) -> None:
         for link in re.findall(r'\b(?:href|src)="([^"]+)"', text):
             name, _, place = html.unescape(link).partition("#")
             target = Path(os.path.normpath(path.parent / name)) if name else path
-            if not re.match(r"[a-z]+:|//", link) and not (target.exists() and place in places.get(target, {place})):
+            if not re.match(r"[a-z]+:|//", link) and not (
+                target.exists() and place in places.get(target, {place})
+            ):
                 wrong.append((path.name, link))
     assert not wrong
 
 
 def test_every_public_name_has_its_place(site: Path) -> None:
-    """The page of the API has each name with its docstring's first line."""
+    """The page of the API has each name with its docstring's first paragraph."""
     text = re.sub(r"<[^>]+>", "", (site / "api.html").read_text())
     words = " ".join(html.unescape(text).split())
     for name in imagenet_prep.__all__:
         if name != "records":
-            first = (getattr(imagenet_prep, name).__doc__ or "").splitlines()[0].replace("``", "")
+            first = first_paragraph(getattr(imagenet_prep, name)).replace("``", "")
             assert name in words
             assert first in words, name
 
 
 def test_nothing_comes_from_elsewhere(site: Path) -> None:
-    """No page loads a script, a font, a style or a picture from another place: it can be read without a network."""
+    """No page loads a script, a font, a style or a picture from another place:
+    it can be read without a network.
+    """
     for path in existing(site, "**/*.html"):
-        loading = (
-            r'<(?:script|img|iframe)\b[^>]*\bsrc="(?:https?:)?//|<link\b[^>]*rel="(?:stylesheet|preconnect)"[^>]*//'
-        )
+        loading = r'<(?:script|img|iframe)\b[^>]*\bsrc="(?:https?:)?//|<link\b[^>]*rel="(?:stylesheet|preconnect)"[^>]*//'
         assert not re.search(loading, path.read_text()), path.name
 
 

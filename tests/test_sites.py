@@ -1,4 +1,6 @@
-"""Kaggle and Hugging Face as places to fetch from: who asks, which files, signed addresses, what a refusal means."""
+"""Kaggle and Hugging Face as places to fetch from:
+who asks, which files, signed addresses, what a refusal means.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,13 @@ from imagenet_prep.text import size_text
 
 PACE = Pace(tries=3, first_wait=0.001, longest_wait=0.01, stall=5, segment=50_000)
 WHO = Token(TOKEN, "HF_TOKEN")
-VARIABLES = ("KAGGLE_API_TOKEN", "KAGGLE_USERNAME", "KAGGLE_KEY", "KAGGLE_CONFIG_DIR", "XDG_CACHE_HOME")
+VARIABLES = (
+    "KAGGLE_API_TOKEN",
+    "KAGGLE_USERNAME",
+    "KAGGLE_KEY",
+    "KAGGLE_CONFIG_DIR",
+    "XDG_CACHE_HOME",
+)
 VARIABLES += ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_HOME")
 
 
@@ -143,7 +151,7 @@ def _no_secret_went_abroad(site: StandIn) -> None:
         assert KEY not in str(asked)
 
 
-# who asks ------------------------------------------------------------------------------------------------------------
+# who asks -----------------------------------------------------------------------------------------
 
 
 def _kaggle_folder(folder: Path, **files: str) -> None:
@@ -152,8 +160,12 @@ def _kaggle_folder(folder: Path, **files: str) -> None:
         (folder / name.replace("_json", ".json")).write_text(text)
 
 
-def test_kaggle_knows_us_by_what_its_own_tools_use(tmp_path: Path, nobody: pytest.MonkeyPatch) -> None:
-    """The token before the pair, the environment before files of the same kind; each alone is enough."""
+def test_kaggle_knows_us_by_what_its_own_tools_use(
+    tmp_path: Path, nobody: pytest.MonkeyPatch
+) -> None:
+    """The token before the pair, the environment before files of the same kind;
+    each alone is enough.
+    """
     home = tmp_path / "home" / ".kaggle"
     assert find_login() is None
     _kaggle_folder(home, kaggle_json=json.dumps({"username": USERNAME, "key": KEY}))
@@ -176,7 +188,9 @@ def test_kaggle_knows_us_by_what_its_own_tools_use(tmp_path: Path, nobody: pytes
     assert find_login() == Token("another", str(other / "access_token"))
 
 
-def test_hugging_face_knows_us_by_what_its_own_tools_use(tmp_path: Path, nobody: pytest.MonkeyPatch) -> None:
+def test_hugging_face_knows_us_by_what_its_own_tools_use(
+    tmp_path: Path, nobody: pytest.MonkeyPatch
+) -> None:
     """The environment before files; HF_TOKEN_PATH before HF_HOME before the cache."""
     assert find_token() is None
     places = {
@@ -198,7 +212,9 @@ def test_hugging_face_knows_us_by_what_its_own_tools_use(tmp_path: Path, nobody:
 
 
 @pytest.mark.parametrize("content", [f"{CANARY}é", f"{CANARY}\nX-Other: 1"])
-def test_what_is_no_token_is_said_to_be_none(tmp_path: Path, nobody: pytest.MonkeyPatch, content: str) -> None:
+def test_what_is_no_token_is_said_to_be_none(
+    tmp_path: Path, nobody: pytest.MonkeyPatch, content: str
+) -> None:
     """A file of something else is wrong usage, and what it holds is not shown."""
     for name, find in (("KAGGLE_API_TOKEN", find_login), ("HF_TOKEN_PATH", find_token)):
         path = tmp_path / "secrets"
@@ -211,7 +227,9 @@ def test_what_is_no_token_is_said_to_be_none(tmp_path: Path, nobody: pytest.Monk
 
 @pytest.mark.parametrize("content", ["", "{", '{"username": "a", "key": 1}', f'"{CANARY}"'])
 def test_a_kaggle_json_that_is_none(tmp_path: Path, content: str) -> None:
-    """One that holds no credentials is named, and what it holds is not shown; an empty one is as good as none."""
+    """One that holds no credentials is named, and what it holds is not shown;
+    an empty one is as good as none.
+    """
     _kaggle_folder(tmp_path / "home" / ".kaggle", kaggle_json=content)
     if not content:
         assert find_login() is None
@@ -223,13 +241,15 @@ def test_a_kaggle_json_that_is_none(tmp_path: Path, content: str) -> None:
 
 def test_a_token_is_kept_close() -> None:
     """No repr shows it, and no pickle takes it to another process."""
-    assert CANARY not in repr(WHO) + str([WHO]) + repr(KaggleSite(login=WHO)) + repr(HuggingFaceSite(login=WHO))
+    assert CANARY not in repr(WHO) + str([WHO]) + repr(KaggleSite(login=WHO)) + repr(
+        HuggingFaceSite(login=WHO)
+    )
     with pytest.raises(TypeError) as caught:
         pickle.dumps(WHO)
     assert CANARY not in str(caught.value)
 
 
-# Kaggle --------------------------------------------------------------------------------------------------------------
+# Kaggle -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -238,7 +258,9 @@ def test_a_token_is_kept_close() -> None:
     ids=["token", "key", "once"],
 )
 def test_kaggle(kaggle: StandIn, layout: Layout, who: Any, connections: int, uses: int) -> None:
-    """The zip comes whole; Kaggle, and nobody else, learns who asks, and only if an address has expired."""
+    """The zip comes whole; Kaggle, and nobody else, learns who asks,
+    and only if an address has expired.
+    """
     kaggle.storage.uses = uses
     progress = _fetch(layout, KaggleSite(kaggle.url, who), connections=connections)
     assert _raw(layout) == ZIP
@@ -252,7 +274,9 @@ def test_kaggle(kaggle: StandIn, layout: Layout, who: Any, connections: int, use
 
 
 @pytest.mark.parametrize("hashes", [("crc32c",), ("crc32c", "md5"), ()])
-def test_what_storage_tells_of_the_zip_is_checked(kaggle: StandIn, layout: Layout, hashes: tuple[str, ...]) -> None:
+def test_what_storage_tells_of_the_zip_is_checked(
+    kaggle: StandIn, layout: Layout, hashes: tuple[str, ...]
+) -> None:
     """By MD5 if it is told, else by CRC32C; a file that was checked is not hashed again."""
     kaggle.storage.hashes = hashes
     progress = _fetch(layout, KaggleSite(kaggle.url, WHO))
@@ -265,7 +289,9 @@ def test_what_storage_tells_of_the_zip_is_checked(kaggle: StandIn, layout: Layou
 
 
 @pytest.mark.parametrize(("hashes", "words"), [("md5", "MD5"), ("crc32c", "CRC32C")])
-def test_a_zip_with_another_digest_is_set_aside(kaggle: StandIn, layout: Layout, hashes: str, words: str) -> None:
+def test_a_zip_with_another_digest_is_set_aside(
+    kaggle: StandIn, layout: Layout, hashes: str, words: str
+) -> None:
     """What arrives otherwise than storage says gets no name."""
     told = base64.b64encode(bytes(16 if hashes == "md5" else 4)).decode()
     kaggle.storage.extra = {"x-goog-hash": f"{hashes}={told}"}
@@ -278,14 +304,20 @@ def test_without_a_digest_the_zip_must_look_like_one(kaggle: StandIn, layout: La
     path = kaggle.storage.folder / f"{COMPETITION}.zip"
     for content in (path.read_bytes()[:-100], b"PAR1" * 50_000):
         path.write_bytes(content)
-        with pytest.raises(InputError, match=f"a different kind of file under the name {COMPETITION}.zip"):
+        with pytest.raises(
+            InputError, match=f"a different kind of file under the name {COMPETITION}.zip"
+        ):
             _fetch(layout, KaggleSite(kaggle.url, WHO))
     assert not layout.own_raw_dir.exists()
 
 
 @pytest.mark.parametrize(
     ("header", "expected"),
-    [("crc32c=n03x6A=", {}), ("md5", {}), ("sha1=n03x6A==, crc32c=n03x6A==", {"crc32c": "9f4df1e8"})],
+    [
+        ("crc32c=n03x6A=", {}),
+        ("md5", {}),
+        ("sha1=n03x6A==, crc32c=n03x6A==", {"crc32c": "9f4df1e8"}),
+    ],
 )
 def test_digests_of(header: str, expected: dict[str, str]) -> None:
     """Base64 of the bytes of each; what makes no sense counts for nothing."""
@@ -295,14 +327,28 @@ def test_digests_of(header: str, expected: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("who", "has_access", "words"),
     [
-        (None, True, ["KAGGLE_API_TOKEN", "KAGGLE_USERNAME", RULES_URL, "https://www.kaggle.com/settings"]),
-        (Token(f"{CANARY}-wrong", "KAGGLE_API_TOKEN"), True, ["401", "https://www.kaggle.com/settings"]),
-        (Credentials(USERNAME, f"{CANARY}-wrong"), True, ["401", "https://www.kaggle.com/settings"]),
+        (
+            None,
+            True,
+            ["KAGGLE_API_TOKEN", "KAGGLE_USERNAME", RULES_URL, "https://www.kaggle.com/settings"],
+        ),
+        (
+            Token(f"{CANARY}-wrong", "KAGGLE_API_TOKEN"),
+            True,
+            ["401", "https://www.kaggle.com/settings"],
+        ),
+        (
+            Credentials(USERNAME, f"{CANARY}-wrong"),
+            True,
+            ["401", "https://www.kaggle.com/settings"],
+        ),
         (WHO, False, ["403", "accept the rules", RULES_URL]),
     ],
     ids=["nobody", "wrong token", "wrong key", "rules"],
 )
-def test_kaggle_refuses(kaggle: StandIn, layout: Layout, who: Any, has_access: bool, words: list[str]) -> None:
+def test_kaggle_refuses(
+    kaggle: StandIn, layout: Layout, who: Any, has_access: bool, words: list[str]
+) -> None:
     """What to do is said with its address; nothing is written, and it is asked once."""
     kaggle.home.has_access = has_access
     _refused(layout, KaggleSite(kaggle.url, who), 6, *words)
@@ -310,11 +356,13 @@ def test_kaggle_refuses(kaggle: StandIn, layout: Layout, who: Any, has_access: b
     assert len(kaggle.home.asked) == 1
 
 
-# Hugging Face --------------------------------------------------------------------------------------------------------
+# Hugging Face -------------------------------------------------------------------------------------
 
 
 def test_hugging_face(hub: StandIn, layout: Layout) -> None:
-    """The files of train and validation come, each checked by its SHA-256; those of test stay where they are."""
+    """The files of train and validation come, each checked by its SHA-256;
+    those of test stay where they are.
+    """
     progress = _fetch(layout, HuggingFaceSite(hub.url, WHO), connections=4)
     assert _raw(layout) == PARQUET
     _no_secret_went_abroad(hub)
@@ -332,7 +380,9 @@ def test_hugging_face(hub: StandIn, layout: Layout) -> None:
 
 
 def test_hugging_face_goes_on_where_it_was(hub: StandIn, layout: Layout) -> None:
-    """A later run takes the same commit though there is a newer one, and fetches what is missing."""
+    """A later run takes the same commit though there is a newer one,
+    and fetches what is missing.
+    """
 
     class Stops(Seen):
         def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
@@ -341,7 +391,9 @@ def test_hugging_face_goes_on_where_it_was(hub: StandIn, layout: Layout) -> None
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        download_copy(layout, HuggingFaceSite(hub.url, WHO), DownloadOptions(pace=PACE), progress=Stops())
+        download_copy(
+            layout, HuggingFaceSite(hub.url, WHO), DownloadOptions(pace=PACE), progress=Stops()
+        )
     assert set(_raw(layout)) == {name for name in PARQUET if "train" in name}
     hub.home.commit = COMMITS[1]
     hub.storage.asked.clear()
@@ -356,8 +408,16 @@ def test_hugging_face_goes_on_where_it_was(hub: StandIn, layout: Layout) -> None
 @pytest.mark.parametrize(
     ("who", "has_access", "words"),
     [
-        (None, True, ["found no token", ACCESS_URL, "HF_TOKEN", "https://huggingface.co/settings/tokens"]),
-        (Token(f"{CANARY}-wrong", "HF_TOKEN"), True, ["401", ACCESS_URL, "HF_TOKEN", "access to ILSVRC/imagenet-1k"]),
+        (
+            None,
+            True,
+            ["found no token", ACCESS_URL, "HF_TOKEN", "https://huggingface.co/settings/tokens"],
+        ),
+        (
+            Token(f"{CANARY}-wrong", "HF_TOKEN"),
+            True,
+            ["401", ACCESS_URL, "HF_TOKEN", "access to ILSVRC/imagenet-1k"],
+        ),
         (WHO, False, ["403", ACCESS_URL, "HF_TOKEN"]),
     ],
     ids=["nobody", "wrong", "gated"],
@@ -365,11 +425,15 @@ def test_hugging_face_goes_on_where_it_was(hub: StandIn, layout: Layout) -> None
 def test_hugging_face_refuses(
     hub: StandIn, layout: Layout, who: Token | None, has_access: bool, words: list[str]
 ) -> None:
-    """Where to ask for access is said; no file is written, and nothing is asked for a second time."""
+    """Where to ask for access is said; no file is written,
+    and nothing is asked for a second time.
+    """
     hub.home.has_access = has_access
     _refused(layout, HuggingFaceSite(hub.url, who), 6, *words)
     assert _raw(layout) == {}
-    refused = "/revision/" if who and who is not WHO else "/resolve/"  # the Hub refuses every request of a wrong token
+    refused = (
+        "/revision/" if who and who is not WHO else "/resolve/"
+    )  # the Hub refuses every request of a wrong token
     assert len([asked for asked in hub.home.asked if refused in asked.path]) == 1
 
 
@@ -388,7 +452,14 @@ def test_a_parquet_file_of_another_size_is_not_fetched(hub: StandIn, layout: Lay
     hub.home.changes["tree"] = _listed(hub)
     with (hub.storage.folder / "train-00000-of-00003.parquet").open("ab") as file:
         file.write(b"more")
-    _refused(layout, HuggingFaceSite(hub.url, WHO), 4, "different train-00000-of-00003.parquet", "80,012", "80,016")
+    _refused(
+        layout,
+        HuggingFaceSite(hub.url, WHO),
+        4,
+        "different train-00000-of-00003.parquet",
+        "80,012",
+        "80,016",
+    )
 
 
 def test_without_a_digest_parquet_must_look_like_it(hub: StandIn, layout: Layout) -> None:
@@ -407,7 +478,9 @@ def test_without_a_digest_parquet_must_look_like_it(hub: StandIn, layout: Layout
 
 
 def test_a_commit_that_lacks_files_is_another_copy(hub: StandIn, layout: Layout) -> None:
-    """An earlier revision had no parquet files; one that lacks some is refused before anything is fetched."""
+    """An earlier revision had no parquet files;
+    one that lacks some is refused before anything is fetched.
+    """
     gone = "train-00001-of-00003.parquet"
     (hub.storage.folder / gone).unlink()
     kept = layout.raw_partial_dir / "huggingface.json"
@@ -461,4 +534,6 @@ def test_a_file_put_there_by_hand_is_checked(hub: StandIn, layout: Layout) -> No
     assert not any(names[0] in asked.path for asked in hub.storage.asked)
     path = layout.own_raw_dir / names[1]
     path.write_bytes(PARQUET[names[1]][:-9] + b"x" + PARQUET[names[1]][-8:])
-    _refused(layout, HuggingFaceSite(hub.url, WHO), 4, str(path), "not the expected archive", "SHA-256")
+    _refused(
+        layout, HuggingFaceSite(hub.url, WHO), 4, str(path), "not the expected archive", "SHA-256"
+    )

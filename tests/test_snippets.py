@@ -1,4 +1,6 @@
-"""Every block of code on every page: which test runs it, or why none can; and those of the shell, run here."""
+"""Every block of code on every page: which test runs it, or why none can;
+and those of the shell, run here.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +30,30 @@ from imagenet_prep.registry import imagenet_options
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import locate
 
-pytestmark = [pytest.mark.project, pytest.mark.once, pytest.mark.timeout(1800)]  # no limit that busy machines reach
+pytestmark = [
+    pytest.mark.project,
+    pytest.mark.once,
+    pytest.mark.timeout(1800),
+]  # no limit that busy machines reach
 
 LANGUAGES = ("python", "sh", "yaml")
 HERE = "test_snippets.py::test_{}"
 SHELL, RECIPES = HERE.format("a_block_of_the_shell_runs"), HERE.format("recipes_are_read")
 PAGE = "test_recipe_pages.py::test_a_page_does_what_it_says"
 SUBSET = HERE.format("a_subset_of_a_zip_is_read")
-MACHINES, OFFICIAL, SUITE = "not: takes several machines", "not: takes image-net.org", "not: is this suite"
+MACHINES, OFFICIAL, SUITE = (
+    "not: takes several machines",
+    "not: takes image-net.org",
+    "not: is this suite",
+)
 
 LEDGER: dict[str, list[str]] = {
-    "README.md": ["not: is make demo", SUITE, OFFICIAL, "test_docs.py::test_the_loop_of_the_readme_runs"],
+    "README.md": [
+        "not: is make demo",
+        SUITE,
+        OFFICIAL,
+        "test_docs.py::test_the_loop_of_the_readme_runs",
+    ],
     "CONTRIBUTING.md": [SUITE],
     "docs/cli.md": ["not: takes archives whose digest is published", SHELL],
     "docs/cluster.md": [MACHINES] * 3,
@@ -67,13 +82,19 @@ LEDGER: dict[str, list[str]] = {
     "docs/howto/prove-labels.md": ["not: takes ImageNet; test_prove_labels.py"] * 2,
     "docs/howto/resize.md": [SHELL],
     "docs/howto/resume.md": [SHELL],
-    "docs/howto/s3.md": [HERE.format("the_steps_to_a_store_run"), HERE.format("a_set_in_a_store_opens")],
+    "docs/howto/s3.md": [
+        HERE.format("the_steps_to_a_store_run"),
+        HERE.format("a_set_in_a_store_opens"),
+    ],
     "docs/howto/slurm.md": [MACHINES],
     "docs/howto/subset.md": [SUBSET, SUBSET],
     "docs/howto/time-and-space.md": [SHELL],
     "docs/index.md": [SHELL],
     "docs/object-stores.md": [HERE.format("a_set_in_a_store_opens")],
-    "docs/python.md": ["test_docs.py::test_the_api_example_runs", "test_docs.py::test_reading_by_number_runs"],
+    "docs/python.md": [
+        "test_docs.py::test_the_api_example_runs",
+        "test_docs.py::test_reading_by_number_runs",
+    ],
     "docs/recipes.md": [SHELL, RECIPES, RECIPES],
     "docs/recipes/arrays.md": [PAGE, PAGE],
     "docs/recipes/class-folders.md": [PAGE, SHELL, PAGE],
@@ -130,7 +151,9 @@ def test_every_block_is_accounted_for() -> None:
     assert {page: len(entries) for page, entries in LEDGER.items()} == counts
 
 
-@pytest.mark.parametrize("test", sorted({entry for entries in LEDGER.values() for entry in entries}))
+@pytest.mark.parametrize(
+    "test", sorted({entry for entries in LEDGER.values() for entry in entries})
+)
 def test_the_test_is_there(test: str) -> None:
     """Each test that is named exists."""
     module, _, name = test.partition("::")
@@ -138,7 +161,7 @@ def test_the_test_is_there(test: str) -> None:
         assert re.search(rf"^def {name}\(", (ROOT / "tests" / module).read_text(), re.M)
 
 
-# the shell -----------------------------------------------------------------------------------------------------
+# the shell ----------------------------------------------------------------------------------------
 
 OF_THE_SHELL = [
     (page, block)
@@ -160,7 +183,9 @@ def converted(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> P
 
 @pytest.fixture
 def folder(tmp_path: Path, converted: Path) -> Path:
-    """A folder with all that the blocks speak of; /data/imagenet stands for the tiny ImageNet there."""
+    """A folder with all that the blocks speak of;
+    /data/imagenet stands for the tiny ImageNet there.
+    """
     for name in ("demo-data", "other-data"):
         shutil.copytree(converted, tmp_path / name)
     make_flowers(tmp_path / "flowers", 20, ("daisy", "rose", "tulip"))
@@ -170,26 +195,36 @@ def folder(tmp_path: Path, converted: Path) -> Path:
         shutil.copytree(tmp_path / "flowers", tmp_path / "shoots" / day)
     recipe = blocks(IMAGENET, "yaml")[0]
     recipe = (
-        recipe.replace("allow_incomplete: false", "allow_incomplete: true").replace("1024", "8").replace("128", "8")
+        recipe.replace("allow_incomplete: false", "allow_incomplete: true")
+        .replace("1024", "8")
+        .replace("128", "8")
     )
     (tmp_path / "imagenet.yaml").write_text(recipe)
     return tmp_path
 
 
 def run_lines(script: str, folder: Path, **environment: str) -> None:
-    """Run lines of a page in a folder, with this Python's imagenet-prep; each must end with status 0."""
+    """Run lines of a page in a folder, with this Python's imagenet-prep;
+    each must end with status 0.
+    """
     script = script.replace("imagenet-prep ", f"{sys.executable} -m imagenet_prep ")
     call, variables = ["bash", "-euo", "pipefail", "-c", script], {**os.environ, **environment}
     done = subprocess.run(call, cwd=folder, capture_output=True, text=True, env=variables)
     assert done.returncode == 0, done.stderr + done.stdout
 
 
-@pytest.mark.timeout(1800)  # a demo, a report and a run in one block, each at its own pace on a busy machine
+@pytest.mark.timeout(
+    1800
+)  # a demo, a report and a run in one block, each at its own pace on a busy machine
 @pytest.mark.parametrize(
     ("page", "block"), OF_THE_SHELL, ids=[f"{page}-{n}" for n, (page, _) in enumerate(OF_THE_SHELL)]
 )
-def test_a_block_of_the_shell_runs(page: str, block: str, folder: Path, tiny_data_dir: Path) -> None:
-    """Each line ends well, as it stands but for the folder, and that the ImageNet there is not a whole one."""
+def test_a_block_of_the_shell_runs(
+    page: str, block: str, folder: Path, tiny_data_dir: Path
+) -> None:
+    """Each line ends well, as it stands but for the folder,
+    and that the ImageNet there is not a whole one.
+    """
     if "demo demo-data" in block:
         shutil.rmtree(folder / "demo-data")
     if "export" in block:
@@ -197,13 +232,17 @@ def test_a_block_of_the_shell_runs(page: str, block: str, folder: Path, tiny_dat
     if page.endswith("class-folders.md"):
         (folder / "flowers.yaml").write_text(blocks((ROOT / page).read_text(), "yaml")[0])
     script = re.sub(r"^pip install .*\n", "", block, flags=re.M)
-    script = re.sub(r"(imagenet-prep (?:run|convert) /data/imagenet\S*)", rf"\1 {ONE_OF_ALL}", script)
+    script = re.sub(
+        r"(imagenet-prep (?:run|convert) /data/imagenet\S*)", rf"\1 {ONE_OF_ALL}", script
+    )
     script = script.replace("/data/colleague", "demo-data")
-    script = script.replace("/data/imagenet", str(tiny_data_dir)).replace("DATA_DIR", str(tiny_data_dir))
+    script = script.replace("/data/imagenet", str(tiny_data_dir)).replace(
+        "DATA_DIR", str(tiny_data_dir)
+    )
     run_lines(script, folder, HOME=str(folder), BROWSER="true")
 
 
-# recipes, stores, checkpoints ----------------------------------------------------------------------------------
+# recipes, stores, checkpoints ---------------------------------------------------------------------
 
 
 def check(path: Path) -> None:
@@ -214,11 +253,16 @@ def check(path: Path) -> None:
 
 
 def test_recipes_are_read(tmp_path: Path) -> None:
-    """Recipes that no test converts are recipes; what shows one key alone is one with a source beside it."""
+    """Recipes that no test converts are recipes;
+    what shows one key alone is one with a source beside it.
+    """
     pages = (ROOT / "docs/recipes.md", ROOT / "docs/howto/own-splits.md")
     parts = [block for page in pages for block in blocks(page.read_text(), "yaml")]
     path = tmp_path / "recipe.yaml"
-    whole = [part if part.startswith("source:") else f"source: {{folders: images}}\n{part}" for part in parts]
+    whole = [
+        part if part.startswith("source:") else f"source: {{folders: images}}\n{part}"
+        for part in parts
+    ]
     for text in (*whole, blocks(IMAGENET, "yaml")[1]):
         path.write_text(text)
         check(path)
@@ -238,7 +282,9 @@ def test_a_set_in_a_store_opens(page: str, objects: ObjectServer, tiny_data_dir:
     assert len(names["train"]) == 300
 
 
-def test_the_steps_to_a_store_run(objects: ObjectServer, tiny_data_dir: Path, tmp_path: Path) -> None:
+def test_the_steps_to_a_store_run(
+    objects: ObjectServer, tiny_data_dir: Path, tmp_path: Path
+) -> None:
     """The commands of the guide make a set in a bucket and verify it."""
     (block,) = blocks((ROOT / "docs/howto/s3.md").read_text(), "sh")
     lines = "\n".join(line for line in block.splitlines() if line.startswith("imagenet-prep"))
@@ -248,7 +294,9 @@ def test_the_steps_to_a_store_run(objects: ObjectServer, tiny_data_dir: Path, tm
 
 
 def test_coco_is_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page's commands, its recipe, its program: every image of both splits, and the names of its boxes."""
+    """The page's commands, its recipe, its program:
+    every image of both splits, and the names of its boxes.
+    """
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs/howto/coco-voc.md").read_text()
     values = [coco_set(tmp_path / "coco", split=split) for split in ("train2017", "val2017")]
@@ -270,22 +318,39 @@ def test_a_subset_of_a_zip_is_read(made_tiny: MadeSet, tmp_path: Path) -> None:
     page = (ROOT / "docs/howto/subset.md").read_text()
     files = tree(made_tiny)
     write_zip(tmp_path / "kaggle", files)
-    wnids = sorted({name.split("/")[-2] for name in files if "CLS-LOC/train/n" in name and name.endswith("JPEG")})[:3]
+    wnids = sorted(
+        {
+            name.split("/")[-2]
+            for name in files
+            if "CLS-LOC/train/n" in name and name.endswith("JPEG")
+        }
+    )[:3]
     (tmp_path / "mine").write_text("\n".join(wnids))
     (command,) = blocks(page, "sh")
     command = command.replace("/data/imagenette", str(tmp_path / "set")).replace(
         "/data/kaggle", str(tmp_path / "kaggle")
     )
-    run_lines(command.replace("--classes imagenette", "--classes mine --allow-incomplete"), tmp_path)
+    run_lines(
+        command.replace("--classes imagenette", "--classes mine --allow-incomplete"), tmp_path
+    )
     (loop,) = blocks(page, "python")
     names: dict[str, Any] = {}
-    exec(loop.replace("/data/imagenette", str(tmp_path / "set")).replace("num_workers=8", "num_workers=0"), names)
+    exec(
+        loop.replace("/data/imagenette", str(tmp_path / "set")).replace(
+            "num_workers=8", "num_workers=0"
+        ),
+        names,
+    )
     assert {int(label) for _, labels in names["train"] for label in labels} == {0, 1, 2}
 
 
 def of_pytorch(word: str, data_dir: Path) -> str:
     """The block of the page that has a word in it."""
-    (block,) = (each for each in blocks((ROOT / "docs/train/pytorch.md").read_text(), "python") if word in each)
+    (block,) = (
+        each
+        for each in blocks((ROOT / "docs/train/pytorch.md").read_text(), "python")
+        if word in each
+    )
     return block.replace("/data/imagenet", str(data_dir))
 
 

@@ -1,4 +1,6 @@
-"""Where Items come from: archives in place and folders of every shape give the same catalog, faults are named."""
+"""Where Items come from: archives in place and folders of every shape give the same catalog,
+faults are named.
+"""
 
 from __future__ import annotations
 
@@ -46,10 +48,13 @@ def _unpack(made: MadeSet, split: str, folder: Path, *, flat: bool = False) -> P
 
 
 def _rows(catalog: Catalog) -> list[tuple[str, int, int]]:
-    return [(catalog.names[row], catalog.labels[row], catalog.lengths[row]) for row in range(len(catalog))]
+    return [
+        (catalog.names[row], catalog.labels[row], catalog.lengths[row])
+        for row in range(len(catalog))
+    ]
 
 
-# one catalog, whatever it is made from -------------------------------------------------------------------------
+# one catalog, whatever it is made from ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -64,9 +69,13 @@ def _rows(catalog: Catalog) -> list[tuple[str, int, int]]:
 def test_folders_give_the_catalog_of_the_archive(
     tmp_path: Path, made_tiny: MadeSet, split: str, place: str, flat: bool
 ) -> None:
-    """Untarred, torchvision's and Kaggle's folders: the same names, labels and lengths, and the same bytes."""
+    """Untarred, torchvision's and Kaggle's folders:
+    the same names, labels and lengths, and the same bytes.
+    """
     folder = _unpack(made_tiny, split, tmp_path / place, flat=flat)
-    assert find_source(Layout(tmp_path / "data", raw=tmp_path), split) == ImageFolders(folder, split)
+    assert find_source(Layout(tmp_path / "data", raw=tmp_path), split) == ImageFolders(
+        folder, split
+    )
     catalog = read_catalog(folder, split, ENGINE)
     assert _rows(catalog) == _rows(read_catalog(made_tiny.archives[split], split, ENGINE))
     images, reader = contents(made_tiny, split), Reader()
@@ -75,12 +84,16 @@ def test_folders_give_the_catalog_of_the_archive(
         assert catalog.read(row, reader) == images[item.filename]
 
 
-# faults --------------------------------------------------------------------------------------------------------
+# faults -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_an_image_in_another_classs_folder_is_refused(tmp_path: Path, made_tiny: MadeSet, split: str) -> None:
-    """Sorted wrongly, an image would get a wrong label: the error names it, where it is and where it belongs."""
+def test_an_image_in_another_classs_folder_is_refused(
+    tmp_path: Path, made_tiny: MadeSet, split: str
+) -> None:
+    """Sorted wrongly, an image would get a wrong label:
+    the error names it, where it is and where it belongs.
+    """
     folder = _unpack(made_tiny, split, tmp_path / split)
     image = made_tiny.of(split)[0]
     other = next(wnid for wnid in made_tiny.wnids if wnid != image.wnid)
@@ -104,16 +117,22 @@ def _refused_by_convert(data_dir: Path) -> InputError:
 
 
 def test_a_class_twice_in_the_train_archive_is_refused(tiny_data_dir: Path) -> None:
-    """Two tars of one class, each with images of its own, are a broken archive: class and both bytes are named."""
+    """Two tars of one class, each with images of its own, are a broken archive:
+    class and both bytes are named.
+    """
     path = Layout(tiny_data_dir).archive_path(facts.ARCHIVES["train"])
-    path.write_bytes(pack([("n01440764.tar", pack({f"n01440764_{number}.JPEG": b"x"})) for number in (1, 2)]))
+    path.write_bytes(
+        pack([("n01440764.tar", pack({f"n01440764_{number}.JPEG": b"x"})) for number in (1, 2)])
+    )
     error = _refused_by_convert(tiny_data_dir)
     assert error.what == f"{path} holds n01440764.tar twice, at byte 0 and again at byte 10,752"
 
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_an_image_twice_in_an_archive_is_refused(tiny_data_dir: Path, split: str) -> None:
-    """The error names archive, image and the two bytes, in an archive of images and in a class's tar within one."""
+    """The error names archive, image and the two bytes,
+    in an archive of images and in a class's tar within one.
+    """
     path = Layout(tiny_data_dir).archive_path(facts.ARCHIVES[split])
     first, other = {
         "train": ("n01440764_1.JPEG", "n01440764_2.JPEG"),
@@ -122,7 +141,9 @@ def test_an_image_twice_in_an_archive_is_refused(tiny_data_dir: Path, split: str
     images = pack([(name, b"") for name in (other, first, other)])
     path.write_bytes(pack({"n01440764.tar": images}) if split == "train" else images)
     bytes_ = "512 and again at byte 1,536" if split == "train" else "0 and again at byte 1,024"
-    assert _refused_by_convert(tiny_data_dir).what == f"{path} holds {other} twice, at byte {bytes_}"
+    assert (
+        _refused_by_convert(tiny_data_dir).what == f"{path} holds {other} twice, at byte {bytes_}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -147,7 +168,9 @@ def test_a_member_of_another_data_set_is_refused(tmp_path: Path, split: str, nam
 
 @pytest.mark.parametrize("name", ["n01443537_1.JPEG", "note.txt"])
 def test_a_stranger_in_a_class_archive_is_refused(tmp_path: Path, name: str) -> None:
-    """An image of another class within a class's tar is named, with its byte in the outer archive."""
+    """An image of another class within a class's tar is named,
+    with its byte in the outer archive.
+    """
     outer = pack({"n01440764.tar": pack({"n01440764_7.JPEG": b"a", name: b"content"})})
     (tmp_path / "outer.tar").write_bytes(outer)
     offset = outer.index(b"content") - 512  # its header
@@ -157,12 +180,22 @@ def test_a_stranger_in_a_class_archive_is_refused(tmp_path: Path, name: str) -> 
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_a_cut_archive_is_never_a_smaller_one(tmp_path: Path, made_tiny: MadeSet, split: str) -> None:
+def test_a_cut_archive_is_never_a_smaller_one(
+    tmp_path: Path, made_tiny: MadeSet, split: str
+) -> None:
     """Cut to nothing, at a member's boundary or anywhere else, an archive is refused."""
     content = made_tiny.archives[split].read_bytes()
     boundary = content.index(made_tiny.of(split)[1].filename.encode())
     path = tmp_path / "cut.tar"
-    for length in (0, 100, 512, boundary, boundary + 512, len(content) // 2, len(content.rstrip(b"\0"))):
+    for length in (
+        0,
+        100,
+        512,
+        boundary,
+        boundary + 512,
+        len(content) // 2,
+        len(content.rstrip(b"\0")),
+    ):
         path.write_bytes(content[:length])
         with pytest.raises(InputError, match=r"is damaged at byte [0-9,]+") as caught:
             read_catalog(path, split, ENGINE)
@@ -170,9 +203,13 @@ def test_a_cut_archive_is_never_a_smaller_one(tmp_path: Path, made_tiny: MadeSet
 
 
 def test_a_damaged_boxes_file_is_an_input_error(tiny_data_dir: Path) -> None:
-    """Cut within a line, the CSV of boxes is refused with path and line before any shard is made."""
+    """Cut within a line, the CSV of boxes is refused with path and line
+    before any shard is made.
+    """
     layout = Layout(tiny_data_dir)
-    layout.boxes_csv.write_bytes(b"n01440764_1.JPEG,0.1000,0.1000,0.2000,0.2000\nn01440764_1.JPEG,0.1,0.1")
+    layout.boxes_csv.write_bytes(
+        b"n01440764_1.JPEG,0.1000,0.1000,0.2000,0.2000\nn01440764_1.JPEG,0.1,0.1"
+    )
     with pytest.raises(InputError, match="is damaged at line 2") as caught:
         convert(layout, ENGINE, ConvertOptions(allow_incomplete=True))
     assert str(layout.boxes_csv) in caught.value.what
@@ -180,7 +217,7 @@ def test_a_damaged_boxes_file_is_an_input_error(tiny_data_dir: Path) -> None:
     assert not list(tiny_data_dir.glob("*-of-*"))
 
 
-# reading -------------------------------------------------------------------------------------------------------
+# reading ------------------------------------------------------------------------------------------
 
 
 def test_a_file_that_changed_its_length_is_refused(tmp_path: Path) -> None:
@@ -228,15 +265,22 @@ def _gives_up_midway(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "copy_file_range", copy, raising=False)
 
 
-@pytest.mark.parametrize("kernel", [lambda patch: None, _no_such_call, _not_between_these_two, _gives_up_midway])
+@pytest.mark.parametrize(
+    "kernel", [lambda patch: None, _no_such_call, _not_between_these_two, _gives_up_midway]
+)
 def test_a_range_is_copied_whatever_the_kernel_offers(
     kernel: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Byte for byte, within the kernel or through memory; of a range that is gone, what was left is named."""
+    """Byte for byte, within the kernel or through memory;
+    of a range that is gone, what was left is named.
+    """
     content = os.urandom(3_000_000)
     (tmp_path / "archive").write_bytes(content)
     kernel(monkeypatch)
-    with FileSlices(tmp_path / "archive") as view, (tmp_path / "copy").open("wb", buffering=0) as copy:
+    with (
+        FileSlices(tmp_path / "archive") as view,
+        (tmp_path / "copy").open("wb", buffering=0) as copy,
+    ):
         view.copy(700, 2_500_000, copy.fileno())
         view.copy(2_999_999, 1, copy.fileno())
         view.copy(5, 0, copy.fileno())
@@ -246,11 +290,13 @@ def test_a_range_is_copied_whatever_the_kernel_offers(
     assert "expected 200 bytes at offset 2999900, got 100" in str(caught.value)
 
 
-# completeness --------------------------------------------------------------------------------------------------
+# completeness -------------------------------------------------------------------------------------
 
 
 def _catalog_of(counts: dict[int, int], split: str = "train") -> Catalog:
-    """A catalog with so many images of each label, of which only labels and offsets are filled in."""
+    """A catalog with so many images of each label,
+    of which only labels and offsets are filled in.
+    """
     labels = array("I")
     for label, count in counts.items():
         labels.extend([label] * count)
@@ -259,7 +305,9 @@ def _catalog_of(counts: dict[int, int], split: str = "train") -> Catalog:
 
 
 def test_a_whole_split_misses_nothing() -> None:
-    """With all 50,000 images of 1000 classes there is nothing to say; one image less or many more are said."""
+    """With all 50,000 images of 1000 classes there is nothing to say;
+    one image less or many more are said.
+    """
     counts = dict.fromkeys(range(1, 1001), 50)
     assert missing_text(_catalog_of(counts, "validation"), "validation") is None
     train = dict.fromkeys(range(1, 1001), 1281)
@@ -267,13 +315,18 @@ def test_a_whole_split_misses_nothing() -> None:
     text = missing_text(_catalog_of(train), "train")
     assert text == f"train: {sum(train.values()):,} of 1,281,167 images, 129 missing"
     train[3] = 1500
-    assert missing_text(_catalog_of(train), "train") == "train: 1,281,257 of 1,281,167 images, 90 too many"
+    assert (
+        missing_text(_catalog_of(train), "train")
+        == "train: 1,281,257 of 1,281,167 images, 90 too many"
+    )
     counts[1000] = 49
     text = missing_text(_catalog_of(counts, "validation"), "validation")
-    assert text == "validation: 49,999 of 50,000 images, 1 missing; 1 class with fewer than 50: n15075141 (49)"
+    assert text == (
+        "validation: 49,999 of 50,000 images, 1 missing; 1 class with fewer than 50: n15075141 (49)"
+    )
 
 
-# fingerprints --------------------------------------------------------------------------------------------------
+# fingerprints -------------------------------------------------------------------------------------
 
 
 def _small(**changes: list[int]) -> Catalog:
@@ -281,7 +334,9 @@ def _small(**changes: list[int]) -> Catalog:
     numbers = {"offsets": [512, 2048], "lengths": [100, 200], "stamps": [7, 7], **changes}
     listing = CatalogBuilder(Archive(Path("archive.tar")))
     for label in (1, 2):
-        for number, each in enumerate(zip(numbers["offsets"], numbers["lengths"], numbers["stamps"], strict=True)):
+        for number, each in enumerate(
+            zip(numbers["offsets"], numbers["lengths"], numbers["stamps"], strict=True)
+        ):
             listing.append(f"n01440764_{10 * label + number}.JPEG", *each, label)
     classes = {1: ("n01440764", "tench"), 2: ("n01443537", "goldfish")}
     return replace(listing.listed(), split="train", classes=classes)
@@ -296,16 +351,29 @@ def test_the_fingerprint_tells_every_change_apart() -> None:
     reworded.classes = {**reworded.classes, 1: ("n01440764", "tench, Tinca tinca")}
     boxed.attach_boxes({"n01440764_11.JPEG": (Box(0, 0, 0.5, 1),)})
     narrower.attach_boxes({"n01440764_11.JPEG": (Box(0, 0, 0.25, 1),)})
-    catalogs = [_small(), _small(lengths=[100, 201]), renamed, relabelled, reworded, boxed, narrower]
+    catalogs = [
+        _small(),
+        _small(lengths=[100, 201]),
+        renamed,
+        relabelled,
+        reworded,
+        boxed,
+        narrower,
+    ]
     found = [fingerprint(catalog, rows, "settings") for catalog in catalogs]
-    found += [fingerprint(_small(), [1, 0, 2, 3], "settings"), fingerprint(_small(), [0, 1, 2], "settings")]
+    found += [
+        fingerprint(_small(), [1, 0, 2, 3], "settings"),
+        fingerprint(_small(), [0, 1, 2], "settings"),
+    ]
     found.append(fingerprint(_small(), rows, "other settings"))
     assert len(set(found)) == len(found) == 10
     assert fingerprint(_small(), range(4), "settings") == found[0]
 
 
 def test_the_fingerprint_is_blind_to_what_decides_no_bytes() -> None:
-    """Another path, another time or offset in the archive, images of other shards: the same fingerprint."""
+    """Another path, another time or offset in the archive, images of other shards:
+    the same fingerprint.
+    """
     moved = _small(offsets=[5120, 8192], stamps=[8, 9])
     moved.containers = [Archive(Path("elsewhere") / "archive.tar")]
     assert fingerprint(moved, [0, 1], "s") == fingerprint(_small(), range(2), "s")
@@ -343,7 +411,9 @@ def test_threads_that_share_a_reader_never_get_one_anothers_images(tmp_path: Pat
 
 
 def test_unreadable_files_and_folders_are_input_errors(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """An archive that isn't there, and a folder whose image is a link to nowhere, are said to be what they are."""
+    """An archive that isn't there, and a folder whose image is a link to nowhere,
+    are said to be what they are.
+    """
     with pytest.raises(InputError, match="can't be read"):
         read_catalog(tmp_path / "absent.tar", "validation", ENGINE)
     folder = tmp_path / "val"

@@ -24,7 +24,8 @@ from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
 
 INCOMPLETE = (
-    "incomplete: the shards of ILSVRC2012 hold 300 of 1,281,167 train images, 80 of 50,000 validation images, "
+    "incomplete: the shards of ILSVRC2012 hold 300 of 1,281,167 train images, "
+    "80 of 50,000 validation images, "
     "390 of 615,299 boxes."
 )
 PART = ConvertOptions(train_shards=8, validation_shards=4, allow_incomplete=True)
@@ -58,7 +59,9 @@ def converted(tmp_path: Path, sound: Layout) -> Layout:
 
 
 def test_nothing_begun(tmp_path: Path) -> None:
-    """In an empty or absent folder nothing has begun, and download comes next, its path quoted for the shell."""
+    """In an empty or absent folder nothing has begun, and download comes next,
+    its path quoted for the shell.
+    """
     for folder in (tmp_path, tmp_path / "not there"):
         assert states(Layout(folder)) == ["not started"] * 5
         command = status(Layout(folder)).following
@@ -73,11 +76,17 @@ def test_download_under_way(tmp_path: Path) -> None:
     layout.archive_path(ARCHIVES["validation"]).write_bytes(b"x")
     (layout.raw_partial_dir / f"{ARCHIVES['train'].filename}.part").write_bytes(b"x")
     found = stage(layout, "download")
-    assert (found.state, found.detail) == ("partly", "1 of 3 archives, 0 of them checked, 1 started")
+    assert (found.state, found.detail) == (
+        "partly",
+        "1 of 3 archives, 0 of them checked, 1 started",
+    )
     assert status(layout).following == f"imagenet-prep download {tmp_path}"
     layout.archive_path(ARCHIVES["validation"]).unlink()
     found = stage(layout, "download")
-    assert (found.state, found.detail) == ("partly", "0 of 3 archives, 0 of them checked, 1 started")
+    assert (found.state, found.detail) == (
+        "partly",
+        "0 of 3 archives, 0 of them checked, 1 started",
+    )
 
 
 def test_checked_archives(tiny_data_dir: Path) -> None:
@@ -96,7 +105,9 @@ def test_checked_archives(tiny_data_dir: Path) -> None:
 
 
 def test_conversion_under_way(converted: Layout) -> None:
-    """Without a manifest the journal tells what is done, and the conversion's own note how many are planned."""
+    """Without a manifest the journal tells what is done,
+    and the conversion's own note how many are planned.
+    """
     converted.manifest_path.unlink()
     lines = converted.journal_path.read_text().splitlines(keepends=True)
     train = [line for line in lines if "train-" in line and "digest" in line]
@@ -114,7 +125,9 @@ def test_conversion_under_way(converted: Layout) -> None:
 
 
 def test_the_command_that_goes_on_has_every_option(tiny_data_dir: Path, tmp_path: Path) -> None:
-    """What an interrupted conversion was told is told again: else it would be refused, or make another set."""
+    """What an interrupted conversion was told is told again:
+    else it would be refused, or make another set.
+    """
     layout = Layout(tmp_path / "d", raw=tiny_data_dir / "raw-data")
     options = PART.replace(seed=7, check="header", resize=32, on_damaged="skip", overwrite=True)
     convert(layout, ENGINE, options)
@@ -123,7 +136,8 @@ def test_the_command_that_goes_on_has_every_option(tiny_data_dir: Path, tmp_path
     words = shlex.split(status(Layout(layout.data_dir)).following)
     assert words[:5] == ["imagenet-prep", "convert", str(layout.data_dir), "--raw", str(layout.raw)]
     given = (
-        "--set seed=7 --check header --resize 32 --on-damaged skip --overwrite --train-shards 8 --validation-shards 4"
+        "--set seed=7 --check header --resize 32 --on-damaged skip --overwrite --train-shards 8 "
+        "--validation-shards 4"
     )
     assert " ".join(words[5:]) == f"{given} --allow-incomplete"
     assert stage(Layout(layout.data_dir), "convert").detail == "11 of 12 shards"
@@ -140,7 +154,9 @@ def test_lost_index(converted: Layout) -> None:
 
 
 def test_what_repair_can_not_mend(converted: Layout) -> None:
-    """A file too many and a damaged manifest are for the user: status says what to do, and verify comes after it."""
+    """A file too many and a damaged manifest are for the user:
+    status says what to do, and verify comes after it.
+    """
     stray = converted.data_dir / "train-00009-of-00008"
     stray.write_bytes(b"x")
     assert verify(converted, ENGINE).problems
@@ -182,7 +198,9 @@ def test_damaged_state_files(converted: Layout) -> None:
 
 
 def test_a_part_without_a_manifest(converted: Layout, tmp_path: Path) -> None:
-    """Of shards that are taken for a part nobody can say that they are all; a split that is not there is named."""
+    """Of shards that are taken for a part nobody can say that they are all;
+    a split that is not there is named.
+    """
     for path in existing(converted.data_dir, "*-of-*"):
         shutil.copy(path, tmp_path / path.name)
     assert verify(Layout(tmp_path), ENGINE, allow_incomplete=True).problems == ()
@@ -195,9 +213,12 @@ def test_a_part_without_a_manifest(converted: Layout, tmp_path: Path) -> None:
     assert stage(Layout(tmp_path), "verify").detail == f"{unknown} There is no validation shard."
 
 
-# the data set of a recipe --------------------------------------------------------------------------------------
+# the data set of a recipe -------------------------------------------------------------------------
 
-RECIPE = "source: {folders: images}\nsplits: {train: 0.7, validation: 0.3}\nshards: {train: 3, validation: 2}\n"
+RECIPE = (
+    "source: {folders: images}\nsplits: {train: 0.7, validation: 0.3}\nshards: {train: 3, "
+    "validation: 2}\n"
+)
 
 
 @pytest.fixture
@@ -215,7 +236,9 @@ def convert_recipe(recipe: Path, layout: Layout) -> Layout:
 
 
 def test_a_damaged_set_of_a_recipe_is_repaired(flowers: Path, tmp_path: Path) -> None:
-    """Lost shards, and problems that verify found, lead to repair, with the places that it needs."""
+    """Lost shards, and problems that verify found, lead to repair,
+    with the places that it needs.
+    """
     layout = convert_recipe(flowers, Layout(tmp_path / "d", raw=tmp_path, output=tmp_path / "o"))
     repair = f"imagenet-prep repair {tmp_path}/d --raw {tmp_path} --output {tmp_path}/o"
     layout.shard_path("train-00001-of-00003").unlink()
@@ -227,7 +250,9 @@ def test_a_damaged_set_of_a_recipe_is_repaired(flowers: Path, tmp_path: Path) ->
 
 
 def test_a_recipe_under_way(flowers: Path, tmp_path: Path) -> None:
-    """Before there is a manifest the journal tells which shards stand; no number is ILSVRC2012's."""
+    """Before there is a manifest the journal tells which shards stand;
+    no number is ILSVRC2012's.
+    """
     layout = convert_recipe(flowers, Layout(tmp_path / "out"))
     layout.manifest_path.unlink()
     layout.shard_path("train-00001-of-00003").unlink()

@@ -38,7 +38,9 @@ with hold(Layout(Path(sys.argv[1])).lock_paths):
 
 
 def test_a_file_appears_whole(tmp_path: Path) -> None:
-    """Nothing is there under the final name while it is written; all of it is there afterwards, and nothing else."""
+    """Nothing is there under the final name while it is written;
+    all of it is there afterwards, and nothing else.
+    """
     path = tmp_path / "new" / "file"
     with atomic_file(path) as file:
         file.write(b"con")
@@ -72,7 +74,9 @@ for _ in range(100):
 
 
 def test_writers_at_once_each_have_a_file_of_their_own(tmp_path: Path) -> None:
-    """Of several processes that write one file at the same time none fails, and the file is always one's, whole."""
+    """Of several processes that write one file at the same time none fails,
+    and the file is always one's, whole.
+    """
     path = tmp_path / "file"
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, path, letter]) for letter in "abc"]
     seen = set()
@@ -87,10 +91,17 @@ def test_writers_at_once_each_have_a_file_of_their_own(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_what_a_killed_writer_left_is_removed_and_a_living_one_is_not_disturbed(tmp_path: Path) -> None:
-    """The next writer of the same file removes it; a file that is being written stays, and gets its name."""
+def test_what_a_killed_writer_left_is_removed_and_a_living_one_is_not_disturbed(
+    tmp_path: Path,
+) -> None:
+    """The next writer of the same file removes it;
+    a file that is being written stays, and gets its name.
+    """
     path = tmp_path / "file[1]"
-    killed = "import os, sys; from pathlib import Path; from imagenet_prep.storage.files import atomic_file\n"
+    killed = (
+        "import os, sys; from pathlib import Path; from imagenet_prep.storage.files import "
+        "atomic_file\n"
+    )
     killed += "with atomic_file(Path(sys.argv[1])) as file: os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", killed, path], check=False)
     (left,) = os.listdir(tmp_path)
@@ -105,7 +116,9 @@ def test_what_a_killed_writer_left_is_removed_and_a_living_one_is_not_disturbed(
     assert sorted(os.listdir(tmp_path)) == [".file.1-0.partial", "file[1]"]
 
 
-def test_what_another_machine_left_may_be_held_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_machine_left_may_be_held_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Locks may not be seen across machines: an unfinished file of another one stays."""
     with monkeypatch.context() as patch:
         there = os.uname_result(("Linux", "elsewhere", "", "", ""))
@@ -118,8 +131,12 @@ def test_what_another_machine_left_may_be_held_there(tmp_path: Path, monkeypatch
     assert sorted(os.listdir(tmp_path)) == [left, "file"]
 
 
-def test_a_file_is_written_where_nothing_can_be_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a file system without locks files appear whole all the same, and nobody removes what another may write."""
+def test_a_file_is_written_where_nothing_can_be_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a file system without locks files appear whole all the same,
+    and nobody removes what another may write.
+    """
 
     _refuse(monkeypatch, fcntl, "flock", errno.ENOLCK)
     (tmp_path / ".file.1-0.partial").write_bytes(b"another's")
@@ -129,7 +146,9 @@ def test_a_file_is_written_where_nothing_can_be_locked(tmp_path: Path, monkeypat
 
 
 def test_equal_content_is_not_written_again(tmp_path: Path) -> None:
-    """Saving what is there already touches nothing; saving something else of the same length replaces it."""
+    """Saving what is there already touches nothing;
+    saving something else of the same length replaces it.
+    """
     path = tmp_path / "file"
     assert save_bytes(path, b"content")
     os.utime(path, ns=(1, 1))
@@ -140,7 +159,7 @@ def test_equal_content_is_not_written_again(tmp_path: Path) -> None:
     assert path.read_bytes() == b"CONTENT"
 
 
-# space ---------------------------------------------------------------------------------------------------------
+# space --------------------------------------------------------------------------------------------
 
 
 def test_too_little_space_is_said_before_the_work(tmp_path: Path) -> None:
@@ -150,16 +169,23 @@ def test_too_little_space_is_said_before_the_work(tmp_path: Path) -> None:
         refuse_lack([Need("convert", "3 shards", tmp_path / "not" / "there", 1 << 60)])
     assert f"not enough space in {tmp_path} for 3 shards" in str(caught.value)
     assert "needed 1,152,921.5 TB, free " in str(caught.value)
-    assert str(caught.value.hint) == f"free some space or choose another folder, then run: {rerun()}"
+    assert (
+        str(caught.value.hint) == f"free some space or choose another folder, then run: {rerun()}"
+    )
     assert caught.value.exit_code == 7
 
 
 def test_needs_of_one_disk_add_up(tmp_path: Path, small_disk: Path) -> None:
-    """Steps on one file system share what is free there, by bytes and by inodes; another one has its own."""
+    """Steps on one file system share what is free there, by bytes and by inodes;
+    another one has its own.
+    """
     more = Need("untar", "folders", tmp_path / "a", 1, 7)
     half = Need("download", "a file", small_disk / "b", 600 << 10)
     rooms = rooms_for([half, more, half])
-    assert [(room.folder, room.size, room.files) for room in rooms] == [(small_disk, 1200 << 10, 2), (tmp_path, 1, 7)]
+    assert [(room.folder, room.size, room.files) for room in rooms] == [
+        (small_disk, 1200 << 10, 2),
+        (tmp_path, 1, 7),
+    ]
     assert [room.lacks_space for room in rooms] == [True, False]
     refuse_lack([half, more])
     with pytest.raises(SpaceError, match="for a file, a file"):
@@ -167,7 +193,12 @@ def test_needs_of_one_disk_add_up(tmp_path: Path, small_disk: Path) -> None:
     free = os.statvfs(small_disk).f_favail
     refuse_lack([Need("untar", "folders", small_disk, 0, free)])
     with pytest.raises(SpaceError, match="not enough inodes on the file system of") as caught:
-        refuse_lack([Need("untar", "folders", small_disk, 1, free), Need("convert", "a shard", small_disk, 1, 1)])
+        refuse_lack(
+            [
+                Need("untar", "folders", small_disk, 1, free),
+                Need("convert", "a shard", small_disk, 1, 1),
+            ]
+        )
     assert f"needed {free + 1:,} files and folders, free {free:,}" in str(caught.value)
 
 
@@ -181,7 +212,9 @@ def test_inodes_without_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_full_disk_is_a_space_error(small_disk: Path) -> None:
-    """Running out of space while writing names the file, leaves no part of it, and keeps what was finished."""
+    """Running out of space while writing names the file, leaves no part of it,
+    and keeps what was finished.
+    """
     save_bytes(small_disk / "finished", b"done")
     with pytest.raises(SpaceError, match=r"no space left while writing .*/big") as caught:
         save_bytes(small_disk / "big", bytes(2 << 20))
@@ -190,11 +223,13 @@ def test_a_full_disk_is_a_space_error(small_disk: Path) -> None:
     save_bytes(small_disk / "small", bytes(1 << 16))
 
 
-# the lock ------------------------------------------------------------------------------------------------------
+# the lock -----------------------------------------------------------------------------------------
 
 
 def test_a_second_run_is_refused_at_once(tmp_path: Path) -> None:
-    """While another process holds DATA_DIR, a BusyError comes within a second and names that process."""
+    """While another process holds DATA_DIR, a BusyError comes within a
+    second and names that process.
+    """
     locks = Layout(tmp_path).lock_paths
     with held(*locks) as holder:
         begin = time.monotonic()
@@ -213,7 +248,9 @@ def test_holding_is_re_entrant(tmp_path: Path) -> None:
         with hold(Layout(tmp_path).lock_paths):
             pass
         assert layout.lock_paths[0].exists()
-        other = subprocess.run([sys.executable, "-c", HOLDER, tmp_path], capture_output=True, text=True, timeout=50)
+        other = subprocess.run(
+            [sys.executable, "-c", HOLDER, tmp_path], capture_output=True, text=True, timeout=50
+        )
         assert f"held by process {os.getpid()} on " in other.stderr
     assert not layout.lock_paths[0].exists()
     with hold(layout.lock_paths):
@@ -230,7 +267,9 @@ def _refuse(monkeypatch: pytest.MonkeyPatch, module: object, name: str, number: 
 
 
 def test_a_lock_that_is_refused_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither that the storage refuses it, nor that the holder's name can't be read, is a bug of ours."""
+    """Neither that the storage refuses it, nor that the holder's name can't be read,
+    is a bug of ours.
+    """
     _refuse(monkeypatch, fcntl, "flock", errno.ESTALE)
     _refuse(monkeypatch, Path, "read_bytes", errno.EIO)
     with pytest.raises(WriteError, match="lock") as caught, hold(Layout(tmp_path).lock_paths):
@@ -241,12 +280,21 @@ def test_a_lock_that_is_refused_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_workers_do_not_keep_the_lock(tmp_path: Path) -> None:
     """A forked child that outlives the holder does not hold DATA_DIR in its place."""
-    child = "    import os\n    if os.fork() == 0: print('forked', flush=True); time.sleep(60); os._exit(0)\n"
+    child = (
+        "    import os\n    if os.fork() == 0: print('forked', flush=True); time.sleep(60); "
+        "os._exit(0)\n"
+    )
     script = HOLDER.replace("    print", f"{child}    print")
     with subprocess.Popen(
-        [sys.executable, "-c", script, tmp_path], stdout=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-c", script, tmp_path],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as process:
-        assert {process.stdout.readline() for _ in range(2)} == {"holding\n", "forked\n"}  # both have come so far
+        assert {process.stdout.readline() for _ in range(2)} == {
+            "holding\n",
+            "forked\n",
+        }  # both have come so far
         process.kill()
         process.wait()
         try:
@@ -265,7 +313,9 @@ class _Refusing:
         return -1
 
 
-def test_a_file_system_is_synced_or_its_trouble_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_is_synced_or_its_trouble_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """syncfs where there is one, with its error; os.sync elsewhere."""
     synced: list[str] = []
     monkeypatch.setattr(os, "sync", lambda: synced.append("all"))
@@ -282,7 +332,7 @@ def test_a_file_system_is_synced_or_its_trouble_is_told(tmp_path: Path, monkeypa
     assert synced[-1] == "all"
 
 
-# a store -------------------------------------------------------------------------------------------------------
+# a store ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -312,7 +362,9 @@ def test_a_resting_sink_holds_nothing_open(store: LocalStore) -> None:
 
 @pytest.mark.parametrize(("rests", "comes_back"), [(False, True), (True, False)])
 def test_what_was_removed_gets_no_name(store: LocalStore, rests: bool, comes_back: bool) -> None:
-    """A writer that outlives its run finishes nothing, neither its whole file nor what it writes afterwards."""
+    """A writer that outlives its run finishes nothing,
+    neither its whole file nor what it writes afterwards.
+    """
     with store.create("a") as old, store.create("b") as never_begun:
         old.write([b"of the run before"])
         if rests:

@@ -1,4 +1,6 @@
-"""Every kind of request to a store, each with every fault of a network, twice in turn: retried, with the same bytes."""
+"""Every kind of request to a store, each with every fault of a network, twice in turn:
+retried, with the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def proxied(object_server: ObjectServer) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def proxy(proxied: Proxy, objects: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+def proxy(
+    proxied: Proxy, objects: ObjectServer, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Proxy]:
     """The same, with the environment that leads to it, and nothing seen or to fail yet."""
     for name, value in objects.environment_by(proxied.port).items():
         monkeypatch.setenv(name, value)
@@ -93,14 +97,24 @@ def claim(store: ObjectStore) -> object:
 REQUESTS: dict[str, tuple[str, str, Callable[[ObjectStore], Any], object]] = {
     "find": ("HEAD", "/a$", lambda store: store.size("a"), len(CONTENT)),
     "get": ("GET", "/a$", lambda store: bytes(store.get("a", 1 << 20)), CONTENT),
-    "range": ("GET", "/a$", lambda store: [*map(bytes, store.read_ranges("a", [(3, 700)]))], [CONTENT[3:700]]),
+    "range": (
+        "GET",
+        "/a$",
+        lambda store: [*map(bytes, store.read_ranges("a", [(3, 700)]))],
+        [CONTENT[3:700]],
+    ),
     "ranges": (
         "GET",
         "/a$",
         lambda store: [*map(bytes, store.read_ranges("a", [(0, 9), (9, 9), (900, 1500)]))],
         [CONTENT[:9], b"", CONTENT[900:1500]],
     ),
-    "list": ("GET", "list-type", lambda store: [each.name for each in store.list_folder()], ["a", "b", "c"]),
+    "list": (
+        "GET",
+        "list-type",
+        lambda store: [each.name for each in store.list_folder()],
+        ["a", "b", "c"],
+    ),
     "has below": ("GET", "list-type", lambda store: store.has_below(""), True),
     "put": ("PUT", "/new$", put, CONTENT),
     "delete": ("POST", "\\?delete", delete, None),
@@ -113,10 +127,16 @@ REQUESTS: dict[str, tuple[str, str, Callable[[ObjectStore], Any], object]] = {
 
 @pytest.mark.parametrize("fault", ["503", "reset", "lost", "truncate"])
 @pytest.mark.parametrize("request_of", REQUESTS)
-def test_a_fault_twice_in_turn(proxy: Proxy, place: Location, request_of: str, fault: Fault) -> None:
-    """The request is made again until it is answered, and its outcome is that of one that was answered at once."""
+def test_a_fault_twice_in_turn(
+    proxy: Proxy, place: Location, request_of: str, fault: Fault
+) -> None:
+    """The request is made again until it is answered,
+    and its outcome is that of one that was answered at once.
+    """
     method, pattern, ask, expected = REQUESTS[request_of]
-    store = place.store.below(place.key) if method in ("HEAD", "GET") else place.store.below("other")
+    store = (
+        place.store.below(place.key) if method in ("HEAD", "GET") else place.store.below("other")
+    )
     assert isinstance(store, ObjectStore)
     left = [2]
     struck = times(2, fault, method, pattern)
@@ -128,12 +148,17 @@ def test_a_fault_twice_in_turn(proxy: Proxy, place: Location, request_of: str, f
 
     proxy.fault = count
     assert ask(store) == expected
-    is_looked_for = (request_of, fault) == ("end an upload", "truncate")  # the object is there: nothing is asked twice
+    is_looked_for = (request_of, fault) == (
+        "end an upload",
+        "truncate",
+    )  # the object is there: nothing is asked twice
     assert left == [1 if is_looked_for else 0], "both faults met a request"
 
 
 def in_turn(method: str, pattern: str, *faults: Fault) -> Callable[[str, str], Fault | None]:
-    """These faults, one after the other, for the first requests of a method whose path has the pattern."""
+    """These faults, one after the other, for the first requests of a
+    method whose path has the pattern.
+    """
     left = [*faults]
 
     def struck(found: str, path: str) -> Fault | None:
@@ -151,7 +176,9 @@ def test_a_repeated_end_meets_no_such_upload(proxy: Proxy, place: Location) -> N
 
 
 def test_an_upload_that_the_store_lost(proxy: Proxy, place: Location) -> None:
-    """No object, or the one of before with as many bytes: an error that has the shard made once more."""
+    """No object, or the one of before with as many bytes:
+    an error that has the shard made once more.
+    """
     store = place.store.below("other")
     assert isinstance(store, ObjectStore)
     for before in (b"", LARGE[::-1]):
@@ -159,7 +186,9 @@ def test_an_upload_that_the_store_lost(proxy: Proxy, place: Location) -> None:
         if before:
             store.put("large", before)
         proxy.fault = in_turn("POST", "uploadId", (404, "NoSuchUpload"))
-        with pytest.raises(WriteError, match=r"the store did not make s3://.*/other/large of its parts"):
+        with pytest.raises(
+            WriteError, match=r"the store did not make s3://.*/other/large of its parts"
+        ):
             upload(store)
     proxy.fault = in_turn("POST", "uploadId", (200, "InternalError"), (200, "InternalError"))
     assert upload(store) == LARGE
@@ -177,17 +206,53 @@ def test_a_list_of_many_pages_cut(proxy: Proxy, place: Location) -> None:
 
 
 REFUSED: list[tuple[str, Fault, Callable[[ObjectStore], Any], type[PrepError], str]] = [
-    ("PUT", (404, "NoSuchKey"), lambda store: store.put("a", b""), InputError, "the bucket s3://BUCKET does not exist"),
-    ("PUT", (404, "NoSuchBucket"), lambda store: store.put("a", b""), InputError, "the bucket s3://BUCKET does not"),
+    (
+        "PUT",
+        (404, "NoSuchKey"),
+        lambda store: store.put("a", b""),
+        InputError,
+        "the bucket s3://BUCKET does not exist",
+    ),
+    (
+        "PUT",
+        (404, "NoSuchBucket"),
+        lambda store: store.put("a", b""),
+        InputError,
+        "the bucket s3://BUCKET does not",
+    ),
     ("POST", (404, "NoSuchBucket"), upload, InputError, "the bucket s3://BUCKET does not exist"),
     ("PUT", (403, "AccessDenied"), lambda store: store.put("a", b""), AccessError, "s3:PutObject"),
     ("GET", (403, "AccessDenied"), lambda store: store.get("a", 9), AccessError, "s3:GetObject"),
     ("GET", (403, "AccessDenied"), lambda store: store.list(), AccessError, "s3:ListBucket"),
-    ("POST", (403, "AccessDenied"), lambda store: store.delete("a"), AccessError, "s3:DeleteObject"),
+    (
+        "POST",
+        (403, "AccessDenied"),
+        lambda store: store.delete("a"),
+        AccessError,
+        "s3:DeleteObject",
+    ),
     ("HEAD", (403, ""), lambda store: store.find("a"), AccessError, "s3:GetObject"),
-    ("PUT", (403, "SignatureDoesNotMatch"), lambda store: store.put("a", b""), AccessError, "set AWS_ACCESS_KEY_ID"),
-    ("PUT", (400, "ExpiredToken"), lambda store: store.put("a", b""), AccessError, "the credentials have expired"),
-    ("GET", (403, "RequestExpired"), lambda store: store.list(), AccessError, "the credentials have expired"),
+    (
+        "PUT",
+        (403, "SignatureDoesNotMatch"),
+        lambda store: store.put("a", b""),
+        AccessError,
+        "set AWS_ACCESS_KEY_ID",
+    ),
+    (
+        "PUT",
+        (400, "ExpiredToken"),
+        lambda store: store.put("a", b""),
+        AccessError,
+        "the credentials have expired",
+    ),
+    (
+        "GET",
+        (403, "RequestExpired"),
+        lambda store: store.list(),
+        AccessError,
+        "the credentials have expired",
+    ),
 ]
 
 
@@ -201,7 +266,9 @@ def test_what_a_refusal_says(
     kind: type[PrepError],
     words: str,
 ) -> None:
-    """The bucket that is not there, the right that is missing, or the credentials: at the first answer."""
+    """The bucket that is not there, the right that is missing, or the credentials:
+    at the first answer.
+    """
     store = place.store.below("other")
     assert isinstance(store, ObjectStore)
     proxy.fault = lambda found, path: fault if found == method else None
@@ -211,7 +278,9 @@ def test_what_a_refusal_says(
     assert len([each for each in proxy.seen if each[0] == method]) == 1
 
 
-def test_who_may_only_read(objects: ObjectServer, place: Location, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_may_only_read(
+    objects: ObjectServer, place: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A real server's refusal: the right that is missing."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", READER)
     client.cache_clear()
@@ -225,8 +294,12 @@ def test_who_may_only_read(objects: ObjectServer, place: Location, monkeypatch: 
 )
 def test_other_stores_are_advised_by_their_own_names(scheme: str, right: str) -> None:
     """A wrong key of Azure does not ask for one of Google."""
-    wrong = failure(f"{scheme}://b/a", OSError("status code: 403 <Code>AuthenticationFailed</Code>"), "write")
-    lacking = failure(f"{scheme}://b/a", OSError("status code: 403 <Code>AccessDenied</Code>"), "write")
+    wrong = failure(
+        f"{scheme}://b/a", OSError("status code: 403 <Code>AuthenticationFailed</Code>"), "write"
+    )
+    lacking = failure(
+        f"{scheme}://b/a", OSError("status code: 403 <Code>AccessDenied</Code>"), "write"
+    )
     assert isinstance(wrong, AccessError)
     assert ("GOOGLE" in wrong.hint, "AZURE" in wrong.hint) == (scheme == "gs", scheme == "az")
     assert right in str(lacking)
@@ -259,14 +332,18 @@ role_arn = arn:aws:iam::1:role/x
 def test_profiles_are_read(
     objects: ObjectServer, place: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """AWS_PROFILE and the files of ~/.aws give keys, region and server; a profile that can't be used says so."""
+    """AWS_PROFILE and the files of ~/.aws give keys, region and server;
+    a profile that can't be used says so.
+    """
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL", "AWS_REGION"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     folder = tmp_path / ".aws"
     folder.mkdir()
     (folder / "config").write_text(PROFILES.format(port=objects.port))
-    (folder / "credentials").write_text(f"[tests]\naws_access_key_id = {KEY}\naws_secret_access_key = {SECRET}\n")
+    (folder / "credentials").write_text(
+        f"[tests]\naws_access_key_id = {KEY}\naws_secret_access_key = {SECRET}\n"
+    )
     store = place.store.below(place.key)
     monkeypatch.setenv("AWS_PROFILE", "tests")
     client.cache_clear()
@@ -278,44 +355,55 @@ def test_profiles_are_read(
             store.load("a")
     monkeypatch.setitem(sys.modules, "botocore.session", None)
     with pytest.raises(
-        AccessError, match="AWS_PROFILE is broken, and botocore, which reads profiles, is not installed"
+        AccessError,
+        match="AWS_PROFILE is broken, and botocore, which reads profiles, is not installed",
     ):
         store.load("a")
 
 
-# how often it asks -----------------------------------------------------------------------------------------------
+# how often it asks --------------------------------------------------------------------------------
 
 
 def test_requests_before_the_first_image(proxy: Proxy, place: Location, tmp_path: Path) -> None:
-    """A set of 22 classes in a store: its raw folder is listed once, its small tars are read by one request.
+    """A set of 22 classes in a store: its raw folder is listed once, its small tars are read by one
+    request.
 
     Without that, 216 requests come before the first image, three of them for each class.
     """
     raw = tmp_path / "raw"
     raw.mkdir()
     make(raw, classes=22, per_class=9, validation=22, tiny=True)
-    for path in raw.iterdir():
+    for path in existing(raw, "*"):
         save_bytes(place / "set" / "raw-data" / path.name, path.read_bytes())
     proxy.seen.clear()
     convert(Layout(place / "set"), ENGINE, PART_OF_A_SET)
     first = next(number for number, (method, path) in enumerate(proxy.seen) if "/index/" in path)
-    before = Counter("LIST" if "list-type" in path else method for method, path in proxy.seen[:first])
+    before = Counter(
+        "LIST" if "list-type" in path else method for method, path in proxy.seen[:first]
+    )
     assert before["LIST"] <= 14
     assert before["HEAD"] <= 10
     assert len(proxy.seen[:first]) <= 72
     assert sum("raw-data" in path and "list-type" in path for _, path in proxy.seen) == 1
 
 
-def test_lists_that_are_remembered(proxy: Proxy, place: Location, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each folder is listed once, and what this process writes or deletes is seen; a long list is not kept."""
+def test_lists_that_are_remembered(
+    proxy: Proxy, place: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each folder is listed once, and what this process writes or deletes is seen;
+    a long list is not kept.
+    """
     top = place / "remembered"
     for name in ("a", "b/c", "b/d/e"):
         save_bytes(top / name, CONTENT)
     with remembering(top):
         proxy.seen.clear()
-        looks = [(top / name).exists() for name in ("a", "b", "b/c", "b/d/e", "no", "no/no", "b/no", "a/b", "b/d/e/f")]
+        looks = [
+            (top / name).exists()
+            for name in ("a", "b", "b/c", "b/d/e", "no", "no/no", "b/no", "a/b", "b/d/e/f")
+        ]
         assert looks == [True, True, True, True, False, False, False, False, False]
-        assert [path.name for path in top.iterdir()] == ["b", "a"]
+        assert [path.name for path in list(top.iterdir())] == ["b", "a"]
         assert len(proxy.seen) == 3
         assert open_store(top / "no").load("x") is None
         assert [len(proxy.seen), (top / "b" / "c").stat().st_size] == [3, len(CONTENT)]
@@ -323,18 +411,27 @@ def test_lists_that_are_remembered(proxy: Proxy, place: Location, monkeypatch: p
         (top / "b" / "d" / "e").unlink()
         assert [(top / name).exists() for name in ("new", "b/d/e", "b/c")] == [True, False, True]
         monkeypatch.setattr("imagenet_prep.storage.object_store._MOST_LISTED", 1)
-        assert [(top / name).exists() for name in ("new", "b/d/e", "b/c", "b")] == [True, False, True, True]
+        assert [(top / name).exists() for name in ("new", "b/d/e", "b/c", "b")] == [
+            True,
+            False,
+            True,
+            True,
+        ]
         assert (place / "a").is_file()
     proxy.seen.clear()
     assert (top / "new").is_file()
     assert len(proxy.seen) == 1
 
 
-# commands that take a URL ------------------------------------------------------------------------------------------
+# commands that take a URL -------------------------------------------------------------------------
 
 
-def test_diff_and_export_of_a_copy(place: Location, objects: ObjectServer, tmp_path: Path, made_tiny: MadeSet) -> None:
-    """A set that was copied to a store is the same by diff, and is exported here with the same bytes."""
+def test_diff_and_export_of_a_copy(
+    place: Location, objects: ObjectServer, tmp_path: Path, made_tiny: MadeSet
+) -> None:
+    """A set that was copied to a store is the same by diff,
+    and is exported here with the same bytes.
+    """
     here, other, there = tmp_path / "here", tmp_path / "other", place / "copied"
     for folder, seed in ((here, 12345), (other, 1)):
         layout = Layout(folder, made_tiny.archives["train"].parent)
@@ -349,7 +446,10 @@ def test_diff_and_export_of_a_copy(place: Location, objects: ObjectServer, tmp_p
     for name, source in (("a", here), ("b", there)):
         exported = prep("export", "webdataset", source, tmp_path / name, "--quiet")
         assert exported.returncode == 0, exported.stderr
-    tars = [{path.name: path.read_bytes() for path in existing(tmp_path / name, "*.tar")} for name in "ab"]
+    tars = [
+        {path.name: path.read_bytes() for path in existing(tmp_path / name, "*.tar")}
+        for name in "ab"
+    ]
     assert len(tars[0]) == 16
     assert tars[0] == tars[1]
     refused = prep("export", "webdataset", here, there / "out")

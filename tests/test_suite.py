@@ -49,7 +49,9 @@ def _pytest(folder: Path, **environment: str) -> subprocess.CompletedProcess[str
 
 
 def test_a_skip_fails_where_it_is_not_expected(tmp_path: Path) -> None:
-    """With IMAGENET_PREP_SKIPS set, a skip that it does not list is named and fails the run; xfail is no skip."""
+    """With IMAGENET_PREP_SKIPS set, a skip that it does not list is named and fails the run;
+    xfail is no skip.
+    """
     refused = _pytest(tmp_path, IMAGENET_PREP_SKIPS="test_other.py")
     assert refused.returncode == 1
     assert "test_one.py::test_left_out: Skipped: no mountain here" in refused.stdout
@@ -60,17 +62,30 @@ def test_a_skip_fails_where_it_is_not_expected(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "status"), [(("convert", "--help"), 0), (("verify", "nothing"), 2), (("no-such-command",), 2)]
+    ("words", "status"),
+    [(("convert", "--help"), 0), (("verify", "nothing"), 2), (("no-such-command",), 2)],
 )
-def test_a_forked_command_is_what_a_new_one_is(tmp_path: Path, words: tuple[str, ...], status: int) -> None:
-    """Most tests fork their commands: status and both streams are a new process's, in the folder and environment."""
+def test_a_forked_command_is_what_a_new_one_is(
+    tmp_path: Path, words: tuple[str, ...], status: int
+) -> None:
+    """Most tests fork their commands: status and both streams are a new process's,
+    in the folder and environment.
+    """
     environment = {**os.environ, "COLUMNS": "100"}
     forked = run_forked(words, tmp_path, environment)
     assert forked is not None
-    new = subprocess.run([*PROGRAM, *words], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert (forked.returncode, forked.stdout, forked.stderr) == (new.returncode, new.stdout, new.stderr)
+    new = subprocess.run(
+        [*PROGRAM, *words], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert (forked.returncode, forked.stdout, forked.stderr) == (
+        new.returncode,
+        new.stdout,
+        new.stderr,
+    )
     assert forked.returncode == status
-    assert run_forked(words, tmp_path, {**environment, "PYTHONPATH": "elsewhere"}) is None, "an interpreter starts anew"
+    assert run_forked(words, tmp_path, {**environment, "PYTHONPATH": "elsewhere"}) is None, (
+        "an interpreter starts anew"
+    )
 
 
 def _globs_looped_over(path: Path) -> list[str]:
@@ -89,11 +104,16 @@ def _globs_looped_over(path: Path) -> list[str]:
 
 
 def test_no_loop_passes_because_there_is_nothing_to_loop_over(tmp_path: Path) -> None:
-    """Tests loop over existing(folder, pattern), which wants something there; list(...) says that nothing is fine."""
-    assert [each for path in existing(TESTS, "test_*.py") for each in _globs_looped_over(path)] == []
+    """Tests loop over existing(folder, pattern), which wants something there;
+    list(...) says that nothing is fine.
+    """
+    assert [
+        each for path in existing(TESTS, "test_*.py") for each in _globs_looped_over(path)
+    ] == []
     looping = tmp_path / "looping.py"
     looping.write_text(
-        "for a in sorted(b.glob('*')):\n    pass\n[a for a in b.iterdir()]\nfor a in list(b.glob('*')): pass\n"
+        "for a in sorted(b.glob('*')):\n    pass\n[a for a in b.iterdir()]\nfor a in "
+        "list(b.glob('*')): pass\n"
     )
     assert _globs_looped_over(looping) == ["looping.py:1: b.glob('*')", "looping.py:3: b.iterdir()"]
     with pytest.raises(AssertionError, match="nothing in"):
@@ -105,11 +125,15 @@ def test_ci_calls_what_the_readme_calls() -> None:
     told = re.findall(r"^make (?:demo|test)$", (ROOT / "README.md").read_text(), re.MULTILINE)
     assert set(told) == {"make demo", "make test"}
     calls = (ROOT / ".ci" / "run").read_text()
-    assert [command for command in told if not re.search(rf"^part {command}$", calls, re.MULTILINE)] == []
+    assert [
+        command for command in told if not re.search(rf"^part {command}$", calls, re.MULTILINE)
+    ] == []
 
 
 def test_hand_made_mutants_can_be_applied(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What each one changes is there once, and so is its test; the modules and tests that mutmut takes are there."""
+    """What each one changes is there once, and so is its test;
+    the modules and tests that mutmut takes are there.
+    """
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     mutants = importlib.import_module("durable_mutants").MUTANTS
     assert len(mutants) <= 40
@@ -124,7 +148,9 @@ def test_hand_made_mutants_can_be_applied(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_process_that_forks_ends_though_another_holds_its_channel() -> None:
-    """Workers that a test leaves behind were forked with the channel: the suite ends all the same."""
+    """Workers that a test leaves behind were forked with the channel:
+    the suite ends all the same.
+    """
     server = CommandServer()
     holder = os.fork()
     if holder == 0:

@@ -1,4 +1,6 @@
-"""The page on tables and functions: its tables, its recipes, its functions and its commands, as they stand there."""
+"""The page on tables and functions: its tables, its recipes,
+its functions and its commands, as they stand there.
+"""
 
 from __future__ import annotations
 
@@ -36,17 +38,24 @@ def test_the_table_of_the_page_is_converted(tmp_path: Path) -> None:
     write_birds(tmp_path)
     run_lines(OF_BIRDS, tmp_path)
     found = read_split(tmp_path / "birds-shards", "train", {"image/class/text", "text"})
-    assert {name: (record["image/class/text"], record["text"]) for name, record in found.items()} == {
+    assert {
+        name: (record["image/class/text"], record["text"]) for name, record in found.items()
+    } == {
         "photos/1.jpg": ("robin", "a robin on a branch"),
         "photos/2.jpg": ("wren", "a wren in the grass"),
     }
     assert found["photos/1.jpg"]["weight"] == 18.5
     assert list(read_split(tmp_path / "birds-shards", "test", set())) == ["photos/3.jpg"]
-    assert BIRDS_RECIPE.strip().removeprefix("source: {").removesuffix("}") in (tmp_path / "birds.yaml").read_text()
+    assert (
+        BIRDS_RECIPE.strip().removeprefix("source: {").removesuffix("}")
+        in (tmp_path / "birds.yaml").read_text()
+    )
 
 
 @pytest.mark.parametrize(("name", "content"), [("t.csv", BOXES), ("t.jsonl", NESTED)])
-def test_both_forms_of_boxes_of_the_page_are_the_same(tmp_path: Path, name: str, content: str) -> None:
+def test_both_forms_of_boxes_of_the_page_are_the_same(
+    tmp_path: Path, name: str, content: str
+) -> None:
     """Each gives the same boxes."""
     from made_boxes import photograph
 
@@ -63,14 +72,18 @@ def test_both_forms_of_boxes_of_the_page_are_the_same(tmp_path: Path, name: str,
 def test_the_function_of_the_page_for_matlab_runs(tmp_path: Path) -> None:
     """Images and labels of a .mat: the pixels, and 10 is 0."""
     pixels = np.random.default_rng(1).integers(0, 256, (32, 32, 3, 20), dtype=np.uint8)
-    scipy.io.savemat(tmp_path / "extra_32x32.mat", {"X": pixels, "y": np.arange(1, 21).reshape(-1, 1) % 10 + 1})
+    scipy.io.savemat(
+        tmp_path / "extra_32x32.mat", {"X": pixels, "y": np.arange(1, 21).reshape(-1, 1) % 10 + 1}
+    )
     save(tmp_path / "digits.py", DIGITS.encode())
     save(tmp_path / "digits.yaml", DIGITS_RECIPE.encode())
     run_lines(OF_DIGITS, tmp_path)
     found = read_split(tmp_path / "digits-shards", "train", set())
     assert len(found) == 18
     labels = {name: record["image/class/label"] for name, record in found.items()}
-    assert labels == {f"{number + 1:06}.png": ((number + 1) % 10 + 1) % 10 for number in range(20) if number % 10}
+    assert labels == {
+        f"{number + 1:06}.png": ((number + 1) % 10 + 1) % 10 for number in range(20) if number % 10
+    }
 
 
 def test_the_function_of_the_page_for_a_database_runs(tmp_path: Path) -> None:
@@ -79,7 +92,8 @@ def test_the_function_of_the_page_for_a_database_runs(tmp_path: Path) -> None:
         database.execute("CREATE TABLE photos (id, path, make, price)")
         database.execute("CREATE TABLE parts (photo, part, x, y, width, height)")
         database.executemany(
-            "INSERT INTO photos VALUES (?, ?, ?, ?)", [(1, "a.jpg", "vw", 5.5), (2, "b.jpg", "bmw", 7.5)]
+            "INSERT INTO photos VALUES (?, ?, ?, ?)",
+            [(1, "a.jpg", "vw", 5.5), (2, "b.jpg", "bmw", 7.5)],
         )
         database.execute("INSERT INTO parts VALUES (1, 'wheel', 2, 4, 8, 8)")
     for name in ("a.jpg", "b.jpg"):
@@ -88,7 +102,10 @@ def test_the_function_of_the_page_for_a_database_runs(tmp_path: Path) -> None:
     save(tmp_path / "cars.yaml", CARS_RECIPE.encode())
     run_lines("imagenet-prep convert out --config cars.yaml --allow-python\n", tmp_path)
     found = read_split(tmp_path / "out", "train", {"image/class/text", "image/object/class/text"})
-    assert {name: record["image/class/text"] for name, record in found.items()} == {"a.jpg": "vw", "b.jpg": "bmw"}
+    assert {name: record["image/class/text"] for name, record in found.items()} == {
+        "a.jpg": "vw",
+        "b.jpg": "bmw",
+    }
     assert found["a.jpg"]["price"] == 5.5
     assert found["a.jpg"]["image/object/bbox/xmax"] == [10 / 16]
     assert found["a.jpg"]["image/object/class/text"] == ["wheel"]

@@ -1,4 +1,6 @@
-"""Tar archives: what Python's tarfile writes is indexed to the byte, and nothing that is broken passes."""
+"""Tar archives: what Python's tarfile writes is indexed to the byte,
+and nothing that is broken passes.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,16 @@ from imagenet_prep.storage.location import Location
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
 LIMIT = 1 << 30
 
-letters = st.text(alphabet="abcXYZ019_-. é漢", min_size=1, max_size=60).map(lambda text: "f" + text.strip() + "e")
+letters = st.text(alphabet="abcXYZ019_-. é漢", min_size=1, max_size=60).map(
+    lambda text: "f" + text.strip() + "e"
+)
 paths = st.lists(letters, min_size=1, max_size=6).map("/".join)
 files = st.dictionaries(paths, st.binary(max_size=1500), max_size=6)
 
 
-def header(name: bytes = b"a", size: bytes = b"00000000000\0", kind: bytes = b"0", pad: bytes = b"%06o\0 ") -> bytes:
+def header(
+    name: bytes = b"a", size: bytes = b"00000000000\0", kind: bytes = b"0", pad: bytes = b"%06o\0 "
+) -> bytes:
     """A header of our own making with a right checksum."""
     raw = bytearray(BLOCK)
     raw[: len(name)], raw[124:136], raw[148:156], raw[156:157] = name, size, b" " * 8, kind
@@ -49,7 +55,10 @@ def extension(kind: bytes, content: bytes) -> bytes:
 
 def read_all(tar: bytes) -> dict[bytes, bytes]:
     """Name and content of each member by its byte range."""
-    return {name: tar[offset : offset + length] for name, offset, length in iter_members(tar, 0, len(tar))}
+    return {
+        name: tar[offset : offset + length]
+        for name, offset, length in iter_members(tar, 0, len(tar))
+    }
 
 
 def fault(tar: bytes) -> TarFault:
@@ -63,7 +72,9 @@ def fault(tar: bytes) -> TarFault:
 
 
 def fault_offset(tar: bytes) -> int:
-    """Where both readers find the first fault, 0 if they find none; anything else that they raise fails the test."""
+    """Where both readers find the first fault, 0 if they find none;
+    anything else that they raise fails the test.
+    """
     try:
         list(iter_members(tar, 0, len(tar)))
         list(stream_members(io.BytesIO(tar), limit=LIMIT))
@@ -76,10 +87,13 @@ def fault_offset(tar: bytes) -> int:
 @settings(deadline=None, max_examples=60)
 @given(files)
 def test_index_agrees_with_tarfile(form: int, members: dict[str, bytes]) -> None:
-    """Every file that tarfile writes, in any format, is found with its name, offset and length, and streamed whole."""
+    """Every file that tarfile writes, in any format, is found with its name,
+    offset and length, and streamed whole.
+    """
     if form == tarfile.USTAR_FORMAT:  # its names are short
         members = {
-            str(number) + name[-60:].lstrip("/"): content for number, (name, content) in enumerate(members.items())
+            str(number) + name[-60:].lstrip("/"): content
+            for number, (name, content) in enumerate(members.items())
         }
     tar = pack(members, form)
     with tarfile.open(fileobj=io.BytesIO(tar)) as reference:
@@ -91,7 +105,9 @@ def test_index_agrees_with_tarfile(form: int, members: dict[str, bytes]) -> None
 
 @pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
 def test_every_cut_is_found(form: int) -> None:
-    """A tar cut anywhere before the end of its end blocks, member boundaries included, is a fault, never shorter."""
+    """A tar cut anywhere before the end of its end blocks, member boundaries included,
+    is a fault, never shorter.
+    """
     tar = pack({"a" * 90: b"x" * 700, "b" * 40 + "/" + "c" * 90: b"y" * 512, "d": b""}, form)
     *_, (_, offset, length) = iter_members(tar, 0, len(tar))
     whole = offset + length + 2 * BLOCK
@@ -106,12 +122,23 @@ def test_every_cut_is_found(form: int) -> None:
 
 
 @settings(deadline=None, max_examples=150)
-@given(st.sampled_from(sorted(FORMATS)), st.integers(0, BLOCK - 1), st.integers(1, 255), st.integers(0, 2))
+@given(
+    st.sampled_from(sorted(FORMATS)),
+    st.integers(0, BLOCK - 1),
+    st.integers(1, 255),
+    st.integers(0, 2),
+)
 @example("gnu", 148, 0x10, 0)  # a digit 0 of the checksum becomes a blank
 @example("gnu", 155, 0x20, 1)  # its last blank becomes NUL
-def test_every_changed_header_byte_is_found(form: str, position: int, change: int, member: int) -> None:
+def test_every_changed_header_byte_is_found(
+    form: str, position: int, change: int, member: int
+) -> None:
     """One changed byte anywhere in any header is a fault that names the header's offset."""
-    tar = bytearray(pack({f"n01440764_{number}.JPEG": b"z" * 100 * number for number in range(3)}, FORMATS[form]))
+    tar = bytearray(
+        pack(
+            {f"n01440764_{number}.JPEG": b"z" * 100 * number for number in range(3)}, FORMATS[form]
+        )
+    )
     start = list(iter_members(bytes(tar), 0, len(tar)))[member][1] - BLOCK
     tar[start + position] ^= change
     assert fault(bytes(tar)).offset == start
@@ -119,7 +146,8 @@ def test_every_changed_header_byte_is_found(form: str, position: int, change: in
 
 @settings(deadline=None, max_examples=150)
 @given(
-    st.binary(max_size=3 * BLOCK) | st.binary(min_size=BLOCK, max_size=BLOCK).map(lambda rest: header() + rest + END)
+    st.binary(max_size=3 * BLOCK)
+    | st.binary(min_size=BLOCK, max_size=BLOCK).map(lambda rest: header() + rest + END)
 )
 def test_random_bytes_raise_nothing_but_tar_fault(content: bytes) -> None:
     """Whatever the bytes, the answer is members or a TarFault."""
@@ -127,7 +155,10 @@ def test_random_bytes_raise_nothing_but_tar_fault(content: bytes) -> None:
 
 
 @settings(deadline=None, max_examples=150)
-@given(st.sampled_from([b"x", b"g", b"L"]), st.binary(max_size=200) | st.from_regex(rb"[0-9]{1,3} [a-z]*=[0-9a-z]*\n"))
+@given(
+    st.sampled_from([b"x", b"g", b"L"]),
+    st.binary(max_size=200) | st.from_regex(rb"[0-9]{1,3} [a-z]*=[0-9a-z]*\n"),
+)
 def test_random_extension_headers_raise_nothing_but_tar_fault(kind: bytes, content: bytes) -> None:
     """Whatever a long name or a pax header says, the answer is members or a TarFault."""
     tar = extension(kind, content) + header() + END
@@ -198,7 +229,9 @@ def test_only_padding_may_follow_the_end_blocks(case: str) -> None:
 
 @pytest.mark.parametrize("blocks", [1, 2, 20, 32, 128, 2048])
 def test_a_tar_may_be_padded_to_its_record(blocks: int, tmp_path: Path) -> None:
-    """GNU tar fills up the last record: 20 blocks by default, 2048 are 1 MiB; other programs add nothing."""
+    """GNU tar fills up the last record: 20 blocks by default, 2048 are 1 MiB;
+    other programs add nothing.
+    """
     (tmp_path / "file").write_bytes(b"x" * 700)
     subprocess.run(["tar", "-b", str(blocks), "-cf", "x.tar", "file"], cwd=tmp_path, check=True)
     tar = (tmp_path / "x.tar").read_bytes()
@@ -208,7 +241,9 @@ def test_a_tar_may_be_padded_to_its_record(blocks: int, tmp_path: Path) -> None:
 
 
 def test_what_follows_the_end_is_judged_by_its_length_first() -> None:
-    """Gigabytes of zeros in a store aren't read to learn that they are too many; nor is a tar that was joined."""
+    """Gigabytes of zeros in a store aren't read to learn that they are too many;
+    nor is a tar that was joined.
+    """
     for tail in (bytes(64 * MIB), pack({"large": bytes(64 * MIB)})):
         store = MemoryStore(objects={"x.tar": OTHERS + tail})
         with pytest.raises(InputError, match="more than padding"):
@@ -223,7 +258,9 @@ def test_directories_are_passed_over() -> None:
 
 
 def test_pax_and_long_names_hold_for_one_member() -> None:
-    """A size or a name from an extension header counts for the next member only, a global one for all that follow."""
+    """A size or a name from an extension header counts for the next member only,
+    a global one for all that follow.
+    """
     one = header(b"one") + b"abc".ljust(BLOCK, b"\0")
     tar = extension(b"x", b"10 size=3\n") + one + header(b"two") + END
     assert read_all(tar) == {b"one": b"abc", b"two": b""}
@@ -232,7 +269,9 @@ def test_pax_and_long_names_hold_for_one_member() -> None:
 
 
 def test_what_is_said_of_one_member_comes_before_what_is_said_of_all() -> None:
-    """A pax header of a member, or its long name, counts more than a global one; the next has the global one again."""
+    """A pax header of a member, or its long name, counts more than a global one;
+    the next has the global one again.
+    """
     shared = extension(b"g", b"9 path=g\n10 size=3\n")
     local = extension(b"x", b"9 path=x\n10 size=0\n")
     content = b"abc".ljust(BLOCK, b"\0")
@@ -246,24 +285,34 @@ def test_what_is_said_of_one_member_comes_before_what_is_said_of_all() -> None:
 
 @pytest.mark.parametrize("kind", [b"x", b"K"])
 def test_an_extension_of_more_than_a_mebibyte_is_a_fault(kind: bytes) -> None:
-    """One of just that size is read; one of a byte more is refused at its header, before it is read."""
+    """One of just that size is read; one of a byte more is refused at its header,
+    before it is read.
+    """
     most = 1 << 20
     record = b"%d comment=" % most if kind in b"xg" else b"long\0"
     content = record.ljust(most - 1, b"a") + b"\n" if kind in b"xg" else record.ljust(most, b"\0")
     tar = header(b"zero") + extension(kind, content) + header(b"one") + END
     assert len(read_all(tar)) == 2
     tar = header(b"zero") + extension(kind, content + b"a") + header(b"one") + END
-    assert (fault(tar).offset, fault(tar).reason) == (BLOCK, "an extension header of 1,048,577 bytes")
+    assert (fault(tar).offset, fault(tar).reason) == (
+        BLOCK,
+        "an extension header of 1,048,577 bytes",
+    )
 
 
 @pytest.mark.parametrize("form", ["v7", "ustar", "oldgnu", "gnu", "pax"])
 def test_tar_of_the_system_is_read(form: str, tmp_path: Path) -> None:
-    """What the tar command writes, in every format it has, is indexed to the same bytes, from an mmap too."""
+    """What the tar command writes, in every format it has,
+    is indexed to the same bytes, from an mmap too.
+    """
     name = "d" * 60 + "/" + "n" * (30 if form == "v7" else 80)
     (tmp_path / name).parent.mkdir()
     (tmp_path / name).write_bytes(b"content" * 300)
     subprocess.run(["tar", f"--format={form}", "-cf", "x.tar", "d" * 60], cwd=tmp_path, check=True)
-    with (tmp_path / "x.tar").open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
+    with (
+        (tmp_path / "x.tar").open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view,
+    ):
         [(found, offset, length)] = iter_members(view, 0, len(view))
         assert (found, view[offset : offset + length]) == (name.encode(), b"content" * 300)
 
@@ -282,7 +331,9 @@ class Endless:
 
 
 def test_stream_is_capped() -> None:
-    """A stream longer than the limit is a fault as soon as that shows, whether in a member or after the end."""
+    """A stream longer than the limit is a fault as soon as that shows,
+    whether in a member or after the end.
+    """
     endless = Endless()
     with pytest.raises(TarFault, match="beyond the limit"):
         list(stream_members(endless, limit=1 << 20))
@@ -309,20 +360,34 @@ def nested(tmp_path: Path, members: dict[str, bytes]) -> Path:
 
 @pytest.mark.parametrize("folder_each", [False, True])
 def test_a_tar_of_class_tars_is_listed_in_place(tmp_path: Path, folder_each: bool) -> None:
-    """A tar within an archive is a folder of its name, beside plain files; one more level down, a tar is a file."""
+    """A tar within an archive is a folder of its name, beside plain files;
+    one more level down, a tar is a file.
+    """
     deep = pack({"deep.JPEG": b"0"})
     classes = {
-        f"n{number}.tar": pack({f"./n{number}_{each}.JPEG": b"%d" % each for each in range(3)}) for number in range(40)
+        f"n{number}.tar": pack({f"./n{number}_{each}.JPEG": b"%d" % each for each in range(3)})
+        for number in range(40)
     }
     path = nested(
-        tmp_path, {**classes, "b/c.tar": pack({"x/y.JPEG": b"y", "z.tar": deep, ".hidden": b""}), "top.JPEG": b"top"}
+        tmp_path,
+        {
+            **classes,
+            "b/c.tar": pack({"x/y.JPEG": b"y", "z.tar": deep, ".hidden": b""}),
+            "top.JPEG": b"top",
+        },
     )
     lead = "whole/" if folder_each else ""
-    expected = {f"{lead}n{number}/n{number}_{each}.JPEG": b"%d" % each for number in range(40) for each in range(3)}
+    expected = {
+        f"{lead}n{number}/n{number}_{each}.JPEG": b"%d" % each
+        for number in range(40)
+        for each in range(3)
+    }
     expected |= {f"{lead}b/c/x/y.JPEG": b"y", f"{lead}b/c/z.tar": deep, f"{lead}top.JPEG": b"top"}
     found = list_tars([path], ThreadEngine(2), folder_each=folder_each)
     reader = Reader()
-    assert {found.names[row]: bytes(found.read(row, reader)) for row in range(len(found))} == expected
+    assert {
+        found.names[row]: bytes(found.read(row, reader)) for row in range(len(found))
+    } == expected
     assert list(found.names) == sorted(expected)
 
 
@@ -331,16 +396,24 @@ def test_a_tar_of_class_tars_is_listed_in_place(tmp_path: Path, folder_each: boo
     [
         (lambda tar: tar[: 3 * BLOCK], r"whole\.tar \(b\.tar\) is damaged at byte 12,800"),
         (gzip.compress, r"whole\.tar \(b\.tar\) is compressed with gzip"),
-        (lambda tar: tar + tar, r"whole\.tar \(b\.tar\) is damaged at byte 12,288\nmore than padding"),
+        (
+            lambda tar: tar + tar,
+            r"whole\.tar \(b\.tar\) is damaged at byte 12,288\nmore than padding",
+        ),
         (
             lambda tar: tar[:1024] + bytes(512 << 10) + tar,
             r"whole\.tar \(b\.tar\) is damaged at byte 12,288\nmore than padding",
         ),
-        (lambda _: pack({"../x": b""}), r"whole\.tar \(b\.tar\) holds a member whose name leads out"),
+        (
+            lambda _: pack({"../x": b""}),
+            r"whole\.tar \(b\.tar\) holds a member whose name leads out",
+        ),
     ],
     ids=["cut", "compressed", "joined", "with a hole", "leads out"],
 )
-def test_a_bad_tar_within_an_archive_is_named(tmp_path: Path, inner: Callable[[bytes], bytes], said: str) -> None:
+def test_a_bad_tar_within_an_archive_is_named(
+    tmp_path: Path, inner: Callable[[bytes], bytes], said: str
+) -> None:
     """The error names the archive, the tar in it and the byte of the archive."""
     good = pack({"a": b"1"})
     path = nested(tmp_path, {"a.tar": good, "b.tar": inner(good)})

@@ -1,4 +1,6 @@
-"""What reaches a terminal: names that would steer it, readers that go away, streams that are closed from the start."""
+"""What reaches a terminal: names that would steer it, readers that go away,
+streams that are closed from the start.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def assert_calm(*printed: bytes) -> None:
         assert not [line for line in text.splitlines() if line.startswith("error: forged")]
 
 
-# one line of text ------------------------------------------------------------------------------------------------
+# one line of text ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -60,13 +62,22 @@ def assert_calm(*printed: bytes) -> None:
     ],
 )
 def test_what_steers_a_terminal_is_written_out(text: str, shown: str) -> None:
-    """Control characters, marks of direction, separators, bytes that are no text; other text stays as it is."""
+    """Control characters, marks of direction, separators, bytes that are no text;
+    other text stays as it is.
+    """
     assert escaped(text) == shown
 
 
-@given(st.text(st.characters(exclude_categories=()) | st.sampled_from("\udcc2\udc9b\udce2\udc80\udcae\x1b\n")))
+@given(
+    st.text(
+        st.characters(exclude_categories=())
+        | st.sampled_from("\udcc2\udc9b\udce2\udc80\udcae\x1b\n")
+    )
+)
 def test_no_text_steers_a_terminal(text: str) -> None:
-    """Whatever the text, its bytes read again hold nothing hidden, and escaping once more changes nothing."""
+    """Whatever the text, its bytes read again hold nothing hidden,
+    and escaping once more changes nothing.
+    """
     shown = escaped(text)
     assert_calm(shown.encode("utf-8", "surrogateescape"))
     assert "\n" not in shown
@@ -74,25 +85,45 @@ def test_no_text_steers_a_terminal(text: str) -> None:
 
 
 def test_quoted_words_reach_a_program_byte_for_byte() -> None:
-    """A shell makes of each quoted word the very bytes it was, and none of them steers a terminal."""
-    words = [FORGED, "", "a b", "it's", "\\", "-dash", "$HOME`id`", "\u202e'\\", "\n", "\x01" + "7", "é\n", "~", "!x\n"]
+    """A shell makes of each quoted word the very bytes it was,
+    and none of them steers a terminal.
+    """
+    words = [
+        FORGED,
+        "",
+        "a b",
+        "it's",
+        "\\",
+        "-dash",
+        "$HOME`id`",
+        "\u202e'\\",
+        "\n",
+        "\x01" + "7",
+        "é\n",
+        "~",
+        "!x\n",
+    ]
     words += [os.fsdecode(bytes([byte])) for byte in range(1, 256)]
     words += [os.fsdecode(bytes([byte, 10])) for byte in range(1, 256)]
     line = command_line(words)
     assert escaped(line) == line
-    printed = subprocess.run(["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, check=True).stdout
+    printed = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, check=True
+    ).stdout
     assert printed == b"".join(os.fsencode(word) + b"\0" for word in words)
 
 
 def test_one_function_does_the_printing() -> None:
-    """In the whole of cli nothing but terminal.py writes to a stream; a bar's own text is escaped where it is given."""
+    """In the whole of cli nothing but terminal.py writes to a stream;
+    a bar's own text is escaped where it is given.
+    """
     writing = re.compile(r"\b(print|click\.s?echo|std(out|err)\.write|print_exc)\(")
     for path in existing(Path(imagenet_prep.__file__).parent, "**/cli/*.py"):
         if path.name != "terminal.py":
             assert not writing.findall(path.read_text()), path
 
 
-# names from data, from end to end --------------------------------------------------------------------------------
+# names from data, from end to end -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("more", [(), ("--json", "-")])
@@ -114,7 +145,9 @@ def test_show_prints_names_of_a_record_escaped(tmp_path: Path, more: tuple[str, 
 
 
 def test_commands_proposed_for_odd_names_can_be_copied(tmp_path: Path) -> None:
-    """init, convert, status, verify, repair: each by the command that the one before printed, as a shell reads it."""
+    """init, convert, status, verify, repair: each by the command that the one before printed,
+    as a shell reads it.
+    """
     make_flowers(tmp_path / f"my {FORGED}", 12, ("a", "b"))
     init = prep("init", tmp_path / f"my {FORGED}", "--output", tmp_path / f"{FORGED}.yaml")
     convert = copied(init, "next: ", tmp_path)
@@ -129,7 +162,9 @@ def test_commands_proposed_for_odd_names_can_be_copied(tmp_path: Path) -> None:
     assert b"next: imagenet-prep report $'" in prep("status", shards).stdout
 
 
-def copied(result: subprocess.CompletedProcess[bytes], mark: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
+def copied(
+    result: subprocess.CompletedProcess[bytes], mark: str, cwd: Path
+) -> subprocess.CompletedProcess[bytes]:
     """The outcome of the command that follows a mark, given to a shell as it was printed."""
     assert_calm(result.stdout, result.stderr)
     (line,) = (line for line in result.stdout.decode().split("\n") if line.startswith(mark))
@@ -152,9 +187,15 @@ def test_an_error_quotes_no_control_characters(arguments: tuple[str, ...], tmp_p
 
 def test_a_traceback_quotes_no_control_characters(tmp_path: Path) -> None:
     """Even what a bug of ours says of a name is escaped, and the traceback keeps its lines."""
-    broken = "import imagenet_prep.cli as c\ndef main(**k):\n    raise RuntimeError(" + ascii(FORGED) + ")\n"
+    broken = (
+        "import imagenet_prep.cli as c\ndef main(**k):\n    raise RuntimeError("
+        + ascii(FORGED)
+        + ")\n"
+    )
     result = subprocess.run(
-        [sys.executable, "-c", f"{broken}c.cli.main = main\nc.main()"], capture_output=True, timeout=60
+        [sys.executable, "-c", f"{broken}c.cli.main = main\nc.main()"],
+        capture_output=True,
+        timeout=60,
     )
     assert result.returncode == 1
     assert_calm(result.stderr)
@@ -165,13 +206,16 @@ def test_a_traceback_quotes_no_control_characters(tmp_path: Path) -> None:
 
 def test_output_of_another_encoding_holds_what_it_can() -> None:
     """A character that the stream's encoding lacks is written out; nothing ends in a traceback."""
-    for encoding, shown in (("latin-1", b"gr\xfc\xdfe \\u56f3"), ("ascii", b"gr\\xfc\\xdfe \\u56f3")):
+    for encoding, shown in (
+        ("latin-1", b"gr\xfc\xdfe \\u56f3"),
+        ("ascii", b"gr\\xfc\\xdfe \\u56f3"),
+    ):
         result = prep("verify", "grüße 図", PYTHONIOENCODING=encoding, PYTHONUTF8="1")
         assert result.returncode == 2
         assert result.stderr.startswith(b"error: " + shown + b" does not exist")
 
 
-# a reader that has gone, and a stream that is closed ---------------------------------------------------------------
+# a reader that has gone, and a stream that is closed ----------------------------------------------
 
 
 @contextlib.contextmanager
@@ -221,14 +265,18 @@ def in_bash(words: Sequence[str], streams: str) -> subprocess.CompletedProcess[s
 def test_a_reader_that_has_gone_is_exit_141(name: str, made: Path) -> None:
     """Whatever the command: the promised status, and no word about it."""
     with nobody_reads() as pipe:
-        result = subprocess.run(told(name, made), stdout=pipe, stderr=subprocess.PIPE, timeout=60, text=True)
+        result = subprocess.run(
+            told(name, made), stdout=pipe, stderr=subprocess.PIPE, timeout=60, text=True
+        )
     assert result.returncode == 141
     assert "Traceback" not in result.stderr
     assert "rror" not in result.stderr
     assert "bug" not in result.stderr
 
 
-@pytest.mark.parametrize("words", ["verify nowhere", "convert {made}/new --config {made}/recipe.yaml"])
+@pytest.mark.parametrize(
+    "words", ["verify nowhere", "convert {made}/new --config {made}/recipe.yaml"]
+)
 def test_a_reader_of_errors_that_has_gone_is_exit_141(words: str, made: Path) -> None:
     """2>&1 | head: an error, wrong usage or progress that nobody reads."""
     with nobody_reads() as pipe:
@@ -246,8 +294,17 @@ def test_standard_output_closed_from_the_start_is_an_error(name: str, made: Path
 
 
 def test_closed_streams_cost_nothing_where_nothing_is_printed(made: Path, tmp_path: Path) -> None:
-    """convert --quiet with all three closed is exit 0, its shards byte for byte those of other runs."""
-    call = [*PROGRAM, "convert", str(tmp_path / "shards"), "--config", str(made / "recipe.yaml"), "--quiet"]
+    """convert --quiet with all three closed is exit 0,
+    its shards byte for byte those of other runs.
+    """
+    call = [
+        *PROGRAM,
+        "convert",
+        str(tmp_path / "shards"),
+        "--config",
+        str(made / "recipe.yaml"),
+        "--quiet",
+    ]
     assert in_bash(call, "<&- >&- 2>&-").returncode == 0
     for shard in existing(made, "shards/*-of-*"):
         assert (tmp_path / "shards" / shard.name).read_bytes() == shard.read_bytes()
@@ -272,7 +329,9 @@ def test_no_file_gets_the_number_of_a_closed_stream() -> None:
 
 
 def test_a_log_on_a_full_disk_stops_no_work(made: Path, tmp_path: Path) -> None:
-    """Progress that can't be written is passed over: the shards are made, and the summary is printed."""
+    """Progress that can't be written is passed over:
+    the shards are made, and the summary is printed.
+    """
     call = [*PROGRAM, "convert", tmp_path / "shards", "--config", made / "recipe.yaml"]
     with open("/dev/full", "wb") as full:
         result = subprocess.run(call, stdout=subprocess.PIPE, stderr=full, timeout=60)
@@ -281,7 +340,17 @@ def test_a_log_on_a_full_disk_stops_no_work(made: Path, tmp_path: Path) -> None:
 
 
 def test_ctrl_c_in_a_pipeline_stays_130(tmp_path: Path) -> None:
-    """The reader is stopped by the same Ctrl-C: that nobody reads the last words is no other status."""
-    script = "import imagenet_prep.cli as c\ndef main(**k):\n    raise KeyboardInterrupt\nc.cli.main = main\nc.main()"
+    """The reader is stopped by the same Ctrl-C:
+    that nobody reads the last words is no other status.
+    """
+    script = (
+        "import imagenet_prep.cli as c\ndef main(**k):\n    raise KeyboardInterrupt\nc.cli.main "
+        "= main\nc.main()"
+    )
     with nobody_reads() as pipe:
-        assert subprocess.run([sys.executable, "-c", script], stdout=pipe, stderr=pipe, timeout=60).returncode == 130
+        assert (
+            subprocess.run(
+                [sys.executable, "-c", script], stdout=pipe, stderr=pipe, timeout=60
+            ).returncode
+            == 130
+        )

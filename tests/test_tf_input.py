@@ -1,4 +1,6 @@
-"""imagenet_prep.tensorflow: batches for training and evaluation, and what people's own pipelines take."""
+"""imagenet_prep.tensorflow: batches for training and evaluation,
+and what people's own pipelines take.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +34,21 @@ def made_set(tmp_path_factory: pytest.TempPathFactory, made: MadeSet) -> Layout:
 def everything(dataset: Any) -> tuple[np.ndarray, list[int]]:
     """All images and all labels of a dataset."""
     batches = [(images.numpy(), labels.numpy()) for images, labels in dataset]
-    return np.concatenate([each for each, _ in batches]), [int(label) for _, each in batches for label in each]
+    return np.concatenate([each for each, _ in batches]), [
+        int(label) for _, each in batches for label in each
+    ]
 
 
 def test_an_evaluation_sees_the_middle_of_every_image(tf: Any, made_set: Layout) -> None:
-    """In order, the last batch shorter; labels count from 0; pixels are those of TensorFlow's own steps."""
+    """In order, the last batch shorter; labels count from 0;
+    pixels are those of TensorFlow's own steps.
+    """
     from imagenet_prep.tensorflow import dataset
 
     found = imagenet_prep.open(made_set.data_dir, "validation")
-    images, labels = everything(dataset(made_set.data_dir, "validation", batch_size=7, image_size=64))
+    images, labels = everything(
+        dataset(made_set.data_dir, "validation", batch_size=7, image_size=64)
+    )
     assert labels == [record.label - 1 for record in found]
     assert images.shape == (len(found), 64, 64, 3)
     assert images.dtype == np.float32
@@ -70,7 +78,9 @@ def test_training_takes_full_batches_in_another_order_each_epoch(tf: Any, made_s
     assert not np.array_equal(first[0], second[0])
     assert not np.array_equal(first[0], other[0][0])
     unseeded = everything(dataset(made_set.data_dir, "train", batch_size=1, image_size=8))[1]
-    assert Counter(unseeded) == Counter(record.label - 1 for record in imagenet_prep.open(made_set.data_dir, "train"))
+    assert Counter(unseeded) == Counter(
+        record.label - 1 for record in imagenet_prep.open(made_set.data_dir, "train")
+    )
 
 
 def test_ranks_and_epochs_are_resumed(tf: Any, made_set: Layout) -> None:
@@ -92,14 +102,22 @@ def test_ranks_and_epochs_are_resumed(tf: Any, made_set: Layout) -> None:
     evaluated = [run("validation", rank=rank, world=2)[1] for rank in range(2)]
     assert sorted(evaluated[0] + evaluated[1]) == sorted(run("validation")[1])
     assert run("validation", start=2)[1] == run("validation")[1][8:]
-    for wrong in ({"rank": 2, "world": 2}, {"world": 99}, {"start": 1}, {"epoch": 1, "seed": None}, {"start": -1}):
+    for wrong in (
+        {"rank": 2, "world": 2},
+        {"world": 99},
+        {"start": 1},
+        {"epoch": 1, "seed": None},
+        {"start": -1},
+    ):
         with pytest.raises(UsageError, match=r"^dataset\("):
             run(**wrong)
 
 
 @pytest.fixture(scope="module")
 def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Eleven small images in 14 shards, the last three of them empty; their labels count up. Read only."""
+    """Eleven small images in 14 shards, the last three of them empty;
+    their labels count up. Read only.
+    """
     folder = tmp_path_factory.mktemp("few")
     Image.new("RGB", (20, 16)).save(buffer := io.BytesIO(), "JPEG")
     with records.ShardWriter(folder / "train", shards=14) as shards:
@@ -111,13 +129,24 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("policy", ["raise", "skip"])
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("world", [1, 3])
-def test_a_dataset_knows_its_length(tf: Any, made_set: Layout, world: int, training: bool, policy: Any) -> None:
-    """The number of its batches, also after ``start`` and repeated; unknown only where batches may be left out."""
+def test_a_dataset_knows_its_length(
+    tf: Any, made_set: Layout, world: int, training: bool, policy: Any
+) -> None:
+    """The number of its batches, also after ``start`` and repeated;
+    unknown only where batches may be left out.
+    """
     from imagenet_prep.tensorflow import dataset
 
     for rank, batch_size, start in ((world - 1, 5, 1), (0, 9, 0), (0, 50, 0)):
         epoch = {"seed": 1, "epoch": 2, "start": start} if training else {"start": start}
-        options = {"rank": rank, "world": world, "image_size": 8, "training": training, "on_damaged": policy, **epoch}
+        options = {
+            "rank": rank,
+            "world": world,
+            "image_size": 8,
+            "training": training,
+            "on_damaged": policy,
+            **epoch,
+        }
         batches = dataset(made_set.data_dir, "train", batch_size=batch_size, **options)
         count = sum(1 for _ in batches)
         is_unknown = policy == "skip" and world == 1
@@ -127,7 +156,9 @@ def test_a_dataset_knows_its_length(tf: Any, made_set: Layout, world: int, train
 
 
 def test_a_strategy_divides_a_dataset_of_known_length(tf: Any, made_set: Layout) -> None:
-    """A replica of a strategy gets all batches; two workers divide the records, as TensorFlow divides them."""
+    """A replica of a strategy gets all batches;
+    two workers divide the records, as TensorFlow divides them.
+    """
     from tensorflow.python.data.experimental.ops.distribute import _AutoShardDataset
 
     from imagenet_prep.tensorflow import dataset
@@ -167,7 +198,11 @@ def test_shards_may_be_empty(tf: Any, few: Path, policy: Any) -> None:
         ({"WORLD_SIZE": "99", "RANK": "4"}, {}, r"world=99.*\n.*at most 14"),
         ({"TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]}}'}, {}, list(range(11))),
         (
-            {"TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]}}', "WORLD_SIZE": "2", "RANK": "0"},
+            {
+                "TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]}}',
+                "WORLD_SIZE": "2",
+                "RANK": "0",
+            },
             {},
             "expected one of",
         ),
@@ -179,9 +214,16 @@ def test_shards_may_be_empty(tf: Any, few: Path, policy: Any) -> None:
     ids=str,
 )
 def test_rank_and_world_of_arguments_and_environment(
-    tf: Any, few: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], options: Any, expected: Any
+    tf: Any,
+    few: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    options: Any,
+    expected: Any,
 ) -> None:
-    """Arguments win, then RANK and WORLD_SIZE; half of them is an error, and TF_CONFIG is left to its strategy."""
+    """Arguments win, then RANK and WORLD_SIZE; half of them is an error,
+    and TF_CONFIG is left to its strategy.
+    """
     from imagenet_prep.tensorflow import dataset
 
     for name in ("RANK", "WORLD_SIZE", "TF_CONFIG"):
@@ -190,7 +232,9 @@ def test_rank_and_world_of_arguments_and_environment(
         monkeypatch.setenv(name, value)
 
     def labels() -> list[int]:
-        return everything(dataset(few, "train", batch_size=4, image_size=8, training=False, **options))[1]
+        return everything(
+            dataset(few, "train", batch_size=4, image_size=8, training=False, **options)
+        )[1]
 
     if isinstance(expected, list):
         assert labels() == expected
@@ -201,7 +245,9 @@ def test_rank_and_world_of_arguments_and_environment(
 
 @pytest.mark.parametrize("has_box", [True, False])
 def test_every_crop_covers_a_part_of_a_box(tf: Any, tmp_path: Path, has_box: bool) -> None:
-    """On black, with a white spot in its box: white is in every crop; without the box it is missing in some."""
+    """On black, with a white spot in its box: white is in every crop;
+    without the box it is missing in some.
+    """
     from imagenet_prep.tensorflow import dataset
 
     image = Image.new("RGB", (200, 200))
@@ -232,15 +278,23 @@ def test_compressed_sets_of_recipes_and_parts(tf: Any, tmp_path: Path) -> None:
 
 
 def test_examples_are_parsed(tf: Any, made_set: Layout) -> None:
-    """parse_example gives what training needs; feature_spec is that of all fifteen features, or of the set's own."""
+    """parse_example gives what training needs; feature_spec is that of all fifteen features,
+    or of the set's own.
+    """
     from imagenet_prep.tensorflow import feature_spec, parse_example
 
     found = imagenet_prep.open(made_set.data_dir, "train")
     assert any(record.boxes for record in found)
     for record in found:
-        example = {name: each.numpy() for name, each in parse_example(tf.constant(bytes(record.data))).items()}
+        example = {
+            name: each.numpy()
+            for name, each in parse_example(tf.constant(bytes(record.data))).items()
+        }
         assert (example["encoded"], example["label"]) == (record.encoded, record.label)
-        assert (example["filename"].decode(), example["wnid"].decode()) == (record.filename, record.wnid)
+        assert (example["filename"].decode(), example["wnid"].decode()) == (
+            record.filename,
+            record.wnid,
+        )
         sides = [(box.ymin, box.xmin, box.ymax, box.xmax) for box in record.boxes]
         assert np.allclose(example["boxes"], np.array(sides, dtype=np.float32).reshape(-1, 4))
         for spec in (feature_spec(), feature_spec(made_set.data_dir)):
@@ -251,11 +305,15 @@ def test_examples_are_parsed(tf: Any, made_set: Layout) -> None:
 
 
 def test_a_set_with_features_of_its_own_says_so(tf: Any, tmp_path: Path) -> None:
-    """dataset takes Inception's layout alone: the error lists the features that the recipe named."""
+    """dataset takes Inception's layout alone:
+    the error lists the features that the recipe named.
+    """
     from imagenet_prep.tensorflow import dataset
 
     make_flowers(tmp_path / "flowers", 1)
-    (tmp_path / "recipe.yaml").write_text("source: {folders: flowers}\nrecord: {image: encoded, label: label}\n")
+    (tmp_path / "recipe.yaml").write_text(
+        "source: {folders: flowers}\nrecord: {image: encoded, label: label}\n"
+    )
     command("convert", "out", "--config", "recipe.yaml", cwd=tmp_path)
     with pytest.raises(InputError, match=r"names its own features \(image, label\)"):
         next(iter(dataset(tmp_path / "out", "train", batch_size=1)))

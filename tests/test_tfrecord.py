@@ -64,7 +64,9 @@ def _read(content: bytes) -> list[Framed]:
 
 
 def test_a_known_crc_has_its_known_mask() -> None:
-    """CRC32C of "123456789" is 0xe3069283 (RFC 3720); rotated right by 15, plus 0xa282ead8, it is 0xc78ab0e5."""
+    """CRC32C of "123456789" is 0xe3069283 (RFC 3720);
+    rotated right by 15, plus 0xa282ead8, it is 0xc78ab0e5.
+    """
     assert crc32c(b"123456789") == 0xE3069283
     assert mask(0xE3069283) == 0xC78AB0E5
     assert mask(0) == 0xA282EAD8
@@ -81,14 +83,19 @@ def test_framing_is_tensorflows(tf: Any, tmp_path: Path) -> None:
 
 @given(st.lists(st.binary(max_size=300), max_size=12))
 def test_records_come_back(records: list[bytes]) -> None:
-    """Any records are read back intact, at the offsets and lengths and with the digest that the writer tells."""
+    """Any records are read back intact, at the offsets and lengths and
+    with the digest that the writer tells.
+    """
     content, index = _written(records)
     found = _read(content)
     assert [bytes(record.data) for record in found] == records
     assert all(record.intact for record in found)
     assert [record.offset for record in found] == index.offsets
     assert [len(record.data) + OVERHEAD for record in found] == index.lengths
-    assert framing_digest([len(record.data) for record in found], [record.crc for record in found]) == index.digest
+    assert (
+        framing_digest([len(record.data) for record in found], [record.crc for record in found])
+        == index.digest
+    )
     assert [record.crc for record in found] == index.crcs
 
 
@@ -106,7 +113,9 @@ def test_the_digest_tells_swapped_dropped_and_doubled_records_apart() -> None:
 
 
 def test_gather_lists_stay_within_what_writev_takes() -> None:
-    """Thousands of records of three parts are handed over in lists of at most 1020 buffers, and none is lost."""
+    """Thousands of records of three parts are handed over in lists of at most 1020 buffers,
+    and none is lost.
+    """
     sink = _Memory()
     writer = RecordWriter(sink.write)
     for number in range(2000):
@@ -114,19 +123,25 @@ def test_gather_lists_stay_within_what_writev_takes() -> None:
     writer.flush()
     assert max(sink.lists) <= 1020
     assert len(sink.lists) < 20
-    assert [bytes(record.data) for record in _read(sink.content)] == [b"head%dtail" % n for n in range(2000)]
+    assert [bytes(record.data) for record in _read(sink.content)] == [
+        b"head%dtail" % n for n in range(2000)
+    ]
 
 
-# damage --------------------------------------------------------------------------------------------------------
+# damage -------------------------------------------------------------------------------------------
 
 
 def test_every_cut_is_found() -> None:
-    """A file cut anywhere but between two records says so, with the number and the offset of the record it cuts."""
+    """A file cut anywhere but between two records says so,
+    with the number and the offset of the record it cuts.
+    """
     content, index = _written(SMALL)
     edges = [*index.offsets, len(content)]
     for length in range(len(content)):
         if length in edges:
-            assert len(_read(content[:length])) == edges.index(length)  # the journal's size and digest find these
+            assert len(_read(content[:length])) == edges.index(
+                length
+            )  # the journal's size and digest find these
             continue
         record = max(number for number, offset in enumerate(index.offsets) if offset < length)
         with pytest.raises(TruncatedError) as caught:
@@ -134,7 +149,9 @@ def test_every_cut_is_found() -> None:
         assert (caught.value.record, caught.value.offset) == (record, index.offsets[record])
         left = length - index.offsets[record]
         announced = f"{len(SMALL[record])} bytes of data and 4 of CRC announced, {left - 12} left"
-        assert caught.value.reason == (announced if left >= 12 else f"the file ends {left} bytes into a 12-byte header")
+        assert caught.value.reason == (
+            announced if left >= 12 else f"the file ends {left} bytes into a 12-byte header"
+        )
 
 
 def test_every_flipped_bit_is_found() -> None:
@@ -148,15 +165,21 @@ def test_every_flipped_bit_is_found() -> None:
             damaged = bytearray(content)
             damaged[position] ^= 1 << bit
             if in_header:
-                with pytest.raises(LengthError, match=r": the length field does not match its CRC$") as caught:
+                with pytest.raises(
+                    LengthError, match=r": the length field does not match its CRC$"
+                ) as caught:
                     _read(bytes(damaged))
                 assert (caught.value.record, caught.value.offset) == (record, edges[record])
             else:
-                assert [found.number for found in _read(bytes(damaged)) if not found.intact] == [record]
+                assert [found.number for found in _read(bytes(damaged)) if not found.intact] == [
+                    record
+                ]
 
 
 def test_unchecked_records_are_found_by_their_lengths() -> None:
-    """The same offsets and data, damaged data too; damage to a length or a cut is still an error."""
+    """The same offsets and data, damaged data too;
+    damage to a length or a cut is still an error.
+    """
     content = bytearray(_written(SMALL)[0])
     expected = [(record.offset, bytes(record.data)) for record in _read(bytes(content))]
     assert _unchecked(content) == expected
@@ -174,12 +197,16 @@ def _unchecked(content: bytes) -> list[tuple[int, bytes]]:
 
 
 def test_a_record_is_found_by_its_ends() -> None:
-    """Between the two ends of a record lie its data, if they are intact; between any others there are none."""
+    """Between the two ends of a record lie its data, if they are intact;
+    between any others there are none.
+    """
     content = bytearray(_written((b"", b"a", b"abc"))[0])
     content[-5] ^= 1
     records = _read(content)
     assert [record.intact for record in records] == [True, True, False]
-    ends = {(record.offset, record.offset + len(record.data) + OVERHEAD): record for record in records}
+    ends = {
+        (record.offset, record.offset + len(record.data) + OVERHEAD): record for record in records
+    }
     view = memoryview(content)
     for start in range(len(content) + 2):
         for stop in range(len(content) + 20):
@@ -194,7 +221,9 @@ def test_a_record_is_found_by_its_ends() -> None:
 
 @pytest.mark.parametrize("check", [True, False])
 def test_intact_records_are_those_before_the_first_damage(check: bool) -> None:
-    """Whatever bit is flipped, or wherever the file is cut: the records before that come, and no other."""
+    """Whatever bit is flipped, or wherever the file is cut:
+    the records before that come, and no other.
+    """
     content = _written((b"", b"a", b"abc"))[0]
     whole = [(framed.offset, framed.data, framed.crc) for framed in _read(content)]
     assert list(iter_intact(memoryview(content), check=check)) == whole
@@ -207,7 +236,9 @@ def test_intact_records_are_those_before_the_first_damage(check: bool) -> None:
             damaged[position] ^= 1 << bit
             found = list(iter_intact(memoryview(damaged), check=check))
             in_header = position - whole[before][0] < 12
-            assert found == whole[:before] if check or in_header else found[:before] == whole[:before]
+            assert (
+                found == whole[:before] if check or in_header else found[:before] == whole[:before]
+            )
     assert list(iter_intact(memoryview(damaged))) == whole[:-1]
 
 
@@ -226,12 +257,14 @@ def test_random_bytes_raise_framing_errors_only(content: bytes) -> None:
         assert sum(len(record.data) + OVERHEAD for record in _read(content)) == len(content)
 
 
-# sinks ---------------------------------------------------------------------------------------------------------
+# sinks --------------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.binary(max_size=20), max_size=8), st.integers(1, 25))
 def test_whatever_the_kernel_takes_the_rest_follows(parts: list[bytes], most: int) -> None:
-    """Writes of any size, at buffer edges and within buffers, empty buffers included, add up to the whole."""
+    """Writes of any size, at buffer edges and within buffers,
+    empty buffers included, add up to the whole.
+    """
     taken = bytearray()
 
     def writev(_: int, pending: Sequence[Buffer]) -> int:

@@ -1,4 +1,6 @@
-"""imagenet_prep.torch: pixels and labels of every record, in batches that are divided among ranks and resumed."""
+"""imagenet_prep.torch: pixels and labels of every record,
+in batches that are divided among ranks and resumed.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def write_images(folder: Path, labels: Iterable[int], *widths: int, shards: int 
     """A set of images of these labels, whose widths alternate."""
     with records.ShardWriter(folder / "train", shards=shards) as writer:
         for number, label in enumerate(labels):
-            Image.new("RGB", (widths[number % len(widths)], 16), (200, 30, 90)).save(buffer := io.BytesIO(), "JPEG")
+            Image.new("RGB", (widths[number % len(widths)], 16), (200, 30, 90)).save(
+                buffer := io.BytesIO(), "JPEG"
+            )
             writer.write({"image/encoded": buffer.getvalue(), "image/class/label": label})
     return folder
 
@@ -53,7 +57,10 @@ def loader(folder: Path, **settings: Any) -> Any:
     """Batches of 4 of the numbered images."""
     from imagenet_prep.torch import ImageDataset, Loader
 
-    return Loader(ImageDataset(imagenet_prep.open(folder, "train")), **{"batch_size": 4, "window": 2, **settings})
+    return Loader(
+        ImageDataset(imagenet_prep.open(folder, "train")),
+        **{"batch_size": 4, "window": 2, **settings},
+    )
 
 
 def labels(batches: Any) -> list[list[int]]:
@@ -61,11 +68,15 @@ def labels(batches: Any) -> list[list[int]]:
     return [batch[1].tolist() for batch in batches]
 
 
-# pixels and labels ---------------------------------------------------------------------------------------------
+# pixels and labels --------------------------------------------------------------------------------
 
 
-def test_images_are_pillows_and_labels_count_from_0(torch: Any, made: MadeSet, tmp_path: Path) -> None:
-    """A uint8 tensor (3, height, width), pixel for pixel as Pillow decodes it; labels are the records' less 1."""
+def test_images_are_pillows_and_labels_count_from_0(
+    torch: Any, made: MadeSet, tmp_path: Path
+) -> None:
+    """A uint8 tensor (3, height, width), pixel for pixel as Pillow decodes it;
+    labels are the records' less 1.
+    """
     from imagenet_prep.torch import ImageDataset
 
     found = imagenet_prep.open(converted(tmp_path / "data", made, PART).data_dir, "train")
@@ -77,7 +88,10 @@ def test_images_are_pillows_and_labels_count_from_0(torch: Any, made: MadeSet, t
         assert (image.dtype, tuple(image.shape)) == (torch.uint8, (3, record.height, record.width))
         assert np.array_equal(image.permute(1, 2, 0).numpy(), expected)
         assert label == record.label - 1
-    assert ImageDataset(found, lambda image: image.float().mean())[0][0] == dataset[0][0].float().mean()
+    assert (
+        ImageDataset(found, lambda image: image.float().mean())[0][0]
+        == dataset[0][0].float().mean()
+    )
 
 
 def test_a_set_with_features_of_its_own_says_so(torch: Any, tmp_path: Path) -> None:
@@ -95,7 +109,9 @@ def test_a_set_with_features_of_its_own_says_so(torch: Any, tmp_path: Path) -> N
 
 
 def test_a_label_below_the_first_is_refused(torch: Any, tmp_path: Path) -> None:
-    """Background, or labels from 0 in a set that does not say so: no class -1. What the user says counts."""
+    """Background, or labels from 0 in a set that does not say so: no class -1.
+    What the user says counts.
+    """
     from imagenet_prep.torch import ImageDataset
 
     found = imagenet_prep.open(write_images(tmp_path, [0], 8), "train")
@@ -105,18 +121,31 @@ def test_a_label_below_the_first_is_refused(torch: Any, tmp_path: Path) -> None:
     assert ImageDataset(found)[0][1] == 0
 
 
-# an epoch ------------------------------------------------------------------------------------------------------
+# an epoch -----------------------------------------------------------------------------------------
 
 
 def test_an_epoch_reads_a_few_shards_at_a_time(epoch_order: Callable[..., Any]) -> None:
-    """Every record once, another order each epoch and seed, and never more than a window of shards at once."""
+    """Every record once, another order each epoch and seed,
+    and never more than a window of shards at once.
+    """
     starts = [0, 100, 100, 250, 300, 420, 500]
-    orders = [epoch_order(starts, seed=seed, epoch=epoch, window=2).tolist() for seed in (0, 1) for epoch in (0, 1)]
+    orders = [
+        epoch_order(starts, seed=seed, epoch=epoch, window=2).tolist()
+        for seed in (0, 1)
+        for epoch in (0, 1)
+    ]
     for order in orders:
         assert sorted(order) == list(range(500))
-        shards = [next(k for k in range(6) if starts[k] <= number < starts[k + 1]) for number in order]
-        spans = {shard: (shards.index(shard), len(shards) - shards[::-1].index(shard)) for shard in set(shards)}
-        assert all(sum(first <= at < last for first, last in spans.values()) <= 2 for at in range(500))
+        shards = [
+            next(k for k in range(6) if starts[k] <= number < starts[k + 1]) for number in order
+        ]
+        spans = {
+            shard: (shards.index(shard), len(shards) - shards[::-1].index(shard))
+            for shard in set(shards)
+        }
+        assert all(
+            sum(first <= at < last for first, last in spans.values()) <= 2 for at in range(500)
+        )
     assert len({tuple(order) for order in orders}) == 4
     assert orders[0] == epoch_order(starts, seed=0, epoch=0, window=2).tolist()
     assert epoch_order([0], seed=0, epoch=0, window=2).tolist() == []
@@ -124,17 +153,33 @@ def test_an_epoch_reads_a_few_shards_at_a_time(epoch_order: Callable[..., Any]) 
 
 def test_the_order_is_the_same_for_ever(epoch_order: Callable[..., Any]) -> None:
     """What a state of an earlier version means does not change."""
-    assert epoch_order([0, 3, 5, 9], seed=3, epoch=2, window=2).tolist() == [1, 2, 0, 4, 3, 7, 5, 6, 8]
+    assert epoch_order([0, 3, 5, 9], seed=3, epoch=2, window=2).tolist() == [
+        1,
+        2,
+        0,
+        4,
+        3,
+        7,
+        5,
+        6,
+        8,
+    ]
 
 
 @pytest.mark.parametrize(("world", "shuffle"), [(4, True), (4, False)])
 def test_ranks_divide_an_epoch(torch: Any, numbered: Path, world: int, shuffle: bool) -> None:
-    """Shuffled, no record comes twice and what is no full batch is left out; else each comes, the last ones twice."""
+    """Shuffled, no record comes twice and what is no full batch is left out;
+    else each comes, the last ones twice.
+    """
     ranks = [loader(numbered, rank=rank, world=world, shuffle=shuffle) for rank in range(world)]
     first, second = ([labels(rank) for rank in ranks] for _ in range(2))
     seen = Counter(label for rank in first for batch in rank for label in batch)
     of_a_rank = COUNT // world if shuffle else -(-COUNT // world)
-    assert {len(rank) for rank in first} == {len(ranks[0])} == {of_a_rank // 4 if shuffle else -(-of_a_rank // 4)}
+    assert (
+        {len(rank) for rank in first}
+        == {len(ranks[0])}
+        == {of_a_rank // 4 if shuffle else -(-of_a_rank // 4)}
+    )
     if shuffle:
         assert set(seen.values()) == {1}
         assert len(seen) == len(ranks[0]) * 4 * world
@@ -147,8 +192,12 @@ def test_ranks_divide_an_epoch(torch: Any, numbered: Path, world: int, shuffle: 
 
 
 @pytest.mark.parametrize(("world", "before", "after"), [(1, 2, 0), (3, 0, 1)])
-def test_an_epoch_is_resumed(torch: Any, numbered: Path, world: int, before: int, after: int) -> None:
-    """Stopped anywhere, and gone on with another number of workers: exactly the batches that were not given."""
+def test_an_epoch_is_resumed(
+    torch: Any, numbered: Path, world: int, before: int, after: int
+) -> None:
+    """Stopped anywhere, and gone on with another number of workers:
+    exactly the batches that were not given.
+    """
     for rank in range(world):
         settings = {"rank": rank, "world": world, "seed": 5}
         whole = loader(numbered, **settings)
@@ -169,8 +218,12 @@ def test_an_epoch_is_resumed(torch: Any, numbered: Path, world: int, before: int
 
 
 @pytest.mark.parametrize(("world", "batches"), [(4, 10), (4, 1), (8, 5), (150, 1)])
-def test_an_epoch_goes_on_with_another_world(torch: Any, numbered: Path, world: int, batches: int) -> None:
-    """Every record comes exactly once, also those that no rank of the world before would have been given."""
+def test_an_epoch_goes_on_with_another_world(
+    torch: Any, numbered: Path, world: int, batches: int
+) -> None:
+    """Every record comes exactly once, also those that no rank of the
+    world before would have been given.
+    """
     size = 1 if world == 150 else 4
     given = []
     for rank in range(world):
@@ -185,7 +238,9 @@ def test_an_epoch_goes_on_with_another_world(torch: Any, numbered: Path, world: 
 
 
 def test_a_fresh_iterator_starts_the_epoch(torch: Any, numbered: Path) -> None:
-    """After a break too, as of a DataLoader; a state that was just loaded is the exception, and counts once."""
+    """After a break too, as of a DataLoader; a state that was just loaded is the exception,
+    and counts once.
+    """
     train = loader(numbered, num_workers=2)
     expected = labels(loader(numbered))
     next(iter(train))
@@ -200,13 +255,17 @@ def test_a_fresh_iterator_starts_the_epoch(torch: Any, numbered: Path) -> None:
 
 
 def test_an_epoch_ends_with_its_last_batch(torch: Any, numbered: Path) -> None:
-    """A trainer that counts batches, as Lightning's, asks for no more: the next loop is the next epoch all the same."""
+    """A trainer that counts batches, as Lightning's, asks for no more:
+    the next loop is the next epoch all the same.
+    """
     train, expected = loader(numbered, num_workers=1), loader(numbered)
     for _ in range(2):
         counted = [batch[1].tolist() for _, batch in zip(range(len(train)), train, strict=False)]
         assert counted == labels(expected)
     train.set_epoch(1)
-    assert [batch[1].tolist() for _, batch in zip(range(len(train)), train, strict=False)] == counted
+    assert [
+        batch[1].tolist() for _, batch in zip(range(len(train)), train, strict=False)
+    ] == counted
     train.set_epoch(1)
     assert labels(train) == counted
     batches = iter(train)
@@ -247,7 +306,14 @@ def test_fewer_records_than_a_batch_are_refused(torch: Any, numbered: Path) -> N
 
 @pytest.mark.parametrize(
     "change",
-    [{"rank": 1}, {"window": 0}, {"batch_size": 2.5}, {"shuffle": 3}, {"batch_sampler": [[0]]}, {"sampler": iter([1])}],
+    [
+        {"rank": 1},
+        {"window": 0},
+        {"batch_size": 2.5},
+        {"shuffle": 3},
+        {"batch_sampler": [[0]]},
+        {"sampler": iter([1])},
+    ],
     ids=lambda change: "-".join(f"{name}={type(value).__name__}" for name, value in change.items()),
 )
 def test_settings_that_can_not_be(torch: Any, numbered: Path, change: dict[str, Any]) -> None:
@@ -277,7 +343,9 @@ def test_what_is_no_data_set_is_refused(torch: Any, numbered: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [{"given": 76}, {"given": None}, {"epoch": -1}], ids=str)
-def test_a_state_beyond_the_epoch_is_refused(torch: Any, numbered: Path, change: dict[str, Any]) -> None:
+def test_a_state_beyond_the_epoch_is_refused(
+    torch: Any, numbered: Path, change: dict[str, Any]
+) -> None:
     """75 batches are an epoch: all of them may have been given."""
     train = loader(numbered)
     train.load_state_dict({**train.state_dict(), "given": 75})
@@ -289,21 +357,27 @@ def test_a_state_beyond_the_epoch_is_refused(torch: Any, numbered: Path, change:
 
 
 def test_images_of_different_sizes_need_a_transform(torch: Any, tmp_path: Path) -> None:
-    """The error names the sizes and what to do; a collate_fn of the user's takes them as they are."""
+    """The error names the sizes and what to do;
+    a collate_fn of the user's takes them as they are.
+    """
     from imagenet_prep.torch import ImageDataset, Loader
 
     dataset = ImageDataset(imagenet_prep.open(write_images(tmp_path, [1, 1], 8, 24), "train"))
-    with pytest.raises(UsageError, match="have different shapes: 3 x 16 x 24, 3 x 16 x 8") as caught:
+    with pytest.raises(
+        UsageError, match="have different shapes: 3 x 16 x 24, 3 x 16 x 8"
+    ) as caught:
         next(iter(Loader(dataset, 2, num_workers=1)))
     assert "transform" in str(caught.value)
     assert len(next(iter(Loader(dataset, 2, num_workers=1, collate_fn=list)))) == 2
 
 
-# any data set, any order -----------------------------------------------------------------------------------------
+# any data set, any order --------------------------------------------------------------------------
 
 
 def test_any_map_style_data_set_is_loaded(torch: Any, numbered: Path) -> None:
-    """A slice, a Subset, a list: every item once, in an order of its own each epoch, divided and resumed."""
+    """A slice, a Subset, a list: every item once, in an order of its own each epoch,
+    divided and resumed.
+    """
     from imagenet_prep.torch import ImageDataset, Loader
 
     whole = ImageDataset(imagenet_prep.open(numbered, "train"))
@@ -315,7 +389,9 @@ def test_any_map_style_data_set_is_loaded(torch: Any, numbered: Path) -> None:
     ):
         ranks = [Loader(dataset, 2, rank=rank, world=2, drop_last=False) for rank in range(2)]
         first, second = ([labels(rank) for rank in ranks] for _ in range(2))
-        assert {label for rank in first for batch in rank for label in batch} == {expected[k] for k in numbers}
+        assert {label for rank in first for batch in rank for label in batch} == {
+            expected[k] for k in numbers
+        }
         assert first != second
         resumed = Loader(dataset, 2, rank=1, world=2, drop_last=False)
         resumed.load_state_dict({**resumed.state_dict(), "epoch": 1, "given": 1})
@@ -323,7 +399,9 @@ def test_any_map_style_data_set_is_loaded(torch: Any, numbered: Path) -> None:
 
 
 def test_a_sampler_gives_the_order(torch: Any, numbered: Path) -> None:
-    """PyTorch's and one's own: the same order on all ranks, another each epoch, resumed; the global state is kept."""
+    """PyTorch's and one's own: the same order on all ranks, another each epoch, resumed;
+    the global state is kept.
+    """
     from imagenet_prep.torch import ImageDataset, Loader
     from imagenet_prep.torch.epoch_orders import sampled_order
 
@@ -347,11 +425,15 @@ def test_a_sampler_gives_the_order(torch: Any, numbered: Path) -> None:
     own = Loader(dataset, 4, sampler=[5, 5, 2, 9, 0])
     assert labels(own) == [[expected[k] for k in (5, 5, 2, 9)]]
     with pytest.raises(UsageError, match="the state is of a Loader with sampler"):
-        Loader(dataset, 4, sampler=range(1000), rank=1, world=2, seed=3).load_state_dict(resumed.state_dict())
+        Loader(dataset, 4, sampler=range(1000), rank=1, world=2, seed=3).load_state_dict(
+            resumed.state_dict()
+        )
 
 
 def test_samplers_that_can_not_be_resumed_are_refused(torch: Any, numbered: Path) -> None:
-    """One that divides among ranks itself, one with random numbers of its own, one that gives less than it says."""
+    """One that divides among ranks itself, one with random numbers of its own,
+    one that gives less than it says.
+    """
     from imagenet_prep.torch import ImageDataset, Loader
 
     dataset = ImageDataset(imagenet_prep.open(numbered, "train"))
@@ -374,7 +456,9 @@ def test_samplers_that_can_not_be_resumed_are_refused(torch: Any, numbered: Path
             labels(Loader(dataset, 1, sampler=gives))
 
 
-def test_a_damaged_record_ends_an_epoch_with_its_name(torch: Any, numbered: Path, tmp_path: Path) -> None:
+def test_a_damaged_record_ends_an_epoch_with_its_name(
+    torch: Any, numbered: Path, tmp_path: Path
+) -> None:
     """In a worker process as well."""
     for path in existing(numbered, "train-*"):
         flip(Path(shutil.copy(path, tmp_path)), 200)

@@ -30,7 +30,9 @@ def torture(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_a_part_of_it_runs(
     torture: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Rounds and replays of one command, a table with both, exit status 0; without a disk of its own it says so."""
+    """Rounds and replays of one command, a table with both, exit status 0;
+    without a disk of its own it says so.
+    """
     monkeypatch.setattr(torture, "why_no_mount", lambda _: "not allowed")
     options = ["--rounds", "2", "--replays", "3", "--only", "cut,inject,replay,annotate"]
     monkeypatch.setattr(sys, "argv", ["torture.py", *options])
@@ -44,11 +46,17 @@ def test_a_part_of_it_runs(
 
 
 def test_other_bytes_are_faults(torture: ModuleType, tmp_path: Path) -> None:
-    """A command that ends with other bytes than the unbroken run is a fault of that kind and command, and counted."""
+    """A command that ends with other bytes than the unbroken run is a fault of that kind and
+    command, and counted.
+    """
     with Commands() as commands:
         made = make(tmp_path / "made", classes=1, per_class=2, validation=1, tiny=True)
-        found = record_scenario(scenarios(shards=1, workers=1)["annotate"], tmp_path, made, commands)
-        expected = {path: data + b"?" * path.endswith(".csv") for path, data in found.expected.items()}
+        found = record_scenario(
+            scenarios(shards=1, workers=1)["annotate"], tmp_path, made, commands
+        )
+        expected = {
+            path: data + b"?" * path.endswith(".csv") for path, data in found.expected.items()
+        }
         wrong = replace(found, expected=expected)
         bench = torture.Bench(tmp_path, commands, random.Random(1), {"annotate": 0.1})
         tally = torture.Tally()

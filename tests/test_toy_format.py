@@ -47,13 +47,17 @@ def copied(tmp_path: Path) -> Path:
 
 
 def test_a_format_is_one_new_file(copied: Path) -> None:
-    """With it the recipe has a key, init recognises the files, and convert and verify read their boxes."""
+    """With it the recipe has a key, init recognises the files,
+    and convert and verify read their boxes.
+    """
     save(copied / "imagenet_prep/recipes/formats/ticks.py", TOY)
     said = command("init", "data", cwd=copied, PYTHONPATH=str(copied)).stdout
     assert "data/all.ticks" in (copied / "data.yaml").read_text(), said
     command("convert", "out", "--config", "data.yaml", cwd=copied, PYTHONPATH=str(copied))
     command("verify", "out", cwd=copied, PYTHONPATH=str(copied))
-    (record,) = records.read(str(copied / "out/train-*"), lists=True, text={"image/object/class/text"})
+    (record,) = records.read(
+        str(copied / "out/train-*"), lists=True, text={"image/object/class/text"}
+    )
     assert record["image/object/class/text"] == ["dog"]
     assert record["image/object/bbox/xmin"] == pytest.approx([0.1])
 

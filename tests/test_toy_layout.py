@@ -35,8 +35,12 @@ def recognise(inspection: Inspection) -> Reading | None:
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_layout_is_one_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool) -> None:
-    """With the file, init takes the folder by it, and the set is right; without it, the folders are classes."""
+def test_a_layout_is_one_new_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    """With the file, init takes the folder by it, and the set is right;
+    without it, the folders are classes.
+    """
     room = tmp_path / "room"
     room.mkdir()
     if is_there:
@@ -44,7 +48,10 @@ def test_a_layout_is_one_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(layouts, "__path__", [*layouts.__path__, str(room)])
     monkeypatch.delitem(sys.modules, f"{layouts.__name__}.mirrors", raising=False)
     names = ["left/1.jpg", "left/2.jpg", "right/3.jpg"]
-    made = taken(images(*names), train={name[-5:]: None if is_there else name.partition("/")[0] for name in names})
+    made = taken(
+        images(*names),
+        train={name[-5:]: None if is_there else name.partition("/")[0] for name in names},
+    )
     made.save(tmp_path / "data")
     summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     assert summary.layout == ("mirrors" if is_there else "class-folders")

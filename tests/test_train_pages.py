@@ -16,7 +16,11 @@ from made_sets import annotated, flip
 
 from imagenet_prep.demo.archives import make
 
-pytestmark = [pytest.mark.project, pytest.mark.torch, pytest.mark.timeout(1800)]  # no limit that busy machines reach
+pytestmark = [
+    pytest.mark.project,
+    pytest.mark.torch,
+    pytest.mark.timeout(1800),
+]  # no limit that busy machines reach
 
 PAGES = Path(__file__).parents[1] / "docs" / "train"
 
@@ -31,7 +35,9 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def programs(page: str, data_dir: Path) -> list[str]:
     """The Python of a page that is a program, with the folder of the test."""
-    found = re.findall(r"^```python\n(.*?)^```", (PAGES / f"{page}.md").read_text(), flags=re.DOTALL | re.MULTILINE)
+    found = re.findall(
+        r"^```python\n(.*?)^```", (PAGES / f"{page}.md").read_text(), flags=re.DOTALL | re.MULTILINE
+    )
     return [each.replace("/data/imagenet", str(data_dir)) for each in found if "import " in each]
 
 
@@ -47,19 +53,27 @@ def printed(program: str, folder: Path) -> str:
 def test_a_network_learns(page: str, classes: Path, tmp_path: Path) -> None:
     """Its loss falls from that of 1,000 classes that are equally likely to that of a handful."""
     program = programs(page, classes)[0]
-    losses = [float(value) for value in re.findall(r"^epoch \d+: loss ([\d.]+)$", printed(program, tmp_path), re.M)]
+    losses = [
+        float(value)
+        for value in re.findall(r"^epoch \d+: loss ([\d.]+)$", printed(program, tmp_path), re.M)
+    ]
     assert len(losses) == 6
     assert losses[0] > 2.5
     assert losses[-1] < 0.6 * losses[0]
 
 
 def test_workers_end_with_the_function_that_trains(classes: Path, tmp_path: Path) -> None:
-    """No worker of the page's options is alive when the Loader is gone, so PyTorch waits 5 s for none at the end."""
+    """No worker of the page's options is alive when the Loader is gone,
+    so PyTorch waits 5 s for none at the end.
+    """
     program = programs("pytorch", classes)[0].replace("range(6)", "range(2)")
     options = "num_workers=3, pin_memory=True, persistent_workers=True"
     assert options.partition(",")[2] in (PAGES / "pytorch.md").read_text()
     program = program.replace("num_workers=2", options)
-    program += "    import multiprocessing, time\n    print(len(multiprocessing.active_children()), time.time())\n"
+    program += (
+        "    import multiprocessing, time\n    print(len(multiprocessing.active_children()), "
+        "time.time())\n"
+    )
     workers, ended = printed(program, tmp_path).split()[-2:]
     assert workers == "0"
     assert time.time() - float(ended) < 12
@@ -73,7 +87,9 @@ def test_the_source_for_grain_goes_on(classes: Path, tmp_path: Path) -> None:
 
 
 def test_two_hosts_share_a_global_batch_of_jax(classes: Path, tmp_path: Path) -> None:
-    """Two processes on the CPU: both see 32 images a batch, and the same mean of both parts; parts are disjoint."""
+    """Two processes on the CPU: both see 32 images a batch, and the same mean of both parts;
+    parts are disjoint.
+    """
     *_, program = programs("jax", classes)
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -82,9 +98,13 @@ def test_two_hosts_share_a_global_batch_of_jax(classes: Path, tmp_path: Path) ->
     program += "    print('own', float(np.asarray(images.addressable_shards[0].data).mean()))\n"
     for rank in range(2):
         path = tmp_path / f"rank{rank}.py"
-        path.write_text(program.replace(call, f"jax.distributed.initialize('{address}', 2, {rank})"))
+        path.write_text(
+            program.replace(call, f"jax.distributed.initialize('{address}', 2, {rank})")
+        )
         started.append(
-            subprocess.Popen([sys.executable, path], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            subprocess.Popen(
+                [sys.executable, path], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
         )
     try:
         done = [process.communicate() for process in started]
@@ -92,7 +112,10 @@ def test_two_hosts_share_a_global_batch_of_jax(classes: Path, tmp_path: Path) ->
         for process in started:
             process.kill()
     assert [process.returncode for process in started] == [0, 0], done
-    means = [re.findall(rf"^rank {rank}: \(32, 32, 32, 3\), mean ([\d.]+)$", done[rank][0], re.M) for rank in range(2)]
+    means = [
+        re.findall(rf"^rank {rank}: \(32, 32, 32, 3\), mean ([\d.]+)$", done[rank][0], re.M)
+        for rank in range(2)
+    ]
     own = [[float(each) for each in re.findall(r"^own ([\d.]+)$", out, re.M)] for out, _ in done]
     assert means[0] == means[1]
     assert len(means[0]) == 2  # of 72, in parts of 36
@@ -111,7 +134,12 @@ def test_a_pipeline_of_ones_own(classes: Path, tmp_path: Path) -> None:
 
 def test_every_page_has_a_test() -> None:
     """No program stands there that nobody runs."""
-    assert [path.stem for path in existing(PAGES, "*.md")] == ["frameworks", "jax", "pytorch", "tensorflow"]
+    assert [path.stem for path in existing(PAGES, "*.md")] == [
+        "frameworks",
+        "jax",
+        "pytorch",
+        "tensorflow",
+    ]
 
 
 def test_the_tutorial_runs(tmp_path: Path) -> None:
@@ -119,7 +147,9 @@ def test_the_tutorial_runs(tmp_path: Path) -> None:
     text = (PAGES.parent / "tutorial.md").read_text()
     for language, block in re.findall(r"^```(sh|python)\n(.*?)^```", text, re.M | re.S):
         if language == "python":
-            losses = [float(each) for each in re.findall(r"loss ([\d.]+)", printed(block, tmp_path))]
+            losses = [
+                float(each) for each in re.findall(r"loss ([\d.]+)", printed(block, tmp_path))
+            ]
             assert losses[-1] < losses[0]
             continue
         script = re.sub(r"^pip install .*\n", "", block).replace("--open", "")

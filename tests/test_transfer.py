@@ -1,4 +1,6 @@
-"""Bytes that arrived are kept across kills; versions are never joined; and nobody waits for ever, or unawares."""
+"""Bytes that arrived are kept across kills; versions are never joined;
+and nobody waits for ever, or unawares.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from imagenet_prep.errors import NetworkError, WriteError
-from imagenet_prep.fetch.partial import PartialFile, Spans, find_leftover, forget, kept_bytes, state_path
+from imagenet_prep.fetch.partial import (
+    PartialFile,
+    Spans,
+    find_leftover,
+    forget,
+    kept_bytes,
+    state_path,
+)
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import Remote, inspect
 from imagenet_prep.fetch.session import Session
@@ -82,12 +91,18 @@ class Telling(Silent):
 
 
 def run(
-    server: FaultServer, part: Path, digests: dict[str, str], connections: int = 1, pace: Pace = PACE
+    server: FaultServer,
+    part: Path,
+    digests: dict[str, str],
+    connections: int = 1,
+    pace: Pace = PACE,
 ) -> tuple[Fetched, Telling]:
     """Fetch a.tar as a new process would."""
     progress = Telling(part)
     session = Session(server.url, pace.stall, progress.note)
-    fetched = fetch(session, server.url + "a.tar", part, Manner(progress, connections, pace), digests=digests)
+    fetched = fetch(
+        session, server.url + "a.tar", part, Manner(progress, connections, pace), digests=digests
+    )
     return fetched, progress
 
 
@@ -101,16 +116,26 @@ def leave_half(server: FaultServer, part: Path, content: bytes = CONTENT) -> Non
     server.seen.clear()
 
 
-# what was written ------------------------------------------------------------------------------------------------
+# what was written ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "damage",
-    [b"", b"[]", b'{"done": 3}', b'"done": [[0, 20]]', b'"done": [["a", 9], [1]]', b'"total": 5', None],
+    [
+        b"",
+        b"[]",
+        b'{"done": 3}',
+        b'"done": [[0, 20]]',
+        b'"done": [["a", 9], [1]]',
+        b'"total": 5',
+        None,
+    ],
     ids=repr,
 )
 def test_a_map_that_makes_no_sense_is_not_believed(part: Path, damage: bytes | None) -> None:
-    """Damaged, of another file, or naming bytes beyond the end of the part (None: that has become shorter)."""
+    """Damaged, of another file, or naming bytes beyond the end of the part (None:
+    that has become shorter).
+    """
     with PartialFile(part, REMOTE) as file:
         file.write(0, b"x" * 15)
         file.save()
@@ -126,7 +151,9 @@ def test_a_map_that_makes_no_sense_is_not_believed(part: Path, damage: bytes | N
 
 
 def test_after_a_disk_failed_nothing_is_saved(part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a failed fsync the system may have dropped what was written, and the next fsync does not say so."""
+    """After a failed fsync the system may have dropped what was written,
+    and the next fsync does not say so.
+    """
     with PartialFile(part, REMOTE) as file:
         file.write(0, b"x" * 10)
         file.save()
@@ -171,18 +198,24 @@ def test_spans_are_a_set_of_positions(steps: list[tuple[int, int]]) -> None:
     assert {place for start, stop in found for place in range(start, stop)} == held
     assert all(before[1] < after[0] for before, after in pairwise(found))
     assert spans.size == len(held)
-    assert {place for start, stop in spans.gaps(50) for place in range(start, stop)} == set(range(50)) - held
+    assert {place for start, stop in spans.gaps(50) for place in range(start, stop)} == set(
+        range(50)
+    ) - held
     assert spans.front == next(place for place in range(50) if place not in held)
 
 
-# another server, another version ---------------------------------------------------------------------------------
+# another server, another version ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("connections", "digests"), [(1, {}), (4, md5(CONTENT))], ids=["plain", "digest"])
+@pytest.mark.parametrize(
+    ("connections", "digests"), [(1, {}), (4, md5(CONTENT))], ids=["plain", "digest"]
+)
 def test_versions_are_never_joined(
     server: FaultServer, mirror: FaultServer, part: Path, digests: dict[str, str], connections: int
 ) -> None:
-    """Another ETag, or another address without a digest: what is there goes, which is said while it is still there."""
+    """Another ETag, or another address without a digest:
+    what is there goes, which is said while it is still there.
+    """
     leave_half(server, part)
     _, progress = run(mirror, part, digests, connections)
     assert part.read_bytes() == CONTENT
@@ -199,15 +232,21 @@ def test_versions_are_never_joined(
 
 
 def test_two_servers_behind_one_address(server: FaultServer, part: Path) -> None:
-    """Their ETags differ from request to request: bytes of the one are not put to those of the other."""
+    """Their ETags differ from request to request:
+    bytes of the one are not put to those of the other.
+    """
     server.faults = Faults(etags=('"one"', '"two"'), headers={"Last-Modified": None}, cut=300_000)
     fetched, progress = run(server, part, md5(CONTENT))
     assert (fetched.is_right, part.read_bytes()) == (True, CONTENT)
     assert progress.restarts() == []
 
 
-def test_without_validator_and_digest_a_part_is_not_gone_on_with(server: FaultServer, part: Path) -> None:
-    """No date, and a weak ETag: nothing tells if the file has changed, so it starts over, and says why."""
+def test_without_validator_and_digest_a_part_is_not_gone_on_with(
+    server: FaultServer, part: Path
+) -> None:
+    """No date, and a weak ETag: nothing tells if the file has changed,
+    so it starts over, and says why.
+    """
     server.faults = Faults(headers={"ETag": 'W/"weak"', "Last-Modified": None})
     leave_half(server, part)
     _, progress = run(server, part, {}, connections=4)
@@ -221,7 +260,9 @@ def test_without_validator_and_digest_a_part_is_not_gone_on_with(server: FaultSe
     assert progress.restarts() == []
 
 
-def test_without_validator_and_digest_a_cut_means_the_beginning(server: FaultServer, part: Path) -> None:
+def test_without_validator_and_digest_a_cut_means_the_beginning(
+    server: FaultServer, part: Path
+) -> None:
     """Nor is a part of this very run; once, then the server is given up."""
     server.faults = Faults(headers={"ETag": None, "Last-Modified": None}, cut=1_000_000, times=2)
     _, progress = run(server, part, {})  # the probe was the first
@@ -236,11 +277,13 @@ def test_without_validator_and_digest_a_cut_means_the_beginning(server: FaultSer
         run(server, part, {})
 
 
-# what waits, and for how long --------------------------------------------------------------------------------------
+# what waits, and for how long ---------------------------------------------------------------------
 
 
 def test_a_body_below_the_minimum_speed_is_cut(server: FaultServer, part: Path) -> None:
-    """Bytes that come too slowly are no progress: after the tries without any the server is given up."""
+    """Bytes that come too slowly are no progress:
+    after the tries without any the server is given up.
+    """
     server.faults = Faults(rate=500)
     with pytest.raises(NetworkError) as caught:
         run(server, part, {}, pace=replace(PACE, least_speed=100_000, slow_after=0.2, tries=3))
@@ -249,8 +292,12 @@ def test_a_body_below_the_minimum_speed_is_cut(server: FaultServer, part: Path) 
     assert "received data is kept" in caught.value.hint
 
 
-def test_a_host_that_is_unknown_for_a_while_is_waited_for(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once the server has answered, its name may come back; before that, an unknown name is final."""
+def test_a_host_that_is_unknown_for_a_while_is_waited_for(
+    server: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the server has answered, its name may come back;
+    before that, an unknown name is final.
+    """
     waits: list[str] = []
     url, pace = server.url.replace("127.0.0.1", "localhost"), replace(PACE, tries=3)
     known, unknown = (Session(url, 1, waits.append) for _ in range(2))
@@ -269,14 +316,16 @@ def test_a_host_that_is_unknown_for_a_while_is_waited_for(server: FaultServer, m
     assert len(waits) == 1
 
 
-# connections -----------------------------------------------------------------------------------------------------
+# connections --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("most", "status"), [(1, 403), (2, 503)])
 def test_a_server_that_takes_fewer_connections_gets_fewer(
     server: FaultServer, part: Path, status: int, most: int
 ) -> None:
-    """Those that it refuses while others work end, and it is said; the file comes over the others."""
+    """Those that it refuses while others work end, and it is said;
+    the file comes over the others.
+    """
     server.faults = Faults(most=most, refusal=status, rate=1_500_000)
     pace = replace(PACE, tries=1000)  # none is given up for its failures
     _, progress = run(server, part, {}, connections=4, pace=pace)

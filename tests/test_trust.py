@@ -1,4 +1,6 @@
-"""Journal, manifest and index of a set: what one of them says counts only where another one agrees."""
+"""Journal, manifest and index of a set: what one of them says counts only
+where another one agrees.
+"""
 
 from __future__ import annotations
 
@@ -62,20 +64,28 @@ def another(value: object) -> object:
     """The same kind of value with another digit, or one name more."""
     if isinstance(value, list):
         return [*value, "n1.JPEG"]
-    return value + 1 if isinstance(value, int) else f"{(int(str(value)[0], 16) + 1) % 16:x}{str(value)[1:]}"
+    return (
+        value + 1
+        if isinstance(value, int)
+        else f"{(int(str(value)[0], 16) + 1) % 16:x}{str(value)[1:]}"
+    )
 
 
-# the journal ---------------------------------------------------------------------------------------------------
+# the journal --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", ["digest", "records", "set_aside"])
 def test_a_changed_journal_line_decides_nothing(layout: Layout, key: str) -> None:
-    """Verify and repair find the set right, convert makes at most that shard again; the manifest stays as it was."""
+    """Verify and repair find the set right, convert makes at most that shard again;
+    the manifest stays as it was.
+    """
     before = contents(layout)
     lines = [json.loads(line) for line in layout.journal_path.read_bytes().splitlines()]
     (entry,) = (line for line in lines if line["name"] == VICTIM and "made_from" not in line)
     entry[key] = another(entry[key])
-    layout.journal_path.write_text("".join(f"{json.dumps(line, sort_keys=True)}\n" for line in lines))
+    layout.journal_path.write_text(
+        "".join(f"{json.dumps(line, sort_keys=True)}\n" for line in lines)
+    )
     assert verify(layout, ENGINE).problems == ()
     assert verify_and_repair(layout, ENGINE).repair == RepairSummary()
     assert contents(layout) == before
@@ -85,14 +95,19 @@ def test_a_changed_journal_line_decides_nothing(layout: Layout, key: str) -> Non
     assert verify(layout, ENGINE).problems == ()
 
 
-# the manifest --------------------------------------------------------------------------------------------------
+# the manifest -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("is_sound", "words"), [(False, "changed since it was written"), (True, f"contradict each other about {VICTIM}")]
+    ("is_sound", "words"),
+    [(False, "changed since it was written"), (True, f"contradict each other about {VICTIM}")],
 )
-def test_without_an_index_nothing_tells_which_record_holds(layout: Layout, is_sound: bool, words: str) -> None:
-    """Manifest and journal differ, and the index is gone: repair refuses, convert makes the shard again."""
+def test_without_an_index_nothing_tells_which_record_holds(
+    layout: Layout, is_sound: bool, words: str
+) -> None:
+    """Manifest and journal differ, and the index is gone:
+    repair refuses, convert makes the shard again.
+    """
     before = contents(layout)
     if is_sound:
         edit_soundly(layout, lambda manifest: manifest["shards"][VICTIM].update(digest="0" * 64))
@@ -106,7 +121,7 @@ def test_without_an_index_nothing_tells_which_record_holds(layout: Layout, is_so
     assert contents(layout) == before
 
 
-# the index -----------------------------------------------------------------------------------------------------
+# the index ----------------------------------------------------------------------------------------
 
 
 def _other_bit(content: bytes, position: int) -> bytes:
@@ -124,8 +139,12 @@ HARMS: dict[str, Callable[[bytes, bytes], bytes]] = {
 
 @pytest.mark.parametrize("suffix", ["idx", "list"])
 @pytest.mark.parametrize("harm", HARMS)
-def test_an_index_is_believed_only_as_it_was_written(layout: Layout, suffix: str, harm: str) -> None:
-    """A power cut or a bad disk left another index: its shard, and no other, is made again, index and all."""
+def test_an_index_is_believed_only_as_it_was_written(
+    layout: Layout, suffix: str, harm: str
+) -> None:
+    """A power cut or a bad disk left another index:
+    its shard, and no other, is made again, index and all.
+    """
     before = contents(layout)
     path = layout.index_dir / f"{VICTIM}.{suffix}"
     other = layout.index_dir / f"train-00002-of-00004.{suffix}"
@@ -148,14 +167,16 @@ def test_an_index_that_cannot_be_read_is_made_again(layout: Layout) -> None:
     assert contents(layout) == before
 
 
-# the sync ------------------------------------------------------------------------------------------------------
+# the sync -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("number", "error"), [(errno.EIO, WriteError), (errno.ENOSPC, SpaceError)])
 def test_what_the_disk_did_not_take_is_not_done(
     layout: Layout, monkeypatch: pytest.MonkeyPatch, number: int, error: type[PrepError]
 ) -> None:
-    """After a sync that failed the page cache proves nothing: every shard since the last one is made again."""
+    """After a sync that failed the page cache proves nothing:
+    every shard since the last one is made again.
+    """
     before = contents(layout)
     shutil.rmtree(layout.state_dir)
     for path in existing(layout.output_dir, "*-of-*"):

@@ -1,4 +1,6 @@
-"""A shard's task: small, and run twice at once or by a run whose successor has begun, its shard is whole."""
+"""A shard's task: small, and run twice at once or by a run whose successor has begun,
+its shard is whole.
+"""
 
 from __future__ import annotations
 
@@ -60,13 +62,18 @@ print(outcome.info.digest, flush=True)
 
 
 class Writer:
-    """A process that has written half of a shard, or another part, and waits to be told to go on."""
+    """A process that has written half of a shard, or another part,
+    and waits to be told to go on.
+    """
 
     def __init__(self, task: ShardTask, folder: Path, part: int = 2) -> None:
         path = folder / f"{os.urandom(4).hex()}.pickle"
         path.write_bytes(pickle.dumps(task))
         self._process = subprocess.Popen(
-            [sys.executable, "-c", MAKE, path, str(part)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", MAKE, path, str(part)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert self._process.stdout.readline() == "so far\n"
 
@@ -88,7 +95,9 @@ def task(tmp_path: Path, made_tiny: MadeSet) -> ShardTask:
     for folder in (layout.partial_dir, layout.index_dir):
         folder.mkdir(parents=True)
     catalog = read_catalog(made_tiny.archives["validation"], "validation", ENGINE)
-    return ShardTask(NAME, "f" * 64, layout, catalog.whole([*range(80)] * 150), InceptionRecorder(check="header"))
+    return ShardTask(
+        NAME, "f" * 64, layout, catalog.whole([*range(80)] * 150), InceptionRecorder(check="header")
+    )
 
 
 @pytest.fixture
@@ -103,11 +112,18 @@ def expected(task: ShardTask, tmp_path: Path) -> dict[str, bytes]:
 
 def made(layout: Layout) -> dict[str, bytes]:
     """Shard and index by name."""
-    return {path.name: path.read_bytes() for path in (layout.shard_path(NAME), *layout.index_paths(NAME))}
+    return {
+        path.name: path.read_bytes()
+        for path in (layout.shard_path(NAME), *layout.index_paths(NAME))
+    }
 
 
-def test_one_that_dies_does_not_harm_the_other(task: ShardTask, expected: dict[str, bytes], tmp_path: Path) -> None:
-    """A second run of a task begins and is killed while the first still writes: the first one's shard is whole."""
+def test_one_that_dies_does_not_harm_the_other(
+    task: ShardTask, expected: dict[str, bytes], tmp_path: Path
+) -> None:
+    """A second run of a task begins and is killed while the first still writes:
+    the first one's shard is whole.
+    """
     first, second = Writer(task, tmp_path), Writer(task, tmp_path, 4)
     second.kill()
     assert first.go_on()[0] == 0
@@ -124,7 +140,9 @@ def test_both_end_well(task: ShardTask, expected: dict[str, bytes], tmp_path: Pa
 
 
 def test_a_later_run_is_not_overwritten(task: ShardTask, tmp_path: Path) -> None:
-    """A worker that outlives its run can't put its shard in the place of one that the next run made otherwise."""
+    """A worker that outlives its run can't put its shard in the place of
+    one that the next run made otherwise.
+    """
     with unfinished(task.layout) as own:
         orphan = Writer(replace(task, layout=own), tmp_path)
         with unfinished(task.layout) as later:  # the driver is dead: nothing of its end is done
@@ -133,11 +151,18 @@ def test_a_later_run_is_not_overwritten(task: ShardTask, tmp_path: Path) -> None
             expected = made(task.layout)
             status, said = orphan.go_on()
             assert made(task.layout) == expected
-        assert (status, said.splitlines()[0]) == (8, f"{NAME} was not finished: its partial file is gone")
+        assert (status, said.splitlines()[0]) == (
+            8,
+            f"{NAME} was not finished: its partial file is gone",
+        )
 
 
-def test_a_maker_far_from_who_journals_makes_all_of_it_durable(task: ShardTask, tmp_path: Path) -> None:
-    """Right after it, a power cut takes nothing of shard or index; nobody else could sync them on that machine."""
+def test_a_maker_far_from_who_journals_makes_all_of_it_durable(
+    task: ShardTask, tmp_path: Path
+) -> None:
+    """Right after it, a power cut takes nothing of shard or index;
+    nobody else could sync them on that machine.
+    """
     require_strace()
     few = task.catalog.whole(range(10))
     path = tmp_path / "task.pickle"
@@ -155,10 +180,15 @@ def test_a_maker_far_from_who_journals_makes_all_of_it_durable(task: ShardTask, 
 
 def test_a_driver_that_died_leaves_nothing(task: ShardTask, tmp_path: Path) -> None:
     """What a killed run left is removed by the next one; at its end, all is."""
-    leave = "import sys, os; from pathlib import Path; from imagenet_prep.storage.layout import Layout\n"
+    leave = (
+        "import sys, os; from pathlib import Path; from imagenet_prep.storage.layout import "
+        "Layout\n"
+    )
     leave += "from imagenet_prep.shards.run import unfinished\n"
     leave += "with unfinished(Layout(Path(sys.argv[1]))) as own:\n"
-    leave += "    own.bundle_dir.mkdir(); own.bundle_dir.joinpath('a').touch(); os.kill(os.getpid(), 9)"
+    leave += (
+        "    own.bundle_dir.mkdir(); own.bundle_dir.joinpath('a').touch(); os.kill(os.getpid(), 9)"
+    )
     subprocess.run([sys.executable, "-c", leave, task.layout.data_dir], check=False)
     (left,) = task.layout.partial_dir.iterdir()
     with unfinished(task.layout) as own:
@@ -167,24 +197,40 @@ def test_a_driver_that_died_leaves_nothing(task: ShardTask, tmp_path: Path) -> N
     assert not task.layout.partial_dir.exists()
 
 
-# what a task holds ---------------------------------------------------------------------------------------------
+# what a task holds --------------------------------------------------------------------------------
 
 
 def test_a_task_of_1300_images_is_small() -> None:
-    """With names, addresses, boxes and the words of its classes it pickles to less than 300 kB, of any data set."""
+    """With names, addresses, boxes and the words of its classes it pickles to less than 300 kB,
+    of any data set.
+    """
     wnids = facts.synsets() * 20
-    archives = [Archive(Path(f"/data/raw-data/ILSVRC2012_img_train_{number}.tar")) for number in range(2000)]
+    archives = [
+        Archive(Path(f"/data/raw-data/ILSVRC2012_img_train_{number}.tar")) for number in range(2000)
+    ]
     listing = CatalogBuilder(*archives)
     for number, wnid in enumerate(wnids):
-        listing.append(f"{wnid}_{number}.JPEG", 512 * number, 110_000 + number, 1_700_000_000_000_000_000, 1 + number)
+        listing.append(
+            f"{wnid}_{number}.JPEG",
+            512 * number,
+            110_000 + number,
+            1_700_000_000_000_000_000,
+            1 + number,
+        )
     catalog = listing.listed()
     catalog.container_ids = np.arange(20_000) % 2000
     catalog.classes = {label: (wnid, facts.texts()[wnid]) for label, wnid in enumerate(wnids, 1)}
     catalog.attach_boxes({name: [Box(0.25, 0.25, 0.5, 0.75)] * 2 for name in catalog.names})
     rows = range(7, 20_000, 15)
     whole = catalog.whole(rows)
-    assert [whole.item(number) for number in range(len(rows))] == [catalog.item(row) for row in rows]
-    assert [whole.place(number) for number in range(len(rows))] == [catalog.place(row) for row in rows]
-    task = ShardTask("train-00000-of-00015", "f" * 64, Layout(Path("data")), whole, InceptionRecorder())
+    assert [whole.item(number) for number in range(len(rows))] == [
+        catalog.item(row) for row in rows
+    ]
+    assert [whole.place(number) for number in range(len(rows))] == [
+        catalog.place(row) for row in rows
+    ]
+    task = ShardTask(
+        "train-00000-of-00015", "f" * 64, Layout(Path("data")), whole, InceptionRecorder()
+    )
     assert len(rows) > 1300
     assert len(pickle.dumps(task)) < 300_000

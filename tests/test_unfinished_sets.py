@@ -1,4 +1,6 @@
-"""Sets that are not finished: open, export and feature_spec refuse them, and name the command that finishes them."""
+"""Sets that are not finished: open, export and feature_spec refuse them,
+and name the command that finishes them.
+"""
 
 from __future__ import annotations
 
@@ -69,12 +71,36 @@ def damage_manifest(layout: Layout) -> None:
 
 
 STATES: list[tuple[Callable[[Layout], None], str, str]] = [
-    (lose_manifest, "holds every shard of a set, but not its manifest", "imagenet-prep convert again"),
-    (lose_manifest_and_shard, f"unfinished set: 1 shard is not done, {SHARD} first", "imagenet-prep convert again"),
-    (lose_planned_split, "unfinished set: 8 shards are not done, validation-0", "imagenet-prep convert again"),
-    (lose_plan_too, "lists shards, and the plan and the manifest are gone", "imagenet-prep convert again"),
-    (add_shard_of_another_count, "train-00000-of-00001 is not a shard of its manifest", "imagenet-prep verify"),
-    (add_growth_of_before, "train-grown2-00000-of-00001 is not a shard of its manifest", "imagenet-prep verify"),
+    (
+        lose_manifest,
+        "holds every shard of a set, but not its manifest",
+        "imagenet-prep convert again",
+    ),
+    (
+        lose_manifest_and_shard,
+        f"unfinished set: 1 shard is not done, {SHARD} first",
+        "imagenet-prep convert again",
+    ),
+    (
+        lose_planned_split,
+        "unfinished set: 8 shards are not done, validation-0",
+        "imagenet-prep convert again",
+    ),
+    (
+        lose_plan_too,
+        "lists shards, and the plan and the manifest are gone",
+        "imagenet-prep convert again",
+    ),
+    (
+        add_shard_of_another_count,
+        "train-00000-of-00001 is not a shard of its manifest",
+        "imagenet-prep verify",
+    ),
+    (
+        add_growth_of_before,
+        "train-grown2-00000-of-00001 is not a shard of its manifest",
+        "imagenet-prep verify",
+    ),
     (damage_manifest, "has changed since it was written|but not its manifest", "convert again"),
 ]
 
@@ -97,11 +123,15 @@ def refuse_all(layout: Layout, out: Path, sentence: str, hint: str) -> None:
     assert not out.exists()
 
 
-@pytest.mark.parametrize(("change", "sentence", "hint"), STATES, ids=[change.__name__ for change, _, _ in STATES])
+@pytest.mark.parametrize(
+    ("change", "sentence", "hint"), STATES, ids=[change.__name__ for change, _, _ in STATES]
+)
 def test_a_set_that_is_not_finished_is_refused(
     tmp_path: Path, layout: Layout, change: Callable[[Layout], None], sentence: str, hint: str
 ) -> None:
-    """An unfinished or contradictory set is never read as another program's, and nothing of it is exported."""
+    """An unfinished or contradictory set is never read as another program's,
+    and nothing of it is exported.
+    """
     change(layout)
     refuse_all(layout, tmp_path / "out", sentence, hint)
 
@@ -109,11 +139,31 @@ def test_a_set_that_is_not_finished_is_refused(
 def test_ranks_that_are_not_merged_are_refused(tmp_path: Path, made_tiny: MadeSet) -> None:
     """One rank of two, then both: the error names merge, and after it the set is read."""
     raw, data = made_tiny.archives["train"].parent, tmp_path / "data"
-    options = ("--raw", raw, "--allow-incomplete", "--train-shards", 8, "--validation-shards", 8, "--workers", 1)
+    options = (
+        "--raw",
+        raw,
+        "--allow-incomplete",
+        "--train-shards",
+        8,
+        "--validation-shards",
+        8,
+        "--workers",
+        1,
+    )
     command("convert", data, *options, "--rank", "0/2")
-    refuse_all(Layout(data), tmp_path / "out", "holds shards of ranks that are not merged: 8 shards not done", "merge")
+    refuse_all(
+        Layout(data),
+        tmp_path / "out",
+        "holds shards of ranks that are not merged: 8 shards not done",
+        "merge",
+    )
     command("convert", data, *options, "--rank", "1/2")
-    refuse_all(Layout(data), tmp_path / "out", "ranks that are not merged: all shards are done", "imagenet-prep merge")
+    refuse_all(
+        Layout(data),
+        tmp_path / "out",
+        "ranks that are not merged: all shards are done",
+        "imagenet-prep merge",
+    )
     command("merge", data)
     assert len(imagenet_prep.open(data, "train")) == 300
 
@@ -139,7 +189,11 @@ def test_another_makers_set_is_read(tmp_path: Path, sound: Layout) -> None:
     expected = [bytes(record.data) for record in imagenet_prep.open(sound.data_dir, "train")]
     for folder in (bare, moved):
         assert [bytes(record.data) for record in imagenet_prep.open(folder, "train")] == expected
-        records = export(Layout(folder), "webdataset", tmp_path / f"{folder.name}-out", ENGINE).splits[0].records
+        records = (
+            export(Layout(folder), "webdataset", tmp_path / f"{folder.name}-out", ENGINE)
+            .splits[0]
+            .records
+        )
         assert records == len(expected)
 
 
@@ -163,6 +217,9 @@ def test_feature_spec_refuses_an_unfinished_set(layout: Layout) -> None:
     from imagenet_prep.tensorflow import dataset, feature_spec
 
     lose_manifest(layout)
-    for read in (lambda: feature_spec(layout.data_dir), lambda: dataset(layout.data_dir, "train", batch_size=2)):
+    for read in (
+        lambda: feature_spec(layout.data_dir),
+        lambda: dataset(layout.data_dir, "train", batch_size=2),
+    ):
         with pytest.raises(InputError, match="but not its manifest"):
             read()

@@ -1,4 +1,6 @@
-"""One table of all images: its columns become labels, splits, boxes, masks and features, whatever form it has."""
+"""One table of all images: its columns become labels, splits, boxes,
+masks and features, whatever form it has.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def refusal(folder: Path, recipe: str) -> str:
     return " ".join(error.value.lines)
 
 
-# labels, splits and other columns ----------------------------------------------------------------------------------
+# labels, splits and other columns -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -85,12 +87,20 @@ def test_numbers_stay_and_classes_give_the_order(tmp_path: Path) -> None:
     images(tmp_path, rows)
     save(tmp_path / "t.csv", table(rows, "csv"))
     found = read_split(converted(tmp_path, "source: {table: t.csv}\n"), "train", set())
-    assert {name: record["image/class/label"] for name, record in found.items()} == {"0.jpg": 0, "1.jpg": 3, "2.jpg": 6}
+    assert {name: record["image/class/label"] for name, record in found.items()} == {
+        "0.jpg": 0,
+        "1.jpg": 3,
+        "2.jpg": 6,
+    }
     other = tmp_path / "other"
     images(other, LABELLED)
     save(other / "t.jsonl", table(LABELLED, "jsonl"))
-    found = read_split(converted(other, "source: {table: t.jsonl}\nclasses: [dog, cat]\n"), "train", TEXT)
-    assert {record["image/class/text"]: record["image/class/label"] for record in found.values()} == {
+    found = read_split(
+        converted(other, "source: {table: t.jsonl}\nclasses: [dog, cat]\n"), "train", TEXT
+    )
+    assert {
+        record["image/class/text"]: record["image/class/label"] for record in found.values()
+    } == {
         "dog": 0,
         "cat": 1,
     }
@@ -128,7 +138,9 @@ def test_the_column_of_labels(tmp_path: Path, label: str | bool) -> None:
     out = converted(tmp_path, f"source: {{table: t.csv, label: {said}}}\n{record}")
     found = read_split(out, "train", {"x", *TEXT})
     key = "x" if label is False else "image/class/text"
-    assert {name: record[key] for name, record in found.items()} == {row["file_name"]: row["species"] for row in rows}
+    assert {name: record[key] for name, record in found.items()} == {
+        row["file_name"]: row["species"] for row in rows
+    }
 
 
 @pytest.mark.parametrize(
@@ -161,12 +173,17 @@ def test_a_table_in_each_folder(tmp_path: Path) -> None:
     source = "{train: train/metadata.jsonl, validation: val/metadata.jsonl}"
     out = converted(tmp_path, f"source: {{table: {source}}}\n")
     assert read_split(out, "train", set()).keys() == {f"train/{number}.jpg" for number in range(4)}
-    assert read_split(out, "validation", set()).keys() == {f"val/{number}.jpg" for number in range(4)}
+    assert read_split(out, "validation", set()).keys() == {
+        f"val/{number}.jpg" for number in range(4)
+    }
 
 
 def test_shares_divide_a_table_too(tmp_path: Path) -> None:
     """`splits` of the recipe counts more than the column."""
-    rows = [{"file_name": f"{number}.jpg", "label": number % 2, "split": "train"} for number in range(40)]
+    rows = [
+        {"file_name": f"{number}.jpg", "label": number % 2, "split": "train"}
+        for number in range(40)
+    ]
     images(tmp_path, rows)
     save(tmp_path / "t.csv", table(rows, "csv"))
     out = converted(tmp_path, "source: {table: t.csv}\nsplits: {train: 0.5, test: 0.5}\n")
@@ -176,12 +193,14 @@ def test_shares_divide_a_table_too(tmp_path: Path) -> None:
     assert train | test == {row["file_name"] for row in rows}
 
 
-# archives ----------------------------------------------------------------------------------------------------------
+# archives -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["tar", "zip"])
 def test_members_of_an_archive_are_read_in_place(tmp_path: Path, kind: str) -> None:
-    """`images.tar/a/1.jpg` is a member, next to plain files; bytes are those of the member; repair reads them again."""
+    """`images.tar/a/1.jpg` is a member, next to plain files;
+    bytes are those of the member; repair reads them again.
+    """
     contents = {row["file_name"]: picture(row["file_name"]) for row in LABELLED}
     save(tmp_path / "plain.jpg", picture("plain.jpg"))
     if kind == "tar":
@@ -191,7 +210,10 @@ def test_members_of_an_archive_are_read_in_place(tmp_path: Path, kind: str) -> N
         with zipfile.ZipFile(tmp_path / "in" / "images.zip", "w", zipfile.ZIP_DEFLATED) as archive:
             for name, content in contents.items():
                 archive.writestr(name, content)
-    rows = [{"file_name": f"in/images.{kind}/{row['file_name']}", "label": row["label"]} for row in LABELLED]
+    rows = [
+        {"file_name": f"in/images.{kind}/{row['file_name']}", "label": row["label"]}
+        for row in LABELLED
+    ]
     rows.append({"file_name": "plain.jpg", "label": "cat"})
     save(tmp_path / "t.jsonl", table(rows, "jsonl"))
     out = converted(tmp_path, "source: {table: t.jsonl}\n")
@@ -207,7 +229,7 @@ def test_members_of_an_archive_are_read_in_place(tmp_path: Path, kind: str) -> N
     assert shard.read_bytes() == before
 
 
-# boxes -------------------------------------------------------------------------------------------------------------
+# boxes --------------------------------------------------------------------------------------------
 
 BOXES = {
     "1.jpg": [("dog", 1, 2, 9, 12), ("cat", 0, 0, 16, 16)],
@@ -261,7 +283,15 @@ def listed_rows() -> list[dict[str, Any]]:
         (flat_rows(), "jsonl"),
         (flat_rows(), "parquet"),
     ],
-    ids=["objects", "objects-parquet", "objects-csv", "list", "box-a-row-csv", "box-a-row-jsonl", "box-a-row-parquet"],
+    ids=[
+        "objects",
+        "objects-parquet",
+        "objects-csv",
+        "list",
+        "box-a-row-csv",
+        "box-a-row-jsonl",
+        "box-a-row-parquet",
+    ],
 )
 def test_boxes(tmp_path: Path, rows: list[dict[str, Any]], form: str) -> None:
     """Both forms of boxes give each object its class and its corners, in the order of the table."""
@@ -272,7 +302,9 @@ def test_boxes(tmp_path: Path, rows: list[dict[str, Any]], form: str) -> None:
     for name, boxes in BOXES.items():
         record = found[name]
         assert record["image/object/class/text"] == [label for label, *_ in boxes]
-        assert record["image/object/class/label"] == [["cat", "dog"].index(label) + 1 for label, *_ in boxes]
+        assert record["image/object/class/label"] == [
+            ["cat", "dog"].index(label) + 1 for label, *_ in boxes
+        ]
         for place, edge in enumerate(("xmin", "ymin", "xmax", "ymax"), 1):
             assert record[f"image/object/bbox/{edge}"] == [box[place] / 16 for box in boxes]
     command_here("verify", out)
@@ -288,11 +320,18 @@ def test_boxes(tmp_path: Path, rows: list[dict[str, Any]], form: str) -> None:
 )
 def test_numbers_of_boxes_stay(tmp_path: Path, form: str, keys: str, texts: list[str]) -> None:
     """Classes that are numbers keep them; `names` names them from 0."""
-    rows = [{"file_name": "1.jpg", "objects": {"bbox": [[0, 0, 8, 8], [2, 2, 9, 9]], "categories": [7, 0]}}]
+    rows = [
+        {
+            "file_name": "1.jpg",
+            "objects": {"bbox": [[0, 0, 8, 8], [2, 2, 9, 9]], "categories": [7, 0]},
+        }
+    ]
     images(tmp_path, rows)
     save(tmp_path / f"t.{form}", table(rows, form))
     found = read_split(
-        converted(tmp_path, f"source: {{table: t.{form}}}\n{keys}"), "train", {"image/object/class/text"}
+        converted(tmp_path, f"source: {{table: t.{form}}}\n{keys}"),
+        "train",
+        {"image/object/class/text"},
     )
     assert found["1.jpg"]["image/object/class/label"] == [7, 0]
     assert found["1.jpg"]["image/object/class/text"] == texts
@@ -303,7 +342,9 @@ def test_names_number_the_classes_of_boxes(tmp_path: Path) -> None:
     rows = nested_rows()
     images(tmp_path, rows)
     save(tmp_path / "t.jsonl", table(rows, "jsonl"))
-    out = converted(tmp_path, "source: {table: t.jsonl}\nboxes: {names: [dog, cat], first_label: 5}\n")
+    out = converted(
+        tmp_path, "source: {table: t.jsonl}\nboxes: {names: [dog, cat], first_label: 5}\n"
+    )
     assert read_split(out, "train", set())["1.jpg"]["image/object/class/label"] == [5, 6]
 
 
@@ -314,7 +355,9 @@ def test_impossible_boxes(tmp_path: Path, policy: str, count: int) -> None:
     images(tmp_path, rows)
     save(tmp_path / "t.jsonl", table(rows, "jsonl"))
     said = refusal(tmp_path, "source: {table: t.jsonl}\n")
-    assert "t.jsonl, line 1: a box of 8, 8, 108, 12 leads out of the image of 16 x 16 pixels" in said
+    assert (
+        "t.jsonl, line 1: a box of 8, 8, 108, 12 leads out of the image of 16 x 16 pixels" in said
+    )
     out = converted(tmp_path, f"source: {{table: t.jsonl}}\nboxes_outside: {policy}\n")
     assert len(read_split(out, "train", set())["1.jpg"]["image/object/bbox/xmin"]) == count
 
@@ -322,7 +365,8 @@ def test_impossible_boxes(tmp_path: Path, policy: str, count: int) -> None:
 def test_labels_and_boxes_together(tmp_path: Path) -> None:
     """A row of one box may label its image too."""
     rows = [
-        {**row, "label": "x" if row["file_name"] == "1.jpg" else "y", "width": 16, "height": 16} for row in flat_rows()
+        {**row, "label": "x" if row["file_name"] == "1.jpg" else "y", "width": 16, "height": 16}
+        for row in flat_rows()
     ]
     images(tmp_path, rows)
     save(tmp_path / "t.csv", table(rows, "csv"))
@@ -335,7 +379,7 @@ def test_labels_and_boxes_together(tmp_path: Path) -> None:
     assert len(found["1.jpg"]["image/object/bbox/xmin"]) == 2
 
 
-# paths of another machine ------------------------------------------------------------------------------------------
+# paths of another machine -------------------------------------------------------------------------
 
 
 FOREIGN = {
@@ -348,7 +392,9 @@ FOREIGN = {
 
 @pytest.mark.parametrize("name", FOREIGN)
 @pytest.mark.parametrize("given", ["data/metadata.jsonl", "data"])
-def test_folders_of_another_machine_are_named_with_the_command(tmp_path: Path, name: str, given: str) -> None:
+def test_folders_of_another_machine_are_named_with_the_command(
+    tmp_path: Path, name: str, given: str
+) -> None:
     """The refusal has the command with --strip, and the records that it leads to are right."""
     prefix, option = FOREIGN[name]
     images(tmp_path / "data", LABELLED)
@@ -362,15 +408,22 @@ def test_folders_of_another_machine_are_named_with_the_command(tmp_path: Path, n
     (recipe,) = tmp_path.glob("*.yaml")
     command_here("convert", "out", "--config", recipe.name, cwd=tmp_path)
     found = read_split(tmp_path / "out", "validation", TEXT)
-    assert {path: record["image/class/text"] for path, record in found.items()} == {"b/1.jpg": "cat", "b/3.jpg": "dog"}
+    assert {path: record["image/class/text"] for path, record in found.items()} == {
+        "b/1.jpg": "cat",
+        "b/3.jpg": "dog",
+    }
 
 
 @pytest.mark.parametrize(
     ("count", "line"),
     [(2, "  2 of 4 images: imagenet-prep init t.jsonl --strip /mnt/disk/"), (1, None)],
 )
-def test_folders_are_named_if_half_of_the_images_are_there(tmp_path: Path, count: int, line: str | None) -> None:
-    """The line counts the images that are there without these folders; with fewer than half of them there is none."""
+def test_folders_are_named_if_half_of_the_images_are_there(
+    tmp_path: Path, count: int, line: str | None
+) -> None:
+    """The line counts the images that are there without these folders;
+    with fewer than half of them there is none.
+    """
     images(tmp_path, LABELLED[:count])
     rows = [{**row, "file_name": f"/mnt/disk/{row['file_name']}"} for row in LABELLED]
     save(tmp_path / "t.jsonl", table(rows, "jsonl"))
@@ -382,16 +435,21 @@ def test_folders_are_named_if_half_of_the_images_are_there(tmp_path: Path, count
 
 def test_the_start_of_another_machine_is_taken_off_masks_too(tmp_path: Path) -> None:
     """As it is off the paths of images."""
-    rows = [{"file_name": f"/home/me/{number}.jpg", "mask": f"/home/me/{number}.png"} for number in range(2)]
+    rows = [
+        {"file_name": f"/home/me/{number}.jpg", "mask": f"/home/me/{number}.png"}
+        for number in range(2)
+    ]
     for number in range(2):
         save(tmp_path / f"{number}.jpg", picture(f"{number}.jpg"))
         save(tmp_path / f"{number}.png", mask(np.full((16, 16), number)))
     save(tmp_path / "t.csv", table(rows, "csv"))
-    found = read_split(converted(tmp_path, "source: {table: t.csv}\nstrip: /home/me/\n"), "train", set())
+    found = read_split(
+        converted(tmp_path, "source: {table: t.csv}\nstrip: /home/me/\n"), "train", set()
+    )
     assert found["1.jpg"]["image/segmentation/class/encoded"] == mask(np.full((16, 16), 1))
 
 
-# masks -------------------------------------------------------------------------------------------------------------
+# masks --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("column", ["mask", "mask_file_name"])
@@ -409,7 +467,9 @@ def test_masks(tmp_path: Path, column: str) -> None:
 
 
 def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> None:
-    """An empty label is no class, as -1 is: the others keep their numbers, and convert counts such records."""
+    """An empty label is no class, as -1 is: the others keep their numbers,
+    and convert counts such records.
+    """
     rows = ({"file_name": "a.jpg", "label": "cat"}, {"file_name": "b.jpg", "label": ""})
     images(tmp_path, rows)
     save(tmp_path / "t.csv", table(rows, "csv"))
@@ -420,26 +480,47 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
     assert {record.filename: record.class_index for record in found} == {"a.jpg": 0, "b.jpg": None}
 
 
-# refusals ----------------------------------------------------------------------------------------------------------
+# refusals -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         ("file_name,label\n1.jpg,a\n", "t.csv, line 2: {}/1.jpg is not there"),
-        ("file_name,label\nthere.jpg,a\n1.jpg,b\n2.jpg,c\n", "t.csv, line 3: 2 files of 3 are not there, {}/1.jpg"),
-        ("file_name,label\nthere.jpg,a\nthere.jpg,b\n", "t.csv, line 3: 'there.jpg' is in {}/t.csv, line 2 already"),
-        ("file_name,label\nthere.jpg,a\n./there.jpg,b\n", "t.csv, line 3: there.jpg is in {}/t.csv, line 2 already"),
+        (
+            "file_name,label\nthere.jpg,a\n1.jpg,b\n2.jpg,c\n",
+            "t.csv, line 3: 2 files of 3 are not there, {}/1.jpg",
+        ),
+        (
+            "file_name,label\nthere.jpg,a\nthere.jpg,b\n",
+            "t.csv, line 3: 'there.jpg' is in {}/t.csv, line 2 already",
+        ),
+        (
+            "file_name,label\nthere.jpg,a\n./there.jpg,b\n",
+            "t.csv, line 3: there.jpg is in {}/t.csv, line 2 already",
+        ),
         ("file_name,label\n/etc/passwd,a\n", "t.csv, line 2: /etc/passwd is outside of the data"),
         ("file_name,label\n../x.jpg,a\n", "x.jpg is outside of the data"),
-        ("name,label\nthere.jpg,a\n", "no column names the images expected file_name, got name, label"),
+        (
+            "name,label\nthere.jpg,a\n",
+            "no column names the images expected file_name, got name, label",
+        ),
         ("file_name,label\n,a\n", "t.csv, line 2: no file_name"),
         ("file_name,label\n", "t.csv has no row"),
         ("", "t.csv"),
-        ("file_name,xmin,ymin\nthere.jpg,1,1\n", "columns xmin, ymin alone expected all of xmin, ymin, xmax, ymax"),
+        (
+            "file_name,xmin,ymin\nthere.jpg,1,1\n",
+            "columns xmin, ymin alone expected all of xmin, ymin, xmax, ymax",
+        ),
         ("file_name,xmin,ymin,xmax,ymax\nthere.jpg,1,1,2,2\n", "boxes without a class"),
-        ("file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,1,1,2,,a\n", "t.csv, line 2: an empty cell"),
-        ("file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,1,1,2,x,a\n", "t.csv, line 2: ymax is 'x'"),
+        (
+            "file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,1,1,2,,a\n",
+            "t.csv, line 2: an empty cell",
+        ),
+        (
+            "file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,1,1,2,x,a\n",
+            "t.csv, line 2: ymax is 'x'",
+        ),
         (
             "file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,.1,.1,.2,.5,a\n",
             "t.csv, line 2: a box from 0.1, 0.1, 0.2, 0.5",
@@ -454,7 +535,10 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ),
         ("file_name,objects\nthere.jpg,[1]\n", "t.csv, line 2: an object is '1' (int)"),
         ("file_name,objects\nthere.jpg,{\n", "t.csv, line 2: objects is not JSON"),
-        ('file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3]], ""categories"": [1]}"\n', "a bbox of '[1, 2, 3]' (list)"),
+        (
+            'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3]], ""categories"": [1]}"\n',
+            "a bbox of '[1, 2, 3]' (list)",
+        ),
         (
             'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]]}"\n',
             "objects has bbox expected {{bbox: [[x, y, width, height], ...], categories: [...]}}",
@@ -463,14 +547,22 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
         ("file_name,split\nthere.jpg,train\nother.jpg,\n", "t.csv, line 3: other.jpg has no split"),
         ("file_name,mask\nthere.jpg,m.png\n", "t.csv, line 2: the mask {}/m.png is not there"),
         ("file_name,mask\nthere.jpg,there.jpg\n", "the mask there.jpg is not a PNG"),
-        ("file_name,mask\nthere.jpg,../m.png\n", "m.png is outside of the data expected a path below {}"),
+        (
+            "file_name,mask\nthere.jpg,../m.png\n",
+            "m.png is outside of the data expected a path below {}",
+        ),
         ("file_name,mask\nthere.jpg,/etc/m.png\n", "the mask /etc/m.png is outside of the data"),
         ("file_name,mask\nthere.jpg,m.png\nother.jpg,\n", "t.csv, line 3: other.jpg has no mask"),
-        ("file_name,label\nimages.tar/x.jpg,a\n", "t.csv, line 2: {}/images.tar/x.jpg is not in images.tar"),
+        (
+            "file_name,label\nimages.tar/x.jpg,a\n",
+            "t.csv, line 2: {}/images.tar/x.jpg is not in images.tar",
+        ),
         ("file_name,label\nthere.txt,a\n", "1 file can't be read as an image, there.txt first"),
     ],
 )
-def test_a_row_that_cannot_be_is_refused_with_its_line(tmp_path: Path, content: str, said: str) -> None:
+def test_a_row_that_cannot_be_is_refused_with_its_line(
+    tmp_path: Path, content: str, said: str
+) -> None:
     """The error names the table, the line, what is wrong and what is right."""
     for name in ("there.jpg", "other.jpg"):
         save(tmp_path / name, picture(name))
@@ -484,15 +576,24 @@ def test_a_row_that_cannot_be_is_refused_with_its_line(tmp_path: Path, content: 
     ("recipe", "said"),
     [
         ("source: {table: t.csv}\nrecord: inception\n", "the rows have boxes or masks"),
-        ("source: {table: t.csv}\nboxes: {csv: t.csv}\n", "the rows of the source have boxes or masks already"),
+        (
+            "source: {table: t.csv}\nboxes: {csv: t.csv}\n",
+            "the rows of the source have boxes or masks already",
+        ),
         ("source: {table: t.csv, tar: x.tar}\n", "tar and table at once"),
         ("source: {table: t.csv, label: none}\n", "no column none of labels"),
         ("source: {table: t.csv, image: none}\n", "no column none of images"),
         ("source: {files: t.csv, image: none}\n", "files has no use for it"),
         ("source: {table: t.txt}\n", "t.txt is no table by its name"),
         ("source: {table: gone.csv}\n", "gone.csv is not there"),
-        ("source: {table: {train: t.csv, test: t.jsonl}}\n", "t.csv and t.jsonl have different forms"),
-        ("source: {table: {train: t.csv, test: t.csv}}\n", "t.csv, line 2: split is 'test', and 'train' in"),
+        (
+            "source: {table: {train: t.csv, test: t.jsonl}}\n",
+            "t.csv and t.jsonl have different forms",
+        ),
+        (
+            "source: {table: {train: t.csv, test: t.csv}}\n",
+            "t.csv, line 2: split is 'test', and 'train' in",
+        ),
         ("source: {table: images.parquet}\n", "images.parquet holds images"),
     ],
 )
@@ -503,7 +604,10 @@ def test_a_recipe_that_cannot_be_is_refused(tmp_path: Path, recipe: str, said: s
     save(tmp_path / "t.txt", b"")
     save(tmp_path / "t.jsonl", b'{"file_name": "there.jpg"}\n')
     rows = [{"image": {"bytes": picture("1.jpg"), "path": "1.jpg"}, "label": 1}]
-    save(tmp_path / "images.parquet", in_memory(lambda file: pq.write_table(pa.Table.from_pylist(rows), file)))
+    save(
+        tmp_path / "images.parquet",
+        in_memory(lambda file: pq.write_table(pa.Table.from_pylist(rows), file)),
+    )
     assert said in refusal(tmp_path, recipe)
 
 
@@ -516,11 +620,13 @@ def test_mixed_labels_are_refused(tmp_path: Path) -> None:
     assert "t.jsonl, line 1: a text, where other lines have numbers" in said
 
 
-# init --------------------------------------------------------------------------------------------------------------
+# init ---------------------------------------------------------------------------------------------
 
 
 def proposed(folder: Path, data: Path) -> tuple[InitSummary, Path]:
-    """The recipe that init writes for a table or a folder, and the shards that convert makes of it."""
+    """The recipe that init writes for a table or a folder,
+    and the shards that convert makes of it.
+    """
     summary = init(data, folder / "r.yaml", ENGINE)
     command_here("convert", folder / "out", "--config", folder / "r.yaml")
     return summary, folder / "out"
@@ -538,7 +644,8 @@ def test_init_takes_a_table(tmp_path: Path, form: str) -> None:
         found = read_split(out, name, {"image/class/text", "text"})
         rows = [row for row in LABELLED if row["split"] == split]
         assert {
-            path: (record["image/class/text"], record["age"], record["text"]) for path, record in found.items()
+            path: (record["image/class/text"], record["age"], record["text"])
+            for path, record in found.items()
         } == {row["file_name"]: (row["label"], row["age"], row["text"]) for row in rows}
 
 
@@ -548,12 +655,17 @@ ASKED = InitOptions(splits={"train": "one", "test": "two"})
 
 @pytest.mark.parametrize("data", ["data/t.csv", "data"])
 def test_split_takes_values_of_the_column(tmp_path: Path, data: str) -> None:
-    """--split train=one: the recipe says which value each split is, for a table alone and for one in a folder."""
+    """--split train=one: the recipe says which value each split is,
+    for a table alone and for one in a folder.
+    """
     rows = list(csv.DictReader(VALUES.splitlines()))
     images(tmp_path / "data", rows)
     save(tmp_path / "data" / ("t.csv" if data.endswith("csv") else "metadata.csv"), VALUES.encode())
     summary = init(tmp_path / data, tmp_path / "r.yaml", ENGINE, asked=ASKED)
-    assert "splits:   # by the values of the column\n  train: {value: one}\n  test: {value: two}\n" in summary.text
+    assert (
+        "splits:   # by the values of the column\n  train: {value: one}\n  test: {value: two}\n"
+        in summary.text
+    )
     command_here("convert", tmp_path / "out", "--config", tmp_path / "r.yaml")
     assert read_split(tmp_path / "out", "train", set()).keys() == {"a.jpg", "c.jpg"}
     assert read_split(tmp_path / "out", "test", set()).keys() == {"b.jpg"}
@@ -563,7 +675,10 @@ def test_split_takes_values_of_the_column(tmp_path: Path, data: str) -> None:
     ("content", "said"),
     [
         (VALUES.replace(",split", ",other"), "no row names a split"),
-        (VALUES.replace("two", "three"), "the split 'three'\nexpected one of one, two, as `splits` has them"),
+        (
+            VALUES.replace("two", "three"),
+            "the split 'three'\nexpected one of one, two, as `splits` has them",
+        ),
     ],
 )
 def test_a_split_that_the_table_lacks_is_refused(tmp_path: Path, content: str, said: str) -> None:
@@ -586,8 +701,14 @@ def test_the_recipe_of_a_table_is_named_like_it(tmp_path: Path) -> None:
 
 def test_init_takes_a_parquet_of_images_as_before(tmp_path: Path) -> None:
     """A Parquet file that holds images stays a source of its own."""
-    rows = [{"image": {"bytes": picture(f"{n}.jpg"), "path": f"{n}.jpg"}, "label": n % 2} for n in range(4)]
-    save(tmp_path / "images.parquet", in_memory(lambda file: pq.write_table(pa.Table.from_pylist(rows), file)))
+    rows = [
+        {"image": {"bytes": picture(f"{n}.jpg"), "path": f"{n}.jpg"}, "label": n % 2}
+        for n in range(4)
+    ]
+    save(
+        tmp_path / "images.parquet",
+        in_memory(lambda file: pq.write_table(pa.Table.from_pylist(rows), file)),
+    )
     summary, _ = proposed(tmp_path, tmp_path / "images.parquet")
     assert "parquet: images.parquet" in summary.text
 
@@ -617,13 +738,17 @@ def test_init_takes_hugging_faces_metadata(tmp_path: Path, form: str, lead: str)
     }
 
 
-@pytest.mark.parametrize("names", [("train/metadata.csv", "test/metadata.csv"), ("train.csv", "test.csv")])
+@pytest.mark.parametrize(
+    "names", [("train/metadata.csv", "test/metadata.csv"), ("train.csv", "test.csv")]
+)
 def test_init_takes_a_metadata_of_each_split(tmp_path: Path, names: tuple[str, str]) -> None:
     """In the folder of each split, or above; a table called as a split is of that split."""
     data = tmp_path / "data"
     for name, split, count in zip(names, ("train", "test"), (6, 4), strict=True):
         folder = "" if "/" in name else f"{split}/"
-        rows = [{"file_name": f"{folder}{n}.jpg", "label": "ab"[n % 2], "age": n} for n in range(count)]
+        rows = [
+            {"file_name": f"{folder}{n}.jpg", "label": "ab"[n % 2], "age": n} for n in range(count)
+        ]
         for n in range(count):
             save(data / split / f"{n}.jpg", picture(f"{n}.jpg"))
         save(data / name, table(rows, "csv"))
@@ -638,7 +763,11 @@ def test_init_takes_a_metadata_of_each_split(tmp_path: Path, names: tuple[str, s
 
 def test_captions_over_class_folders_are_no_rival(tmp_path: Path) -> None:
     """A table without a class next to class folders: the folders are the classes."""
-    rows = [{"file_name": f"{name}/{n}.jpg", "text": f"{name} {n}"} for name in ("cat", "dog") for n in range(5)]
+    rows = [
+        {"file_name": f"{name}/{n}.jpg", "text": f"{name} {n}"}
+        for name in ("cat", "dog")
+        for n in range(5)
+    ]
     images(tmp_path / "data", rows)
     save(tmp_path / "data" / "metadata.csv", table(rows, "csv"))
     summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
@@ -678,7 +807,10 @@ def test_a_table_called_as_a_split_is_of_it(tmp_path: Path) -> None:
 def test_paths_of_windows_are_found(tmp_path: Path) -> None:
     """Backslashes between folders."""
     images(tmp_path, LABELLED)
-    rows = [{"file_name": row["file_name"].replace("/", "\\"), "label": row["label"]} for row in LABELLED]
+    rows = [
+        {"file_name": row["file_name"].replace("/", "\\"), "label": row["label"]}
+        for row in LABELLED
+    ]
     save(tmp_path / "t.csv", table(rows, "csv"))
     out = converted(tmp_path, "source: {table: t.csv}\n")
     assert read_split(out, "train", set()).keys() == {row["file_name"] for row in LABELLED}

@@ -1,4 +1,6 @@
-"""untar: archives become class folders, whole or not at all; hostile archives write nothing outside."""
+"""untar: archives become class folders, whole or not at all;
+hostile archives write nothing outside.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,10 @@ def tree(folder: Path) -> dict[str, str]:
 
 def expected(made: MadeSet) -> dict[str, str]:
     """What raw-data must hold besides the archives."""
-    return {f"{image.split}/{image.wnid}/{image.filename}": image.sha256 for image in made.images.values()}
+    return {
+        f"{image.split}/{image.wnid}/{image.filename}": image.sha256
+        for image in made.images.values()
+    }
 
 
 def images(layout: Layout) -> dict[str, str]:
@@ -80,21 +85,33 @@ def refused(layout: Layout, kind: type[PrepError] = InputError) -> PrepError:
     return caught.value
 
 
-@pytest.mark.parametrize("engine", [ProcessEngine(2), ThreadEngine(3)], ids=["processes", "threads"])
+@pytest.mark.parametrize(
+    "engine", [ProcessEngine(2), ThreadEngine(3)], ids=["processes", "threads"]
+)
 def test_every_image_comes_to_its_class_folder(
-    engine: ProcessEngine | ThreadEngine, tiny_data_dir: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
+    engine: ProcessEngine | ThreadEngine,
+    tiny_data_dir: Path,
+    made_tiny: MadeSet,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Both levels of train, and validation by its true classes, come out byte for byte, and nothing else is left."""
+    """Both levels of train, and validation by its true classes,
+    come out byte for byte, and nothing else is left.
+    """
     monkeypatch.setattr(untar_module, "_SYNC_SECONDS", 0.0)  # moved as soon as it is finished
     layout = Layout(tiny_data_dir)
     summary = untar(layout, engine)
     assert images(layout) == expected(made_tiny)
     assert summary.splits == (UntarSplit(TRAIN, 10, 300, 300), UntarSplit(VALIDATION, 10, 80, 80))
-    assert sorted(path.name for path in existing(layout.raw_dir, "*") if path.is_dir()) == [TRAIN, VALIDATION]
+    assert sorted(path.name for path in existing(layout.raw_dir, "*") if path.is_dir()) == [
+        TRAIN,
+        VALIDATION,
+    ]
 
 
 def test_what_is_missing_or_cut_is_written_again(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
-    """A lost folder, a lost file, a cut file and a link in a file's place are mended; the others stay untouched."""
+    """A lost folder, a lost file, a cut file and a link in a file's place are mended;
+    the others stay untouched.
+    """
     layout = Layout(tiny_data_dir)
     untar(layout, ThreadEngine(2))
     files = sorted(layout.images_dir(TRAIN).rglob("*.JPEG"))
@@ -130,8 +147,12 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_hostile_members_are_refused_and_write_nothing(case: str, layout: Layout, tmp_path: Path) -> None:
-    """A member that is no image of its class ends with exit status 4, archive and offset, and nothing is written."""
+def test_hostile_members_are_refused_and_write_nothing(
+    case: str, layout: Layout, tmp_path: Path
+) -> None:
+    """A member that is no image of its class ends with exit status 4,
+    archive and offset, and nothing is written.
+    """
     archive = write_train(layout, pack(HOSTILE[case]))
     before = tree(tmp_path)
     error = refused(layout)
@@ -139,13 +160,18 @@ def test_hostile_members_are_refused_and_write_nothing(case: str, layout: Layout
     assert str(archive) in error.what
     offset = {"long": "1,536", "twice": "2,560"}.get(case, "512")
     assert error.what.endswith(f"at byte {offset}")
-    assert case != "twice" or error.what == f"{archive} holds {FIRST} twice, at byte 512 and again at byte 2,560"
+    assert (
+        case != "twice"
+        or error.what == f"{archive} holds {FIRST} twice, at byte 512 and again at byte 2,560"
+    )
     assert tree(tmp_path) == before
     assert not layout.images_dir(TRAIN).exists()
 
 
 def test_damage_is_named_by_archive_and_byte(layout: Layout) -> None:
-    """A wrong checksum in an inner tar, or an archive cut at a member boundary, is exit status 4 with the byte."""
+    """A wrong checksum in an inner tar, or an archive cut at a member boundary,
+    is exit status 4 with the byte.
+    """
     inner = bytearray(pack([(FIRST, b"x" * 512), (SECOND, b"y" * 512)]))
     inner[1024] ^= 1
     archive = write_train(layout, bytes(inner))
@@ -161,9 +187,13 @@ def test_damage_is_named_by_archive_and_byte(layout: Layout) -> None:
     assert not layout.images_dir(TRAIN).exists()
 
 
-@pytest.mark.parametrize("where", ["train", f"train/{WNID}", ".partial", ".partial/train", f".partial/train/{WNID}"])
+@pytest.mark.parametrize(
+    "where", ["train", f"train/{WNID}", ".partial", ".partial/train", f".partial/train/{WNID}"]
+)
 def test_nothing_is_written_through_links(where: str, layout: Layout, tmp_path: Path) -> None:
-    """A link in place of a folder that untar writes to is refused; a linked raw-data is the user's own choice."""
+    """A link in place of a folder that untar writes to is refused;
+    a linked raw-data is the user's own choice.
+    """
     write_train(layout, pack([(FIRST, b"x")]))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -181,27 +211,37 @@ def test_nothing_is_written_through_links(where: str, layout: Layout, tmp_path: 
 
 
 def test_a_missing_archive_is_said(tiny_data_dir: Path) -> None:
-    """With one archive the other split is left out and that is said; with none the error says how to get them."""
+    """With one archive the other split is left out and that is said;
+    with none the error says how to get them.
+    """
     layout = Layout(tiny_data_dir)
     layout.archive_path(ARCHIVES[VALIDATION]).unlink()
     progress = Silent()
-    assert [split.split for split in untar(layout, ThreadEngine(1), progress=progress).splits] == [TRAIN]
+    assert [split.split for split in untar(layout, ThreadEngine(1), progress=progress).splits] == [
+        TRAIN
+    ]
     assert "ILSVRC2012_img_val.tar" in progress.notes[0]
     layout.archive_path(ARCHIVES[TRAIN]).unlink()
     assert refused(layout).hint == f"imagenet-prep download {tiny_data_dir}"
 
 
 def test_a_full_disk_is_exit_7_and_the_next_run_goes_on(small_disk: Path, tmp_path: Path) -> None:
-    """Too little space is found before the start, or at the write that fails; then no folder is partly there."""
+    """Too little space is found before the start, or at the write that fails;
+    then no folder is partly there.
+    """
     archives = Layout(tmp_path / "archives")
     archives.raw_dir.mkdir(parents=True)
-    write_train(archives, pack([(f"{WNID}_{number}.JPEG", os.urandom(200_000)) for number in range(8)]))
+    write_train(
+        archives, pack([(f"{WNID}_{number}.JPEG", os.urandom(200_000)) for number in range(8)])
+    )
     layout = Layout(small_disk, raw=archives.raw_dir)
     error = refused(layout, SpaceError)
     assert error.exit_code == 7
     assert "not enough space" in error.what
     assert not layout.images_dir(TRAIN).exists()
-    (layout.images_dir(TRAIN) / WNID).mkdir(parents=True)  # a class with a folder counts as whole in the estimate
+    (layout.images_dir(TRAIN) / WNID).mkdir(
+        parents=True
+    )  # a class with a folder counts as whole in the estimate
     assert "no space left while writing" in refused(layout, SpaceError).what
     assert list((layout.images_dir(TRAIN) / WNID).iterdir()) == []
     kept = len(list((layout.raw_partial_dir / TRAIN / WNID).iterdir()))
@@ -212,10 +252,14 @@ def test_a_full_disk_is_exit_7_and_the_next_run_goes_on(small_disk: Path, tmp_pa
 
 
 def test_a_refused_untar_removes_nothing(small_disk: Path, tmp_path: Path) -> None:
-    """What a killed run left stays where there is no space, and counts as free where it goes first."""
+    """What a killed run left stays where there is no space,
+    and counts as free where it goes first.
+    """
     archives = Layout(tmp_path / "archives")
     archives.raw_dir.mkdir(parents=True)
-    write_train(archives, pack([(f"{WNID}_{number}.JPEG", os.urandom(200_000)) for number in range(8)]))
+    write_train(
+        archives, pack([(f"{WNID}_{number}.JPEG", os.urandom(200_000)) for number in range(8)])
+    )
     layout = Layout(small_disk, raw=archives.raw_dir)
     left = layout.raw_partial_dir / TRAIN / WNID / FIRST
     left.parent.mkdir(parents=True)
@@ -227,7 +271,9 @@ def test_a_refused_untar_removes_nothing(small_disk: Path, tmp_path: Path) -> No
     assert not left.exists()
 
 
-def test_a_class_whose_worker_was_killed_is_tried_again(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_class_whose_worker_was_killed_is_tried_again(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What the killed worker left of the class is removed first."""
     write_train(layout, pack([(f"{WNID}_{number}.JPEG", b"%d" % number) for number in range(8)]))
     killed, write_rows = layout.data_dir / "killed", untar_module.write_rows
@@ -249,7 +295,9 @@ def test_a_class_whose_worker_was_killed_is_tried_again(layout: Layout, monkeypa
 def test_a_folder_that_cannot_be_written_stops_no_other(
     moment: str, tiny_data_dir: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file in the place of one class, or a folder of one class without the right to write, stops no other class."""
+    """A file in the place of one class, or a folder of one class without the right to write,
+    stops no other class.
+    """
     layout = Layout(tiny_data_dir)
     final = layout.images_dir(TRAIN) / made_tiny.wnids[4]
     final.parent.mkdir()
@@ -268,12 +316,16 @@ def test_a_folder_that_cannot_be_written_stops_no_other(
     else:
         sync = sync_file_system
         monkeypatch.setattr(
-            untar_module, "sync_file_system", lambda folder: (sync(folder), final.write_bytes(b"in the way"))
+            untar_module,
+            "sync_file_system",
+            lambda folder: (sync(folder), final.write_bytes(b"in the way")),
         )
     assert refused(layout, WriteError).what == f"cannot write {final}"
     final.rmdir() if final.is_dir() else final.unlink()
     train = f"{TRAIN}/{final.name}/"
-    assert {name: digest for name, digest in images(layout).items() if not name.startswith(".partial/")} == {
+    assert {
+        name: digest for name, digest in images(layout).items() if not name.startswith(".partial/")
+    } == {
         name: digest for name, digest in expected(made_tiny).items() if not name.startswith(train)
     }
     monkeypatch.undo()
@@ -281,8 +333,12 @@ def test_a_folder_that_cannot_be_written_stops_no_other(
     assert images(layout) == expected(made_tiny)
 
 
-def test_a_folder_in_the_way_of_a_copy_in_order_stops_no_other(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """From parquet files, too, a file in the place of one class is named, and every other class is written."""
+def test_a_folder_in_the_way_of_a_copy_in_order_stops_no_other(
+    tmp_path: Path, made_tiny: MadeSet
+) -> None:
+    """From parquet files, too, a file in the place of one class is named,
+    and every other class is written.
+    """
     layout = Layout(tmp_path)
     write_hugging_face(layout.own_raw_dir, made_tiny)
     obstacle = layout.own_raw_dir / ".partial/train" / made_tiny.wnids[4]
@@ -290,13 +346,19 @@ def test_a_folder_in_the_way_of_a_copy_in_order_stops_no_other(tmp_path: Path, m
     obstacle.write_bytes(b"in the way")
     assert refused(layout, WriteError).what == f"cannot write {obstacle}"
     obstacle.unlink()
-    others = {name: digest for name, digest in expected(made_tiny).items() if f"train/{obstacle.name}/" not in name}
+    others = {
+        name: digest
+        for name, digest in expected(made_tiny).items()
+        if f"train/{obstacle.name}/" not in name
+    }
     assert images(layout) == others
     untar(layout, ThreadEngine(1))
     assert images(layout) == expected(made_tiny)
 
 
-def test_an_archive_that_changes_under_the_work_is_noticed(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_that_changes_under_the_work_is_noticed(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Changed between two images of a class, it is not called damaged, nor is it used."""
     contents = pack([(FIRST, b"x" * 700), (SECOND, b"y" * 700)])
     archive, copy = write_train(layout, contents), FileSlices.copy
@@ -340,8 +402,12 @@ def test_a_sync_that_fails_is_an_error(
 
 
 @pytest.mark.parametrize("said", ["can't be read", "is damaged at byte 0"])
-def test_an_archive_that_cannot_be_read_is_named(said: str, layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that fails, or an archive that is cut just then, is the archive's error, not that of the folder."""
+def test_an_archive_that_cannot_be_read_is_named(
+    said: str, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that fails, or an archive that is cut just then,
+    is the archive's error, not that of the folder.
+    """
     archive = write_train(layout, pack([(FIRST, b"x")]))
 
     def pread(*_: int) -> bytes:

@@ -1,4 +1,6 @@
-"""Photographs with an EXIF orientation: turned upright where a recipe encodes them again, and nowhere else."""
+"""Photographs with an EXIF orientation: turned upright where a recipe encodes them again,
+and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +39,15 @@ SMALLER = "resize: 24\n"
 def photograph(orientation: int = 1, form: str = "JPEG", mode: str = "RGB") -> bytes:
     """A picture of 48x32 pixels, with no symmetry, whose EXIF asks for this turn."""
     rows, columns = np.mgrid[0:32, 0:48]
-    picture = Image.fromarray(np.stack([columns * 5, rows * 7, (columns > 30) * 200], axis=2).astype(np.uint8))
+    picture = Image.fromarray(
+        np.stack([columns * 5, rows * 7, (columns > 30) * 200], axis=2).astype(np.uint8)
+    )
     tags = Image.Exif()
     tags[ORIENTATION] = orientation
     buffer = io.BytesIO()
-    picture.convert(mode).save(buffer, form, exif=tags, **({"quality": 95} if form == "JPEG" else {}))
+    picture.convert(mode).save(
+        buffer, form, exif=tags, **({"quality": 95} if form == "JPEG" else {})
+    )
     return buffer.getvalue()
 
 
@@ -62,13 +68,15 @@ def decoded(data: Any) -> Image.Image:
     return Image.open(io.BytesIO(bytes(data))).convert("RGB")
 
 
-# one image -----------------------------------------------------------------------------------------------------
+# one image ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", ["JPEG", "PNG"])
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_every_orientation_is_turned_as_viewers_do(orientation: int, form: str) -> None:
-    """What is encoded again shows what Pillow's own turning shows; its size is that of what is seen."""
+    """What is encoded again shows what Pillow's own turning shows;
+    its size is that of what is seen.
+    """
     data = photograph(orientation, form)
     made = prepare(data, "decode", Reencode(quality=95), upright=True)
     assert difference(decoded(made.encoded), upright(data)) < 3
@@ -85,12 +93,16 @@ def test_boxes_are_turned_with_their_image(orientation: int) -> None:
     item = Item("a.jpg", 1, "a", "a", (box,))
     recorder = InceptionRecorder(how=Reencode(quality=95), upright=True)
     record = parse_example(b"".join(map(bytes, recorder.record(item, data).parts)))
-    sides = [record[f"image/object/bbox/{side}"].values[0] for side in ("xmin", "ymin", "xmax", "ymax")]
+    sides = [
+        record[f"image/object/bbox/{side}"].values[0] for side in ("xmin", "ymin", "xmax", "ymax")
+    ]
     (encoded,) = record["image/encoded"].values
     with Image.open(io.BytesIO(data)) as stored:
         before = stored.convert("RGB").crop((12, 16, 24, 24))
     width, height = decoded(encoded).size
-    after = decoded(encoded).crop([round(side * size) for side, size in zip(sides, (width, height) * 2, strict=True)])
+    after = decoded(encoded).crop(
+        [round(side * size) for side, size in zip(sides, (width, height) * 2, strict=True)]
+    )
     tags = Image.Exif()
     tags[ORIENTATION] = orientation
     buffer = io.BytesIO()
@@ -99,14 +111,16 @@ def test_boxes_are_turned_with_their_image(orientation: int) -> None:
 
 
 def test_what_is_kept_is_not_turned() -> None:
-    """A JPEG that goes in as it is has its EXIF still; one of four components is encoded again, so it is turned."""
+    """A JPEG that goes in as it is has its EXIF still;
+    one of four components is encoded again, so it is turned.
+    """
     data = photograph(6)
     assert bytes(prepare(data, "decode", upright=True).encoded) == data
     four = prepare(photograph(6, mode="CMYK"), "decode", upright=True)
     assert (four.width, four.height, four.changes) == (32, 48, "cmyk, turned upright")
 
 
-# a set ---------------------------------------------------------------------------------------------------------
+# a set --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -129,7 +143,10 @@ def made(folder: Path, more: str = SMALLER, **options: Any) -> ConvertSummary:
 def sizes(folder: Path) -> dict[str, tuple[int, int]]:
     """Width and height of each image, as its record has them."""
     found = records.read(folder / "out/train-*", text={"image/filename"})
-    return {record["image/filename"]: (record["image/width"], record["image/height"]) for record in found}
+    return {
+        record["image/filename"]: (record["image/width"], record["image/height"])
+        for record in found
+    }
 
 
 def recorded(folder: Path) -> dict[str, Any]:
@@ -170,7 +187,9 @@ def test_imagenet_stays_as_in_2016(tmp_path: Path) -> None:
 
 
 def test_a_set_that_turns_is_no_set_that_does_not(photographs: Path) -> None:
-    """Turned images stay turned in repair and in a second run; a recipe that no longer turns is another one."""
+    """Turned images stay turned in repair and in a second run;
+    a recipe that no longer turns is another one.
+    """
     made(photographs)
     assert [split.made for split in made(photographs).splits] == [0]
     with pytest.raises(UsageError, match="changed since then: upright"):
@@ -183,7 +202,7 @@ def test_a_set_that_turns_is_no_set_that_does_not(photographs: Path) -> None:
     assert sizes(photographs)["b/1.jpg"] == (24, 36)
 
 
-# PNG -----------------------------------------------------------------------------------------------------------
+# PNG ----------------------------------------------------------------------------------------------
 
 
 def test_pngs_that_become_jpegs_are_counted(tmp_path: Path) -> None:

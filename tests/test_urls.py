@@ -1,4 +1,6 @@
-"""A URL in place of a folder or a file: refused in three lines, nothing made, no secret of it said."""
+"""A URL in place of a folder or a file: refused in three lines,
+nothing made, no secret of it said.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,9 @@ def test_the_library_refuses_a_url(
     ("place", "scheme"), [("s3://b/x", "s3"), ("s3:/b", "s3"), ("GS://b", "gs"), ("a+b://c", "a+b")]
 )
 def test_what_is_a_url(place: str, scheme: str) -> None:
-    """A scheme, a colon and a slash: one of the two slashes is gone where a Path has been made of it."""
+    """A scheme, a colon and a slash: one of the two slashes is gone where
+    a Path has been made of it.
+    """
     assert scheme_of(place) == scheme
     assert scheme_of(Path(place)) == scheme
 

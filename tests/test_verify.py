@@ -1,4 +1,6 @@
-"""stages.verify and checks: every fault of a shard is found and named, and a sound set is found sound."""
+"""stages.verify and checks: every fault of a shard is found and named,
+and a sound set is found sound.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,14 @@ from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import compression as compressed
 from imagenet_prep.tfrecord import framing as tfrecord
-from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, encode_example, parse_example
+from imagenet_prep.tfrecord.example import (
+    BytesList,
+    Feature,
+    FloatList,
+    Int64List,
+    encode_example,
+    parse_example,
+)
 from imagenet_prep.tfrecord.inception_reader import read_record
 
 tf = tf_fixture.tf
@@ -51,7 +60,9 @@ def records_of(path: Path) -> list[tfrecord.Framed]:
 def framed(*records: bytes) -> bytes:
     """A TFRecord file."""
     return b"".join(
-        b"".join((header, data, footer)) for data in records for header, footer, _ in [tfrecord.frame(data)]
+        b"".join((header, data, footer))
+        for data in records
+        for header, footer, _ in [tfrecord.frame(data)]
     )
 
 
@@ -76,19 +87,23 @@ def problems_of(layout: Layout) -> tuple[Problem, ...]:
 
 
 def the_problem(layout: Layout, kind: ProblemKind, subject: str = SHARD) -> Problem:
-    """The one problem that a full verify finds; it must be of this kind, about this subject, with a remedy."""
+    """The one problem that a full verify finds;
+    it must be of this kind, about this subject, with a remedy.
+    """
     (problem,) = problems_of(layout)
     assert (problem.kind, problem.subject) == (kind, subject)
     assert problem.remedy
     return problem
 
 
-# sound sets ----------------------------------------------------------------------------------------------------
+# sound sets ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("depth", ["quick", "full", "decode"])
 def test_sound_set_has_no_problems(layout: Layout, depth: str, made_tiny: MadeSet) -> None:
-    """A part that agrees with its manifest has no problems at any depth, and the totals are those of its images."""
+    """A part that agrees with its manifest has no problems at any depth,
+    and the totals are those of its images.
+    """
     before = sorted(layout.data_dir.rglob("*"))
     verdict = verify(layout, ENGINE, depth=depth)  # type: ignore[arg-type]
     assert verdict.problems == ()
@@ -105,7 +120,9 @@ def test_sound_set_has_no_problems(layout: Layout, depth: str, made_tiny: MadeSe
 
 
 def test_compressed_sets(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """Compressed shards are checked record by record, with or without a manifest; damaged streams are found."""
+    """Compressed shards are checked record by record, with or without a manifest;
+    damaged streams are found.
+    """
     layout = annotated(tmp_path, made_tiny, PART.replace(compression="gzip"))
     assert problems_of(layout) == ()
     path = layout.shard_path(SHARD)
@@ -121,7 +138,7 @@ def test_compressed_sets(tmp_path: Path, made_tiny: MadeSet) -> None:
     assert {problem.kind for problem in problems_of(layout)} == {K.MISSING_IMAGE, K.MISSING_CLASS}
 
 
-# one bit -------------------------------------------------------------------------------------------------------
+# one bit ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -130,7 +147,9 @@ def test_compressed_sets(tmp_path: Path, made_tiny: MadeSet) -> None:
     ids=["length", "length CRC", "data", "data CRC"],
 )
 def test_a_flipped_bit_is_found(layout: Layout, place: int, kind: K) -> None:
-    """It is one problem that names shard, record, byte offset and, if it still shows, the file; it is kept as JSON."""
+    """It is one problem that names shard, record, byte offset and, if it still shows, the file;
+    it is kept as JSON.
+    """
     path = layout.shard_path(SHARD)
     record, following = records_of(path)[4:6]
     flip(path, (record if place > 0 else following).offset + place)
@@ -143,7 +162,7 @@ def test_a_flipped_bit_is_found(layout: Layout, place: int, kind: K) -> None:
     assert Problem(**json.loads(line)) == problem
 
 
-# whole records and shards --------------------------------------------------------------------------------------
+# whole records and shards -------------------------------------------------------------------------
 
 
 LAST = "record 37 at byte "
@@ -174,15 +193,36 @@ STRAYS = ("train-00001-of-00004", "validation-00000-of-00008.tmp", "train-copy")
     ("harm", "subject", "kind", "said"),
     [
         (lambda layout, path: os.truncate(path, path.stat().st_size - 1), SHARD, K.TRUNCATED, LAST),
-        (lambda layout, path: os.truncate(path, path.stat().st_size - 13), SHARD, K.TRUNCATED, LAST),
+        (
+            lambda layout, path: os.truncate(path, path.stat().st_size - 13),
+            SHARD,
+            K.TRUNCATED,
+            LAST,
+        ),
         (lambda layout, path: (path.unlink(), path.mkdir()), SHARD, K.UNREADABLE, ""),
-        (lambda layout, path: move_index(layout, "train-00004-of-00008"), SHARD, K.BAD_INDEX, "its index is stale: "),
-        *[(partial(put_index, half, content), SHARD, K.BAD_INDEX, "") for half in (0, 1) for content in GARBAGE],
-        *[(lambda layout, path, name=name: path.with_name(name).touch(), name, K.STRAY_FILE, "") for name in STRAYS],
+        (
+            lambda layout, path: move_index(layout, "train-00004-of-00008"),
+            SHARD,
+            K.BAD_INDEX,
+            "its index is stale: ",
+        ),
+        *[
+            (partial(put_index, half, content), SHARD, K.BAD_INDEX, "")
+            for half in (0, 1)
+            for content in GARBAGE
+        ],
+        *[
+            (lambda layout, path, name=name: path.with_name(name).touch(), name, K.STRAY_FILE, "")
+            for name in STRAYS
+        ],
     ],
 )
-def test_other_files_than_were_written(layout: Layout, harm: Harm, subject: str, kind: K, said: str) -> None:
-    """A cut shard, a folder in its place, an index that is none or of another shard, a stray file: each is named."""
+def test_other_files_than_were_written(
+    layout: Layout, harm: Harm, subject: str, kind: K, said: str
+) -> None:
+    """A cut shard, a folder in its place, an index that is none or of another shard, a stray file:
+    each is named.
+    """
     harm(layout, layout.shard_path(SHARD))
     assert the_problem(layout, kind, subject).detail.startswith(said)
 
@@ -198,7 +238,9 @@ def test_other_files_than_were_written(layout: Layout, harm: Harm, subject: str,
 def test_other_records_than_were_written(
     layout: Layout, change: Callable[[Records], Records], kind: K, number: int, said: str
 ) -> None:
-    """Records left out or doubled, each of them sound, are named by number, offset and file name."""
+    """Records left out or doubled, each of them sound,
+    are named by number, offset and file name.
+    """
     path = layout.shard_path(SHARD)
     records = records_of(path)
     changed, number = change(records), number % len(records)
@@ -241,7 +283,7 @@ def test_quick_finds_a_wrong_size(layout: Layout) -> None:
     assert (problem.kind, problem.subject) == (K.WRONG_SIZE, SHARD)
 
 
-# manifests -----------------------------------------------------------------------------------------------------
+# manifests ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -263,7 +305,9 @@ def test_damaged_manifest(layout: Layout, field: str, value: object, word: str) 
 
 
 def test_manifest_that_may_not_be_read(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A manifest for which the right is missing may be sound: that is an error, and nothing is to be removed."""
+    """A manifest for which the right is missing may be sound:
+    that is an error, and nothing is to be removed.
+    """
     true_open = os.open
 
     def refuse(path: Any, *given: Any, **options: Any) -> int:
@@ -278,24 +322,33 @@ def test_manifest_that_may_not_be_read(layout: Layout, monkeypatch: pytest.Monke
 
 
 def test_a_conversion_under_way(layout: Layout) -> None:
-    """Without a manifest yet, what is missing is to be made, and a damaged shard is made by convert."""
+    """Without a manifest yet, what is missing is to be made,
+    and a damaged shard is made by convert.
+    """
     layout.manifest_path.unlink()
     layout.shard_path("train-00005-of-00008").unlink()
     flip(layout.shard_path(SHARD), 300)
     missing, damaged = problems_of(layout)
     assert (missing.kind, missing.subject) == (K.MISSING_SHARD, "train-00005-of-00008")
-    assert missing.remedy.startswith("run the same imagenet-prep convert again: it makes what is missing, ")
+    assert missing.remedy.startswith(
+        "run the same imagenet-prep convert again: it makes what is missing, "
+    )
     assert damaged.remedy == "remove it and run the same imagenet-prep convert again"
 
 
 def test_a_quick_look_proves_little(layout: Layout) -> None:
-    """A quick look never calls a set whole; of foreign shards it names those of 0 bytes, and a split without any."""
+    """A quick look never calls a set whole; of foreign shards it names those of 0 bytes,
+    and a split without any.
+    """
     assert verify(layout, ENGINE, depth="quick").level == "incomplete"
     shutil.rmtree(layout.state_dir)
     for path in existing(layout.data_dir, "validation-*"):
         path.unlink()
     layout.shard_path(SHARD).write_bytes(b"")
-    found = [(problem.kind, problem.subject) for problem in verify(layout, ENGINE, depth="quick").problems]
+    found = [
+        (problem.kind, problem.subject)
+        for problem in verify(layout, ENGINE, depth="quick").problems
+    ]
     assert found == [(K.WRONG_SIZE, SHARD), (K.MISSING_SHARD, "validation")]
 
 
@@ -319,11 +372,15 @@ def test_manifest_of_another_partition(layout: Layout) -> None:
     assert "partition" in problems_of(layout)[0].detail
 
 
-# what records say ----------------------------------------------------------------------------------------------
+# what records say ---------------------------------------------------------------------------------
 
 
-def rewritten(layout: Layout, number: int, change: Callable[[dict[str, Feature]], object]) -> ShardReport:
-    """The report of SHARD, as another tool's, once the features of one record are changed and soundly framed."""
+def rewritten(
+    layout: Layout, number: int, change: Callable[[dict[str, Feature]], object]
+) -> ShardReport:
+    """The report of SHARD, as another tool's, once the features of one
+    record are changed and soundly framed.
+    """
     path = layout.shard_path(SHARD)
     data = [bytes(record.data) for record in records_of(path)]
     features = parse_example(memoryview(data[number]))
@@ -357,33 +414,75 @@ def put_box(*corners: float) -> Callable[[dict[str, Feature]], object]:
 @pytest.mark.parametrize(
     ("change", "kind", "word"),
     [
-        (lambda features: features.pop("image/class/text"), K.BAD_FIELD, "image/class/text is missing"),
-        (put("image/height", FloatList((16.0,))), K.BAD_FIELD, "image/height holds float, expected int64"),
-        (put("image/colorspace", BytesList((b"grey",))), K.BAD_FIELD, "image/colorspace: expected 'RGB', got 'grey'"),
-        (put("image/format", BytesList((b"PNG",))), K.BAD_FIELD, "image/format: expected 'JPEG', got 'PNG'"),
+        (
+            lambda features: features.pop("image/class/text"),
+            K.BAD_FIELD,
+            "image/class/text is missing",
+        ),
+        (
+            put("image/height", FloatList((16.0,))),
+            K.BAD_FIELD,
+            "image/height holds float, expected int64",
+        ),
+        (
+            put("image/colorspace", BytesList((b"grey",))),
+            K.BAD_FIELD,
+            "image/colorspace: expected 'RGB', got 'grey'",
+        ),
+        (
+            put("image/format", BytesList((b"PNG",))),
+            K.BAD_FIELD,
+            "image/format: expected 'JPEG', got 'PNG'",
+        ),
         (put("image/filename", BytesList((b"\xff",))), K.BAD_FIELD, "image/filename is not UTF-8"),
-        (put("image/filename", BytesList((b"cat\x1b[2J.jpg",))), K.BAD_FIELD, "expected <wnid>_<number>.JPEG"),
+        (
+            put("image/filename", BytesList((b"cat\x1b[2J.jpg",))),
+            K.BAD_FIELD,
+            "expected <wnid>_<number>.JPEG",
+        ),
         (
             put("image/filename", BytesList((b"n01440764_1.JPEG",))),
             K.WRONG_LABEL,
             "an image of n01440764: expected 1, got",
         ),
         (put("image/class/label", Int64List((0,))), K.WRONG_LABEL, "got 0"),
-        (put("image/class/synset", BytesList((b"n1",))), K.WRONG_LABEL, "image/class/synset: expected"),
-        (put("image/class/text", BytesList((b"a cat",))), K.WRONG_LABEL, "image/class/text: expected"),
-        (put("image/height", Int64List((17,))), K.SIZE_MISMATCH, "image/height of a JPEG: expected 16, got 17"),
+        (
+            put("image/class/synset", BytesList((b"n1",))),
+            K.WRONG_LABEL,
+            "image/class/synset: expected",
+        ),
+        (
+            put("image/class/text", BytesList((b"a cat",))),
+            K.WRONG_LABEL,
+            "image/class/text: expected",
+        ),
+        (
+            put("image/height", Int64List((17,))),
+            K.SIZE_MISMATCH,
+            "image/height of a JPEG: expected 16, got 17",
+        ),
         (put("image/encoded", BytesList((b"\x89PNG\r\n\x1a\n",))), K.BAD_IMAGE, "not a JPEG"),
         (lambda f: f.update(FOUR), K.BAD_BOX, "differ in length: [1, 1, 1, 1, 0]"),
-        (lambda f: f.update({**FOUR, f"{BOX}label": Int64List((7,))}), K.BAD_BOX, "label of box 0: expected"),
+        (
+            lambda f: f.update({**FOUR, f"{BOX}label": Int64List((7,))}),
+            K.BAD_BOX,
+            "label of box 0: expected",
+        ),
         (put_box(0.6, 0.0, 0.5, 1.0), K.BAD_BOX, "box 0"),
         (put_box(-0.1, 0, 1, 1), K.BAD_BOX, "box 0"),
         (put_box(0, 0, 1, 1.5), K.BAD_BOX, "box 0"),
         (put_box(float("nan"), 0, 1, 1), K.BAD_BOX, "box 0"),
     ],
 )
-def test_wrong_field(layout: Layout, change: Callable[[dict[str, Feature]], object], kind: K, word: str) -> None:
-    """A record that contradicts the tables, its image or the format is named with what was expected."""
-    boxless = next(r.number for r in records_of(layout.shard_path(SHARD)) if not read_record(r.data).boxes)
+def test_wrong_field(
+    layout: Layout, change: Callable[[dict[str, Feature]], object], kind: K, word: str
+) -> None:
+    """A record that contradicts the tables, its image or the format is
+    named with what was expected.
+    """
+    boxless = next(
+        r.number for r in records_of(layout.shard_path(SHARD)) if not read_record(r.data).boxes
+    )
     problems = rewritten(layout, boxless, change).problems
     matching = [problem for problem in problems if problem.kind is kind and word in problem.detail]
     assert matching, problems
@@ -408,17 +507,21 @@ def test_many_problems_are_counted(layout: Layout) -> None:
     path = layout.shard_path(SHARD)
     path.write_bytes(framed(*[b"\xff"] * 50))
     problems = [
-        problem for problem in ShardCheck(layout, ImageNetExaminer())(SHARD).problems if problem.kind is K.BAD_EXAMPLE
+        problem
+        for problem in ShardCheck(layout, ImageNetExaminer())(SHARD).problems
+        if problem.kind is K.BAD_EXAMPLE
     ]
     assert len(problems) == 21
     assert problems[-1].detail == "and 30 more of this kind"
 
 
-# garbage -------------------------------------------------------------------------------------------------------
+# garbage ------------------------------------------------------------------------------------------
 
 
 def test_absurd_length(layout: Layout) -> None:
-    """A length of 2^63 with a right CRC is a problem, plain or compressed; nothing of that size is asked for."""
+    """A length of 2^63 with a right CRC is a problem, plain or compressed;
+    nothing of that size is asked for.
+    """
     size = struct.pack("<Q", 1 << 63)
     header = size + struct.pack("<I", tfrecord.mask(tfrecord.crc32c(size)))
     path = layout.shard_path(SHARD)
@@ -441,9 +544,15 @@ def test_plain_file_that_begins_like_a_compressed_one() -> None:
 
 
 @settings(deadline=None)
-@given(records=st.lists(st.binary(max_size=300), max_size=5), junk=st.binary(max_size=10), data=st.data())
+@given(
+    records=st.lists(st.binary(max_size=300), max_size=5),
+    junk=st.binary(max_size=10),
+    data=st.data(),
+)
 def test_compressed_records(records: list[bytes], junk: bytes, data: st.DataObject) -> None:
-    """Compressed records come back as they were; a cut or changed file ends in a FramingError or in fewer records."""
+    """Compressed records come back as they were; a cut or changed file
+    ends in a FramingError or in fewer records.
+    """
     content = zlib.compress(framed(*records))
     found = list(compressed.iter_records(memoryview(content), "zlib"))
     assert [bytes(record.data) for record in found] == records
@@ -453,11 +562,13 @@ def test_compressed_records(records: list[bytes], junk: bytes, data: st.DataObje
         list(compressed.iter_records(memoryview(content[:cut] + junk), "zlib"))
 
 
-# other tools ---------------------------------------------------------------------------------------------------
+# other tools --------------------------------------------------------------------------------------
 
 
 def test_foreign_set_written_by_tensorflow(tmp_path: Path, sound: Layout, tf: Any) -> None:
-    """Shards of TensorFlow's own writer verify without a manifest; that they are a part is all there is to say."""
+    """Shards of TensorFlow's own writer verify without a manifest;
+    that they are a part is all there is to say.
+    """
     for path in existing(sound.data_dir, "*-of-00008")[::2]:
         split, index = path.name.split("-")[0], int(path.name.split("-")[1]) // 2
         with tf.io.TFRecordWriter(str(tmp_path / f"{split}-{index:05d}-of-00004")) as writer:
@@ -469,7 +580,9 @@ def test_foreign_set_written_by_tensorflow(tmp_path: Path, sound: Layout, tf: An
         (kind, split) for kind in (K.MISSING_IMAGE, K.MISSING_CLASS) for split in facts.SPLITS
     ]
     assert verdict.problems[0].detail == "1,281,019 of 1,281,167 images are missing"
-    assert verdict.problems[1].detail.startswith("49,960 of 50,000 images are missing: ILSVRC2012_val_0000")
+    assert verdict.problems[1].detail.startswith(
+        "49,960 of 50,000 images are missing: ILSVRC2012_val_0000"
+    )
     assert not verdict.has_manifest
     assert verdict.level == "incomplete"
     quick = verify(Layout(tmp_path), ENGINE, depth="quick")
@@ -478,7 +591,9 @@ def test_foreign_set_written_by_tensorflow(tmp_path: Path, sound: Layout, tf: An
 
 
 def test_foreign_set_of_two_counts(layout: Layout) -> None:
-    """Without a manifest the set is the larger one: what belongs to another is stray, what it lacks is missing."""
+    """Without a manifest the set is the larger one:
+    what belongs to another is stray, what it lacks is missing.
+    """
     shutil.rmtree(layout.state_dir)
     layout.shard_path(SHARD).rename(layout.data_dir / "train-00003-of-00009")
     first, second, *_ = problems_of(layout)
@@ -487,29 +602,47 @@ def test_foreign_set_of_two_counts(layout: Layout) -> None:
 
 
 def test_a_name_that_speaks_of_millions_is_no_set(tmp_path: Path) -> None:
-    """One file can't make verify list millions that are missing: it says how many there are, and stops."""
+    """One file can't make verify list millions that are missing:
+    it says how many there are, and stops.
+    """
     (tmp_path / "train-00000-of-9999999").touch()
-    with processor_time(), pytest.raises(InputError, match="only 1 of 9,999,999 train shards exist"):
+    with (
+        processor_time(),
+        pytest.raises(InputError, match="only 1 of 9,999,999 train shards exist"),
+    ):
         verify(Layout(tmp_path), ENGINE)
 
 
 def test_an_interrupted_conversion_is_said_to_be_one(layout: Layout) -> None:
-    """First that it is not finished, and how to go on; then every shard that it set out to make is looked for."""
+    """First that it is not finished, and how to go on;
+    then every shard that it set out to make is looked for.
+    """
     manifest = load_manifest(layout.manifest_path)
     layout.manifest_path.unlink()
-    gone = ["train-00001-of-00008", *(name for name in manifest.shards if name.startswith("validation"))]
+    gone = [
+        "train-00001-of-00008",
+        *(name for name in manifest.shards if name.startswith("validation")),
+    ]
     for name in gone:
         layout.shard_path(name).unlink()
     journal = layout.journal_path
     lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(b"".join(line for line in lines if not any(name.encode() in line for name in gone)))
+    journal.write_bytes(
+        b"".join(line for line in lines if not any(name.encode() in line for name in gone))
+    )
     verdict = verify(layout, ENGINE, progress=Silent())
     count = f"{len(manifest.shards) - len(gone)} of {len(manifest.shards)} shards"
     command = "imagenet-prep convert"
-    assert verdict.notes[0].startswith(f"this conversion is not finished: {count}; to resume: {command} ")
+    assert verdict.notes[0].startswith(
+        f"this conversion is not finished: {count}; to resume: {command} "
+    )
     assert [problem.subject for problem in verdict.problems] == gone
-    assert not any("2018" in note or "partition" in note or "manifest" in note for note in verdict.notes)
-    assert [total.expected for total in verdict.totals] == [total.images for total in manifest.totals.values()]
+    assert not any(
+        "2018" in note or "partition" in note or "manifest" in note for note in verdict.notes
+    )
+    assert [total.expected for total in verdict.totals] == [
+        total.images for total in manifest.totals.values()
+    ]
     words = shlex.split(verdict.notes[0].partition("to resume: imagenet-prep ")[2])
     assert cli.main(words, standalone_mode=False) == 0
     assert verify(layout, ENGINE).problems == ()
@@ -518,7 +651,9 @@ def test_an_interrupted_conversion_is_said_to_be_one(layout: Layout) -> None:
 def test_many_missing_shards_are_one_line(
     layout: Layout, made_tiny: MadeSet, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """More than three are told as how many and the first, on the terminal and the page; the verdict names each."""
+    """More than three are told as how many and the first, on the terminal and the page;
+    the verdict names each.
+    """
     gone = [f"validation-{index:05d}-of-00008" for index in range(4)]
     for name in gone:
         layout.shard_path(name).unlink()
@@ -538,7 +673,9 @@ def test_many_missing_shards_are_one_line(
 
 
 def test_the_rest_of_many_missing_shards_is_not_told_twice(tmp_path: Path) -> None:
-    """Of a thousand only some are spelled out in the verdict; a person is told their number, once."""
+    """Of a thousand only some are spelled out in the verdict;
+    a person is told their number, once.
+    """
     (tmp_path / "train-00000-of-01024").touch()
     first, *others = verify(Layout(tmp_path), ENGINE, depth="quick").shown_problems
     assert (first.subject, first.count) == ("1,023 shards", 1023)

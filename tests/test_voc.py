@@ -10,13 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from imagenet_prep.ilsvrc2012 import boxes as voc
-from imagenet_prep.ilsvrc2012.boxes import LARGEST, Annotation, AnnotationFault, encode_boxes, parse_annotation
+from imagenet_prep.ilsvrc2012.boxes import (
+    LARGEST,
+    Annotation,
+    AnnotationFault,
+    encode_boxes,
+    parse_annotation,
+)
 from imagenet_prep.model import Box
 
 Corners = tuple[object, object, object, object]
 
 
-def xml(*boxes: Corners, size: str = "<size><width>400</width><height>200</height></size>", name: str = "n1") -> bytes:
+def xml(
+    *boxes: Corners,
+    size: str = "<size><width>400</width><height>200</height></size>",
+    name: str = "n1",
+) -> bytes:
     """An annotation in the form of ImageNet's own."""
     objects = "".join(
         f"<object><name>{name}</name><bndbox><xmin>{a}</xmin><ymin>{b}</ymin><xmax>{c}</xmax><ymax>{d}</ymax></bndbox>"
@@ -33,19 +43,32 @@ def reason(content: bytes) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("corners", [(40, 50, 40, 100), (40, 50, 90, 50), (410, 50, 450, 100), (-9, 1, -2, 20)])
+@pytest.mark.parametrize(
+    "corners", [(40, 50, 40, 100), (40, 50, 90, 50), (410, 50, 450, 100), (-9, 1, -2, 20)]
+)
 def test_boxes_without_area_are_left_out_and_counted(corners: Corners) -> None:
-    """A box without area, from the start or once it is cut to the image, is left out and the others stay."""
+    """A box without area, from the start or once it is cut to the image,
+    is left out and the others stay.
+    """
     found = parse_annotation(xml(corners, (40, 50, 400, 100)))
     assert (found.boxes, found.no_area) == ((Box(0.1, 0.25, 1.0, 0.5),), 1)
 
 
 def test_the_area_is_that_before_rounding() -> None:
-    """A box thinner than the last decimal written is kept, its corners equal; one that is outside is not."""
+    """A box thinner than the last decimal written is kept, its corners equal;
+    one that is outside is not.
+    """
     wide = "<size><width>100000</width><height>200</height></size>"
-    boxes = (10000, 1, 10001, 100), (100001, 1, 100002, 100), (99999, 1, 100001, 100), (-1000, 1, 1, 100)
+    boxes = (
+        (10000, 1, 10001, 100),
+        (100001, 1, 100002, 100),
+        (99999, 1, 100001, 100),
+        (-1000, 1, 1, 100),
+    )
     found = parse_annotation(xml(*boxes, size=wide))
-    assert encode_boxes((name, box) for name, box in zip("acd", found.boxes, strict=True)).split() == [
+    assert encode_boxes(
+        (name, box) for name, box in zip("acd", found.boxes, strict=True)
+    ).split() == [
         b"a,0.1000,0.0050,0.1000,0.5000",
         b"c,1.0000,0.0050,1.0000,0.5000",
         b"d,0.0000,0.0050,0.0000,0.5000",
@@ -62,7 +85,8 @@ def without(tag: str, *, which: int, boxes: Sequence[Corners]) -> bytes:
 
 
 AS_IN_2016 = {
-    # what the script of 2016 printed for each, on Python 2.7: the file, then xmin, ymin, xmax, ymax of its boxes
+    # what the script of 2016 printed for each, on Python 2.7: the file, then xmin, ymin, xmax, ymax
+    # of its boxes
     "xmax missing": (without("xmax", which=0, boxes=[(40, 50, 400, 100)]), [(0.0, 0.25, 0.1, 0.5)]),
     "ymax missing": (without("ymax", which=0, boxes=[(40, 50, 400, 100)]), [(0.1, 0.0, 1.0, 0.25)]),
     "ymin missing": (without("ymin", which=0, boxes=[(40, 50, 400, 100)]), [(0.1, 0.0, 1.0, 0.5)]),
@@ -99,9 +123,18 @@ AS_IN_2016 = {
     "a mark of UTF-8": (b"\xef\xbb\xbf" + xml((40, 50, 400, 100)), [(0.1, 0.25, 1.0, 0.5)]),
     "another namespace": (xml((40, 50, 400, 100)).replace(b"<object>", b"<object xmlns='u'>"), []),
     "text before and behind a child": (xml(("40<b>1</b>2", 50, 400, 100)), [(0.1, 0.25, 1.0, 0.5)]),
-    "a corner within a corner": (xml(("40<xmin>-1</xmin>9", 50, 400, 100)), [(0.1, 0.25, 1.0, 0.5)]),
-    "an element round all": (b"<a><b>" + xml((40, 50, 400, 100)) + b"</b></a>", [(0.1, 0.25, 1.0, 0.5)]),
-    "a second size": (xml((40, 50, 400, 100)).replace(b"</size>", b"</size><width>7</width>"), [(0.1, 0.25, 1.0, 0.5)]),
+    "a corner within a corner": (
+        xml(("40<xmin>-1</xmin>9", 50, 400, 100)),
+        [(0.1, 0.25, 1.0, 0.5)],
+    ),
+    "an element round all": (
+        b"<a><b>" + xml((40, 50, 400, 100)) + b"</b></a>",
+        [(0.1, 0.25, 1.0, 0.5)],
+    ),
+    "a second size": (
+        xml((40, 50, 400, 100)).replace(b"</size>", b"</size><width>7</width>"),
+        [(0.1, 0.25, 1.0, 0.5)],
+    ),
 }
 
 
@@ -111,12 +144,16 @@ def test_odd_files_give_the_boxes_of_2016(case: str) -> None:
     content, boxes = AS_IN_2016[case]
     said = parse_annotation(content)
     assert [(box.xmin, box.ymin, box.xmax, box.ymax) for box in said.boxes] == boxes
-    assert said.ended_early == (case in ("a fault behind an xmin of -1", "a corner within a corner"))
+    assert said.ended_early == (
+        case in ("a fault behind an xmin of -1", "a corner within a corner")
+    )
     assert said.no_area == 0
 
 
 def test_xmin_of_minus_one_ends_the_list() -> None:
-    """The box whose xmin is exactly -1 and all behind it are not seen, as in the original; -2 does no such thing."""
+    """The box whose xmin is exactly -1 and all behind it are not seen, as in the original;
+    -2 does no such thing.
+    """
     first, last = (40, 50, 400, 100), (1, 1, 100, 100)
     assert parse_annotation(xml(first, (-1, 5, 6, 7), last)) == Annotation(
         "n1", (Box(0.1, 0.25, 1.0, 0.5),), ended_early=True
@@ -129,10 +166,13 @@ TWO = "n2</name></object><object><name>n3"
 
 
 @pytest.mark.parametrize(
-    ("name", "label"), [(TWO, "n2"), (" n2 ", " n2 "), ("<b>n2</b>", ""), ("n2<b>3</b>", "n2"), ("<!-- -->n2", "n2")]
+    ("name", "label"),
+    [(TWO, "n2"), (" n2 ", " n2 "), ("<b>n2</b>", ""), ("n2<b>3</b>", "n2"), ("<!-- -->n2", "n2")],
 )
 def test_the_label_is_the_first_name_as_it_stands(name: str, label: str) -> None:
-    """Blanks belong to a label, as in 2016, and what is within a further element doesn't; no name is no label."""
+    """Blanks belong to a label, as in 2016, and what is within a further element doesn't;
+    no name is no label.
+    """
     assert parse_annotation(xml((1, 1, 9, 9), name=name)).label == label
     assert parse_annotation(xml()) == Annotation("", ())
 
@@ -172,7 +212,9 @@ def test_what_cannot_be_used_is_refused_with_a_reason(content: bytes, why: str) 
 
 
 def test_entities_are_never_expanded() -> None:
-    """Neither a billion laughs nor a file of the system gets into a label, and refusing takes no time."""
+    """Neither a billion laughs nor a file of the system gets into a label,
+    and refusing takes no time.
+    """
     levels = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))
     bomb = f'<!DOCTYPE a [<!ENTITY l0 "ha">{levels}]><annotation><name>&l11;</name></annotation>'
     outside = '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><annotation><name>&x;</name></annotation>'
@@ -185,21 +227,32 @@ def test_entities_are_never_expanded() -> None:
 
 
 def test_predefined_entities_and_character_data_are_read() -> None:
-    """What every XML text may hold is read as XML says: &amp;, CDATA, comments, blanks around numbers."""
+    """What every XML text may hold is read as XML says:
+    &amp;, CDATA, comments, blanks around numbers.
+    """
     content = xml((" 40\n", "<!-- no -->50", "<![CDATA[400]]>", "&#49;00"), name="black &amp; tan")
     assert parse_annotation(content) == Annotation("black & tan", (Box(0.1, 0.25, 1.0, 0.5),))
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.binary(max_size=300) | st.text(alphabet="<>/!&;xminayDOCTYPE[]'\"?-= 0", max_size=80).map(str.encode))
+@given(
+    st.binary(max_size=300)
+    | st.text(alphabet="<>/!&;xminayDOCTYPE[]'\"?-= 0", max_size=80).map(str.encode)
+)
 def test_random_bytes_raise_nothing_but_annotation_fault(content: bytes) -> None:
     """Whatever the bytes, the answer is an annotation or an AnnotationFault."""
-    for each in (content, b"<a>" + content + b"</a>", b"<?xml version='1.0' encoding='" + content + b"'?><a/>"):
+    for each in (
+        content,
+        b"<a>" + content + b"</a>",
+        b"<?xml version='1.0' encoding='" + content + b"'?><a/>",
+    ):
         with pytest.raises(AnnotationFault):  # there's no size in any of them
             parse_annotation(each)
 
 
-def expected_boxes(boxes: Sequence[tuple[int, int, int, int]], width: int, height: int) -> list[str]:
+def expected_boxes(
+    boxes: Sequence[tuple[int, int, int, int]], width: int, height: int
+) -> list[str]:
     """What the original printed, by its own formula."""
     lines = []
     for x1, y1, x2, y2 in boxes:
@@ -217,16 +270,26 @@ pixels = st.integers(-3, 600) | st.integers(0, 10**6) | st.integers(-(10**15) + 
 
 
 @given(st.lists(st.tuples(pixels, pixels, pixels, pixels), max_size=6), sides, sides)
-def test_boxes_are_those_of_the_original(boxes: list[tuple[int, int, int, int]], width: int, height: int) -> None:
-    """For any corners and size the boxes are those of the original's formula, to the last decimal printed."""
-    found = parse_annotation(xml(*boxes, size=f"<size><width>{width}</width><height>{height}</height></size>"))
+def test_boxes_are_those_of_the_original(
+    boxes: list[tuple[int, int, int, int]], width: int, height: int
+) -> None:
+    """For any corners and size the boxes are those of the original's formula,
+    to the last decimal printed.
+    """
+    found = parse_annotation(
+        xml(*boxes, size=f"<size><width>{width}</width><height>{height}</height></size>")
+    )
     texts = [f"{box.xmin:.4f},{box.ymin:.4f},{box.xmax:.4f},{box.ymax:.4f}" for box in found.boxes]
     assert texts == expected_boxes(boxes, width, height)
     assert found.ended_early == any(box[0] == -1 for box in boxes)
 
 
-def official(objects: Sequence[Sequence[str]], size: tuple[str, str], words: str, blank: str) -> bytes:
-    """A file of the shape that the official ones have; ``objects`` are name, xmin, ymin, xmax, ymax."""
+def official(
+    objects: Sequence[Sequence[str]], size: tuple[str, str], words: str, blank: str
+) -> bytes:
+    """A file of the shape that the official ones have;
+    ``objects`` are name, xmin, ymin, xmax, ymax.
+    """
     boxes = "".join(
         f"<object>_<name>{name}</name>_<pose>Unspecified</pose>_<truncated>0</truncated>_<difficult>0</difficult>_"
         f"<bndbox>_<xmin>{a}</xmin>_<ymin>{b}</ymin>_<xmax>{c}</xmax>_<ymax>{d}</ymax>_</bndbox>_</object>_"
@@ -248,7 +311,9 @@ plain = st.builds(official, objects, st.tuples(numbers, numbers), names, blanks)
 
 
 def counted(said: voc._Said) -> tuple[int, int, str, list[tuple[int, int, int, int] | None]]:
-    """What of a file counts: nothing of a box whose xmin is -1 (None here), and no box behind it."""
+    """What of a file counts: nothing of a box whose xmin is -1 (None here),
+    and no box behind it.
+    """
     rows: list[tuple[int, int, int, int] | None] = []
     for row in said.rows:
         if row[0] == -1:
@@ -258,9 +323,14 @@ def counted(said: voc._Said) -> tuple[int, int, str, list[tuple[int, int, int, i
 
 
 @settings(max_examples=150, deadline=None)
-@given(plain, st.lists(st.tuples(st.integers(0, 2000), st.sampled_from(b"<>/&x-0 \n\0\xe9_%]")), max_size=2))
+@given(
+    plain,
+    st.lists(st.tuples(st.integers(0, 2000), st.sampled_from(b"<>/&x-0 \n\0\xe9_%]")), max_size=2),
+)
 def test_the_pattern_says_what_expat_says(content: bytes, changes: list[tuple[int, int]]) -> None:
-    """Whatever the pattern accepts, with bytes changed at random too, it reads exactly as the XML parser does."""
+    """Whatever the pattern accepts, with bytes changed at random too,
+    it reads exactly as the XML parser does.
+    """
     changed = bytearray(content)
     for position, byte in changes:
         changed[position % len(changed)] = byte

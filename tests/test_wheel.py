@@ -19,24 +19,35 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.mark.packaging
 def test_an_installed_wheel_finds_its_tables(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """annotate, convert and verify work from a wheel that was built from the sdist, far from the source tree."""
+    """annotate, convert and verify work from a wheel that was built from the sdist,
+    far from the source tree.
+    """
     wheels = tmp_path / "wheels"
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([sys.executable, "-m", "build", "--outdir", wheels, ROOT], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-m", "build", "--outdir", wheels, ROOT],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     (wheel,) = wheels.glob("imagenet_prep-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert "imagenet_prep/ilsvrc2012/data/imagenet_lsvrc_2015_synsets.txt" in names
     assert "imagenet_prep/ilsvrc2012/imagenet.yaml" in names
-    assert {f"imagenet_prep/reporting/page.{suffix}" for suffix in ("html", "css", "js")} <= set(names)
+    assert {f"imagenet_prep/reporting/page.{suffix}" for suffix in ("html", "css", "js")} <= set(
+        names
+    )
     assert "imagenet_prep/reporting/parts.html" in names
     assert not [name for name in names if name.startswith(("tests/", "data/"))]
     environment = tmp_path / "venv"
     venv.create(environment, with_pip=False)
     python = environment / "bin" / "python"
-    # Its dependencies are borrowed from this environment; the package itself can only come from the wheel.
+    # Its dependencies are borrowed from this environment; the package itself can only come from the
+    # wheel.
     subprocess.run([*pip, "--python", python, "install", "--no-deps", wheel], check=True)
     site = subprocess.run(
-        [python, "-c", "import site; print(site.getsitepackages()[0])"], capture_output=True, text=True
+        [python, "-c", "import site; print(site.getsitepackages()[0])"],
+        capture_output=True,
+        text=True,
     )
     borrowed = tmp_path / "borrowed"
     _borrow(borrowed)
@@ -48,16 +59,31 @@ def test_an_installed_wheel_finds_its_tables(tmp_path: Path, made_tiny: MadeSet)
     empty = tmp_path / "empty"
     empty.mkdir()
     command = environment / "bin" / "imagenet-prep"
-    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # it would win over the wheel
+    clean = {
+        name: value for name, value in os.environ.items() if name != "PYTHONPATH"
+    }  # it would win over the wheel
     for arguments in (
         ("annotate", data_dir),
-        ("convert", data_dir, "--allow-incomplete", "--train-shards", "8", "--validation-shards", "8"),
+        (
+            "convert",
+            data_dir,
+            "--allow-incomplete",
+            "--train-shards",
+            "8",
+            "--validation-shards",
+            "8",
+        ),
         ("verify", data_dir),
     ):
-        result = subprocess.run([command, *arguments], cwd=empty, env=clean, capture_output=True, text=True)
+        result = subprocess.run(
+            [command, *arguments], cwd=empty, env=clean, capture_output=True, text=True
+        )
         assert result.returncode == 0, result.stderr
     where = [python, "-c", "import imagenet_prep; print(imagenet_prep.__file__)"]
-    assert str(environment) in subprocess.run(where, cwd=empty, env=clean, capture_output=True, text=True).stdout
+    assert (
+        str(environment)
+        in subprocess.run(where, cwd=empty, env=clean, capture_output=True, text=True).stdout
+    )
 
 
 def _borrow(folder: Path) -> None:

@@ -1,4 +1,6 @@
-"""What is read as input is whole, or refused: holes, pipes, broken links, and files that are no images of the set."""
+"""What is read as input is whole, or refused: holes, pipes, broken links,
+and files that are no images of the set.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class Notes(Silent):
 
 
 def fill(path: Path, start: float, stop: float) -> None:
-    """Put a hole into a file, from one share of its bytes to another, so that its size is as before."""
+    """Put a hole into a file, from one share of its bytes to another,
+    so that its size is as before.
+    """
     size = path.stat().st_size
     first, last = int(size * start), int(size * stop)
     with path.open("r+b") as file:
@@ -49,7 +53,7 @@ def fill(path: Path, start: float, stop: float) -> None:
         file.write(bytes(last - first))
 
 
-# archives with holes -------------------------------------------------------------------------------------------
+# archives with holes ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [TRAIN, VALIDATION])
@@ -57,7 +61,9 @@ def fill(path: Path, start: float, stop: float) -> None:
 def test_an_archive_of_the_right_size_that_came_in_part_is_damaged(
     data_dir: Path, name: str, span: tuple[float, float]
 ) -> None:
-    """Space that a download reserved and never filled is zeros: no end of the archive, also with --allow-incomplete."""
+    """Space that a download reserved and never filled is zeros:
+    no end of the archive, also with --allow-incomplete.
+    """
     path = data_dir / "raw-data" / name
     fill(path, *span)
     with pytest.raises(InputError, match=r"is damaged at byte") as caught:
@@ -100,7 +106,7 @@ def test_joined_tars_of_a_recipe_are_refused(tmp_path: Path) -> None:
         assert "more than padding follows the end blocks" in ran.err
 
 
-# entries of folders that are no files --------------------------------------------------------------------------
+# entries of folders that are no files -------------------------------------------------------------
 
 
 def make_socket(path: Path) -> None:
@@ -140,8 +146,12 @@ def planned(data_dir: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", NO_FILES)
-def test_an_image_that_is_no_file_is_refused_and_counted(folders: Path, made: MadeSet, kind: str) -> None:
-    """Nothing waits for a pipe: what has the name of an image is named with its folder, in every split."""
+def test_an_image_that_is_no_file_is_refused_and_counted(
+    folders: Path, made: MadeSet, kind: str
+) -> None:
+    """Nothing waits for a pipe: what has the name of an image is named with its folder,
+    in every split.
+    """
     folder = folders / "raw-data/train" / made.wnids[1]
     for number in range(3):
         NO_FILES[kind](folder / f"{made.wnids[1]}_9999{number}.JPEG")
@@ -157,7 +167,9 @@ def test_other_entries_that_are_no_files_are_named(folders: Path, made: MadeSet,
     assert any("train: skipped entries that are no files: 2 (" in note for note in planned(folders))
 
 
-def test_a_pipe_in_place_of_a_class_tar_or_of_annotations_is_refused(class_tars: Path, made: MadeSet) -> None:
+def test_a_pipe_in_place_of_a_class_tar_or_of_annotations_is_refused(
+    class_tars: Path, made: MadeSet
+) -> None:
     """Each is named, and none is waited for."""
     path = class_tars / "raw-data/train" / f"{made.wnids[0]}.tar"
     path.unlink()
@@ -181,22 +193,32 @@ def test_a_pipe_that_took_the_place_of_an_image_is_not_waited_for(tmp_path: Path
 
 @pytest.mark.parametrize("kind", ["tar", "webdataset", "files", "parquet", "tfrecord", "arrays"])
 def test_a_pipe_that_a_recipe_names_is_refused(tmp_path: Path, kind: str) -> None:
-    """An archive, a file of a pattern, a parquet file and others: one error within seconds, and none is waited for."""
+    """An archive, a file of a pattern, a parquet file and others:
+    one error within seconds, and none is waited for.
+    """
     os.mkfifo(tmp_path / "x.jpg")
     (tmp_path / "recipe.yaml").write_text(f"source: {{{kind}: x.jpg}}\nshards: 1\n")
-    ran = measure(tmp_path, "convert", tmp_path / "out", "--config", tmp_path / "recipe.yaml", "--workers", 1)
+    ran = measure(
+        tmp_path, "convert", tmp_path / "out", "--config", tmp_path / "recipe.yaml", "--workers", 1
+    )
     assert (ran.status, ran.seconds < 10) == (4, True), ran.err
     assert f"{tmp_path}/x.jpg" in ran.err
 
 
-# files that are no images of the set ---------------------------------------------------------------------------
+# files that are no images of the set --------------------------------------------------------------
 
 
 def test_files_of_other_names_and_in_subfolders_are_counted(folders: Path, made: MadeSet) -> None:
     """Nothing in a folder of images is left out without a word; the same for validation."""
     image = existing(folders / "raw-data/train", "*/*.JPEG")[0]
     (image.parent / "more/deep").mkdir(parents=True)
-    for place in ("more/a.JPEG", "more/deep/b.JPEG", "copy of an image.JPEG", "Thumbs.db", ".DS_Store"):
+    for place in (
+        "more/a.JPEG",
+        "more/deep/b.JPEG",
+        "copy of an image.JPEG",
+        "Thumbs.db",
+        ".DS_Store",
+    ):
         shutil.copy2(image, image.parent / place)
     save(folders / "raw-data/train/dogs/c.JPEG", b"dog")
     save(folders / "raw-data/validation" / made.wnids[0] / "notes.txt", b"notes")
@@ -208,7 +230,9 @@ def test_files_of_other_names_and_in_subfolders_are_counted(folders: Path, made:
     assert any("validation: skipped files of other names: 1 (" in note for note in notes)
 
 
-def test_images_beside_class_tars_and_tars_beside_class_folders_are_counted(class_tars: Path, made: MadeSet) -> None:
+def test_images_beside_class_tars_and_tars_beside_class_folders_are_counted(
+    class_tars: Path, made: MadeSet
+) -> None:
     """A train/ that was unpacked in part is named, whichever part is read."""
     folder = class_tars / "raw-data/train"
     first = folder / f"{made.wnids[0]}.tar"
@@ -216,7 +240,9 @@ def test_images_beside_class_tars_and_tars_beside_class_folders_are_counted(clas
     for name, content in images.items():
         save(folder / name, content)
     notes = planned(class_tars)
-    assert any(f"train: skipped entries that are no class tars: {len(images)} (n" in note for note in notes)
+    assert any(
+        f"train: skipped entries that are no class tars: {len(images)} (n" in note for note in notes
+    )
     for name, content in images.items():
         (folder / name).unlink()
         save(folder / made.wnids[0] / name, content)
@@ -224,7 +250,9 @@ def test_images_beside_class_tars_and_tars_beside_class_folders_are_counted(clas
     for shard in existing(class_tars, "*-of-*"):
         shard.unlink()
     notes = planned(class_tars)
-    assert any(f"skipped class tars next to class folders: {len(made.wnids)} (n" in note for note in notes)
+    assert any(
+        f"skipped class tars next to class folders: {len(made.wnids)} (n" in note for note in notes
+    )
 
 
 def test_the_dogs_of_another_task_are_not_the_train_images(data_dir: Path) -> None:
@@ -233,21 +261,28 @@ def test_the_dogs_of_another_task_are_not_the_train_images(data_dir: Path) -> No
     dogs = path.rename(path.with_name("ILSVRC2012_img_train_t3.tar"))
     with pytest.raises(InputError) as caught:
         convert(Layout(data_dir), ENGINE, PART)
-    assert caught.value.what == f"{dogs} holds the dogs of task 3, not the train images of ILSVRC2012"
+    assert (
+        caught.value.what == f"{dogs} holds the dogs of task 3, not the train images of ILSVRC2012"
+    )
     assert "mv" not in caught.value.hint
     ran = measure(data_dir, "status", data_dir)
     assert ("mv " in ran.out, "imagenet-prep download" in ran.out) == (False, True)
 
 
-# arrays --------------------------------------------------------------------------------------------------------
+# arrays -------------------------------------------------------------------------------------------
 
 HUGE = struct.pack("<Q", 1 << 62)
 
 
 def npy(shape: str, kind: str = "'|u1'", form: int = 1) -> bytes:
     """The header of an .npy."""
-    text = f"{{'descr': {kind}, 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117) + b"\n"
-    return b"\x93NUMPY" + bytes([form, 0]) + struct.pack("<H" if form == 1 else "<I", len(text)) + text
+    text = (
+        f"{{'descr': {kind}, 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117)
+        + b"\n"
+    )
+    return (
+        b"\x93NUMPY" + bytes([form, 0]) + struct.pack("<H" if form == 1 else "<I", len(text)) + text
+    )
 
 
 ARRAYS = {

@@ -59,14 +59,18 @@ def test_one_is_not_many(count: int, nouns: list[str], words: str) -> None:
     assert number_of(count, *nouns) == words
 
 
-# commands and options ------------------------------------------------------------------------------------------
+# commands and options -----------------------------------------------------------------------------
 
 
 def _literals(tree: ast.Module) -> Iterator[str]:
     """Every string but those that stand alone: docstrings."""
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in docstrings
+        ):
             yield node.value
 
 
@@ -76,19 +80,32 @@ def _unknown(tree: ast.Module) -> list[str]:
 
 
 def test_messages_name_commands_and_options_that_exist() -> None:
-    """A command or an option that a string of the package names is one of the command line; a slip is seen."""
-    of_tar = {"ilsvrc2012/repacked.py": ["--strip-components"]}
+    """A command or an option that a string of the package names is one of the command line;
+    a slip is seen.
+    """
+    of_others = {
+        "ilsvrc2012/repacked.py": ["--strip-components"],
+        "storage/aws_profiles.py": ["--format"],
+    }
     unknown = {module: _unknown(ast.parse((ROOT / module).read_text())) for module in MODULES}
-    assert {module: words for module, words in unknown.items() if words} == of_tar
+    assert {module: words for module, words in unknown.items() if words} == of_others
     assert _unknown(ast.parse('a = f"{b} --rew, --raw"')) == ["--rew"]
 
 
-SETTINGS = (("raw", Path("-r")), ("set", "seed=-5"), ("set", "shuffle=false"), ("on_damaged", "skip"))
+SETTINGS = (
+    ("raw", Path("-r")),
+    ("set", "seed=-5"),
+    ("set", "shuffle=false"),
+    ("on_damaged", "skip"),
+)
 
 
 def test_a_command_is_a_line_to_copy() -> None:
     """Settings become options; a shell reads each word as it is."""
-    line = "imagenet-prep convert 'my data' --raw ./-r --set seed=-5 --set shuffle=false --on-damaged skip"
+    line = (
+        "imagenet-prep convert 'my data' --raw ./-r --set seed=-5 --set shuffle=false "
+        "--on-damaged skip"
+    )
     assert command("convert", Path("my data"), SETTINGS) == line
 
 
@@ -108,7 +125,7 @@ def test_hints_of_several_obstacles_are_kept() -> None:
     assert all_of([InputError("a"), InputError("b")]).hint == ""
 
 
-# wrapping ------------------------------------------------------------------------------------------------------
+# wrapping -----------------------------------------------------------------------------------------
 
 
 WORDS = st.text("abcdefg:;-/'.", min_size=1, max_size=30)
@@ -116,7 +133,9 @@ WORDS = st.text("abcdefg:;-/'.", min_size=1, max_size=30)
 
 @given(words=st.lists(WORDS, min_size=1), indent=st.integers(0, 4), width=st.integers(1, 100))
 def test_words_are_kept(words: list[str], indent: int, width: int) -> None:
-    """No word is broken or lost; only a single word is ever longer than a line; what follows is indented by two."""
+    """No word is broken or lost; only a single word is ever longer than a line;
+    what follows is indented by two.
+    """
     first, *others = fitted(" " * indent + " ".join(words), width)
     assert [word for line in (first, *others) for word in line.split()] == words
     assert all(len(line) <= width or len(line.split()) == 1 for line in (first, *others))
@@ -134,15 +153,31 @@ def test_what_fits_stays_as_it_is(width: int) -> None:
 def test_a_command_has_a_line_of_its_own() -> None:
     """However long it is, it can be copied; what follows goes on below it."""
     command = f"imagenet-prep convert '/data/my set' --raw {'x' * 40} --allow-incomplete"
-    told = fitted(f"note: this conversion is not finished, and there is more to say; to go on: {command}", 60)
-    assert told == ["note: this conversion is not finished, and there is more to", "  say; to go on:", f"  {command}"]
-    told = fitted(f"free some space, then: {command}; or take less: /opt/bin/{command} --consume", 60)
-    assert told == ["free some space, then:", f"  {command}", "  or take less:", f"  /opt/bin/{command} --consume"]
+    told = fitted(
+        f"note: this conversion is not finished, and there is more to say; to go on: {command}", 60
+    )
+    assert told == [
+        "note: this conversion is not finished, and there is more to",
+        "  say; to go on:",
+        f"  {command}",
+    ]
+    told = fitted(
+        f"free some space, then: {command}; or take less: /opt/bin/{command} --consume", 60
+    )
+    assert told == [
+        "free some space, then:",
+        f"  {command}",
+        "  or take less:",
+        f"  /opt/bin/{command} --consume",
+    ]
     assert fitted(f"{command}    (finds all)", 60) == [command, "  (finds all)"]
     told = fitted(f"next: '/my venv/bin/imagenet-prep' verify {'x' * 60}", 60)
     assert told == ["next:", f"  '/my venv/bin/imagenet-prep' verify {'x' * 60}"]
     prose = "to do: run the same imagenet-prep convert again: it makes what is missing"
-    assert fitted(prose, 60) == ["to do: run the same imagenet-prep convert again: it makes", "  what is missing"]
+    assert fitted(prose, 60) == [
+        "to do: run the same imagenet-prep convert again: it makes",
+        "  what is missing",
+    ]
 
 
 def fits(line: str, width: int) -> bool:
@@ -151,21 +186,39 @@ def fits(line: str, width: int) -> bool:
 
 
 def on_terminal(*arguments: object, columns: int = 80, error_file: Path | None = None) -> list[str]:
-    """The lines that a command writes to a terminal; with a file only its results, errors go there."""
+    """The lines that a command writes to a terminal;
+    with a file only its results, errors go there.
+    """
     pid, terminal = pty.fork()
     if pid == 0:
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         if error_file is not None:
             os.dup2(os.open(error_file, os.O_WRONLY | os.O_CREAT), 2)
-        os.execve(PROGRAM[0], [*PROGRAM, *map(str, arguments)], {**os.environ, "TERM": "xterm", "NO_COLOR": "1"})
+        os.execve(
+            PROGRAM[0],
+            [*PROGRAM, *map(str, arguments)],
+            {**os.environ, "TERM": "xterm", "NO_COLOR": "1"},
+        )
     shown, _ = rest_shown(pid, terminal)
     return shown.decode().splitlines()
 
 
 def test_messages_fit_a_terminal(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """Notes, findings and errors; piped they are lines as ever, and JSON is on a terminal as it is piped."""
+    """Notes, findings and errors; piped they are lines as ever,
+    and JSON is on a terminal as it is piped.
+    """
     data, raw = tmp_path / "d", made_tiny.archives["train"].parent
-    words = ("convert", data, "--raw", raw, "--allow-incomplete", "--train-shards", 8, "--validation-shards", 2)
+    words = (
+        "convert",
+        data,
+        "--raw",
+        raw,
+        "--allow-incomplete",
+        "--train-shards",
+        8,
+        "--validation-shards",
+        2,
+    )
     assert prep(*words, "--quiet").returncode == 0
     (data / "imagenet-prep" / "manifest.json").unlink()
     told = on_terminal("verify", data, "--quiet", columns=60)

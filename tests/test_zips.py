@@ -21,7 +21,15 @@ from made_zips import DEFLATED, STORED, Made, deflate, make_zip, zip_64
 from imagenet_prep.errors import InputError
 from imagenet_prep.sources import zips
 from imagenet_prep.sources.slices import FileSlices, Reader, Row
-from imagenet_prep.sources.zips import LARGEST_INFLATED, Zip, ZipFault, entry_at, iter_entries, read_entry, walk_zip
+from imagenet_prep.sources.zips import (
+    LARGEST_INFLATED,
+    Zip,
+    ZipFault,
+    entry_at,
+    iter_entries,
+    read_entry,
+    walk_zip,
+)
 
 JPEG = bytes(range(256)) * 40
 NONE = 0xFFFFFFFF  # "see the zip64 field"
@@ -55,17 +63,25 @@ class Pipe(io.BytesIO):
         raise OSError
 
 
-# what zipfile writes -------------------------------------------------------------------------------------------
+# what zipfile writes ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("method", "way"),
-    [*((zipfile.ZIP_DEFLATED, way) for way in ("plain", "wide and streamed", "comment")), (zipfile.ZIP_STORED, "wide")],
+    [
+        *((zipfile.ZIP_DEFLATED, way) for way in ("plain", "wide and streamed", "comment")),
+        (zipfile.ZIP_STORED, "wide"),
+    ],
 )
 def test_what_zipfile_writes_is_read(method: int, way: str) -> None:
-    """Stored and deflated, sizes before or behind the data, in 32 bits or 64, with a comment: names and bytes."""
+    """Stored and deflated, sizes before or behind the data, in 32 bits or 64, with a comment:
+    names and bytes.
+    """
     file = (Pipe if "streamed" in way else io.BytesIO)()
-    wanted = [(f"a/{number}.JPEG".encode(), os.urandom(number * 100) + bytes(number)) for number in range(20)]
+    wanted = [
+        (f"a/{number}.JPEG".encode(), os.urandom(number * 100) + bytes(number))
+        for number in range(20)
+    ]
     with zipfile.ZipFile(file, "w", method) as archive:
         archive.comment = b"PK\5\6 of no end" * (way == "comment")
         archive.writestr("a/", b"")
@@ -80,12 +96,18 @@ def test_what_zipfile_writes_is_read(method: int, way: str) -> None:
 
 @given(
     st.lists(
-        st.tuples(st.binary(min_size=1, max_size=20), st.binary(max_size=300), st.sampled_from([STORED, DEFLATED])),
+        st.tuples(
+            st.binary(min_size=1, max_size=20),
+            st.binary(max_size=300),
+            st.sampled_from([STORED, DEFLATED]),
+        ),
         max_size=8,
     ),
     st.binary(max_size=40),
 )
-def test_any_zip_is_read_as_zipfile_reads_it(files: list[tuple[bytes, bytes, int]], comment: bytes) -> None:
+def test_any_zip_is_read_as_zipfile_reads_it(
+    files: list[tuple[bytes, bytes, int]], comment: bytes
+) -> None:
     """Whatever the names and contents are."""
     files = [(name.replace(b"/", b"_"), content, method) for name, content, method in files]
     data = make_zip([Made(*file) for file in files], comment=comment.replace(b"P", b"p"))
@@ -95,7 +117,9 @@ def test_any_zip_is_read_as_zipfile_reads_it(files: list[tuple[bytes, bytes, int
 
 
 def test_a_directory_longer_than_the_window_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Entries that cross the end of what is read at a time are whole, whatever their names' lengths."""
+    """Entries that cross the end of what is read at a time are whole,
+    whatever their names' lengths.
+    """
     monkeypatch.setattr(zips, "_LONGEST", 400)
     monkeypatch.setattr(zips, "_WINDOW", 401)
     entries = [Made(b"n" * (1 + number * 7 % 300), bytes([number])) for number in range(200)]
@@ -108,10 +132,12 @@ def test_sizes_behind_the_data_are_those_of_the_directory() -> None:
         for method in (STORED, DEFLATED):
             made = Made(b"a", JPEG, method, 0x8, local=said, after=b"PK\7\10" + bytes(12))
             assert contents(make_zip([made, made])) == [(b"a", JPEG)] * 2
-    assert "contradicts the central directory" in reason(make_zip([Made(b"a", JPEG, local={"crc": 0})]))
+    assert "contradicts the central directory" in reason(
+        make_zip([Made(b"a", JPEG, local={"crc": 0})])
+    )
 
 
-# lies ----------------------------------------------------------------------------------------------------------
+# lies ---------------------------------------------------------------------------------------------
 
 
 HEADERS = ({"name": b"b"}, {"method": 8}, {"crc": 1}, {"packed": 6}, {"size": 8}, {"flags": 1})
@@ -136,9 +162,20 @@ HEADERS = ({"name": b"b"}, {"method": 8}, {"crc": 1}, {"packed": 6}, {"size": 8}
         (Made(b"a", central={"crc": 1}), "contradicts the central directory"),
         (Made(b"a", central={"mark": b"PK\1\3"}), "no entry"),
         (Made(b"a", central={"size": NONE, "packed": NONE}), "no zip64 field"),
-        (Made(b"a", central={"size": NONE, "packed": NONE, "extra": struct.pack("<HHQ", 1, 8, 7)}), "too short"),
-        (Made(b"a", central={"offset": NONE, "extra": struct.pack("<HHQ", 1, 8, 1 << 63)}), "beyond the end"),
-        (Made(b"a", central={"offset": NONE, "extra": struct.pack("<HH", 9, 60000)}), "no zip64 field"),
+        (
+            Made(
+                b"a", central={"size": NONE, "packed": NONE, "extra": struct.pack("<HHQ", 1, 8, 7)}
+            ),
+            "too short",
+        ),
+        (
+            Made(b"a", central={"offset": NONE, "extra": struct.pack("<HHQ", 1, 8, 1 << 63)}),
+            "beyond the end",
+        ),
+        (
+            Made(b"a", central={"offset": NONE, "extra": struct.pack("<HH", 9, 60000)}),
+            "no zip64 field",
+        ),
         (Made(b"a", central={"disk": 0xFFFF, "extra": struct.pack("<HHI", 1, 4, 1)}), "split zip"),
         *((Made(b"a", local=said), "the header of 'a'") for said in HEADERS),
         # no deflated stream, one of another length, none at all
@@ -153,9 +190,13 @@ def test_an_entry_that_lies_is_refused(lying: Made, expected: str) -> None:
 
 
 def test_what_inflates_to_more_than_was_said_is_refused_at_that_length() -> None:
-    """A bomb: a megabyte announced, a gigabyte packed; no more than what was announced is held in memory."""
+    """A bomb: a megabyte announced, a gigabyte packed;
+    no more than what was announced is held in memory.
+    """
     said = {"size": 1 << 20}
-    bomb = make_zip([Made(b"a", b"", DEFLATED, data=deflate(bytes(1 << 28)), central=said, local=said)])
+    bomb = make_zip(
+        [Made(b"a", b"", DEFLATED, data=deflate(bytes(1 << 28)), central=said, local=said)]
+    )
     tracemalloc.start()
     try:
         assert "does not inflate to the 1,048,576 bytes" in reason(bomb)
@@ -171,7 +212,9 @@ def test_a_changed_byte_of_content_is_noticed(method: int, packed: bytes) -> Non
     """The CRC-32 of stored entries is compared too."""
     data = bytearray(make_zip([Made(b"a", JPEG, method)]))
     data[31 + len(packed) // 2] ^= 1
-    assert reason(bytes(data)).startswith(("'a' has CRC-32", "'a' can't be inflated", "'a' does not inflate"))
+    assert reason(bytes(data)).startswith(
+        ("'a' has CRC-32", "'a' can't be inflated", "'a' does not inflate")
+    )
 
 
 def test_entries_over_one_another_are_refused() -> None:
@@ -200,7 +243,7 @@ def test_a_directory_in_another_order_is_read() -> None:
     assert contents(turned(data)) == contents(data)[::-1]
 
 
-# the ends ------------------------------------------------------------------------------------------------------
+# the ends -----------------------------------------------------------------------------------------
 
 
 def test_a_zip_that_was_cut_is_refused_wherever() -> None:
@@ -221,7 +264,8 @@ def test_a_zip_that_was_cut_is_refused_wherever() -> None:
         (make_zip(TWO, count=60_000, here=60_000), "can't be in a central directory"),
         (make_zip(TWO, length=10), "precede"),
         (make_zip(TWO, start=1 << 30), "would reach into its end"),
-        # a zip behind a program or a web page is not what anyone published; after the end stands nothing
+        # a zip behind a program or a web page is not what anyone published; after the end stands
+        # nothing
         (make_zip(TWO, before=b"#!/x"), "4 bytes precede"),
         (b"#!/x" + zip_64(make_zip(TWO)), "not where this points"),
         (make_zip(TWO) + b"more", "it was truncated, or other bytes follow"),
@@ -243,12 +287,16 @@ def test_a_wide_end_that_lies_is_refused_or_makes_no_difference() -> None:
         data = bytearray(whole)
         data[at] ^= 0x41
         with contextlib.suppress(ZipFault):
-            assert [content for _, content in contents(bytes(data))] == [made.content for made in TWO]
+            assert [content for _, content in contents(bytes(data))] == [
+                made.content for made in TWO
+            ]
 
 
 @given(st.data())
 def test_changed_bytes_never_give_other_content(data: st.DataObject) -> None:
-    """Whatever is changed anywhere: a fault, or files whose CRC-32 is right; never a crash, never for long."""
+    """Whatever is changed anywhere: a fault, or files whose CRC-32 is right;
+    never a crash, never for long.
+    """
     original = bytearray(zip_64(make_zip(TWO)) if data.draw(st.booleans()) else make_zip(TWO))
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(original) - 1))
@@ -262,7 +310,7 @@ def test_changed_bytes_never_give_other_content(data: st.DataObject) -> None:
         assert content in {made.content for made in TWO}
 
 
-# the container -------------------------------------------------------------------------------------------------
+# the container ------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -276,7 +324,10 @@ def path(tmp_path: Path) -> Path:
 def rows(path: Path) -> list[Row]:
     """The rows of all entries, under their own names."""
     with FileSlices(path) as view:
-        return [Row(name.decode().rpartition("/")[2], address, size, 0) for name, address, size in walk_zip(view)]
+        return [
+            Row(name.decode().rpartition("/")[2], address, size, 0)
+            for name, address, size in walk_zip(view)
+        ]
 
 
 def test_rows_are_read_without_a_copy_where_they_are_stored(path: Path) -> None:
@@ -291,7 +342,9 @@ def test_rows_are_read_without_a_copy_where_they_are_stored(path: Path) -> None:
 
 
 def test_a_zip_that_changed_since_it_was_listed_is_named(path: Path) -> None:
-    """Another zip under its name, with other entries, or cut: the error names the file, and no byte is taken."""
+    """Another zip under its name, with other entries, or cut:
+    the error names the file, and no byte is taken.
+    """
     listed = rows(path)
     for other in (make_zip(TWO[::-1]), make_zip([TWO[0]]), b"", b"PK"):
         path.write_bytes(other)

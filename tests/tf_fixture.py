@@ -1,4 +1,6 @@
-"""TensorFlow as a fixture: it takes seconds to import, so that only tests which use it wait for it."""
+"""TensorFlow as a fixture: it takes seconds to import,
+so that only tests which use it wait for it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Sets of some bytes, written by hand: plan, shards, indexes, journals and manifest, without images and conversion."""
+"""Sets of some bytes, written by hand: plan, shards, indexes,
+journals and manifest, without images and conversion.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,17 @@ def made_plan(counts: Mapping[str, int] = COUNTS, *, word: str = "f", **more: An
     values: dict[str, Any] = {
         "dataset": entry,
         "settings": {"check": "header"},
-        "sources": {split: {"images": IMAGES * count, "names_and_sizes": split} for split, count in counts.items()},
-        "totals": {split: SplitTotals(IMAGES * count, 0, 1, 0, count) for split, count in counts.items()},
-        "fingerprints": {split: tuple(f"{word}-{split}-{n}" for n in range(count)) for split, count in counts.items()},
+        "sources": {
+            split: {"images": IMAGES * count, "names_and_sizes": split}
+            for split, count in counts.items()
+        },
+        "totals": {
+            split: SplitTotals(IMAGES * count, 0, 1, 0, count) for split, count in counts.items()
+        },
+        "fingerprints": {
+            split: tuple(f"{word}-{split}-{n}" for n in range(count))
+            for split, count in counts.items()
+        },
         "expected": dict.fromkeys(counts, 0),
     }
     return Plan(**{**values, **more})
@@ -44,8 +54,12 @@ def save_plan(layout: Layout, plan: Plan) -> Plan:
     return plan
 
 
-def make_shard(layout: Layout, name: str, fingerprint: str, *, images: int = IMAGES, word: str = "") -> ShardInfo:
-    """A shard with its index; its records hold ``word`` and the name of their image. Its entry is not recorded."""
+def make_shard(
+    layout: Layout, name: str, fingerprint: str, *, images: int = IMAGES, word: str = ""
+) -> ShardInfo:
+    """A shard with its index; its records hold ``word`` and the name of their image.
+    Its entry is not recorded.
+    """
     index, content = Index(), b""
     for number in range(images):
         image = f"{name}-{number}.jpg"
@@ -70,7 +84,9 @@ def record(layout: Layout, infos: Iterable[ShardInfo], part: str = "") -> None:
 def make_shards(layout: Layout, plan: Plan, names: Iterable[str] | None = None) -> list[ShardInfo]:
     """The shards of a plan, or those of these names, recorded in the journal."""
     planned = plan.fingerprints_by_name()
-    infos = [make_shard(layout, name, planned[name]) for name in (planned if names is None else names)]
+    infos = [
+        make_shard(layout, name, planned[name]) for name in (planned if names is None else names)
+    ]
     record(layout, infos)
     return infos
 

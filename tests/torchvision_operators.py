@@ -1,6 +1,8 @@
-"""import_torchvision: torchvision, also where the wheel for CUDA is beside a torch without it and can't load operators.
+"""import_torchvision: torchvision, also where the wheel for CUDA is beside a torch without it and
+can't load operators.
 
-Transforms need no operator. Detection models need two, nms and roi_align: both are here in plain PyTorch.
+Transforms need no operator. Detection models need two, nms and roi_align: both are here in plain
+PyTorch.
 """
 
 from __future__ import annotations
@@ -33,11 +35,15 @@ def import_torchvision() -> Any:
 def _replace_operators() -> None:
     boxes, align = (sys.modules[f"torchvision.ops.{name}"] for name in ("boxes", "roi_align"))
     boxes._assert_has_ops = lambda: None
-    align._roi_align = pool  # torchvision's own in Python is compiled first, or takes ten times as long
+    align._roi_align = (
+        pool  # torchvision's own in Python is compiled first, or takes ten times as long
+    )
 
 
 def suppress(boxes: Any, scores: Any, threshold: float) -> Any:
-    """The numbers of the boxes that no better one overlaps by more than the threshold, the best first."""
+    """The numbers of the boxes that no better one overlaps by more than the threshold,
+    the best first.
+    """
     import torch
     from torchvision.ops import box_iou
 
@@ -51,8 +57,11 @@ def suppress(boxes: Any, scores: Any, threshold: float) -> Any:
     return order[torch.tensor(is_kept, dtype=torch.bool)]
 
 
-def pool(features: Any, rois: Any, scale: float, height: int, width: int, samples: int, aligned: bool) -> Any:
-    """The mean of samples x samples points in each of height x width parts of each box, as ``roi_align`` has it.
+def pool(
+    features: Any, rois: Any, scale: float, height: int, width: int, samples: int, aligned: bool
+) -> Any:
+    """The mean of samples x samples points in each of height x width parts of each box, as
+    ``roi_align`` has it.
 
     ``rois`` are the number of the image, and xmin, ymin, xmax, ymax: boxes inside their image.
     """
@@ -64,15 +73,24 @@ def pool(features: Any, rois: Any, scale: float, height: int, width: int, sample
     sides = torch.tensor(features.shape[:1:-1], dtype=rois.dtype)  # width and height
     starts, ends = (rois[:, 1:] * scale).split(2, dim=1)
     spans = (ends - starts).clamp(min=1)
-    points = [(torch.arange(count * samples) + 0.5) / (count * samples) for count in (width, height)]
+    points = [
+        (torch.arange(count * samples) + 0.5) / (count * samples) for count in (width, height)
+    ]
     x, y = (starts[:, [axis]] + spans[:, [axis]] * points[axis] for axis in (0, 1))
     shape = len(rois), len(points[1]), len(points[0])
-    grid = torch.stack([x[:, None, :].expand(shape), y[:, :, None].expand(shape)], dim=3) * 2 / (sides - 1) - 1
+    grid = (
+        torch.stack([x[:, None, :].expand(shape), y[:, :, None].expand(shape)], dim=3)
+        * 2
+        / (sides - 1)
+        - 1
+    )
     pooled = features.new_zeros(len(rois), features.shape[1], height, width)
     for number in range(len(features)):
         chosen = (rois[:, 0] == number).nonzero()[:, 0]
         rows = grid[chosen].reshape(1, -1, shape[2], 2)
-        values = functional.grid_sample(features[[number]], rows, padding_mode="border", align_corners=True)
+        values = functional.grid_sample(
+            features[[number]], rows, padding_mode="border", align_corners=True
+        )
         parts = values[0].reshape(-1, len(chosen), *shape[1:]).transpose(0, 1)
         pooled = pooled.index_copy(0, chosen, functional.avg_pool2d(parts, samples))
     return pooled

@@ -1,4 +1,6 @@
-"""Dataset: what a data set knows about itself: its settings and splits, how to plan its shards, how to check them."""
+"""Dataset: what a data set knows about itself: its settings and splits,
+how to plan its shards, how to check them.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
 
 
 class Published(NamedTuple):
-    """The facts of a whole split of a published data set: images, classes, shards, boxes (None: unknown)."""
+    """The facts of a whole split of a published data set:
+    images, classes, shards, boxes (None: unknown).
+    """
 
     images: int
     classes: int
@@ -43,18 +47,21 @@ class SetFindings(Struct, frozen=True):
 
 
 class Dataset(Protocol):
-    """ILSVRC2012, or the data set of a recipe; to be made, or made and known from its manifest or its plan.
+    """ILSVRC2012, or the data set of a recipe; to be made, or made and known from its manifest or
+    its plan.
 
     Args:
         name: its name.
         splits: the prefixes of shard names, in order.
         options: the settings of its shards.
-        set_name: the prefix of its shards' names, if it separates this set from others in the same folder; or "".
-        images: how many images each split should have.
-        is_part: whether its manifest records less than the whole, judged by the facts and not by its own totals.
-        published: the facts of each split of the whole set; None for a set without published facts.
+        set_name: the prefix of its shards' names, if it separates this set from others in the same
+        folder; or "". images: how many images each split should have.
+        is_part: whether its manifest records less than the whole, judged by the facts and not by
+        its own totals. published: the facts of each split of the whole set; None for a set without
+        published facts.
         words_of: from a class's wnid or an image's name to words, "" if neither tells; picklable.
-        compares_records: whether ``check_set`` needs every record of every shard, and not only each shard's totals.
+        compares_records: whether ``check_set`` needs every record of every shard, and not only each
+        shard's totals.
     """
 
     @property
@@ -76,30 +83,37 @@ class Dataset(Protocol):
     @property
     def compares_records(self) -> bool: ...  # noqa: D102
 
-    # making its shards -----------------------------------------------------------------------------------------
+    # making its shards ----------------------------------------------------------------------------
 
     def ask(self, layout: Layout, options: Any) -> Asked | None:
         """The inputs of a plan, without a look at any image; None if only ``plan`` can tell."""
         return None
 
     def plan(
-        self, layout: Layout, engine: Engine, options: Any, progress: Progress, splits: Collection[str] = ()
+        self,
+        layout: Layout,
+        engine: Engine,
+        options: Any,
+        progress: Progress,
+        splits: Collection[str] = (),
     ) -> PlannedSet:
         """Plan all its shards, by ``options`` of its own type; called while the folder is locked.
 
-        With ``splits`` only these, complete or not, as its manifest records them: for shards with known digests.
+        With ``splits`` only these, complete or not, as its manifest records them: for shards with
+        known digests.
 
         Raises:
             IncompleteError: images are missing, and that is not allowed.
-            InputError: there is nothing to convert, or an input is damaged or differs from the recorded one.
-            UsageError: an option is invalid.
+            InputError: there is nothing to convert, or an input is damaged or differs from the
+            recorded one. UsageError: an option is invalid.
         """
         ...
 
     def list_raw(
         self, layout: Layout, engine: Engine, options: Any, progress: Progress, depth: Depth | None
     ) -> RawListing:
-        """List the images that ``plan`` would cut, and whatever would keep it from that, without refusing any.
+        """List the images that ``plan`` would cut, and whatever would keep it from that, without
+        refusing any.
 
         ``depth`` is that of the check to come; None: decode what no digest proves.
 
@@ -114,10 +128,12 @@ class Dataset(Protocol):
         return
 
     def refuse_images(self, layout: Layout, infos: Iterable[ShardInfo]) -> None:
-        """Raise InputError if its finished shards show that the images are not those of the data set."""
+        """Raise InputError if its finished shards show that the images are
+        not those of the data set.
+        """
         return
 
-    # status ----------------------------------------------------------------------------------------------------
+    # status ---------------------------------------------------------------------------------------
 
     def stages_before(self, layout: Layout) -> tuple[StageStatus, ...]:
         """The status of the stages before convert; empty if there are none."""
@@ -127,7 +143,7 @@ class Dataset(Protocol):
         """The advice for an unfinished convert; ``states`` are the states of the stages."""
         ...
 
-    # checking its shards ---------------------------------------------------------------------------------------
+    # checking its shards --------------------------------------------------------------------------
 
     def notes(self, inventory: Inventory, *, is_part: bool) -> Iterator[str]:
         """Notes about the set at hand, before a shard is read."""
@@ -137,12 +153,21 @@ class Dataset(Protocol):
         """The examiner of each record; ``foreign`` are the shards of unknown origin."""
         ...
 
-    def check_set(self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
+    def check_set(
+        self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool
+    ) -> SetFindings:
         """The findings in all reports together, including each report's own problems."""
         ...
 
     def claim(
-        self, inventory: Inventory, totals: Sequence[SplitReport], findings: SetFindings, *, is_part: bool
+        self,
+        inventory: Inventory,
+        totals: Sequence[SplitReport],
+        findings: SetFindings,
+        *,
+        is_part: bool,
     ) -> ReasonedLevel:
-        """The level of its shards if all that was read is sound; ``is_part``: without a manifest, they are a part."""
+        """The level of its shards if all that was read is sound;
+        ``is_part``: without a manifest, they are a part.
+        """
         ...

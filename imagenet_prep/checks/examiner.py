@@ -37,14 +37,18 @@ class Finding(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """The position of a record: number from 0, byte offset of its header, file name of its image (if known)."""
+    """The position of a record: number from 0, byte offset of its header,
+    file name of its image (if known).
+    """
 
     record: int
     offset: int
     image: str = ""
 
     def __str__(self) -> str:
-        return f"record {self.record} at byte {self.offset}" + (f" ({printable(self.image)})" if self.image else "")
+        return f"record {self.record} at byte {self.offset}" + (
+            f" ({printable(self.image)})" if self.image else ""
+        )
 
 
 class Findings:
@@ -72,7 +76,13 @@ class Findings:
         """The listed problems, in order, then one per kind with the number of others."""
         listed = tuple(problem(found, self._subject, self.remedy, at) for found, at in self._listed)
         rest = tuple(
-            Problem(kind, self._subject, f"and {count - LIMIT:,} more of this kind", self.remedy, count=count - LIMIT)
+            Problem(
+                kind,
+                self._subject,
+                f"and {count - LIMIT:,} more of this kind",
+                self.remedy,
+                count=count - LIMIT,
+            )
             for kind, count in self.counts.items()
             if count > LIMIT
         )
@@ -82,8 +92,12 @@ class Findings:
 def problem(found: Finding, subject: str, remedy: str, at: Place | None = None) -> Problem:
     """A finding as a Problem of ``subject``."""
     detail = found.detail if at is None else f"{at}: {found.detail}"
-    record, offset, image = (None, None, "") if at is None else (at.record, at.offset, printable(at.image))
-    return Problem(found.kind, subject, detail, remedy, record, offset, image, found.expected, found.got)
+    record, offset, image = (
+        (None, None, "") if at is None else (at.record, at.offset, printable(at.image))
+    )
+    return Problem(
+        found.kind, subject, detail, remedy, record, offset, image, found.expected, found.got
+    )
 
 
 def printable(text: str) -> str:
@@ -92,11 +106,13 @@ def printable(text: str) -> str:
     return short if short.isprintable() else repr(short)
 
 
-# one record --------------------------------------------------------------------------------------------------------
+# one record ---------------------------------------------------------------------------------------
 
 
 class Seen(NamedTuple):  # a tuple is built in a third of the time of a frozen dataclass
-    """The content of a record: file name ("" if unknown), label, number of boxes, and its faults."""
+    """The content of a record: file name ("" if unknown), label,
+    number of boxes, and its faults.
+    """
 
     name: str
     label: int | None
@@ -124,8 +140,8 @@ class PromiseExaminer(Struct, frozen=True):
     """Compares records with a recipe's promise; with ``decode``, decodes every image in them too.
 
     Args:
-        features: by name, each feature's "kind", whether it is "optional", and how many "values" (None: any).
-        decode: decode images too.
+        features: by name, each feature's "kind", whether it is "optional", and how many "values"
+        (None: any). decode: decode images too.
         holders: the features that hold each column: a feature's name does not tell its column.
         classes: the names of boxes by label; empty if there are none.
     """
@@ -143,7 +159,9 @@ class PromiseExaminer(Struct, frozen=True):
                 return Seen("", None, 0, ())
             features = parse_example(data)
         except ExampleError as error:
-            return Seen("", None, 0, (Finding(ProblemKind.BAD_EXAMPLE, str(error)),) if intact else ())
+            return Seen(
+                "", None, 0, (Finding(ProblemKind.BAD_EXAMPLE, str(error)),) if intact else ()
+            )
         label = self._held(features, "label", Int64List)
         name = self._held(features, self._name, BytesList)
         boxes = features.get("image/object/bbox/xmin")
@@ -154,7 +172,9 @@ class PromiseExaminer(Struct, frozen=True):
             self._check(features) if intact else (),
         )
 
-    def _check_masks(self, features: Mapping[str, Feature], objects: Mapping[str, Sequence[Any]]) -> Iterator[Finding]:
+    def _check_masks(
+        self, features: Mapping[str, Feature], objects: Mapping[str, Sequence[Any]]
+    ) -> Iterator[Finding]:
         """Whether the mask, and that of each object, is a PNG as large as its record states."""
         size = tuple(self._held(features, side, Int64List) for side in ("width", "height"))
         mask = self._held(features, "mask.encoded", BytesList)
@@ -185,10 +205,14 @@ class PromiseExaminer(Struct, frozen=True):
                     yield Finding(ProblemKind.BAD_FIELD, f"{name} is missing")
             elif KINDS[type(feature)] != promised["kind"]:
                 expected, got = str(promised["kind"]), KINDS[type(feature)]
-                yield Finding(ProblemKind.BAD_FIELD, f"{name} holds {got}, expected {expected}", expected, got)
+                yield Finding(
+                    ProblemKind.BAD_FIELD, f"{name} holds {got}, expected {expected}", expected, got
+                )
             elif promised.get("values") == 1 and len(feature.values) != 1:
                 count = str(len(feature.values))
-                yield Finding(ProblemKind.BAD_FIELD, f"{name} holds {count} values, expected 1", "1", count)
+                yield Finding(
+                    ProblemKind.BAD_FIELD, f"{name} holds {count} values, expected 1", "1", count
+                )
         objects = {
             column: feature.values
             for column, names in self.holders.items()
@@ -214,13 +238,20 @@ def _check_mask(what: str, mask: bytes | memoryview, size: tuple[object, ...]) -
         yield Finding(ProblemKind.BAD_IMAGE, f"{what}: {error}")
         return
     if None not in size and size != header[:2]:
-        yield Finding(ProblemKind.SIZE_MISMATCH, f"size of {what}: expected {size}, got {header[:2]}")
+        yield Finding(
+            ProblemKind.SIZE_MISMATCH, f"size of {what}: expected {size}, got {header[:2]}"
+        )
 
 
-def check_objects(values: Mapping[str, Sequence[Any]], classes: Mapping[int, str]) -> Iterator[Finding]:
-    """Whether the objects of a record, by their columns, are equally many, within the image, and of these classes."""
+def check_objects(
+    values: Mapping[str, Sequence[Any]], classes: Mapping[int, str]
+) -> Iterator[Finding]:
+    """Whether the objects of a record, by their columns, are equally many,
+    within the image, and of these classes.
+    """
     boxes, points = (
-        {c: len(v) for c, v in values.items() if OBJECT_FEATURES[c].values == each} for each in ("box", "point")
+        {c: len(v) for c, v in values.items() if OBJECT_FEATURES[c].values == each}
+        for each in ("box", "point")
     )
     count = next(iter(boxes.values()), 0)
     if (
@@ -232,36 +263,54 @@ def check_objects(values: Mapping[str, Sequence[Any]], classes: Mapping[int, str
         yield Finding(ProblemKind.BAD_BOX, f"the values of its boxes differ in number: {counts}")
         return
     for low, high in (EDGES[::2], EDGES[1::2]):
-        for pair in zip(values.get(f"boxes.{low}", ()), values.get(f"boxes.{high}", ()), strict=False):
+        for pair in zip(
+            values.get(f"boxes.{low}", ()), values.get(f"boxes.{high}", ()), strict=False
+        ):
             if not 0 <= pair[0] <= pair[1] <= 1:
                 yield Finding(
-                    ProblemKind.BAD_BOX, f"{low}, {high} of a box: expected 0 <= {low} <= {high} <= 1, got {pair}"
+                    ProblemKind.BAD_BOX,
+                    f"{low}, {high} of a box: expected 0 <= {low} <= {high} <= 1, got {pair}",
                 )
     labels = values.get("boxes.label", ())
     texts = [str(text, "utf-8", "replace") for text in values.get("boxes.text", ())]
     for label, text in itertools.zip_longest(labels, texts):
         if (labels and label not in classes) or (texts and text not in classes.values()):
-            yield Finding(ProblemKind.BAD_BOX, f"a box has label {label} and class {text}, which the set doesn't have")
+            yield Finding(
+                ProblemKind.BAD_BOX,
+                f"a box has label {label} and class {text}, which the set doesn't have",
+            )
         elif labels and texts and text != classes[label]:
-            yield Finding(ProblemKind.BAD_BOX, f"a box of label {label}: expected {classes[label]}, got {text}")
+            yield Finding(
+                ProblemKind.BAD_BOX,
+                f"a box of label {label}: expected {classes[label]}, got {text}",
+            )
 
 
-def check_jpeg(image: memoryview, stated: Mapping[str, object], *, decode: bool, most: int = 4) -> Iterator[Finding]:
-    """Whether an image is a complete JPEG, with at most ``most`` components and the size that its record states.
+def check_jpeg(
+    image: memoryview, stated: Mapping[str, object], *, decode: bool, most: int = 4
+) -> Iterator[Finding]:
+    """Whether an image is a complete JPEG, with at most ``most`` components and the size that its
+    record states.
 
     ``stated`` are width and height by the names that the record uses; None if it states nothing.
     """
     try:
-        header = grades.judge(image, "decode", pixels.check_decode if decode else grades.leave_coded).header
+        header = grades.judge(
+            image, "decode", pixels.check_decode if decode else grades.leave_coded
+        ).header
         if header.components > most:
-            raise jpeg.ImageError(f"a JPEG of {header.components} components (CMYK); every record says RGB")
+            raise jpeg.ImageError(
+                f"a JPEG of {header.components} components (CMYK); every record says RGB"
+            )
     except jpeg.ImageError as error:
         yield Finding(ProblemKind.BAD_IMAGE, str(error))
         return
     yield from _compare_sides("JPEG", stated, header[:2])
 
 
-def _check_other(image: memoryview, stated: Mapping[str, object], *, decode: bool) -> Iterator[Finding]:
+def _check_other(
+    image: memoryview, stated: Mapping[str, object], *, decode: bool
+) -> Iterator[Finding]:
     """The same for an image of another format."""
     try:
         kind, width, height, _ = pixels.read_facts(image)
@@ -273,7 +322,9 @@ def _check_other(image: memoryview, stated: Mapping[str, object], *, decode: boo
     yield from _compare_sides(kind, stated, (width, height))
 
 
-def _compare_sides(kind: str, stated: Mapping[str, object], sides: tuple[int, int]) -> Iterator[Finding]:
+def _compare_sides(
+    kind: str, stated: Mapping[str, object], sides: tuple[int, int]
+) -> Iterator[Finding]:
     if (*stated.values(),) == sides:  # nearly always
         return
     for (name, got), expected in zip(stated.items(), sides, strict=True):

@@ -1,4 +1,6 @@
-"""Inventory: the shards that exist and those that should. Checked: the totals of all shard reports."""
+"""Inventory: the shards that exist and those that should.
+Checked: the totals of all shard reports.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,12 @@ from imagenet_prep.storage.files import scan
 from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name, split_of
 from imagenet_prep.text import listed, number_of
 
-REMEDY_SETTINGS = "run the same imagenet-prep convert again, with the settings that you want and --overwrite"
+REMEDY_SETTINGS = (
+    "run the same imagenet-prep convert again, with the settings that you want and --overwrite"
+)
 REMEDY_MANIFEST = (
-    "put back the manifest of this set, or move this one away and run the same imagenet-prep convert again: "
+    "put back the manifest of this set, or move this one away and run the same imagenet-prep "
+    "convert again: "
     "finished shards are kept"
 )
 REMEDY_STRAY = "move it away: a glob over all shards would match it"
@@ -40,8 +45,9 @@ _MOST_MISSING = 99_999
 class Inventory(Struct, frozen=True):
     """The existing files (sizes in bytes by name) and the expected shards, by split, in order.
 
-    ``images`` is the number of images that each split of the data set ``dataset`` should have. ``state`` is what the
-    folder holds. Without a manifest that covers the plan, the expected shards are the planned ones.
+    ``images`` is the number of images that each split of the data set ``dataset`` should have.
+    ``state`` is what the folder holds. Without a manifest that covers the plan, the expected shards
+    are the planned ones.
     """
 
     dataset: str
@@ -77,13 +83,15 @@ class Inventory(Struct, frozen=True):
         return self.shards.get(split, ())
 
 
-# existing and expected shards ------------------------------------------------------------------------------------
+# existing and expected shards ---------------------------------------------------------------------
 
 
 def take_inventory(state: SetState, dataset: Dataset) -> Inventory:
-    """Existing and expected shards: from the sound manifest, then from the plan, otherwise from the files' names.
+    """Existing and expected shards: from the sound manifest, then from the plan, otherwise from the
+    files' names.
 
-    A manifest that is older than the plan does not count: the set is growing, or it is being replaced.
+    A manifest that is older than the plan does not count: the set is growing, or it is being
+    replaced.
 
     Raises:
         InputError: no manifest lists the expected shards, and no shards exist.
@@ -92,7 +100,11 @@ def take_inventory(state: SetState, dataset: Dataset) -> Inventory:
     sizes = _list_files(layout, dataset.splits)
     images, infos = dataset.images, state.infos
     if manifest is not None and state.covers_plan:
-        counts = {split: manifest.totals[split].shards for split in dataset.splits if split in manifest.totals}
+        counts = {
+            split: manifest.totals[split].shards
+            for split in dataset.splits
+            if split in manifest.totals
+        }
         shards = {split: _names_of(split, count) for split, count in counts.items()}
         return Inventory(dataset.name, images, sizes, shards, manifest, manifest.shards, state)
     if not any(map(parse_shard_name, sizes)):
@@ -104,7 +116,8 @@ def take_inventory(state: SetState, dataset: Dataset) -> Inventory:
             )
         again = dataset.following(layout, {"convert": "partly", "annotate": "done"})
         raise InputError(
-            f"no shards in {layout.output_dir}" + (f" of {dataset.name}" if layout.set_name else ""),
+            f"no shards in {layout.output_dir}"
+            + (f" of {dataset.name}" if layout.set_name else ""),
             f"expected files such as {(*dataset.splits, 'train')[0]}-00000-of-01024",
             f"{again}    (or name the folder that holds them)",
         )
@@ -112,7 +125,9 @@ def take_inventory(state: SetState, dataset: Dataset) -> Inventory:
         planned_images = {split: totals.images for split, totals in state.plan.totals.items()}
         planned_splits = dict.fromkeys((*dataset.splits, *state.plan.totals))
         shards = {split: state.plan.names(split) for split in planned_splits}
-        return Inventory(dataset.name, {**images, **planned_images}, sizes, shards, None, infos, state)
+        return Inventory(
+            dataset.name, {**images, **planned_images}, sizes, shards, None, infos, state
+        )
     shards = {split: list(_set_of(split, sizes)) for split in dataset.splits}
     known = {name: info for name, info in infos.items() if name in sizes}
     return Inventory(dataset.name, images, sizes, shards, None, known, state)
@@ -123,7 +138,9 @@ def _names_of(split: str, count: int) -> list[str]:
 
 
 def _list_files(layout: Layout, splits: Collection[str]) -> dict[str, int]:
-    """Every file that a glob over train-* and validation-* matches, except shards of other sets, with its size."""
+    """Every file that a glob over train-* and validation-* matches,
+    except shards of other sets, with its size.
+    """
     if not layout.output_dir.is_dir():
         return {}
     prefixes = tuple(f"{split}-" for split in splits)
@@ -132,7 +149,11 @@ def _list_files(layout: Layout, splits: Collection[str]) -> dict[str, int]:
     with scan(layout.output_dir) as entries:
         for entry in entries:
             is_dead = entry.is_symlink() and not Path(entry.path).exists()
-            if entry.name.startswith(prefixes) and not is_dead and split_of(entry.name) not in others:
+            if (
+                entry.name.startswith(prefixes)
+                and not is_dead
+                and split_of(entry.name) not in others
+            ):
                 found[entry.name] = entry.stat().st_size
     return dict(sorted(found.items()))
 
@@ -143,47 +164,79 @@ def _set_of(split: str, names: Iterable[str]) -> Iterator[str]:
     Raises:
         InputError: most of that set is missing.
     """
-    parsed = [found for found in map(parse_shard_name, names) if found and found[0] == split and found[1] < found[2]]
+    parsed = [
+        found
+        for found in map(parse_shard_name, names)
+        if found and found[0] == split and found[1] < found[2]
+    ]
     counts = Counter(count for _, _, count in parsed)
     if counts:
         count = max(counts, key=lambda each: (counts[each], each))
         if count - counts[count] > _MOST_MISSING:
             raise InputError(
                 f"only {counts[count]:,} of {count:,} {split} shards exist",
-                f"by their names, such as {next(name for name in names if name.endswith(f'-of-{count:05d}'))}",
+                (
+                    "by their names, "
+                    f"such as {next(name for name in names if name.endswith(f'-of-{count:05d}'))}"
+                ),
                 "name the folder that holds them all",
             )
         yield from (shard_name(split, i, count) for i in range(count))
 
 
 def check_plan(state: SetState, manifest: Manifest) -> list[Problem]:
-    """A problem if a manifest is not that of the plan in its folder; a set that grows or is replaced differs."""
+    """A problem if a manifest is not that of the plan in its folder;
+    a set that grows or is replaced differs.
+    """
     if not state.covers_plan:
         return []
     fault = plan_fault(state.layout, manifest)
-    return [Problem(ProblemKind.BAD_MANIFEST, state.layout.manifest_path.name, fault, REMEDY_MANIFEST)] if fault else []
+    return (
+        [Problem(ProblemKind.BAD_MANIFEST, state.layout.manifest_path.name, fault, REMEDY_MANIFEST)]
+        if fault
+        else []
+    )
 
 
 def plan_fault(layout: Layout, manifest: Manifest) -> str:
-    """How a manifest differs from the plan of its folder; "" if it doesn't, or if there is no plan."""
+    """How a manifest differs from the plan of its folder;
+    "" if it doesn't, or if there is no plan.
+    """
     plan = load_plan(layout)
     changes = differences(plan, manifest, or_else="") if plan else ()
     if not changes:
         return ""
-    return f"it is of a set with other settings or images than {layout.plan_path}: these differ: {', '.join(changes)}"
+    return (
+        f"it is of a set with other settings or images than {layout.plan_path}: these differ: "
+        f"{', '.join(changes)}"
+    )
 
 
 def check_state(state: SetState) -> list[Problem]:
-    """A problem for a set that is not finished, unless missing shards or a damaged manifest say so already."""
+    """A problem for a set that is not finished,
+    unless missing shards or a damaged manifest say so already.
+    """
     is_finished = state.kind not in ("part", "unfinished", "replacing")
-    is_said = state.damage is not None if not state.missing else state.sizes.keys().isdisjoint(state.missing)
+    is_said = (
+        state.damage is not None
+        if not state.missing
+        else state.sizes.keys().isdisjoint(state.missing)
+    )
     if is_finished or is_said:
         return []
-    return [Problem(ProblemKind.UNFINISHED, state.layout.manifest_path.name, state.sentence, state.following)]
+    return [
+        Problem(
+            ProblemKind.UNFINISHED, state.layout.manifest_path.name, state.sentence, state.following
+        )
+    ]
 
 
-def check_counts(manifest: Manifest, published: Mapping[str, Published] | None) -> Iterator[Problem]:
-    """A problem for each split whose recorded numbers of images contradict each other, or the published ones."""
+def check_counts(
+    manifest: Manifest, published: Mapping[str, Published] | None
+) -> Iterator[Problem]:
+    """A problem for each split whose recorded numbers of images contradict each other,
+    or the published ones.
+    """
     for split, totals in manifest.totals.items():
         infos = [manifest.shards[shard_name(split, i, totals.shards)] for i in range(totals.shards)]
         widths = [info.records + len(info.set_aside) for info in infos]
@@ -191,21 +244,28 @@ def check_counts(manifest: Manifest, published: Mapping[str, Published] | None) 
         found = source.get("images") if isinstance(source, dict) else None
         expected = published[split].images if published else sum(widths)
         fault = ""
-        if [stop - start for start, stop in pairwise(order.bounds(sum(widths), totals.shards))] != widths:
+        if [
+            stop - start for start, stop in pairwise(order.bounds(sum(widths), totals.shards))
+        ] != widths:
             fault = f"its records per {split} shard are not those of the partition"
         elif found != sum(widths):
-            fault = f"its sources do not give the {sum(widths):,} {split} images that its shards were made from"
+            fault = (
+                f"its sources do not give the {sum(widths):,} {split} images that its shards "
+                "were made from"
+            )
         elif totals.expected != expected:
             fault = f"it expects {totals.expected:,} {split} images, and not {expected:,}"
         if fault:
             yield Problem(ProblemKind.BAD_MANIFEST, "manifest.json", fault, REMEDY_SETTINGS)
 
 
-# names and sizes -----------------------------------------------------------------------------------------------
+# names and sizes ----------------------------------------------------------------------------------
 
 
 def check_names(inventory: Inventory) -> list[Problem]:
-    """Missing shards, files that a glob would match as shards, and shards that belong to no set of the folder."""
+    """Missing shards, files that a glob would match as shards,
+    and shards that belong to no set of the folder.
+    """
     missing = [name for name in inventory.expected if name not in inventory.sizes]
     problems = [_missing(name, inventory) for name in missing]
     expected = set(inventory.expected)
@@ -234,7 +294,10 @@ def _stray(name: str, twin: str | None, inventory: Inventory) -> Problem:
     A shard that the journal lists is never moved away.
     """
     if twin is not None:
-        detail, remedy = f"it has the size of {twin}, which is missing", f"rename it to {twin} and verify again"
+        detail, remedy = (
+            f"it has the size of {twin}, which is missing",
+            f"rename it to {twin} and verify again",
+        )
     elif name in inventory.state.journalled:
         detail, remedy = "the journal lists it, and the manifest is older", RESUME
     else:
@@ -243,7 +306,9 @@ def _stray(name: str, twin: str | None, inventory: Inventory) -> Problem:
 
 
 def _orphans(state: SetState) -> list[Problem]:
-    """A problem if the folder has sets with prefixes, and shards that belong to none of them: a state is lost."""
+    """A problem if the folder has sets with prefixes, and shards that belong to none of them:
+    a state is lost.
+    """
     if not state.orphans or not state.has_prefixes:
         return []
     splits = listed(dict.fromkeys(split_of(name) for name in state.orphans))
@@ -266,12 +331,16 @@ def check_sizes(inventory: Inventory, layout: Layout) -> list[Problem]:
         info = inventory.infos.get(name)
         if info is None:
             if inventory.sizes[name] == 0:
-                problems.append(Problem(ProblemKind.WRONG_SIZE, name, "it has 0 bytes", REMEDY_FOREIGN, got="0"))
+                problems.append(
+                    Problem(ProblemKind.WRONG_SIZE, name, "it has 0 bytes", REMEDY_FOREIGN, got="0")
+                )
             continue
         if inventory.sizes[name] != info.size:
             expected, got = str(info.size), str(inventory.sizes[name])
             detail = f"expected {expected} bytes, got {got}"
-            problems.append(Problem(ProblemKind.WRONG_SIZE, name, detail, own, expected=expected, got=got))
+            problems.append(
+                Problem(ProblemKind.WRONG_SIZE, name, detail, own, expected=expected, got=got)
+            )
         for path in layout.index_paths(name):
             if not path.is_file():
                 detail = f"it has no index: expected {path}"
@@ -279,11 +348,13 @@ def check_sizes(inventory: Inventory, layout: Layout) -> list[Problem]:
     return problems
 
 
-# all shards together -------------------------------------------------------------------------------------------------
+# all shards together ------------------------------------------------------------------------------
 
 
 MANY = 50
-"""More problems of one kind, in more shards, are grouped: the first are listed, the others counted."""
+"""More problems of one kind, in more shards, are grouped:
+the first are listed, the others counted.
+"""
 
 
 class Checked(Struct, frozen=True):
@@ -309,9 +380,16 @@ _NONE: Mapping[ProblemKind, int] = {}
 
 
 def check_totals(
-    split: str, reports: Sequence[ShardReport], classes: int, manifest: Manifest, *, counts_alone: bool = False
+    split: str,
+    reports: Sequence[ShardReport],
+    classes: int,
+    manifest: Manifest,
+    *,
+    counts_alone: bool = False,
 ) -> list[Problem]:
-    """The totals of sound shards, compared with the manifest; ``counts_alone``: it may lack their classes and boxes."""
+    """The totals of sound shards, compared with the manifest;
+    ``counts_alone``: it may lack their classes and boxes.
+    """
     totals = manifest.totals[split]
     expected = (totals.images, totals.classes, totals.boxes)
     found = (sum(r.records for r in reports), classes, sum(r.boxes for r in reports))
@@ -321,7 +399,16 @@ def check_totals(
     words = "%d records, %d classes, %d boxes"
     remedy = "run the same imagenet-prep convert again, with --overwrite"
     detail = f"expected {words % expected}, got {words % found}"
-    return [Problem(ProblemKind.WRONG_COUNT, split, detail, remedy, expected=words % expected, got=words % found)]
+    return [
+        Problem(
+            ProblemKind.WRONG_COUNT,
+            split,
+            detail,
+            remedy,
+            expected=words % expected,
+            got=words % found,
+        )
+    ]
 
 
 def group(problems: Sequence[Problem]) -> list[Problem]:
@@ -335,7 +422,10 @@ def group(problems: Sequence[Problem]) -> list[Problem]:
             grouped += each
             continue
         rest = each[LIMIT:]
-        count, shards = sum(problem.count for problem in rest), len({problem.subject for problem in rest})
+        count, shards = (
+            sum(problem.count for problem in rest),
+            len({problem.subject for problem in rest}),
+        )
         detail = f"and {count:,} more of this kind in {number_of(shards, 'shard')}"
         grouped += [
             *each[:LIMIT],
@@ -344,14 +434,15 @@ def group(problems: Sequence[Problem]) -> list[Problem]:
     return grouped
 
 
-# the set as one value ------------------------------------------------------------------------------------------
+# the set as one value -----------------------------------------------------------------------------
 
 
 def fingerprint(reports: Mapping[str, ShardReport], shards: Sequence[str]) -> str:
-    """One digest (SHA-256, hex) of the whole set: name, number of records and digest of each shard, in order.
+    """One digest (SHA-256, hex) of the whole set: name, number of records and digest of each shard,
+    in order.
 
-    Equal records in equal shards have equal fingerprints, whatever made or compressed them. It is "" if a shard is
-    missing or can't be read to its end.
+    Equal records in equal shards have equal fingerprints, whatever made or compressed them. It is
+    "" if a shard is missing or can't be read to its end.
     """
     digest = hashlib.sha256()
     for shard in shards:

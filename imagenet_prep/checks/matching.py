@@ -21,7 +21,9 @@ FIRST, SECOND = 0, 1
 
 
 class Pairs(NamedTuple):
-    """Rows of the first and of the second set: each is the counterpart of the one at the same position."""
+    """Rows of the first and of the second set:
+    each is the counterpart of the one at the same position.
+    """
 
     first: Rows
     second: Rows
@@ -38,7 +40,8 @@ class Unmatched:
         shards: the names of all shards of both sets.
         columns: the records of each shard.
 
-    ``is_free``: which records have no counterpart. ``has_own_name``: which have a name that no other one of them has.
+    ``is_free``: which records have no counterpart. ``has_own_name``: which have a name that no
+    other one of them has.
     """
 
     def __init__(self, shards: Sequence[str], columns: Mapping[str, Columns]) -> None:
@@ -50,7 +53,8 @@ class Unmatched:
         self.shards = np.repeat(np.arange(len(shards), dtype=np.uint64), counts)
         self.numbers = np.concatenate([part.numbers for part in parts] or [np.zeros(0, np.uint32)])
         self.names, self.identities, self._offsets, self._lengths = (
-            np.concatenate([part[column] for part in parts] or [np.zeros(0, np.uint64)]) for column in range(1, 5)
+            np.concatenate([part[column] for part in parts] or [np.zeros(0, np.uint64)])
+            for column in range(1, 5)
         )
         self.is_free = np.ones(len(self.numbers), bool)
         _, inverse, occurrences = np.unique(self.names, return_inverse=True, return_counts=True)
@@ -96,18 +100,28 @@ class Unmatched:
 
 
 class Matching:
-    """Pairs records of both sets by one key after another; a record that has a counterpart is not paired again."""
+    """Pairs records of both sets by one key after another;
+    a record that has a counterpart is not paired again.
+    """
 
     def __init__(self, first: Unmatched, second: Unmatched) -> None:
         self.sides = first, second
 
     def take(
-        self, keys_of: Callable[[Unmatched], Keys], first: Mask | None = None, second: Mask | None = None
+        self,
+        keys_of: Callable[[Unmatched], Keys],
+        first: Mask | None = None,
+        second: Mask | None = None,
     ) -> Pairs:
-        """Pair the records of equal keys, in order, among those without a counterpart, and of the masks."""
+        """Pair the records of equal keys, in order,
+        among those without a counterpart, and of the masks.
+        """
         import numpy as np
 
-        masks = [side.is_free if mask is None else side.is_free & mask for side, mask in self._with(first, second)]
+        masks = [
+            side.is_free if mask is None else side.is_free & mask
+            for side, mask in self._with(first, second)
+        ]
         rows = [np.flatnonzero(mask) for mask in masks]
         keys = [keys_of(side)[chosen] for side, chosen in zip(self.sides, rows, strict=True)]
         positions = _pairs(*keys)
@@ -123,7 +137,8 @@ class Matching:
     def take_equal(self) -> Pairs:
         """Pair records without a name of their own by their bytes: length and CRC.
 
-        Among very many records of one length, two that differ may have one CRC: ``release`` undoes the pairs.
+        Among very many records of one length, two that differ may have one CRC: ``release`` undoes
+        the pairs.
         """
         return self._join(
             self.take(lambda side: side.names ^ side.identities, *self._without_own_name),
@@ -132,7 +147,9 @@ class Matching:
         )
 
     def take_last(self) -> Pairs:
-        """Pair records by names that occur several times; records without a name by their places."""
+        """Pair records by names that occur several times;
+        records without a name by their places.
+        """
         first, second = self.sides
         return self._join(
             self.take(lambda side: side.names, first.names != 0, second.names != 0),
@@ -164,7 +181,9 @@ class Matching:
 
     @property
     def needs_content(self) -> bool:
-        """Whether a record that is left can only be paired by its content: one without a name of its own."""
+        """Whether a record that is left can only be paired by its content:
+        one without a name of its own.
+        """
         return self.has_free and any(mask.any() for mask in self._without_own_name)
 
     @property
@@ -177,12 +196,16 @@ class Matching:
 
         return Pairs(*(np.concatenate(rows) for rows in zip(*pairs, strict=True)))
 
-    def _with(self, first: Mask | None, second: Mask | None) -> Iterator[tuple[Unmatched, Mask | None]]:
+    def _with(
+        self, first: Mask | None, second: Mask | None
+    ) -> Iterator[tuple[Unmatched, Mask | None]]:
         return zip(self.sides, (first, second), strict=True)
 
 
 def _pairs(first: Keys, second: Keys) -> Pairs:
-    """The positions of equal keys: the first of a key with the first of it, the second with the second, and so on."""
+    """The positions of equal keys: the first of a key with the first of it,
+    the second with the second, and so on.
+    """
     import numpy as np
 
     orders = np.argsort(first, kind="stable"), np.argsort(second, kind="stable")

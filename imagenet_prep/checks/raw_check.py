@@ -1,4 +1,6 @@
-"""check_images: the images of listed splits, read and checked on all workers -> ImageFindings. Nothing is written."""
+"""check_images: the images of listed splits, read and checked on all workers -> ImageFindings.
+Nothing is written.
+"""
 
 from __future__ import annotations
 
@@ -70,10 +72,12 @@ class ImageFindings(Struct):
 
     Args:
         problems: an image each, or a file that can't be read.
-        damaged: how many images are damaged or unreadable; more than MOST are in no problem of their own.
+        damaged: how many images are damaged or unreadable; more than MOST are in no problem of
+            their own.
         odd: images that convert would change: their former format.
         warned: unusual images whose pixels are whole.
-        twins: pairs of images with the same length and checksum; the first names, and how many pairs there are.
+        twins: pairs of images with the same length and checksum; the first names, and how many
+            pairs there are.
     """
 
     problems: list[Problem] = []
@@ -84,11 +88,13 @@ class ImageFindings(Struct):
     twin_count: int = 0
 
 
-# in a worker ---------------------------------------------------------------------------------------------------
+# in a worker --------------------------------------------------------------------------------------
 
 
 class ImageTask(Struct, frozen=True):
-    """Images to check: neighbours in their archive or folder; ``start`` is the place of the first in its split."""
+    """Images to check: neighbours in their archive or folder;
+    ``start`` is the place of the first in its split.
+    """
 
     split: str
     start: int
@@ -97,7 +103,9 @@ class ImageTask(Struct, frozen=True):
 
 
 class ImageReport(Struct, frozen=True):
-    """The findings in the images of a task; ``checksums`` are CRC32C by image, 0 for unreadable ones."""
+    """The findings in the images of a task; ``checksums`` are CRC32C by image,
+    0 for unreadable ones.
+    """
 
     problems: tuple[Problem, ...]
     odd: tuple[tuple[str, str], ...]
@@ -106,7 +114,9 @@ class ImageReport(Struct, frozen=True):
 
 
 class ImageCheck(Struct, frozen=True):
-    """Checks images as convert does before it writes their records; picklable. Its reader keeps archives open."""
+    """Checks images as convert does before it writes their records;
+    picklable. Its reader keeps archives open.
+    """
 
     reader: Reader = field(default_factory=Reader)
 
@@ -118,7 +128,9 @@ class ImageCheck(Struct, frozen=True):
         checksums = np.zeros(len(task.catalog), np.uint32)
         for row, (item, data) in enumerate(self._images(task.catalog)):
             if isinstance(data, InputError):
-                problems.append(Problem(ProblemKind.UNREADABLE, item.filename, in_a_line(data), data.hint))
+                problems.append(
+                    Problem(ProblemKind.UNREADABLE, item.filename, in_a_line(data), data.hint)
+                )
                 continue
             checksums[row] = crc32c(data)
             try:
@@ -142,7 +154,8 @@ class ImageCheck(Struct, frozen=True):
                     yield next(items), data
                     row += 1
             except InputError as error:
-                # in a file that is read in order, nothing after the fault can be read; elsewhere the next image can
+                # in a file that is read in order, nothing after the fault can be read; elsewhere
+                # the next image can
                 unread = len(catalog) - row if catalog.is_in_order else 1
                 for item in itertools.islice(items, unread):
                     yield item, error
@@ -153,10 +166,12 @@ def _bad_image(task: ImageTask, row: int, item: Item, data: Buffer, error: Excep
     where = f"{task.catalog.place(row)}, {task.catalog.lengths[row]:,} bytes"
     looser = looser_check(task.recorder, item, data) if isinstance(error, ImageError) else ""
     remedy = f"{_REMEDY}; {looser} accepts it unchanged" if looser else _REMEDY
-    return Problem(ProblemKind.BAD_IMAGE, item.filename, f"{error} ({where})".replace("\n", "; "), remedy)
+    return Problem(
+        ProblemKind.BAD_IMAGE, item.filename, f"{error} ({where})".replace("\n", "; "), remedy
+    )
 
 
-# all images ----------------------------------------------------------------------------------------------------
+# all images ---------------------------------------------------------------------------------------
 
 
 def check_images(splits: Sequence[RawSplit], engine: Engine, progress: Progress) -> ImageFindings:
@@ -165,7 +180,9 @@ def check_images(splits: Sequence[RawSplit], engine: Engine, progress: Progress)
     orders = {split.name: _reading_order(split.catalog) for split in splits}
     checksums = {split.name: np.zeros(len(split.catalog), np.uint32) for split in splits}
     tasks = itertools.chain.from_iterable(_tasks(split, orders[split.name]) for split in splits)
-    progress.begin("verify", sum(split.catalog.size(range(len(split.catalog))) for split in splits), "B")
+    progress.begin(
+        "verify", sum(split.catalog.size(range(len(split.catalog))) for split in splits), "B"
+    )
     for outcome in engine.map(ImageCheck(), tasks):
         task = outcome.task
         if isinstance(outcome, Failed):
@@ -190,7 +207,9 @@ def check_images(splits: Sequence[RawSplit], engine: Engine, progress: Progress)
 def _unread(task: ImageTask, error: InputError) -> Problem:
     """The problem of a task that failed as a whole: the file broke off while it was read."""
     images = len(task.catalog)
-    return Problem(ProblemKind.UNREADABLE, task.catalog.container(0).path.name, in_a_line(error), count=images)
+    return Problem(
+        ProblemKind.UNREADABLE, task.catalog.container(0).path.name, in_a_line(error), count=images
+    )
 
 
 def _add(findings: ImageFindings, report: ImageReport) -> None:
@@ -206,7 +225,9 @@ def _reading_order(catalog: Catalog) -> Column:
 
 
 def _tasks(split: RawSplit, ordered: Column) -> Iterator[ImageTask]:
-    """The images of a split in a task each few megabytes; all of a file that can only be read in its order."""
+    """The images of a split in a task each few megabytes;
+    all of a file that can only be read in its order.
+    """
     catalog = split.catalog
     container_ids = catalog.container_ids[ordered].astype(np.int64)
     if catalog.is_in_order:
@@ -221,9 +242,16 @@ def _tasks(split: RawSplit, ordered: Column) -> Iterator[ImageTask]:
             yield ImageTask(split.name, start, catalog.whole(ordered[start:stop]), split.recorder)
 
 
-def _find_twins(findings: ImageFindings, splits: Sequence[RawSplit], checksums: dict[str, Column]) -> None:
-    """Find images with the same length and CRC32C: of a million different images, no two have both by chance."""
-    keys = [(split.catalog.lengths.astype(np.uint64) << np.uint64(32)) | checksums[split.name] for split in splits]
+def _find_twins(
+    findings: ImageFindings, splits: Sequence[RawSplit], checksums: dict[str, Column]
+) -> None:
+    """Find images with the same length and CRC32C:
+    of a million different images, no two have both by chance.
+    """
+    keys = [
+        (split.catalog.lengths.astype(np.uint64) << np.uint64(32)) | checksums[split.name]
+        for split in splits
+    ]
     together = np.concatenate(keys) if keys else np.zeros(0, np.uint64)
     places = np.argsort(together, kind="stable")
     is_read = (together[places] & np.uint64(0xFFFFFFFF)) != 0
@@ -245,7 +273,11 @@ def _name_at(splits: Sequence[RawSplit], place: int) -> str:
 def shown_twins(findings: ImageFindings) -> str:
     """The first pairs of images with the same bytes, for a note."""
     pairs = [f"{first} and {second}" for first, second in findings.twins[:_SHOWN]]
-    more = f", and {findings.twin_count - len(pairs):,} more" if findings.twin_count > len(pairs) else ""
+    more = (
+        f", and {findings.twin_count - len(pairs):,} more"
+        if findings.twin_count > len(pairs)
+        else ""
+    )
     return "; ".join(pairs) + more
 
 

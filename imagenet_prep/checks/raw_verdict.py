@@ -1,4 +1,6 @@
-"""RawVerdict: what is known of a copy of images before it is converted; RawListing, which a data set makes of it."""
+"""RawVerdict: what is known of a copy of images before it is converted;
+RawListing, which a data set makes of it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ from typing import Any, Protocol
 from msgspec import Struct, field
 
 from imagenet_prep.checks.raw_check import ImageFindings, RawSplit
-from imagenet_prep.checks.verdict import Depth, Level, ReasonedLevel, as_json, conclusion_of, remarks_of
+from imagenet_prep.checks.verdict import (
+    Depth,
+    Level,
+    ReasonedLevel,
+    as_json,
+    conclusion_of,
+    remarks_of,
+)
 from imagenet_prep.model import Problem
 from imagenet_prep.text import listed, number_of
 
@@ -44,12 +53,16 @@ class RawListing(Protocol):
     def skipped(self) -> int: ...  # noqa: D102
 
     def judge(self, findings: ImageFindings) -> tuple[tuple[Problem, ...], ReasonedLevel]:
-        """The problems of all images together, and the level of the copy if there are no problems."""
+        """The problems of all images together,
+        and the level of the copy if there are no problems.
+        """
         ...
 
 
 class RawTotal(Struct, frozen=True):
-    """The totals of one split; ``expected`` is None if nobody knows how many images there should be."""
+    """The totals of one split; ``expected`` is None if nobody knows how
+    many images there should be.
+    """
 
     split: str
     place: str
@@ -65,7 +78,15 @@ class RawTotal(Struct, frozen=True):
         catalog = split.catalog
         classes = len(catalog.count_by_label().keys() - {0})
         size = catalog.size(range(len(catalog)))
-        return cls(split.name, split.place, len(catalog), split.expected, classes, len(catalog.boxes) // 4, size)
+        return cls(
+            split.name,
+            split.place,
+            len(catalog),
+            split.expected,
+            classes,
+            len(catalog.boxes) // 4,
+            size,
+        )
 
 
 class RawVerdict(Struct, frozen=True):
@@ -78,8 +99,8 @@ class RawVerdict(Struct, frozen=True):
         totals: one per split that is there.
         level: how complete and sound the copy is, in the words of ``Verdict``.
         reason: why, as a sentence without its first capital; "" if the problems say it.
-        counts: the number of "damaged", "warned" and "odd" images, and of "skipped" files; without those that are 0.
-        notes: remarks that are not problems.
+        counts: the number of "damaged", "warned" and "odd" images, and of "skipped" files; without
+        those that are 0. notes: remarks that are not problems.
         odd: images that convert changes, with their former format; the first 10,000.
         warned: unusual images whose pixels are whole, with what is unusual; the first 10,000.
         twins: pairs of images with the same bytes; the first 10,000.
@@ -113,7 +134,9 @@ class RawVerdict(Struct, frozen=True):
     def shown_problems(self) -> tuple[Problem, ...]:
         """The problems to print: the first ones of each kind, then how many more there are."""
         shown: list[Problem] = []
-        for _, group in itertools.groupby(sorted(self.problems, key=attrgetter("kind")), key=attrgetter("kind")):
+        for _, group in itertools.groupby(
+            sorted(self.problems, key=attrgetter("kind")), key=attrgetter("kind")
+        ):
             shown += _first(list(group))
         return tuple(shown)
 

@@ -1,4 +1,6 @@
-"""ShardCheck: checks one shard, the task of one worker, and returns a ShardReport. Departure: where records differ."""
+"""ShardCheck: checks one shard, the task of one worker, and returns a ShardReport.
+Departure: where records differ.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, FramingError, Index
 REMEDY_FOREIGN = "get a sound copy of this shard"
 
 REMEDY_TAKEN = (
-    "convert took it, so repair keeps it: remove the shard, and run the same convert with --check decode"
+    "convert took it, so repair keeps it: remove the shard, "
+    "and run the same convert with --check decode"
     " (in a recipe check: decode)"
 )
 """For images that were not decoded when their shard was made."""
@@ -40,18 +43,23 @@ _KINDS = {CompressionError: ProblemKind.BAD_COMPRESSION, LengthError: ProblemKin
 
 
 def remedy_own(state: SetState) -> str:
-    """The remedy for a shard that was made here; before the conversion has finished, repair can't be used."""
+    """The remedy for a shard that was made here;
+    before the conversion has finished, repair can't be used.
+    """
     if not state.covers_plan:
         return "remove it and run the same imagenet-prep convert again"
     layout = state.layout
-    return f"make it again: {command('repair', layout.data_dir, layout.elsewhere(recorded_raw(layout)))}"
+    return (
+        "make it again: "
+        f"{command('repair', layout.data_dir, layout.elsewhere(recorded_raw(layout)))}"
+    )
 
 
 class Listing(Struct, frozen=True):
     """The records of a shard, one by one.
 
-    ``offsets`` are the byte offsets of the records' headers and of the end, ``crcs`` the stored CRCs of their data.
-    ``names`` are their file names joined by NUL, empty if unknown.
+    ``offsets`` are the byte offsets of the records' headers and of the end, ``crcs`` the stored
+    CRCs of their data. ``names`` are their file names joined by NUL, empty if unknown.
     """
 
     offsets: array[int]
@@ -62,8 +70,8 @@ class Listing(Struct, frozen=True):
 class ShardReport(Struct, frozen=True):
     """The content of one shard and its problems.
 
-    ``labels`` are those that occur, ``counts`` the findings of each kind. ``is_whole``: it could be read to its end.
-    ``listing`` is None if its records are not compared with those of other shards.
+    ``labels`` are those that occur, ``counts`` the findings of each kind. ``is_whole``: it could be
+    read to its end. ``listing`` is None if its records are not compared with those of other shards.
     """
 
     name: str
@@ -98,7 +106,9 @@ class ShardReport(Struct, frozen=True):
         return listed.offsets[number + 1] - listed.offsets[number], listed.crcs[number]
 
     def place(self, number: int, image: str = "") -> Place:
-        """The place of a record that was found, or of the end; ``image`` if another one should be there."""
+        """The place of a record that was found, or of the end;
+        ``image`` if another one should be there.
+        """
         name = self.filenames[number].decode() if number < self.records else ""
         return Place(number, self.listed.offsets[min(number, self.records)], image or name)
 
@@ -109,7 +119,8 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
     Args:
         layout: where the shards are.
         examiner: examines each record.
-        infos: the entries recorded when the shards were made; empty for shards that another tool made.
+        infos: the entries recorded when the shards were made; empty for shards that another tool
+            made.
         remedy: how to make a damaged one of these entries again.
         compression: of the shards; None: detected from their first bytes.
         lists_records: reports list the records one by one.
@@ -134,7 +145,9 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
     def __call__(self, name: str) -> ShardReport:
         """Read every byte of a shard. All faults of the file are reported as Problems."""
         try:
-            return self.check(Shard.open(self.layout.shard_path(name), self.compression, in_order=True))
+            return self.check(
+                Shard.open(self.layout.shard_path(name), self.compression, in_order=True)
+            )
         except InputError as error:
             reason = error.detail
         except OSError as error:
@@ -159,7 +172,9 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
         return Findings(name, self.remedy if name in self.infos else REMEDY_FOREIGN)
 
     def _check_origin(self, reading: _Reading, info: ShardInfo, view: View) -> None:
-        """Compare a shard that can be read to its end with its recorded entry, and with its index."""
+        """Compare a shard that can be read to its end with its recorded entry,
+        and with its index.
+        """
         digest, size = reading.index.digest, len(view)
         if digest != info.digest:
             self._explain(reading, info, digest, size)
@@ -175,13 +190,18 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
             reading.findings.remedy = REMEDY_TAKEN
 
     def _check_bytes(self, reading: _Reading, expected: str, view: View) -> None:
-        """Compare the bytes of a compressed file: some belong to no record, such as a header's time, or padding."""
+        """Compare the bytes of a compressed file: some belong to no record,
+        such as a header's time, or padding.
+        """
         digest = hashlib.sha256()
         for start in range(0, len(view), _HASHED):
             digest.update(view[start : start + _HASHED])
         got = digest.hexdigest()
         if got != expected:
-            detail = f"the records are intact, the bytes around them are not: expected SHA-256 {expected}, got {got}"
+            detail = (
+                "the records are intact, the bytes around them are not: "
+                f"expected SHA-256 {expected}, got {got}"
+            )
             reading.findings.add(Finding(ProblemKind.BAD_COMPRESSION, detail, expected, got))
 
     def _check_index(self, reading: _Reading, info: ShardInfo) -> Iterator[Finding]:
@@ -196,11 +216,17 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
             return
         index = read_index(self.layout, reading.name, info.records)
         if index is None:
-            yield Finding(ProblemKind.BAD_INDEX, f"{paths[0]} is not an index, or does not match its .list")
+            yield Finding(
+                ProblemKind.BAD_INDEX, f"{paths[0]} is not an index, or does not match its .list"
+            )
             return
         is_right = list(index.places) == list(reading.index.places)
-        if not is_right or (is_named and list(map(self.examiner.recorded, index.names)) != reading.index.names):
-            yield Finding(ProblemKind.BAD_INDEX, f"its index is stale: {paths[0]} is of other records")
+        if not is_right or (
+            is_named and list(map(self.examiner.recorded, index.names)) != reading.index.names
+        ):
+            yield Finding(
+                ProblemKind.BAD_INDEX, f"its index is stale: {paths[0]} is of other records"
+            )
 
     def _explain(self, reading: _Reading, info: ShardInfo, digest: str, size: int) -> None:
         """Report how the records differ from the written ones."""
@@ -209,18 +235,32 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
             detail = f"this is {owner} under a wrong name"
             reading.findings.add(Finding(ProblemKind.EXCHANGED_SHARD, detail, reading.name, owner))
             return
-        if ProblemKind.BAD_CRC in reading.findings and (len(reading.index.offsets), size) == (info.records, info.size):
+        if ProblemKind.BAD_CRC in reading.findings and (len(reading.index.offsets), size) == (
+            info.records,
+            info.size,
+        ):
             return  # the reported damage explains it
-        counts = f"expected {info.records} records in {info.size} bytes, got {len(reading.index.offsets)} in {size}"
+        counts = (
+            f"expected {info.records} records in {info.size} bytes, "
+            f"got {len(reading.index.offsets)} in {size}"
+        )
         written = read_written(self.layout, info)
         found = departure(written.identities, reading.index.identities) if written else None
         if written is None or found is None:
-            kind = ProblemKind.WRONG_CONTENT if len(reading.index.offsets) == info.records else ProblemKind.WRONG_COUNT
-            detail = "the records are not those that were written, and no sound index tells which ones"
+            kind = (
+                ProblemKind.WRONG_CONTENT
+                if len(reading.index.offsets) == info.records
+                else ProblemKind.WRONG_COUNT
+            )
+            detail = (
+                "the records are not those that were written, and no sound index tells which ones"
+            )
             reading.findings.add(Finding(kind, f"{detail}; {counts}"))
             return
         name = written.names[found.record] if found.kind is ProblemKind.MISSING_RECORD else ""
-        reading.findings.add(Finding(found.kind, f"{found.way}; {counts}", name), reading.place(found.record, name))
+        reading.findings.add(
+            Finding(found.kind, f"{found.way}; {counts}", name), reading.place(found.record, name)
+        )
 
 
 class _Reading:
@@ -236,7 +276,9 @@ class _Reading:
         self.is_whole = False
 
     def read(self, shard: Shard) -> None:
-        """Read every record; a framing fault ends the pass, since no record can be found after it."""
+        """Read every record; a framing fault ends the pass,
+        since no record can be found after it.
+        """
         try:
             for record in shard.framed():
                 self.index.add(len(record.data) + OVERHEAD, record.crc, "")
@@ -244,7 +286,11 @@ class _Reading:
             self.is_whole = True
         except FramingError as error:
             is_plain = shard.compression == "none"
-            rest = f"; {len(shard.view) - error.offset} bytes from here on can't be checked" if is_plain else ""
+            rest = (
+                f"; {len(shard.view) - error.offset} bytes from here on can't be checked"
+                if is_plain
+                else ""
+            )
             kind = _KINDS.get(type(error), ProblemKind.TRUNCATED)
             self.findings.add(Finding(kind, error.reason + rest), Place(error.record, error.offset))
 
@@ -268,7 +314,9 @@ class _Reading:
         )
 
     def place(self, number: int, image: str = "") -> Place:
-        """The place of a found record, or of the end after the last one; ``image`` if another one should be there."""
+        """The place of a found record, or of the end after the last one;
+        ``image`` if another one should be there.
+        """
         if number < len(self.index.offsets):
             return Place(number, self.index.offsets[number], image or self.index.names[number])
         return Place(number, self.index.end, image)
@@ -292,7 +340,7 @@ class _Reading:
         )
 
 
-# found records compared with the written ones -------------------------------------------------------------------
+# found records compared with the written ones -----------------------------------------------------
 
 R = TypeVar("R", bound=Hashable)
 
@@ -318,16 +366,26 @@ def first_difference(expected: Sequence[object], found: Sequence[object]) -> int
 
 
 def departure(written: list[R], found: list[R]) -> Departure | None:
-    """How the found records differ from the written ones, compared by value; None if they are equal."""
+    """How the found records differ from the written ones, compared by value;
+    None if they are equal.
+    """
     k = first_difference(written, found)
     if k is None:
         return None
     missing = len(written) - len(found)
     if missing > 0 and written[k + missing :] == found[k:]:
-        way = "the record written here is missing" if missing == 1 else f"{missing} records are missing from here on"
+        way = (
+            "the record written here is missing"
+            if missing == 1
+            else f"{missing} records are missing from here on"
+        )
         return Departure(ProblemKind.MISSING_RECORD, k, way, tuple(range(k, k + missing)))
     if missing < 0 and written[k:] == found[k - missing :]:
-        way = "it was not written" if missing == -1 else f"{-missing} records that were not written, from here on"
+        way = (
+            "it was not written"
+            if missing == -1
+            else f"{-missing} records that were not written, from here on"
+        )
         return Departure(ProblemKind.EXTRA_RECORD, k, _twice(found, k) or way)
     if found == [*written[:k], *written[k : k + 2][::-1], *written[k + 2 :]]:
         return Departure(ProblemKind.SWAPPED_RECORDS, k, f"records {k} and {k + 1} are swapped")
@@ -336,7 +394,9 @@ def departure(written: list[R], found: list[R]) -> Departure | None:
 
 def _twice(found: Sequence[object], k: int) -> str:
     """The record that the one at ``k`` repeats, if it does."""
-    other = next((number for number, record in enumerate(found) if record == found[k] and number != k), None)
+    other = next(
+        (number for number, record in enumerate(found) if record == found[k] and number != k), None
+    )
     return f"it repeats record {other}" if other is not None else ""
 
 
@@ -344,12 +404,24 @@ def _wide_departure(written: list[R], found: list[R], k: int) -> Departure:
     lost, added = Counter(written), Counter(found)
     lost, added = lost - added, added - lost
     if not lost and not added:
-        return Departure(ProblemKind.SWAPPED_RECORDS, k, "from here on the records are in another order")
+        return Departure(
+            ProblemKind.SWAPPED_RECORDS, k, "from here on the records are in another order"
+        )
     if 2 * lost.total() > len(written):
-        way = f"{lost.total():,} of {len(written):,} records are not those written: a shard of another conversion"
+        way = (
+            f"{lost.total():,} of {len(written):,} records are not those written: "
+            "a shard of another conversion"
+        )
         return Departure(ProblemKind.OTHER_CONVERSION, k, way)
     numbers = tuple(number for number, record in enumerate(written) if record in lost)
     if found == [record for record in written if record not in lost]:
-        return Departure(ProblemKind.MISSING_RECORD, k, f"{len(numbers)} records are missing, this one first", numbers)
-    way = f"from here on {lost.total():,} records are missing and {added.total():,} were not written"
+        return Departure(
+            ProblemKind.MISSING_RECORD,
+            k,
+            f"{len(numbers)} records are missing, this one first",
+            numbers,
+        )
+    way = (
+        f"from here on {lost.total():,} records are missing and {added.total():,} were not written"
+    )
     return Departure(ProblemKind.WRONG_CONTENT, k, way, numbers)

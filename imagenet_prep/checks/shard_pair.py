@@ -1,4 +1,6 @@
-"""ShardPair: compares the shard of one name in two sets, the task of one worker, and returns a PairReport."""
+"""ShardPair: compares the shard of one name in two sets,
+the task of one worker, and returns a PairReport.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,13 @@ from msgspec import Struct
 from imagenet_prep.model import Portable
 from imagenet_prep.reading.compared_set import ComparedSet, RecordSpan
 from imagenet_prep.tfrecord import crc32c
-from imagenet_prep.tfrecord.content import FEATURE_LISTS, FEATURES, Key, content_digest, differing_keys
+from imagenet_prep.tfrecord.content import (
+    FEATURE_LISTS,
+    FEATURES,
+    Key,
+    content_digest,
+    differing_keys,
+)
 from imagenet_prep.tfrecord.example import ExampleError
 from imagenet_prep.tfrecord.framing import Index
 
@@ -28,7 +36,9 @@ THE_RECORD = "the record"
 
 
 class Columns(NamedTuple):
-    """Records of one shard: number, key of the name (0: no name), length and CRC in one number, offset and length."""
+    """Records of one shard: number, key of the name (0:
+    no name), length and CRC in one number, offset and length.
+    """
 
     numbers: NDArray[np.uint32]
     names: NDArray[np.uint64]
@@ -38,7 +48,8 @@ class Columns(NamedTuple):
 
 
 class RecordDifference(NamedTuple):
-    """A record that differs from the one at the same place: its number, its name and the features that differ.
+    """A record that differs from the one at the same place: its number, its name and the features
+    that differ.
 
     The features are None if only bytes were compared.
     """
@@ -51,8 +62,9 @@ class RecordDifference(NamedTuple):
 class PairReport(Struct, frozen=True):
     """The records of two shards of one name.
 
-    ``records`` are their numbers of records. ``recoded`` is the number of records that say the same at the same
-    place, with other bytes. ``left`` are the records that have no counterpart at the same place.
+    ``records`` are their numbers of records. ``recoded`` is the number of records that say the same
+    at the same place, with other bytes. ``left`` are the records that have no counterpart at the
+    same place.
     """
 
     records: tuple[int, int]
@@ -77,24 +89,33 @@ class ShardPair(Struct, Portable[str], frozen=True):
         return None
 
     def __call__(self, name: str) -> PairReport:
-        """Compare the shards of one name; raises InputError if the records of one can't be found."""
+        """Compare the shards of one name; raises InputError if the records
+        of one can't be found.
+        """
         first, second = (side.index(name) if name in side.shards else Index() for side in self.both)
         counterparts = _Counterparts(first, second)
         numbers = counterparts.numbers
         is_read = numbers and not self.by_bytes
         features = self._features(name, numbers, first, second) if is_read else {}
         recoded = {number for number, differing in features.items() if not differing}
-        differing = {number for number in numbers if number not in recoded and counterparts.is_sure(number)}
+        differing = {
+            number for number in numbers if number not in recoded and counterparts.is_sure(number)
+        }
         settled = recoded | differing
         left = [number for number in counterparts.unequal if number not in settled]
         return PairReport(
             (len(first.names), len(second.names)),
             len(recoded),
-            tuple(RecordDifference(number, first.names[number], features.get(number)) for number in sorted(differing)),
+            tuple(
+                RecordDifference(number, first.names[number], features.get(number))
+                for number in sorted(differing)
+            ),
             (_columns(first, left), _columns(second, left)),
         )
 
-    def _features(self, name: str, numbers: Sequence[int], *indexes: Index) -> dict[int, tuple[str, ...]]:
+    def _features(
+        self, name: str, numbers: Sequence[int], *indexes: Index
+    ) -> dict[int, tuple[str, ...]]:
         """The features that differ in the records of these numbers, which both shards have."""
         streams = [
             side.data(name, [place_in(index, number) for number in numbers])
@@ -106,8 +127,8 @@ class ShardPair(Struct, Portable[str], frozen=True):
 class _Counterparts:
     """The records of two shards at the same place.
 
-    ``unequal`` are the numbers of all records, of either shard, without an equal record at the same place. ``numbers``
-    are those whose data is compared: their names agree, or one of them has none.
+    ``unequal`` are the numbers of all records, of either shard, without an equal record at the same
+    place. ``numbers`` are those whose data is compared: their names agree, or one of them has none.
     """
 
     def __init__(self, first: Index, second: Index) -> None:
@@ -116,7 +137,9 @@ class _Counterparts:
         identities = first.identities, second.identities
         shared = range(min(map(len, identities)))
         longest = max(map(len, identities))
-        self.unequal = [number for number in shared if identities[0][number] != identities[1][number]]
+        self.unequal = [
+            number for number in shared if identities[0][number] != identities[1][number]
+        ]
         self.numbers = [number for number in self.unequal if self._may_be_one(number)]
         self.unequal += range(len(shared), longest)
 
@@ -128,7 +151,8 @@ class _Counterparts:
     def _may_be_one(self, number: int) -> bool:
         """Whether both records may say the same: their names agree, or one of them has none.
 
-        Bytes that the other shard has elsewhere rule nothing out: copies of one record may have two encodings.
+        Bytes that the other shard has elsewhere rule nothing out: copies of one record may have two
+        encodings.
         """
         first, second = (names[number] for names in self._names)
         return first == second or not first or not second
@@ -140,7 +164,9 @@ def place_in(index: Index, number: int) -> RecordSpan:
 
 
 def differing_features(first: memoryview | None, second: memoryview | None) -> tuple[str, ...]:
-    """The names of the features that differ in the data of two records of other bytes; None is damaged data."""
+    """The names of the features that differ in the data of two records of other bytes;
+    None is damaged data.
+    """
     if first is None or second is None:
         return (THE_RECORD,)
     try:
@@ -179,7 +205,7 @@ def name_key(name: str) -> int:
     return _number_of(name.encode(errors="surrogateescape")) or 1
 
 
-# records in other places -----------------------------------------------------------------------------------------
+# records in other places --------------------------------------------------------------------------
 
 
 class RecordsTask(NamedTuple):
@@ -193,8 +219,8 @@ class RecordsTask(NamedTuple):
 class ContentDigests(Struct, Portable[RecordsTask], frozen=True):
     """Computes a digest of what each of some records says.
 
-    With ``is_exact`` long values count by their SHA-256, otherwise by their CRC, as in an index: many times as fast,
-    and enough for two records with one name.
+    With ``is_exact`` long values count by their SHA-256, otherwise by their CRC, as in an index:
+    many times as fast, and enough for two records with one name.
     """
 
     both: Both
@@ -210,7 +236,9 @@ class ContentDigests(Struct, Portable[RecordsTask], frozen=True):
 
     def _digests(self, task: RecordsTask) -> Iterator[int]:
         digest_of_long = _sha256 if self.is_exact else _crc
-        for place, data in zip(task.places, self.both[task.side].data(task.shard, task.places), strict=True):
+        for place, data in zip(
+            task.places, self.both[task.side].data(task.shard, task.places), strict=True
+        ):
             try:
                 if data is not None:
                     yield content_digest(data, digest_of_long)

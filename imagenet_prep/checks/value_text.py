@@ -13,9 +13,13 @@ _SHOWN_CHARACTERS = 60
 _SHOWN_ITEMS = 8
 
 
-def differing_values(first: Mapping[str, Value | str], second: Mapping[str, Value | str]) -> dict[str, tuple[str, str]]:
+def differing_values(
+    first: Mapping[str, Value | str], second: Mapping[str, Value | str]
+) -> dict[str, tuple[str, str]]:
     """Both values as text of each feature that differs."""
-    differing = sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
+    differing = sorted(
+        name for name in first.keys() | second.keys() if first.get(name) != second.get(name)
+    )
     return {name: _both_in_words(first.get(name), second.get(name)) for name in differing}
 
 

@@ -1,4 +1,6 @@
-"""The Verdict of verify: printed, saved as JSON, kept in DATA_DIR, and loaded by report and status."""
+"""The Verdict of verify: printed, saved as JSON, kept in DATA_DIR,
+and loaded by report and status.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ Depth = Literal["quick", "full", "decode"]
 
 
 class SplitReport(Struct, frozen=True):
-    """The totals of one split: ``shards`` files of ``bytes`` bytes in total, ``records`` of ``expected`` images.
+    """The totals of one split: ``shards`` files of ``bytes`` bytes in total, ``records`` of
+    ``expected`` images.
 
     ``records``, ``classes`` and ``boxes`` are None after a quick check, which can't count them.
     """
@@ -40,7 +43,9 @@ class SplitReport(Struct, frozen=True):
     bytes: int
 
 
-Level = Literal["official", "complete", "as listed", "part", "unfinished", "incomplete", "damaged", "foreign"]
+Level = Literal[
+    "official", "complete", "as listed", "part", "unfinished", "incomplete", "damaged", "foreign"
+]
 """The word of a verdict; ``level_of`` chooses it, docs/verify.md describes each."""
 
 RIGHT = ("official", "complete")
@@ -57,16 +62,23 @@ _LACKS = {
 
 
 class ReasonedLevel(Struct, frozen=True):
-    """The level of a set whose shards are sound, and the reason for it: a sentence without its first capital."""
+    """The level of a set whose shards are sound, and the reason for it:
+    a sentence without its first capital.
+    """
 
     level: Level
     reason: str
 
 
 def level_of(
-    claimed: Level, problems: Collection[ProblemKind], state: StateKind = "finished", depth: Depth = "full"
+    claimed: Level,
+    problems: Collection[ProblemKind],
+    state: StateKind = "finished",
+    depth: Depth = "full",
 ) -> Level:
-    """The level of a set, from the level that it claims if its shards are sound, and the kinds of its problems."""
+    """The level of a set, from the level that it claims if its shards are sound,
+    and the kinds of its problems.
+    """
     if not _LACKS.issuperset(problems) or (state == "contradictory" and not problems):
         return "damaged"
     if state == "part":
@@ -90,7 +102,9 @@ def remarks_of(counts: Mapping[str, int]) -> str:
 
 
 def as_json(verdict: Struct) -> dict[str, Any]:
-    """A Verdict or a RawVerdict as JSON-ready values: the schema and the level first, the totals by split."""
+    """A Verdict or a RawVerdict as JSON-ready values:
+    the schema and the level first, the totals by split.
+    """
     value = to_builtins(verdict)
     totals = {total["split"]: total for total in value["totals"]}
     return {"schema": SCHEMA, "verdict": value["verdict"], **value, "totals": totals}
@@ -106,16 +120,17 @@ class Verdict(Struct, frozen=True):
         level: how complete and sound the set is, in a word.
         reason: why, as a sentence without its first capital; "" if the problems say it.
         has_manifest: if not, the shards were compared with all of ILSVRC2012.
-        counts: the number of images "set aside", "repaired" and "warned", of files "skipped", and of "boxes clipped"
-            and "boxes dropped" by a recipe; without those that are 0.
+        counts: the number of images "set aside", "repaired" and "warned", of files "skipped", and
+            of "boxes clipped" and "boxes dropped" by a recipe; without those that are 0.
         notes: remarks that are not problems.
         flavour: the tool that makes records like these; "" after a quick check.
         differences: how the records differ from that flavour, within its guarantees.
         order: "canonical", "the records of 2016 in another order", "not canonical", or "unknown".
-        fingerprint: SHA-256 (hex) over the names, record counts and digests of all shards; "" after a quick check.
-        faulty: every shard that is missing or has a problem of its own, with the kinds of its problems.
-        dataset: its name.
-        warned: images that are unusual though their pixels are whole, with the warning; as in ShardInfo.
+        fingerprint: SHA-256 (hex) over the names, record counts and digests of all shards; "" after
+        a quick check. faulty: every shard that is missing or has a problem of its own, with the
+        kinds of its problems. dataset: its name.
+        warned: images that are unusual though their pixels are whole, with the warning; as in
+            ShardInfo.
     """
 
     depth: Depth
@@ -141,18 +156,24 @@ class Verdict(Struct, frozen=True):
 
     @property
     def remarks(self) -> str:
-        """The line below the conclusion: images that were left out or changed; "" if there are none."""
+        """The line below the conclusion: images that were left out or changed;
+        "" if there are none.
+        """
         return remarks_of(self.counts)
 
     @property
     def shown_problems(self) -> tuple[Problem, ...]:
         """The problems to print: many missing shards become a count and the first names."""
-        missing = [name for name, kinds in self.faulty.items() if ProblemKind.MISSING_SHARD in kinds]
-        # a problem that counts for several stands in for those not listed (``checks.inventory.group``)
+        missing = [
+            name for name, kinds in self.faulty.items() if ProblemKind.MISSING_SHARD in kinds
+        ]
+        # a problem that counts for several stands in for those not listed
+        # (``checks.inventory.group``)
         each = [
             problem
             for problem in self.problems
-            if problem.kind is ProblemKind.MISSING_SHARD and (problem.count > 1 or problem.subject in self.faulty)
+            if problem.kind is ProblemKind.MISSING_SHARD
+            and (problem.count > 1 or problem.subject in self.faulty)
         ]
         if len(missing) <= _FEW_MISSING or not each:
             return self.problems
@@ -165,11 +186,13 @@ class Verdict(Struct, frozen=True):
         return as_json(self)
 
 
-# kept in DATA_DIR ------------------------------------------------------------------------------------------------
+# kept in DATA_DIR ---------------------------------------------------------------------------------
 
 
 def save_verdict(verdict: Verdict, layout: Layout, part: str = "") -> None:
-    """Keep a verdict, and the state of the files it covers, for status and report; ``part`` names a rank's."""
+    """Keep a verdict, and the state of the files it covers, for status and report;
+    ``part`` names a rank's.
+    """
     save_json(layout.found_by(part)[1], {**verdict.as_dict(), "files": _signature(layout, verdict)})
 
 
@@ -195,7 +218,9 @@ def load_verdict(layout: Layout) -> KeptVerdict | None:
 
 
 def _signature(layout: Layout, verdict: Verdict) -> str:
-    """A digest over name, size and time of shards, indexes and manifest: it changes when any of them changes."""
+    """A digest over name, size and time of shards, indexes and manifest:
+    it changes when any of them changes.
+    """
     digest = hashlib.sha256()
     shards = layout.find_shards({total.split for total in verdict.totals})
     indexes = (path for name in shards for path in layout.index_paths(name))

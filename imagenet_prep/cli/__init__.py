@@ -1,7 +1,7 @@
 """The command line: turns options into one stage call, prints the outcome and sets the exit status.
 
-This package alone prints, prompts and exits. A command imports its own parts: ``imagenet-prep --help`` loads only
-click.
+This package alone prints, prompts and exits. A command imports its own parts: ``imagenet-prep
+--help`` loads only click.
 """
 
 from __future__ import annotations
@@ -70,7 +70,10 @@ class _Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.version_option(__version__, "-V", "--version", prog_name="imagenet-prep")
 def cli() -> None:
     """ImageNet (ILSVRC2012) as TFRecord shards: download, untar, annotate, convert, verify.
@@ -87,11 +90,15 @@ def main() -> None:
     """Run the command line and exit with its status."""
     signal.signal(signal.SIGINT, _on_signal)
     signal.signal(signal.SIGTERM, _on_signal)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's import would start a spinning thread per core
+    os.environ.setdefault(
+        "OPENBLAS_NUM_THREADS", "1"
+    )  # NumPy's import would start a spinning thread per core
     gc.set_threshold(100_000)  # imports and plans make many objects, and few cycles
     prepare_streams()
     if not sys.warnoptions:
-        warnings.simplefilter("ignore")  # libraries warn developers; this package reports what concerns users
+        warnings.simplefilter(
+            "ignore"
+        )  # libraries warn developers; this package reports what concerns users
     try:
         status = _status()
     except ReaderGoneError:
@@ -150,7 +157,9 @@ def _show_usage(error: click.ClickException) -> None:
     usage, is_error, message = shown.getvalue().removesuffix("\n").partition("Error: ")
     say(*usage.removesuffix("\n").split("\n"), error=True)
     if is_error:
-        lines = message.expandtabs(2).split("\n") if isinstance(error, _QUOTES_NOTHING) else [message]
+        lines = (
+            message.expandtabs(2).split("\n") if isinstance(error, _QUOTES_NOTHING) else [message]
+        )
         tell(*lines, lead="error: ", colour="red", error=True)
 
 

@@ -1,4 +1,6 @@
-"""The commands: each turns options into one stage call, prints the outcome and returns the exit status."""
+"""The commands: each turns options into one stage call,
+prints the outcome and returns the exit status.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,11 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
     """
     from imagenet_prep import pipeline
 
-    layout, options, progress = Layout(data_dir, raw, output), _convert_options(given), make_progress(quiet)
+    layout, options, progress = (
+        Layout(data_dir, raw, output),
+        _convert_options(given),
+        make_progress(quiet),
+    )
     layout.refuse_urls()
     fetching = _download_options(given, site_of(given))
     if given["dry_run"]:
@@ -72,7 +78,9 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
             layout, fetching=fetching, extract=given["extract"], options=options, progress=progress
         )
         return _conclude_dry_run(needs)
-    missing = pipeline.missing_archives(layout, validation_boxes=options.validation_boxes, part=options.part)
+    missing = pipeline.missing_archives(
+        layout, validation_boxes=options.validation_boxes, part=options.part
+    )
     if missing and fetching.site is None:
         fetching = replace(fetching, credentials=_credentials(given))
     summary = pipeline.run(
@@ -90,16 +98,22 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
 @cli.command()
 @o.data_dir
 @o.only
-@click.option("--classes", metavar="FILE|NAME", help="Only these classes; the values are those of convert.")
+@click.option(
+    "--classes", metavar="FILE|NAME", help="Only these classes; the values are those of convert."
+)
 @o.fetching
-@click.option("--cookies", type=o.existing_file, help="A cookies.txt exported from a browser that is signed in.")
+@click.option(
+    "--cookies",
+    type=o.existing_file,
+    help="A cookies.txt exported from a browser that is signed in.",
+)
 @o.dry_run
 @o.quiet
 def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
     """Download the archives with your credentials; resumes, and checks their content.
 
-    Credentials: IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, then ~/.netrc, then a prompt. Kaggle and Hugging Face
-    use the credentials of their own tools.
+    Credentials: IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, then ~/.netrc, then a prompt. Kaggle and
+    Hugging Face use the credentials of their own tools.
 
     \b
     imagenet-prep download /data/imagenet --only train,validation,boxes
@@ -108,7 +122,13 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
     """
     from imagenet_prep.ilsvrc2012.raw_data import refuse_astray
     from imagenet_prep.ilsvrc2012.settings import find_part
-    from imagenet_prep.stages.download import all_come, download, download_copy, foresee, foresee_copy
+    from imagenet_prep.stages.download import (
+        all_come,
+        download,
+        download_copy,
+        foresee,
+        foresee_copy,
+    )
 
     layout, progress = Layout(data_dir), make_progress(quiet)
     keys, part = _archive_keys(only), find_part(given["classes"])
@@ -122,7 +142,9 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
             if not part.is_whole:
                 progress.note(all_come(site, part))
             return _conclude_dry_run([each.need(layout) for each in incoming])
-        summary = download_copy(layout, site, _download_options(given, site), part=part, progress=progress)
+        summary = download_copy(
+            layout, site, _download_options(given, site), part=part, progress=progress
+        )
         printing.print_download(summary, quiet)
         return 0
     incoming = foresee(layout, only=keys, part=part, check_digest=not given["no_digest"])
@@ -162,8 +184,14 @@ def untar(data_dir: Path, raw: Path | None, dry_run: bool, quiet: bool, **given:
 @cli.command()
 @o.data_dir
 @o.raw
-@click.option("--boxes", type=o.existing, help="Annotations: a .tar.gz, or a folder of <wnid>/*.xml.")
-@click.option("--validation-boxes", is_flag=True, help="Also annotate validation images (the original never did).")
+@click.option(
+    "--boxes", type=o.existing, help="Annotations: a .tar.gz, or a folder of <wnid>/*.xml."
+)
+@click.option(
+    "--validation-boxes",
+    is_flag=True,
+    help="Also annotate validation images (the original never did).",
+)
 @o.workers
 @o.quiet
 def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> None:
@@ -188,19 +216,47 @@ def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> Non
 
 @cli.command()
 @o.folder_or_file
-@click.option("--output", type=o.NewFile(), help="The recipe's file.  [default: FOLDER's name with .yaml, here]")
-@click.option("--as", "as_layout", metavar="LAYOUT", help="How to read FOLDER, if several ways are possible.")
-@click.option("--label", metavar="COLUMN", help="Column of the classes; a,b,c: one-hot; FILE:COLUMN: of that table.")
+@click.option(
+    "--output",
+    type=o.NewFile(),
+    help="The recipe's file.  [default: FOLDER's name with .yaml, here]",
+)
+@click.option(
+    "--as", "as_layout", metavar="LAYOUT", help="How to read FOLDER, if several ways are possible."
+)
+@click.option(
+    "--label",
+    metavar="COLUMN",
+    help="Column of the classes; a,b,c: one-hot; FILE:COLUMN: of that table.",
+)
 @click.option("--image", metavar="COLUMN", help="Column of the paths of images.")
-@click.option("--split", "split", multiple=True, metavar="NAME=WHERE", help="Folder, list, or value of a column.")
-@click.option("--names", type=o.existing_file, metavar="FILE", help="Names of classes by id: JSON, CSV, txt or pbtxt.")
+@click.option(
+    "--split",
+    "split",
+    multiple=True,
+    metavar="NAME=WHERE",
+    help="Folder, list, or value of a column.",
+)
+@click.option(
+    "--names",
+    type=o.existing_file,
+    metavar="FILE",
+    help="Names of classes by id: JSON, CSV, txt or pbtxt.",
+)
 @click.option("--strip", metavar="PREFIX", help="Take this off the paths in tables and lists.")
 @click.option("--list", "is_list", is_flag=True, help="List the recipes of well-known data sets.")
-@click.option("--example", metavar="NAME", help="Write one of those, to --output or to the file named as FOLDER.")
+@click.option(
+    "--example",
+    metavar="NAME",
+    help="Write one of those, to --output or to the file named as FOLDER.",
+)
 @o.workers
 @o.quiet
-def init(folder: Path | None, output: Path | None, as_layout: str | None, quiet: bool, **given: Any) -> None:
-    """Inspect a folder of images or arrays, and propose a recipe for it; or copy the recipe of a well-known data set.
+def init(
+    folder: Path | None, output: Path | None, as_layout: str | None, quiet: bool, **given: Any
+) -> None:
+    """Inspect a folder of images or arrays, and propose a recipe for it; or copy the recipe of a
+    well-known data set.
 
     \b
     imagenet-prep init flowers
@@ -220,20 +276,28 @@ def init(folder: Path | None, output: Path | None, as_layout: str | None, quiet:
         printing.print_examples(given["example"], output or folder)
         return
     if folder is None:
-        raise UsageError("init without a folder", "expected a folder of data, --list, or --example NAME")
+        raise UsageError(
+            "init without a folder", "expected a folder of data, --list, or --example NAME"
+        )
     from imagenet_prep.stages.init import init
 
-    summary = init(folder, output, _engine(given), layout=as_layout, asked=asked, progress=make_progress(quiet))
+    summary = init(
+        folder, output, _engine(given), layout=as_layout, asked=asked, progress=make_progress(quiet)
+    )
     printing.print_init(summary, quiet)
 
 
 def _splits_of(values: Sequence[str]) -> dict[str, str]:
-    """Where each split is, by its name; raises UsageError for a value without a name or a place, or a name twice."""
+    """Where each split is, by its name; raises UsageError for a value without a name or a place,
+    or a name twice.
+    """
     splits: dict[str, str] = {}
     for value in values:
         name, sign, place = value.partition("=")
         if not (name and sign and place):
-            raise UsageError(f"--split {value} has no name or no place", "expected NAME=WHERE, as in train=Train")
+            raise UsageError(
+                f"--split {value} has no name or no place", "expected NAME=WHERE, as in train=Train"
+            )
         if name in splits:
             raise UsageError(f"--split {name} is there twice", "expected each split once")
         splits[name] = place
@@ -242,13 +306,20 @@ def _splits_of(values: Sequence[str]) -> dict[str, str]:
 
 @cli.command(cls=o.LongCommand)
 @o.places
-@click.option("--config", "-c", type=o.existing_file, help="A recipe for another data set; init FOLDER proposes one.")
+@click.option(
+    "--config",
+    "-c",
+    type=o.existing_file,
+    help="A recipe for another data set; init FOLDER proposes one.",
+)
 @o.settings_for("convert")
 @o.allow_python
 @o.rank
 @o.dry_run
 @o.working
-def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **given: Any) -> int:
+def convert(
+    data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **given: Any
+) -> int:
     """Convert images to shards: 1024 train and 128 validation, with the same records as in 2016.
 
     \b
@@ -267,8 +338,13 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
         _data_must_be_there(raw or data_dir)
     if given["dry_run"]:
         if given["allow_python"]:
-            raise UsageError("--allow-python with --dry-run", "expected one of them: a dry run runs no code of yours")
-        return _conclude_dry_run(foresee(layout, engine, options, dataset=dataset, share=share, progress=progress))
+            raise UsageError(
+                "--allow-python with --dry-run",
+                "expected one of them: a dry run runs no code of yours",
+            )
+        return _conclude_dry_run(
+            foresee(layout, engine, options, dataset=dataset, share=share, progress=progress)
+        )
     summary = convert(layout, engine, options, dataset=dataset, share=share, progress=progress)
     printing.print_convert(summary, quiet, dataset.splits if dataset.published else ())
     return PROBLEMS_FOUND if summary.set_aside else 0
@@ -281,8 +357,9 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
 def merge(data_dir: Path, output: Path | None, quiet: bool) -> int:
     """Finish a set whose shards the ranks of convert made; no raw data is read.
 
-    If shards are missing, it names the ranks to run again. convert without --rank also finishes the set: it makes
-    the missing shards. The exit status is 3, as with convert, if images were set aside.
+    If shards are missing, it names the ranks to run again. convert without --rank also finishes the
+    set: it makes the missing shards. The exit status is 3, as with convert, if images were set
+    aside.
 
     \b
     imagenet-prep merge /data/imagenet
@@ -312,15 +389,17 @@ def merge(data_dir: Path, output: Path | None, quiet: bool) -> int:
 @o.raw_depth
 @o.json_file
 @click.option(
-    "--allow-incomplete", is_flag=True, help="Without a manifest, or with --raw: treat it as a part of ILSVRC2012."
+    "--allow-incomplete",
+    is_flag=True,
+    help="Without a manifest, or with --raw: treat it as a part of ILSVRC2012.",
 )
 @o.rank
 @o.working
 def verify(data_dir: Path | None, quiet: bool, **given: Any) -> int:
     """Read every byte of the shards, and give a verdict; exit status 3 if anything is wrong.
 
-    It also verifies shards that another tool made, or a single TFRecord file; with --raw or --config, images before
-    they are converted.
+    It also verifies shards that another tool made, or a single TFRecord file; with --raw or
+    --config, images before they are converted.
 
     \b
     imagenet-prep verify /data/imagenet
@@ -334,7 +413,10 @@ def verify(data_dir: Path | None, quiet: bool, **given: Any) -> int:
     if given["raw"] or given["config"]:
         return _verify_raw(data_dir, given, progress)
     if data_dir is None:
-        raise UsageError("verify without a folder", "expected DATA_DIR, a TFRecord file, --raw FOLDER or --config FILE")
+        raise UsageError(
+            "verify without a folder",
+            "expected DATA_DIR, a TFRecord file, --raw FOLDER or --config FILE",
+        )
     where, depth = _set_or_file(data_dir), _depth_of(given)
     check = functools.partial(
         verify,
@@ -368,7 +450,9 @@ def _verify_raw(data_dir: Path | None, given: Mapping[str, Any], progress: Progr
     dataset = read_dataset(given["config"]) if given["config"] else ILSVRC2012
     options = dataset.options
     if isinstance(options, ConvertOptions):
-        options = options.replace(allow_incomplete=given["allow_incomplete"] or options.allow_incomplete)
+        options = options.replace(
+            allow_incomplete=given["allow_incomplete"] or options.allow_incomplete
+        )
     folder = given["raw"] or given["config"].parent
     verdict = verify_raw(
         Layout(data_dir or folder, given["raw"]),
@@ -404,9 +488,13 @@ def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, *
         _conclude(summary.verdict, quiet)
 
     engine, progress, depth = _engine(given), make_progress(quiet), given["depth"]
-    mend = functools.partial(pipeline.verify_and_repair, engine=engine, depth=depth, progress=progress)
+    mend = functools.partial(
+        pipeline.verify_and_repair, engine=engine, depth=depth, progress=progress
+    )
     layout = Layout(data_dir, raw, output)
-    return _each_set(layout, mend, show, lambda summary: _status_of(summary.verdict), has_heads=not quiet)
+    return _each_set(
+        layout, mend, show, lambda summary: _status_of(summary.verdict), has_heads=not quiet
+    )
 
 
 @cli.command()
@@ -419,17 +507,29 @@ def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, *
     show_default=True,
     help="Print the features of at most this many differing records.",
 )
-@click.option("--bytes", "by_bytes", is_flag=True, help="Compare bytes: another encoding of the same features differs.")
+@click.option(
+    "--bytes",
+    "by_bytes",
+    is_flag=True,
+    help="Compare bytes: another encoding of the same features differs.",
+)
 @o.workers
 @o.json_file
 @o.quiet
 def diff(
-    first: AnyPath, second: AnyPath, limit: int, by_bytes: bool, json_file: Path | None, quiet: bool, **given: Any
+    first: AnyPath,
+    second: AnyPath,
+    limit: int,
+    by_bytes: bool,
+    json_file: Path | None,
+    quiet: bool,
+    **given: Any,
 ) -> int:
-    """List the records that differ between two sets, and the features (exit status 3 if any differ).
+    """List the records that differ between two sets, and the features (exit status 3 if
+    any differ).
 
-    Records are compared by their features, whatever their encoding. A or B can be a manifest.json. diff trusts
-    manifests and indexes; verify proves them.
+    Records are compared by their features, whatever their encoding. A or B can be a manifest.json.
+    diff trusts manifests and indexes; verify proves them.
 
     \b
     imagenet-prep diff /data/imagenet /mnt/colleague/imagenet
@@ -438,7 +538,9 @@ def diff(
     from imagenet_prep.stages.diff import diff
 
     engine, progress = _engine(given), make_progress(quiet)
-    found = diff(first, second, engine=engine, by_bytes=by_bytes, look_into=limit, progress=progress)
+    found = diff(
+        first, second, engine=engine, by_bytes=by_bytes, look_into=limit, progress=progress
+    )
     if not printing.wrote_json(json_file, found.as_dict()) and not quiet:
         printing.print_diff(found, limit)
     return 0 if found.is_same else PROBLEMS_FOUND
@@ -467,18 +569,34 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, json_file: Pat
                 raise
             return unknown(said, output or data_dir)
 
-    return _each_set(Layout(data_dir, raw, output), look, printing.print_status, json_file=json_file)
+    return _each_set(
+        Layout(data_dir, raw, output), look, printing.print_status, json_file=json_file
+    )
 
 
 @cli.command()
 @o.set_or_file
 @click.option("--open", "is_opened", is_flag=True, help="Open the page in a browser.")
-@click.option("--samples", type=o.Number(0, 1000), default=48, show_default=True, help="Images to show at first.")
-@click.option("--near-duplicates", is_flag=True, help="Decode all images to find those that look alike.")
-@click.option("--output", "page", type=o.NewFile(o.HTML), help="The page's file.  [default: next to the shards]")
+@click.option(
+    "--samples",
+    type=o.Number(0, 1000),
+    default=48,
+    show_default=True,
+    help="Images to show at first.",
+)
+@click.option(
+    "--near-duplicates", is_flag=True, help="Decode all images to find those that look alike."
+)
+@click.option(
+    "--output",
+    "page",
+    type=o.NewFile(o.HTML),
+    help="The page's file.  [default: next to the shards]",
+)
 @o.working
 def report(data_dir: Path, is_opened: bool, page: Path | None, quiet: bool, **given: Any) -> int:
-    """Make one page: verdict, images with their boxes, histograms, classes (exit status as with verify).
+    """Make one page: verdict, images with their boxes, histograms, classes (exit status as with
+    verify).
 
     \b
     imagenet-prep report /data/imagenet --open
@@ -510,8 +628,12 @@ def report(data_dir: Path, is_opened: bool, page: Path | None, quiet: bool, **gi
 @click.option("--limit", type=o.Number(min=1), help="Show at most this many records.")
 @click.option("--record", type=o.Number(min=0), help="Show only this record; the first is 0.")
 @o.json_file
-@click.option("--image", type=o.NewFile(o.PNG), help="Save the record's image here as PNG, boxes drawn.")
-def show(file: Path, limit: int | None, record: int | None, json_file: Path | None, image: Path | None) -> None:
+@click.option(
+    "--image", type=o.NewFile(o.PNG), help="Save the record's image here as PNG, boxes drawn."
+)
+def show(
+    file: Path, limit: int | None, record: int | None, json_file: Path | None, image: Path | None
+) -> None:
     """Print the records of any TFRecord file.
 
     \b
@@ -547,7 +669,8 @@ class _ExportCommand(o.Command):
 )
 @o.working
 def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **given: Any) -> int:
-    """Write the records in another format to the folder OUT: the same image bytes, read back, resumable.
+    """Write the records in another format to the folder OUT: the same image bytes, read back,
+    resumable.
 
     tfds copies no records: it writes a few files to OUT, or to DATA_DIR/tfds.
 
@@ -565,7 +688,9 @@ def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **give
 
     def pack(layout: Layout) -> ExportSummary:
         own = (out or data_dir / container) / layout.set_name if len(whole.sets()) > 1 else out
-        return export(layout, container, own, engine, on_damaged=given["on_damaged"], progress=progress)
+        return export(
+            layout, container, own, engine, on_damaged=given["on_damaged"], progress=progress
+        )
 
     def show(summary: ExportSummary) -> None:
         printing.print_export(summary, quiet)
@@ -578,8 +703,20 @@ def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **give
 
 @cli.command()
 @o.new_data_dir
-@click.option("--classes", type=o.Number(2, facts.CLASSES), default=20, show_default=True, help="Number of classes.")
-@click.option("--per-class", type=o.Number(2, 1300), default=12, show_default=True, help="Train images per class.")
+@click.option(
+    "--classes",
+    type=o.Number(2, facts.CLASSES),
+    default=20,
+    show_default=True,
+    help="Number of classes.",
+)
+@click.option(
+    "--per-class",
+    type=o.Number(2, 1300),
+    default=12,
+    show_default=True,
+    help="Train images per class.",
+)
 @o.workers
 @o.quiet
 def demo(data_dir: Path | None, classes: int, per_class: int, quiet: bool, **given: Any) -> int:
@@ -597,7 +734,13 @@ def demo(data_dir: Path | None, classes: int, per_class: int, quiet: bool, **giv
 
     folder = data_dir or Path(tempfile.mkdtemp(prefix="imagenet-prep-demo-"))
     try:
-        summary = run_demo(folder, _engine(given), classes=classes, per_class=per_class, progress=make_progress(quiet))
+        summary = run_demo(
+            folder,
+            _engine(given),
+            classes=classes,
+            per_class=per_class,
+            progress=make_progress(quiet),
+        )
         printing.print_demo(summary, quiet)
         code = _conclude(summary.verify, quiet)
         if not quiet:
@@ -611,11 +754,12 @@ def demo(data_dir: Path | None, classes: int, per_class: int, quiet: bool, **giv
 @cli.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the script that lets your shell complete commands, options and paths; save it where the shell looks.
+    """Print the script that lets your shell complete commands, options and paths; save it where the
+    shell looks.
 
     \b
     imagenet-prep completion bash > ~/.local/share/bash-completion/completions/imagenet-prep
-    imagenet-prep completion zsh > ~/.zfunc/_imagenet-prep    (with fpath+=~/.zfunc before compinit in ~/.zshrc)
+    imagenet-prep completion zsh > ~/.zfunc/_imagenet-prep  (fpath+=~/.zfunc before compinit)
     imagenet-prep completion fish > ~/.config/fish/completions/imagenet-prep.fish
     """
     from click.shell_completion import get_completion_class
@@ -627,7 +771,7 @@ def completion(shell: str) -> None:
     say(*found(whole, {}, "imagenet-prep", "_IMAGENET_PREP_COMPLETE").source().split("\n"))
 
 
-# options -> arguments of stages -----------------------------------------------------------------------------------
+# options -> arguments of stages -------------------------------------------------------------------
 
 
 def _set_or_file(path: AnyPath) -> Layout | AnyPath:
@@ -647,7 +791,9 @@ def _each_set(
     *,
     has_heads: bool = True,
 ) -> int:
-    """Do the work for each set of the folder, headed by its name if there are several; the worst exit status."""
+    """Do the work for each set of the folder, headed by its name if there are several;
+    the worst exit status.
+    """
     from imagenet_prep.cli import show_error
 
     layouts: list[Any] = [where]
@@ -684,7 +830,10 @@ def _engine(given: Mapping[str, Any]) -> Engine:
     from imagenet_prep.engines import make_engine
 
     if given.get("consume") and given.get("engine") == "ray":
-        raise UsageError("--consume with --engine ray", "expected a local engine, which knows when shards are durable")
+        raise UsageError(
+            "--consume with --engine ray",
+            "expected a local engine, which knows when shards are durable",
+        )
     return make_engine(given.get("engine", "processes"), given["workers"])
 
 
@@ -705,7 +854,9 @@ def _archive_keys(only: str) -> tuple[str, ...]:
 
 
 def _credentials(given: Mapping[str, Any]) -> SignIn | None:
-    """The account to sign in with; it prompts when the server requires one. A cookies file replaces it."""
+    """The account to sign in with; it prompts when the server requires one.
+    A cookies file replaces it.
+    """
     from imagenet_prep.fetch.access import find_credentials
 
     if given.get("cookies") is not None:
@@ -720,7 +871,9 @@ def _credentials(given: Mapping[str, Any]) -> SignIn | None:
 def _prompt(base_url: str) -> tuple[str, str]:
     from imagenet_prep.fetch.session import host_of
 
-    sign_up = f" (sign up: {SIGN_UP_URL})" if base_url == BASE_URL else ", which will get the password"
+    sign_up = (
+        f" (sign up: {SIGN_UP_URL})" if base_url == BASE_URL else ", which will get the password"
+    )
     say(f"Account at {host_of(base_url)}{sign_up}", error=True)
     username = click.prompt("Username", err=True)
     return username, click.prompt("Password or access key", hide_input=True, err=True)
@@ -745,7 +898,9 @@ def _convert_options(given: Mapping[str, Any]) -> ConvertOptions:
     return options
 
 
-def _job(layout: Layout, given: Mapping[str, Any], progress: Progress) -> tuple[Layout, Dataset, MakingOptions]:
+def _job(
+    layout: Layout, given: Mapping[str, Any], progress: Progress
+) -> tuple[Layout, Dataset, MakingOptions]:
     """The shards' folder, data set and settings: from a recipe, or from options for ILSVRC2012."""
     from imagenet_prep.registry import ILSVRC2012, read_dataset
 
@@ -754,7 +909,9 @@ def _job(layout: Layout, given: Mapping[str, Any], progress: Progress) -> tuple[
     options = _convert_options(given)
     if given["config"] is None:
         if given["allow_python"]:
-            raise UsageError("--allow-python without --config", "expected a recipe with source: {python: ...}")
+            raise UsageError(
+                "--allow-python without --config", "expected a recipe with source: {python: ...}"
+            )
         return layout, ILSVRC2012, options
     from imagenet_prep.recipes.inputs import shards_dir
     from imagenet_prep.recipes.recipe_set import RecipeSet
@@ -764,9 +921,14 @@ def _job(layout: Layout, given: Mapping[str, Any], progress: Progress) -> tuple[
         output = shards_dir(dataset.file, layout.output_dir)
         if output != layout.output_dir:
             layout = replace(layout, output=output)
-            progress.note(f"the shards are in {output}: the DATA_DIR of verify, status, repair and report")
+            progress.note(
+                f"the shards are in {output}: the DATA_DIR of verify, status, repair and report"
+            )
         if options.consume:
-            raise UsageError(f"--consume with --config {given['config']}", "expected ImageNet, whose digests are known")
+            raise UsageError(
+                f"--consume with --config {given['config']}",
+                "expected ImageNet, whose digests are known",
+            )
     call: dict[str, Any] = {"overwrite": options.overwrite, "consume": options.consume}
     if list(o.said_settings(click.get_current_context(), {"on_damaged"})):
         call["on_damaged"] = options.on_damaged
@@ -779,9 +941,15 @@ def _refuse_with_recipe(given: Mapping[str, Any]) -> None:
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.recipes.schema import Recipe
 
-    keys = {each.name for each in (*recipe_keys(ConvertOptions), *settings_of(Recipe))} - {"on_damaged"}
+    keys = {each.name for each in (*recipe_keys(ConvertOptions), *settings_of(Recipe))} - {
+        "on_damaged"
+    }
     for option in o.said_settings(click.get_current_context(), keys):
-        raise UsageError(f"{option} with --config", "expected one of them", f"write the setting in {given['config']}")
+        raise UsageError(
+            f"{option} with --config",
+            "expected one of them",
+            f"write the setting in {given['config']}",
+        )
 
 
 _OF_A_RUN = "expected the DATA_DIR of a run"

@@ -11,7 +11,8 @@ from imagenet_prep.shards.share import Share
 
 
 class _Launcher(Struct, frozen=True):
-    """The variables of a launcher: the index of a task, the number of tasks, the first and last index, and their step.
+    """The variables of a launcher: the index of a task, the number of tasks, the first and last
+    index, and their step.
 
     Args:
         start: the first index, where no variable tells it.
@@ -44,16 +45,27 @@ class _Launcher(Struct, frozen=True):
         Raises:
             UsageError: index or count are not known, or some tasks are missing.
         """
-        if environment.get(self.sign or self.index, "") in ("", "undefined", *(["0"] if self.start else [])):
+        if environment.get(self.sign or self.index, "") in (
+            "",
+            "undefined",
+            *(["0"] if self.start else []),
+        ):
             return None
         needed = [name for name in self.variables if name != self.step or name in environment]
-        numbers = {name: int(environment[name]) for name in needed if environment.get(name, "").isdecimal()}
+        numbers = {
+            name: int(environment[name]) for name in needed if environment.get(name, "").isdecimal()
+        }
         unknown = [name for name in needed if name not in numbers]
         if unknown or not (self.count or self.last):
-            raise self._refusal(environment, f"expected a number in {', '.join(unknown)}" if unknown else "")
+            raise self._refusal(
+                environment, f"expected a number in {', '.join(unknown)}" if unknown else ""
+            )
         share = self._of_numbers(numbers)
         if share is None:
-            reason = "expected the tasks of an array that starts at 0 or 1 and has no gaps; one task alone is number 0"
+            reason = (
+                "expected the tasks of an array that starts at 0 or 1 and has no gaps; "
+                "one task alone is number 0"
+            )
             raise self._refusal(environment, reason)
         return share
 
@@ -90,7 +102,15 @@ _ARRAYS = (
         "SLURM_ARRAY_TASK_MAX",
         "SLURM_ARRAY_TASK_STEP",
     ),
-    _Launcher("Grid Engine", "SGE_TASK_ID", "", "SGE_TASK_FIRST", "SGE_TASK_LAST", "SGE_TASK_STEPSIZE", start=1),
+    _Launcher(
+        "Grid Engine",
+        "SGE_TASK_ID",
+        "",
+        "SGE_TASK_FIRST",
+        "SGE_TASK_LAST",
+        "SGE_TASK_STEPSIZE",
+        start=1,
+    ),
     _Launcher("LSF", "LSB_JOBINDEX", last="LSB_JOBINDEX_END", step="LSB_JOBINDEX_STEP", start=1),
     _Launcher("PBS", "PBS_ARRAY_INDEX"),
     _Launcher("Torque", "PBS_ARRAYID"),
@@ -111,13 +131,15 @@ _STEPS = (
 def find_share(environment: Mapping[str, str]) -> Share:
     """The share that the environment defines; index and count are both known, never guessed.
 
-    ``RANK`` and ``WORLD_SIZE`` come first, unless they are 0 of 1. A job of an array may have several processes: then
-    there are as many ranks as processes in all jobs.
+    ``RANK`` and ``WORLD_SIZE`` come first, unless they are 0 of 1. A job of an array may have
+    several processes: then there are as many ranks as processes in all jobs.
 
     Raises:
         UsageError: it defines no share, or only a part of one, or two launchers disagree.
     """
-    by_hand = _TORCHRUN.share(environment) if all(map(environment.get, _TORCHRUN.variables)) else None
+    by_hand = (
+        _TORCHRUN.share(environment) if all(map(environment.get, _TORCHRUN.variables)) else None
+    )
     if by_hand is not None and by_hand.world > 1:
         return by_hand
     array, step = (_agreed(launchers, environment) for launchers in (_ARRAYS, _STEPS))
@@ -133,12 +155,18 @@ def find_share(environment: Mapping[str, str]) -> Share:
 
 
 def _agreed(launchers: Sequence[_Launcher], environment: Mapping[str, str]) -> Share | None:
-    """The share by those of the launchers that started this process; one that started it alone says nothing."""
+    """The share by those of the launchers that started this process;
+    one that started it alone says nothing.
+    """
     shares = {launcher: share for launcher in launchers if (share := launcher.share(environment))}
     several = {launcher: share for launcher, share in shares.items() if share.world > 1}
     if len(set(several.values())) > 1:
         raise UsageError(
-            f"--rank auto: {' and '.join(launcher.name for launcher in several)} give different ranks",
+            (
+                f"--rank auto: {' and '.join(launcher.name for launcher in several)} give "
+                "different "
+                "ranks"
+            ),
             _seen(several, environment),
             "use --rank R/W",
         )
@@ -147,4 +175,5 @@ def _agreed(launchers: Sequence[_Launcher], environment: Mapping[str, str]) -> S
 
 def _seen(launchers: Iterable[_Launcher], environment: Mapping[str, str]) -> str:
     names = [name for launcher in launchers for name in launcher.variables if environment.get(name)]
-    return f"found {', '.join(f'{name}={environment[name]}' for name in names) or 'none of their variables'}"
+    settings = ", ".join(f"{name}={environment[name]}" for name in names)
+    return f"found {settings or 'none of their variables'}"

@@ -1,4 +1,6 @@
-"""Options that several commands share, each defined once, and the site that download options select."""
+"""Options that several commands share, each defined once,
+and the site that download options select.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 
 
 def site_of(given: Mapping[str, Any], keys: Sequence[str] = facts.DEFAULT_ARCHIVES) -> Site | None:
-    """The site of ``--source`` for the archives ``keys``; None for image-net.org, which has the original archives.
+    """The site of ``--source`` for the archives ``keys``; None for image-net.org, which has the
+    original archives.
 
     Raises:
         UsageError: the source lacks an option, or a file of secrets can't be used.
@@ -37,13 +40,16 @@ def site_of(given: Mapping[str, Any], keys: Sequence[str] = facts.DEFAULT_ARCHIV
     for option in ("cookies", "no_digest"):
         if given.get(option):
             raise UsageError(
-                f"--{option.replace('_', '-')} with --source {source}", "expected it with --source imagenet only"
+                f"--{option.replace('_', '-')} with --source {source}",
+                "expected it with --source imagenet only",
             )
     splits = tuple(split for split in facts.SPLITS if split in keys)
     if (source == "kaggle" and splits != facts.SPLITS) or not splits:
         raise UsageError(
             f"--only {','.join(keys)} with --source {source}",
-            "Kaggle has only one zip of everything" if splits else f"expected one or more of {', '.join(facts.SPLITS)}",
+            "Kaggle has only one zip of everything"
+            if splits
+            else f"expected one or more of {', '.join(facts.SPLITS)}",
         )
     from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite, find_login, find_token
 
@@ -136,8 +142,8 @@ class NewFile(_Path):
     """The path of a file that is written at the end of the work, checked at its start.
 
     Args:
-        beginning: a file with these first bytes is of the same kind and is replaced; any other is refused. None: the
-            command decides what to do with an existing file.
+        beginning: a file with these first bytes is of the same kind and is replaced; any other is
+            refused. None: the command decides what to do with an existing file.
         may_be_output: whether "-" stands for standard output.
     """
 
@@ -190,14 +196,21 @@ def _all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-# settings ------------------------------------------------------------------------------------------------------
+# settings -----------------------------------------------------------------------------------------
 
 
 def settings_for(command: str) -> Callable[[F], F]:
-    """The options of all settings that a command has one for, and ``--set`` for the other settings."""
+    """The options of all settings that a command has one for,
+    and ``--set`` for the other settings.
+    """
     own = [each for each in settings_of(ConvertOptions) if command in each.options]
-    others = ", ".join(each.name for each in settings_of(ConvertOptions) if command not in each.options)
-    options = [click.option(_flag(each), cls=_Rare if each.is_rare else None, **_as_click(each)) for each in own]
+    others = ", ".join(
+        each.name for each in settings_of(ConvertOptions) if command not in each.options
+    )
+    options = [
+        click.option(_flag(each), cls=_Rare if each.is_rare else None, **_as_click(each))
+        for each in own
+    ]
     rest = click.option(
         "--set",
         "texts",
@@ -225,9 +238,14 @@ def given_settings(given: Mapping[str, Any]) -> dict[str, Any]:
 def said_settings(context: click.Context, names: Collection[str]) -> Iterator[str]:
     """The options of these settings in a call, as the user wrote them."""
     for each in settings_of(ConvertOptions):
-        if each.name in names and context.get_parameter_source(each.name) is click.core.ParameterSource.COMMANDLINE:
+        if (
+            each.name in names
+            and context.get_parameter_source(each.name) is click.core.ParameterSource.COMMANDLINE
+        ):
             yield _flag(each)
-    yield from (f"--set {text}" for text in context.params["texts"] if text.partition("=")[0] in names)
+    yield from (
+        f"--set {text}" for text in context.params["texts"] if text.partition("=")[0] in names
+    )
 
 
 def _flag(setting: Setting) -> str:
@@ -253,7 +271,12 @@ def _plain_type(annotated: Any) -> tuple[Any, dict[str, int]]:
     bounds: dict[str, int] = {}
     while True:
         said = [each for each in getattr(annotated, "__metadata__", ()) if isinstance(each, Meta)]
-        bounds |= {name: value for each in said for name in ("ge", "le") if (value := getattr(each, name)) is not None}
+        bounds |= {
+            name: value
+            for each in said
+            for name in ("ge", "le")
+            if (value := getattr(each, name)) is not None
+        }
         if said:
             annotated = annotated.__origin__
         elif type(None) in get_args(annotated) or isinstance(annotated, types.UnionType):
@@ -262,7 +285,7 @@ def _plain_type(annotated: Any) -> tuple[Any, dict[str, int]]:
             return annotated, bounds
 
 
-# ranks ---------------------------------------------------------------------------------------------------------
+# ranks --------------------------------------------------------------------------------------------
 
 
 class _Rank(click.ParamType[Any]):
@@ -282,7 +305,7 @@ class _Rank(click.ParamType[Any]):
         return Share(int(rank), int(world))
 
 
-# arguments and options -----------------------------------------------------------------------------------------
+# arguments and options ----------------------------------------------------------------------------
 
 _folder = _Anywhere(path_type=Path, file_okay=False)
 
@@ -306,9 +329,15 @@ raw = click.option(
     help="Raw input, instead of DATA_DIR/raw-data; never written to.",
 )
 output = click.option("--output", type=_folder, help="Write the shards here.  [default: DATA_DIR]")
-dry_run = click.option("--dry-run", is_flag=True, help="Print the disk space that every step requires; do nothing.")
-quiet = click.option("--quiet", "-q", cls=_Rare, is_flag=True, help="Show no progress and no notes.")
-workers = click.option("--workers", type=Number(min=1), help="Worker processes.  [default: one per available CPU]")
+dry_run = click.option(
+    "--dry-run", is_flag=True, help="Print the disk space that every step requires; do nothing."
+)
+quiet = click.option(
+    "--quiet", "-q", cls=_Rare, is_flag=True, help="Show no progress and no notes."
+)
+workers = click.option(
+    "--workers", type=Number(min=1), help="Worker processes.  [default: one per available CPU]"
+)
 engine = click.option(
     "--engine",
     cls=_Rare,
@@ -317,9 +346,14 @@ engine = click.option(
     show_default=True,
     help="Where work runs; ray: on a cluster.",
 )
-rank = click.option("--rank", "share", type=_Rank(), metavar="R/W|auto", help="Only the shards of rank R of W.")
+rank = click.option(
+    "--rank", "share", type=_Rank(), metavar="R/W|auto", help="Only the shards of rank R of W."
+)
 allow_python = click.option(
-    "--allow-python", cls=_Rare, is_flag=True, help="Run the function that the recipe names (source: {python: ...})."
+    "--allow-python",
+    cls=_Rare,
+    is_flag=True,
+    help="Run the function that the recipe names (source: {python: ...}).",
 )
 depth = click.option(
     "--depth",
@@ -331,7 +365,10 @@ depth = click.option(
 raw_depth = click.option(
     "--depth",
     type=click.Choice(["quick", "full", "decode"]),
-    help="Check names and sizes; every byte; or also decode every image.  [default: full; with --raw: decode]",
+    help=(
+        "Check names and sizes; every byte; or also decode every image.  [default: full; "
+        "with --raw: decode]"
+    ),
 )
 json_file = click.option(
     "--json",
@@ -350,7 +387,10 @@ raw_copy = _all_of(
         "--config",
         "-c",
         type=existing_file,
-        help="Check the images of this recipe before they are converted; with --raw, its paths start there.",
+        help=(
+            "Check the images of this recipe before they are converted; with --raw, "
+            "its paths start there."
+        ),
     ),
 )
 places = _all_of(data_dir, raw, output)
@@ -364,7 +404,9 @@ fetching = _all_of(
         show_default=True,
         help="The site to download from.",
     ),
-    click.option("--base-url", metavar="URL", help="Another address for the source, such as a mirror."),
+    click.option(
+        "--base-url", metavar="URL", help="Another address for the source, such as a mirror."
+    ),
     click.option(
         "--connections",
         cls=_Rare,
@@ -373,7 +415,9 @@ fetching = _all_of(
         show_default=True,
         help="Connections per archive.",
     ),
-    click.option("--no-digest", cls=_Rare, is_flag=True, help="Trust the server for size and content."),
+    click.option(
+        "--no-digest", cls=_Rare, is_flag=True, help="Trust the server for size and content."
+    ),
 )
 only = click.option(
     "--only",

@@ -45,8 +45,14 @@ def print_init(summary: InitSummary, quiet: bool) -> None:
     if not quiet:
         tell(f"found {summary.found}", *summary.evidence)
         if summary.classes:
-            shown = listed((f"{name} {count:,}" for name, count in summary.classes.items()), SHOWN_CLASSES)
-            more = f" ({len(summary.classes):,} in all)" if len(summary.classes) > SHOWN_CLASSES else ""
+            shown = listed(
+                (f"{name} {count:,}" for name, count in summary.classes.items()), SHOWN_CLASSES
+            )
+            more = (
+                f" ({len(summary.classes):,} in all)"
+                if len(summary.classes) > SHOWN_CLASSES
+                else ""
+            )
             tell(f"classes: {shown}{more}", f"labels: {summary.labels}")
         tell(*(f"skipped: {text}" for text in summary.passed), *summary.warnings)
         say(f"wrote {summary.recipe}:", "", *summary.text.split("\n"))
@@ -85,7 +91,9 @@ def print_needs(needs: Sequence[Need]) -> None:
 
     for room in rooms_for(needs):
         free_files = "no limit" if room.free_files is None else f"{room.free_files:,}"
-        steps = [(need.step, need.what, size_text(need.size), f"{need.files:,}") for need in room.needs]
+        steps = [
+            (need.step, need.what, size_text(need.size), f"{need.files:,}") for need in room.needs
+        ]
         totals = [
             ("", "needed", size_text(room.size), f"{room.files:,}"),
             ("", "free", size_text(room.free), free_files),
@@ -104,7 +112,10 @@ def _print_table(rows: Sequence[Sequence[str]], *, left: int, indent: str = "") 
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = zip(row, widths, strict=True)
-        padded = (cell.ljust(width) if at < left else cell.rjust(width) for at, (cell, width) in enumerate(cells))
+        padded = (
+            cell.ljust(width) if at < left else cell.rjust(width)
+            for at, (cell, width) in enumerate(cells)
+        )
         say(indent + "  ".join(padded))
 
 
@@ -112,7 +123,11 @@ def print_download(summary: DownloadSummary, quiet: bool) -> None:
     """Print the archives that were downloaded, and those that existed."""
     if not quiet:
         fetched = ", ".join(summary.fetched) or "nothing"
-        present = f"; {number_of(len(summary.present), 'archive')} already there" if summary.present else ""
+        present = (
+            f"; {number_of(len(summary.present), 'archive')} already there"
+            if summary.present
+            else ""
+        )
         text = f"download: fetched {fetched} ({size_text(summary.size)}){present}"
         tell(text, error=is_closed())  # the download is complete, read or not
 
@@ -121,12 +136,17 @@ def print_untar(summary: UntarSummary, quiet: bool) -> None:
     """Print images and classes of each split."""
     if not quiet:
         for split in summary.splits:
-            count = f"{number_of(split.images, 'image')} in {number_of(split.classes, 'class', 'classes')}"
+            count = (
+                f"{number_of(split.images, 'image')} in "
+                f"{number_of(split.classes, 'class', 'classes')}"
+            )
             tell(f"untar: {split.split}: {count}, {split.written:,} written now")
 
 
 def print_convert(summary: ConvertSummary, quiet: bool, expected: Sequence[str]) -> None:
-    """Print shards and images of each split and unusual events, after splits that are ``expected`` and absent."""
+    """Print shards and images of each split and unusual events,
+    after splits that are ``expected`` and absent.
+    """
     from imagenet_prep.state.manifest import changed_boxes_text
 
     made = {split.split for split in summary.splits}
@@ -136,7 +156,8 @@ def print_convert(summary: ConvertSummary, quiet: bool, expected: Sequence[str])
     tell(*(note for note in summary.notes if note.startswith("warning: ")))
     for split in summary.splits:
         tell(
-            f"convert: {split.split}: {number_of(split.images, 'image')} in {number_of(split.shards, 'shard')}, "
+            f"convert: {split.split}: {number_of(split.images, 'image')} in "
+            f"{number_of(split.shards, 'shard')}, "
             f"{split.made:,} made now"
         )
         _print_changes(split.repairs)
@@ -149,9 +170,14 @@ def print_convert(summary: ConvertSummary, quiet: bool, expected: Sequence[str])
 
 
 def print_merge(summary: ConvertSummary, verdict: Verdict, quiet: bool) -> None:
-    """Print shards and images of each split, how many images were set aside, and the quick verdict."""
+    """Print shards and images of each split, how many images were set aside,
+    and the quick verdict.
+    """
     for split in () if quiet else summary.splits:
-        tell(f"merge: {split.split}: {number_of(split.images, 'image')} in {number_of(split.shards, 'shard')}")
+        tell(
+            f"merge: {split.split}: {number_of(split.images, 'image')} in "
+            f"{number_of(split.shards, 'shard')}"
+        )
         _print_warned(split.warned)
         _print_set_aside(split.set_aside)
     if not quiet:
@@ -160,7 +186,9 @@ def print_merge(summary: ConvertSummary, verdict: Verdict, quiet: bool) -> None:
 
 
 def _print_warned(warned: Sequence[str]) -> None:
-    """Print the images that are unusual though their pixels are whole; ``warned`` are those of ShardInfo."""
+    """Print the images that are unusual though their pixels are whole;
+    ``warned`` are those of ShardInfo.
+    """
     if warned:
         tell(f"  warned, pixels whole: {number_of(len(warned), 'image')}: {listed(warned, 5)}")
 
@@ -203,7 +231,10 @@ def print_annotate(summary: AnnotateSummary, quiet: bool) -> None:
         totals = split.totals
         of_files, of_boxes = "", ""
         if split.split == facts.TRAIN:
-            of_files, of_boxes = f" (original: {facts.BOX_FILES:,})", f" (original: {facts.BOXES:,})"
+            of_files, of_boxes = (
+                f" (original: {facts.BOX_FILES:,})",
+                f" (original: {facts.BOXES:,})",
+            )
         state = "up to date" if split.up_to_date else "written"
         tell(
             f"annotate: {split.split}: {number_of(totals.files, 'file')}{of_files}, "
@@ -222,7 +253,9 @@ def print_annotate(summary: AnnotateSummary, quiet: bool) -> None:
 
 
 def print_verdict(verdict: Verdict) -> None:
-    """Print a table of splits, notes, every finding, the verdict in one line, and what was left out or changed."""
+    """Print a table of splits, notes, every finding, the verdict in one line,
+    and what was left out or changed.
+    """
     rows: list[tuple[str, ...]] = [("split", "shards", "images", "of", "classes", "boxes", "size")]
     for total in verdict.totals:
         numbers = (total.shards, total.records, total.expected, total.classes or None, total.boxes)
@@ -233,7 +266,9 @@ def print_verdict(verdict: Verdict) -> None:
         if verdict.flavour != "recipe":
             differences = "; ".join(verdict.differences)
             tell(f"records: {verdict.flavour}" + (f", but {differences}" if differences else ""))
-            why = ": not all shards and file names can be read" if verdict.order == "unknown" else ""
+            why = (
+                ": not all shards and file names can be read" if verdict.order == "unknown" else ""
+            )
             tell(f"order: {verdict.order}{why}")
         tell(f"fingerprint: {verdict.fingerprint or 'none: not every shard can be read'}")
     for note in verdict.notes:
@@ -243,7 +278,9 @@ def print_verdict(verdict: Verdict) -> None:
 
 
 def print_raw_verdict(verdict: RawVerdict) -> None:
-    """Print a table of splits, notes, the first problems of each kind, the verdict in one line, and counts."""
+    """Print a table of splits, notes, the first problems of each kind,
+    the verdict in one line, and counts.
+    """
     rows: list[tuple[str, ...]] = [("split", "in", "images", "of", "classes", "boxes", "size")]
     for total in verdict.totals:
         expected = "-" if total.expected is None else f"{total.expected:,}"
@@ -256,7 +293,9 @@ def print_raw_verdict(verdict: RawVerdict) -> None:
         tell(f"note: {note}")
     shown = verdict.shown_problems
     for problem in shown:
-        subject = f"{problem.subject}: " if problem.subject else ""  # a file that is no entry is in the detail
+        subject = (
+            f"{problem.subject}: " if problem.subject else ""
+        )  # a file that is no entry is in the detail
         tell(f"{subject}{problem.detail}", lead=f"{problem.kind.value}: ", colour="red")
     _print_remedies(shown)
     print_conclusion(verdict)
@@ -299,17 +338,23 @@ def print_export(summary: ExportSummary, quiet: bool) -> None:
     if not quiet:
         for split in summary.splits:
             what = (
-                f"{number_of(split.records, 'image')} of {number_of(split.shards, 'shard')} ({size_text(split.size)})"
+                f"{number_of(split.records, 'image')} of {number_of(split.shards, 'shard')} "
+                f"({size_text(split.size)})"
             )
             tell(f"export: {split.split}: {what}, {number_of(split.made, 'shard')} exported now")
         if summary.left_out:
-            tell(f"  set aside: {number_of(summary.left_out, 'damaged record')}; {summary.named_in} names each")
+            tell(
+                f"  set aside: {number_of(summary.left_out, 'damaged record')}; "
+                f"{summary.named_in} names each"
+            )
         if summary.usage:
             say(summary.usage)
 
 
 def print_diff(found: Difference, limit: int) -> None:
-    """Print the differences of each split: counts, then the first records by name, each feature with both values."""
+    """Print the differences of each split: counts, then the first records by name,
+    each feature with both values.
+    """
     for problem in found.problems:
         say(problem)
     for split in found.splits:
@@ -320,11 +365,16 @@ def print_diff(found: Difference, limit: int) -> None:
 
 def _print_split_diff(split: SplitDifference, found: Difference, limit: int) -> None:
     first, second = (f"{each:,}" for each in split.records)
-    say(f"{split.split}: {first} records in {number_of(split.shards[0], 'shard')}, {second} in {split.shards[1]:,}")
+    say(
+        f"{split.split}: {first} records in {number_of(split.shards[0], 'shard')}, "
+        f"{second} in {split.shards[1]:,}"
+    )
     if split.other_shards:
         shown = listed(split.other_shards, SHOWN_PROBLEMS)
         say(f"  {number_of(len(split.other_shards), 'shard')} with other bytes: {shown}")
-        say("  a manifest doesn't tell whether their features differ: compare the shards themselves")
+        say(
+            "  a manifest doesn't tell whether their features differ: compare the shards themselves"
+        )
     if split.moved:
         say(f"  {number_of(split.moved, 'record')} in another place")
     if split.encoded_differently:
@@ -338,7 +388,11 @@ def _print_split_diff(split: SplitDifference, found: Difference, limit: int) -> 
 
 def _print_differing(split: SplitDifference, what: str, limit: int) -> None:
     say(f"  {number_of(len(split.differing), 'record')} with other {what}:")
-    compared = "" if split.compared == len(split.differing) else f" of the {split.compared:,} that were compared"
+    compared = (
+        ""
+        if split.compared == len(split.differing)
+        else f" of the {split.compared:,} that were compared"
+    )
     for feature, count in split.differing_features.items():
         say(f"    {feature} differs in {number_of(count, 'record')}{compared}")
     for record in split.differing[:limit]:
@@ -361,10 +415,14 @@ def print_status(status: Status) -> None:
 
 
 def print_records(records: Iterable[ShownRecord], json_file: Path | None) -> int:
-    """Print the features of records, one line each, or each record as a line of JSON; returns the number of records."""
+    """Print the features of records, one line each, or each record as a line of JSON;
+    returns the number of records.
+    """
     count = 0
     with contextlib.ExitStack() as stack:
-        file = stack.enter_context(json_file.open("w")) if json_file and json_file != OUTPUT else None
+        file = (
+            stack.enter_context(json_file.open("w")) if json_file and json_file != OUTPUT else None
+        )
         for shown in records:
             count += 1
             if file:
@@ -374,7 +432,9 @@ def print_records(records: Iterable[ShownRecord], json_file: Path | None) -> int
 
 
 def wrote_json(target: Path | None, value: Mapping[str, Any]) -> bool:
-    """Write an outcome to the file of --json, if given; returns whether it replaces the printed outcome."""
+    """Write an outcome to the file of --json, if given;
+    returns whether it replaces the printed outcome.
+    """
     if target is not None and target != OUTPUT:
         from imagenet_prep.storage.files import save_json
 
@@ -393,10 +453,16 @@ def print_demo(summary: RunSummary, quiet: bool) -> None:
     if summary.untar is not None:
         print_untar(summary.untar, quiet)
     for each in summary.annotate.splits if summary.annotate else ():
-        files, boxes = number_of(each.totals.files, "file"), number_of(each.totals.boxes, "box", "boxes")
+        files, boxes = (
+            number_of(each.totals.files, "file"),
+            number_of(each.totals.boxes, "box", "boxes"),
+        )
         tell(f"annotate: {each.split}: {files}, {boxes}")
     for split in summary.convert.splits:
-        tell(f"convert: {split.split}: {number_of(split.images, 'image')} in {number_of(split.shards, 'shard')}")
+        tell(
+            f"convert: {split.split}: {number_of(split.images, 'image')} in "
+            f"{number_of(split.shards, 'shard')}"
+        )
 
 
 def print_demo_end(data_dir: Path | None) -> None:
@@ -435,7 +501,9 @@ def _print_findings(problems: tuple[Problem, ...]) -> None:
 
 
 def _first_of(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
-    """The problems to print: the first ones, and the last one if it is the only other: it may count for several."""
+    """The problems to print: the first ones, and the last one if it is the only other:
+    it may count for several.
+    """
     return problems if len(problems) == SHOWN_PROBLEMS + 1 else problems[:SHOWN_PROBLEMS]
 
 

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 
 class ReaderGoneError(BaseException):
-    """The reader of the output exited: ``| head``. Like KeyboardInterrupt, no ``except Exception`` may swallow it."""
+    """The reader of the output exited: ``| head``.
+    Like KeyboardInterrupt, no ``except Exception`` may swallow it.
+    """
 
 
 def say(*lines: str, error: bool = False, colour: str | None = None, end: str = "\n") -> None:
@@ -36,7 +38,8 @@ def say(*lines: str, error: bool = False, colour: str | None = None, end: str = 
 
     Raises:
         ReaderGoneError: the reader has exited.
-        SpaceError, WriteError: standard output can't be written. Failures of standard error are ignored.
+        SpaceError, WriteError: standard output can't be written. Failures of standard error are
+            ignored.
     """
     stream = sys.stderr if error else sys.stdout
     is_coloured = colour is not None and stream.isatty() and not os.environ.get("NO_COLOR")
@@ -46,7 +49,9 @@ def say(*lines: str, error: bool = False, colour: str | None = None, end: str = 
     stream.flush()
 
 
-def tell(*lines: str, error: bool = False, colour: str | None = None, lead: str = "", hang: int = 2) -> None:
+def tell(
+    *lines: str, error: bool = False, colour: str | None = None, lead: str = "", hang: int = 2
+) -> None:
     """Print lines of prose like ``say``, wrapped at spaces to fit the terminal (see ``fitted``).
 
     ``lead`` goes before the first line, and only ``lead`` is in ``colour``.
@@ -67,14 +72,20 @@ def terminal_width(stream: TextIO) -> int:
         return 0
 
 
-_COMMAND = re.compile(r"(?:^|(?<=[: ] ))(?:[^\s']*imagenet-prep|'[^']*imagenet-prep') [a-z]+ .+?(?=; |    |$)")
-"""A command to copy, at the start of a line or after a colon; a command's name within a sentence is not one."""
+_COMMAND = re.compile(
+    r"(?:^|(?<=[: ] ))(?:[^\s']*imagenet-prep|'[^']*imagenet-prep') [a-z]+ .+?(?=; |    |$)"
+)
+"""A command to copy, at the start of a line or after a colon;
+a command's name within a sentence is not one.
+"""
 
 
 def fitted(text: str, width: int, hang: int = 2) -> list[str]:
-    """Wrap a line to at most ``width`` columns, except longer words; later lines are indented by ``hang``.
+    """Wrap a line to at most ``width`` columns, except longer words; later lines are indented by
+    ``hang``.
 
-    A command keeps a line of its own, however long, so that it can be copied. A width of 0 disables wrapping.
+    A command keeps a line of its own, however long, so that it can be copied. A width of 0 disables
+    wrapping.
     """
     if not width or len(text) <= width:
         return [text]
@@ -83,7 +94,10 @@ def fitted(text: str, width: int, hang: int = 2) -> list[str]:
     hanging, found = indent + " " * hang, _COMMAND.search(words)
     if found is None:
         return _wrapped(words, width, indent, hanging)
-    before, after = words[: found.start()].rstrip(), words[found.end() :].removeprefix("; ").lstrip()
+    before, after = (
+        words[: found.start()].rstrip(),
+        words[found.end() :].removeprefix("; ").lstrip(),
+    )
     lines = [*_wrapped(before, width, indent, hanging), (hanging if before else indent) + found[0]]
     return lines + (fitted(hanging + after, width, 0) if after else [])
 
@@ -104,7 +118,9 @@ def _wrapped(text: str, width: int, indent: str, hanging: str) -> list[str]:
 
 
 def prepare_streams() -> None:
-    """Replace the standard streams with streams that raise this package's errors; a closed one keeps its number."""
+    """Replace the standard streams with streams that raise this package's errors;
+    a closed one keeps its number.
+    """
     while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass  # otherwise the next open file, such as a shard, would receive a library's output
     os.close(null)
@@ -117,7 +133,9 @@ def prepare_streams() -> None:
 class _Stream(io.TextIOWrapper):
     """A standard stream that turns the system's write errors into errors of this package."""
 
-    def __init__(self, stream: io.TextIOWrapper, refusal: Callable[[OSError], PrepError | None]) -> None:
+    def __init__(
+        self, stream: io.TextIOWrapper, refusal: Callable[[OSError], PrepError | None]
+    ) -> None:
         encoding = stream.encoding
         super().__init__(stream.detach(), encoding, errors="backslashreplace", line_buffering=True)
         self._refusal = refusal
@@ -136,7 +154,9 @@ class _Stream(io.TextIOWrapper):
             self._give_up(error)
 
     def _give_up(self, error: OSError) -> None:
-        """Discard pending output: otherwise Python tries to write it again at exit, and complains."""
+        """Discard pending output: otherwise Python tries to write it again at exit,
+        and complains.
+        """
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, self.fileno())
         os.close(null)
@@ -188,7 +208,9 @@ class Bars:
 
     @classmethod
     def abandon(cls) -> None:
-        """Leave the bar unchanged: tqdm would draw it again at Python's exit, below the last line."""
+        """Leave the bar unchanged: tqdm would draw it again at Python's exit,
+        below the last line.
+        """
         if cls._drawn is not None and cls._drawn._bar is not None:
             cls._drawn._bar.disable = True
 
@@ -223,7 +245,9 @@ class Bars:
     def note(self, text: str) -> None:
         """Print a line above the bar."""
         if self._bar is not None:
-            self._bar.write("\n".join(fitted(escaped(text), terminal_width(sys.stderr))), file=sys.stderr)
+            self._bar.write(
+                "\n".join(fitted(escaped(text), terminal_width(sys.stderr))), file=sys.stderr
+            )
         else:
             tell(text, error=True)
 
@@ -290,4 +314,6 @@ def make_progress(quiet: bool) -> Progress:
         from imagenet_prep.model import Silent
 
         return Silent()
-    return Bars() if terminal_width(sys.stderr) else Lines()  # a width of 0, as in some containers, shows no bar
+    return (
+        Bars() if terminal_width(sys.stderr) else Lines()
+    )  # a width of 0, as in some containers, shows no bar

@@ -1,7 +1,7 @@
 """Settings: how shards are made. Each is declared once, with its type, bounds, default and help.
 
-These declarations define the options of the command line, the keys of a recipe, the settings in a manifest, and the
-command to run again. To add a setting, add a field to the class of its data set.
+These declarations define the options of the command line, the keys of a recipe, the settings in a
+manifest, and the command to run again. To add a setting, add a field to the class of its data set.
 """
 
 from __future__ import annotations
@@ -42,26 +42,38 @@ def about(
 
     Args:
         words: its help.
-        decides: whether it decides the bytes of each record, or only of the set, by their order. Both are recorded.
-        options: the commands with an option for it; any other accepts it as ``--set``.
+        decides: whether it decides the bytes of each record, or only of the set, by their order.
+        Both are recorded. options: the commands with an option for it; any other accepts it as
+        ``--set``.
         only_images: whether it is about image files: a recipe of arrays can't have it.
         is_rare: whether only --help-all shows its option.
         is_size: whether it is a number of bytes, which may be written with a unit: 100MB.
     """
-    extra = {"decides": decides, "options": options, "only_images": only_images, "is_rare": is_rare, "is_size": is_size}
+    extra = {
+        "decides": decides,
+        "options": options,
+        "only_images": only_images,
+        "is_rare": is_rare,
+        "is_size": is_size,
+    }
     return Meta(description=words, extra=extra)
 
 
 class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """Settings of every data set, as options and as keys of a recipe."""
 
-    compression: Annotated[Compression, about("Compression of each shard.", decides="records")] = "none"
+    compression: Annotated[Compression, about("Compression of each shard.", decides="records")] = (
+        "none"
+    )
     seed: Annotated[int, about("Seed of the shuffle.", decides="set")] = SEED
-    shuffle: Annotated[bool, about("Shuffle the images instead of keeping their order.", decides="set")] = True
+    shuffle: Annotated[
+        bool, about("Shuffle the images instead of keeping their order.", decides="set")
+    ] = True
     check: Annotated[
         Literal["auto", "header", "decode", "strict"],
         about(
-            "Check headers, or decode every image; auto: decode, unless the archive's published MD5 was verified; "
+            "Check headers, or decode every image; auto: decode, "
+            "unless the archive's published MD5 was verified; "
             "strict: decode, and refuse images with odd headers too.",
             options=("convert",),
             only_images=True,
@@ -71,29 +83,47 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     resize: Annotated[
         Pixels | None,
         about(
-            "Encode all images again, shrunk to this shorter side in pixels.", options=("convert",), only_images=True
+            "Encode all images again, shrunk to this shorter side in pixels.",
+            options=("convert",),
+            only_images=True,
         ),
     ] = None
     max_side: Annotated[
-        Pixels | None, about("Encode all images again, shrunk to at most this longer side in pixels.", only_images=True)
+        Pixels | None,
+        about(
+            "Encode all images again, shrunk to at most this longer side in pixels.",
+            only_images=True,
+        ),
     ] = None
     quality: Annotated[
         Annotated[int, Meta(ge=1, le=100)] | None,
         about(
-            "Encode every image again, as a JPEG of this quality.", options=("convert",), only_images=True, is_rare=True
+            "Encode every image again, as a JPEG of this quality.",
+            options=("convert",),
+            only_images=True,
+            is_rare=True,
         ),
     ] = None
     on_damaged: Annotated[
         OnDamaged,
-        about("Refuse damaged images, or leave them out; the exit status is then 3.", options=("run", "convert")),
+        about(
+            "Refuse damaged images, or leave them out; the exit status is then 3.",
+            options=("run", "convert"),
+        ),
     ] = "refuse"
     read_order: Annotated[
         Literal["auto", "shuffled", "sequential"],
-        about("Read images one by one, or the archive in one pass; auto: whichever is faster on this storage."),
+        about(
+            "Read images one by one, or the archive in one pass; auto: "
+            "whichever is faster on this storage."
+        ),
     ] = "auto"
     memory: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        about("Memory for such a pass, such as 2GB (default: a quarter of the free memory).", is_size=True),
+        about(
+            "Memory for such a pass, such as 2GB (default: a quarter of the free memory).",
+            is_size=True,
+        ),
     ] = None
 
     @property
@@ -101,22 +131,32 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """How images are encoded again; None if they are kept."""
         if self.resize is None and self.max_side is None and self.quality is None:
             return None
-        return Reencode(self.resize, self.max_side, QUALITY if self.quality is None else self.quality)
+        return Reencode(
+            self.resize, self.max_side, QUALITY if self.quality is None else self.quality
+        )
 
     def replace(self: S, **changes: Any) -> S:
         """The same settings with some changes."""
         return msgspec.structs.replace(self, **changes)
 
     def deciding(self, *sorts: str) -> dict[str, Any]:
-        """The settings that decide bytes of ``sorts``, by name, as in fingerprints and manifests; None is left out."""
-        named = {each.name: getattr(self, each.name) for each in settings_of(type(self)) if each.decides in sorts}
+        """The settings that decide bytes of ``sorts``, by name, as in fingerprints and manifests;
+        None is left out.
+        """
+        named = {
+            each.name: getattr(self, each.name)
+            for each in settings_of(type(self))
+            if each.decides in sorts
+        }
         found = {name: value for name, value in named.items() if value is not None}
         if self.reencode is not None and "records" in sorts:
             found["reencode"] = {**msgspec.to_builtins(self.reencode), "codec": codec()}
         return found
 
     def chosen(self) -> Settings:
-        """The settings that differ from the defaults, as options of convert: for the command to run again."""
+        """The settings that differ from the defaults, as options of convert:
+        for the command to run again.
+        """
         return tuple(each.as_option(value) for each, value in self._changed() if value is not None)
 
     def _changed(self) -> Iterator[tuple[Setting, Any]]:
@@ -129,7 +169,12 @@ class MakingOptions(CommonSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """The settings of any data set's shards, and those of a single call."""
 
     overwrite: Annotated[
-        bool, about("Make shards again that were made with other settings.", options=("run", "convert"), is_rare=True)
+        bool,
+        about(
+            "Make shards again that were made with other settings.",
+            options=("run", "convert"),
+            is_rare=True,
+        ),
     ] = False
     consume: Annotated[
         bool,
@@ -188,7 +233,9 @@ def read_settings(kind: type[CommonSettings], texts: Iterable[str]) -> dict[str,
     for text in texts:
         name, is_given, value = text.partition("=")
         if name not in known or not is_given:
-            raise UsageError(f"--set {text}", f"expected NAME=VALUE, with one of {', '.join(known)}")
+            raise UsageError(
+                f"--set {text}", f"expected NAME=VALUE, with one of {', '.join(known)}"
+            )
         if name == "compression":
             value = value.lower()  # TensorFlow writes GZIP
         if known[name].is_size:
@@ -199,5 +246,7 @@ def read_settings(kind: type[CommonSettings], texts: Iterable[str]) -> dict[str,
         try:
             found[name] = msgspec.convert(value, known[name].type, strict=False)
         except msgspec.ValidationError as error:
-            raise UsageError(f"--set {text}", expected_words(str(error), known[name].type)) from error
+            raise UsageError(
+                f"--set {text}", expected_words(str(error), known[name].type)
+            ) from error
     return found

@@ -1,4 +1,6 @@
-"""expected_words: the type of a setting and the error of msgspec for a value -> the sentence of what fits."""
+"""expected_words: the type of a setting and the error of msgspec for a
+value -> the sentence of what fits.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,24 @@ from msgspec import Struct
 
 from imagenet_prep.text import either
 
-_NAMES = {"str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "null": ""}
+_NAMES = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "null": "",
+}
 _NAMES |= {"object": "a mapping", "array": "a list"}
 """The types of values by msgspec's names; null says nothing to a user."""
 
 
 def expected_words(problem: str, kind: Any) -> str:
-    """The values that a type allows: "expected auto, shuffled or sequential", "expected a whole number >= 1".
+    """The values that a type allows: "expected auto, shuffled or sequential", "expected a whole
+    number >= 1".
 
     Args:
-        problem: msgspec's sentence, such as "Expected `int`, got `str`" or "Invalid enum value 'x'".
+        problem: msgspec's sentence, such as "Expected `int`, got `str`" or "Invalid enum value
+            'x'".
         kind: the type of the value.
     """
     choices = [*_choices(kind)]
@@ -30,12 +40,18 @@ def expected_words(problem: str, kind: Any) -> str:
     wanted = problem.removeprefix("Expected ").partition(", got `")[0]
     named, _, bound = wanted.partition("` ")
     alternatives = [_NAMES.get(name, name) for name in re.findall(r"\w+", named)]
-    bound = ", not empty" if bound.startswith("of length") else f" {bound}".replace(" matching", ", ").rstrip()
+    bound = (
+        ", not empty"
+        if bound.startswith("of length")
+        else f" {bound}".replace(" matching", ", ").rstrip()
+    )
     return f"expected {either(filter(None, alternatives))}{bound}"
 
 
 def _choices(kind: Any) -> Iterator[str]:
-    """Each value of a type that lists some, and the other types that it allows; nothing if it lists none."""
+    """Each value of a type that lists some, and the other types that it allows;
+    nothing if it lists none.
+    """
     types_of_kind = [*_alternatives(kind)]
     if not any(typing.get_origin(each) is Literal for each in types_of_kind):
         return

@@ -1,9 +1,11 @@
-"""find_changed: the finished shards that a plan would not make again, since items, settings or files changed.
+"""find_changed: the finished shards that a plan would not make again, since items, settings or
+files changed.
 
-A shard is identified by its fingerprint, which holds no file times. So images may move: from archives to folders, to
-a copy. The plan on the disk has a stamp of each container that held them. The same container with another stamp may
-hold other images: its shards are not those of the plan. If images are in a new place, some are compared with the shards
-that hold them. Names and lengths don't prove them equal: arrays all have one length, whatever they hold.
+A shard is identified by its fingerprint, which holds no file times. So images may move: from
+archives to folders, to a copy. The plan on the disk has a stamp of each container that held them.
+The same container with another stamp may hold other images: its shards are not those of the plan.
+If images are in a new place, some are compared with the shards that hold them. Names and lengths
+don't prove them equal: arrays all have one length, whatever they hold.
 """
 
 from __future__ import annotations
@@ -26,14 +28,20 @@ from imagenet_prep.storage.location import scheme_of
 from imagenet_prep.tfrecord.framing import FOOTER, frame
 
 LOOKED_AT = 4096
-"""The approximate number of images to compare, at least one per shard: every one of a small set, or of a few shards."""
+"""The approximate number of images to compare, at least one per shard:
+every one of a small set, or of a few shards.
+"""
 
 Moved = tuple[ShardPlan, PlannedSplit, ShardInfo]
 """A plan whose images are in another place than those of its finished shard were."""
 
 
 def find_changed(
-    splits: Sequence[PlannedSplit], kept: Plan | None, layout: Layout, journal: Journal, engine: Engine
+    splits: Sequence[PlannedSplit],
+    kept: Plan | None,
+    layout: Layout,
+    journal: Journal,
+    engine: Engine,
 ) -> dict[str, str]:
     """The names of the recorded shards that the plans would not make.
 
@@ -53,8 +61,13 @@ def find_changed(
             if info.fingerprint != plan.fingerprint:
                 changed[info.name] = ""
             elif kept is None or not knows(kept, plan, times):
-                now = {each: split.stamps[each] for each in split.catalog.containers_of(split.rows(plan))}
-                written_to = [each for each, stamp in now.items() if known.get(each, stamp) != stamp]
+                now = {
+                    each: split.stamps[each]
+                    for each in split.catalog.containers_of(split.rows(plan))
+                }
+                written_to = [
+                    each for each, stamp in now.items() if known.get(each, stamp) != stamp
+                ]
                 if written_to:
                     changed[info.name] = _written(written_to[0])
                 elif not known.keys() >= now.keys():
@@ -65,13 +78,15 @@ def find_changed(
 
 
 def _written(container: object) -> str:
-    """A description of a changed image file or archive; an object has a new time only if it was replaced."""
+    """A description of a changed image file or archive;
+    an object has a new time only if it was replaced.
+    """
     if scheme_of(container) is not None:
         return f"{container} was replaced by another object"
     return f"only file times differ, of {container}: a copy that did not keep them?"
 
 
-# images in another place ---------------------------------------------------------------------------------------
+# images in another place --------------------------------------------------------------------------
 
 
 _Known = tuple[int, str, int]
@@ -104,7 +119,9 @@ class _Some(Struct, frozen=True):
 
 
 def _tasks(moved: Sequence[Moved], layout: Layout, few: int) -> Iterator[_Some]:
-    """A task per shard; a container that is read in order has one task, for the images of all shards in that order."""
+    """A task per shard; a container that is read in order has one task,
+    for the images of all shards in that order.
+    """
     ordered: dict[int, tuple[PlannedSplit, list[_Known]]] = {}
     for plan, split, info in moved:
         known = _known(plan, split, info, layout, few)
@@ -124,12 +141,20 @@ def _some(split: PlannedSplit, known: Sequence[_Known]) -> _Some:
     return _Some(split.catalog.whole(rows), split.recorder, shards, crcs)
 
 
-def _known(plan: ShardPlan, split: PlannedSplit, info: ShardInfo, layout: Layout, few: int) -> list[_Known]:
-    """Rows to compare, none if the index is missing (the shard is made again then) and none that a codec repaired."""
+def _known(
+    plan: ShardPlan, split: PlannedSplit, info: ShardInfo, layout: Layout, few: int
+) -> list[_Known]:
+    """Rows to compare, none if the index is missing (the shard is made
+    again then) and none that a codec repaired.
+    """
     crcs: dict[str, int] = {}
     if written := read_written(layout, info):
         repaired = {repair.rpartition(" (")[0] for repair in info.repairs}
-        crcs = {name: crc for name, crc in zip(written.names, written.crcs, strict=True) if name not in repaired}
+        crcs = {
+            name: crc
+            for name, crc in zip(written.names, written.crcs, strict=True)
+            if name not in repaired
+        }
     rows = [row for row in split.rows(plan) if split.catalog.names[row] in crcs]
     rows = rows[:: max(1, -(-len(rows) // few))]
     return [(row, plan_name(plan), crcs[split.catalog.names[row]]) for row in rows]
@@ -147,7 +172,9 @@ class _Comparer(Struct, frozen=True):
                 continue
             data = some.catalog.read(row, self.reader)
             try:  # a header check may have accepted an image that can't be decoded
-                _, footer, _ = frame(*some.recorder.of_headers().record(some.catalog.item(row), data).parts)
+                _, footer, _ = frame(
+                    *some.recorder.of_headers().record(some.catalog.item(row), data).parts
+                )
                 is_other = FOOTER.unpack(footer) != (crc,)
             except ImageError:
                 is_other = True

@@ -1,7 +1,7 @@
 """Canonical shuffle and shard partition: pure functions, the same on every machine.
 
-The record set of 2016 was made by ``build_imagenet_data.py`` (tensorflow/models, Inception) under Python 2 from a
-sorted listing: its order is this one.
+The record set of 2016 was made by ``build_imagenet_data.py`` (tensorflow/models, Inception) under
+Python 2 from a sorted listing: its order is this one.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ SEED = 12345
 """The seed of 2016."""
 
 LANES = 8
-"""The threads of the original: it cut the images into 8 lanes, and each lane into shards/8 shards."""
+"""The threads of the original: it cut the images into 8 lanes,
+and each lane into shards/8 shards.
+"""
 
 
 _DRAWN = 1 << 16  # numbers drawn at a time
-_APART = 8  # an eighth of the square root of the rest is swapped at once: in 2 of 100 batches two swaps collide
+# an eighth of the square root of the rest is swapped at once: in 2 of 100 batches two swaps collide
+_APART = 8
 _FEWEST = 64  # fewer are faster one by one
 
 
@@ -32,7 +35,8 @@ def most_shards(count: int) -> int:
 
 
 def shuffled(count: int, seed: int) -> array[int]:
-    """The indices 0 to ``count`` - 1 as Python 2's ``random.shuffle`` orders them after ``random.seed(seed)``.
+    """The indices 0 to ``count`` - 1 as Python 2's ``random.shuffle`` orders them after
+    ``random.seed(seed)``.
 
     Python 3's own shuffle draws differently.
     """
@@ -52,7 +56,8 @@ def shuffled(count: int, seed: int) -> array[int]:
 def _swap(order: Column, last: int, others: Column) -> None:
     """Swap the items at ``last``, ``last`` - 1, ... with the items at each of ``others``, in order.
 
-    Batches are small enough that swaps in one rarely collide: without a collision their order makes no difference.
+    Batches are small enough that swaps in one rarely collide: without a collision their order makes
+    no difference.
     """
     each = memoryview(order.data)
     step = max(math.isqrt(last) // _APART, 1)
@@ -74,18 +79,21 @@ def _swap(order: Column, last: int, others: Column) -> None:
 def bounds(count: int, shards: int) -> list[int]:
     """The start of each shard, and the end: ``shards`` + 1 numbers from 0 to ``count``.
 
-    [0, count) is cut into 8 lanes and each lane into shards/8 shards, both as NumPy's ``linspace`` does; a number of
-    shards that is not divisible by 8 uses one lane.
+    [0, count) is cut into 8 lanes and each lane into shards/8 shards, both as NumPy's ``linspace``
+    does; a number of shards that is not divisible by 8 uses one lane.
     """
     lanes = LANES if shards % LANES == 0 else 1
     lane_edges = _cut(0, count, lanes)
     starts = [
-        edge for lane in range(lanes) for edge in _cut(lane_edges[lane], lane_edges[lane + 1], shards // lanes)[:-1]
+        edge
+        for lane in range(lanes)
+        for edge in _cut(lane_edges[lane], lane_edges[lane + 1], shards // lanes)[:-1]
     ]
     return [*starts, count]
 
 
 def _cut(start: int, stop: int, parts: int) -> list[int]:
-    # The original took numpy.linspace and truncated it. linspace divides first: rounding moves a few edges by one.
+    # The original took numpy.linspace and truncated it. linspace divides first: rounding moves a
+    # few edges by one.
     step = (stop - start) / parts
     return [int(k * step + start) for k in range(parts)] + [stop]

@@ -1,4 +1,6 @@
-"""Catalogs -> shards to make, and the recorders of their images; and a set planned before, read from its Plan."""
+"""Catalogs -> shards to make, and the recorders of their images;
+and a set planned before, read from its Plan.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ Buffer = bytes | memoryview
 
 
 class Recorded(NamedTuple):
-    """A record: its pieces in order, the change to its image other than encoding, and what its image warns of.
+    """A record: its pieces in order, the change to its image other than encoding, and what its
+    image warns of.
 
     ``repair`` and ``warning`` are "" for none.
     """
@@ -51,8 +54,8 @@ class Recorder(Struct, frozen=True, kw_only=True):
     Args:
         check: how closely each image is checked.
         how: how to encode every image again, or None to keep them.
-        upright: turn images that are encoded again as EXIF asks, and their boxes with them; 2016 did not.
-        loosely: the setting of ``check``, as the user writes it, with {} for its value.
+        upright: turn images that are encoded again as EXIF asks, and their boxes with them; 2016
+        did not. loosely: the setting of ``check``, as the user writes it, with {} for its value.
     """
 
     check: Check = "decode"
@@ -62,7 +65,9 @@ class Recorder(Struct, frozen=True, kw_only=True):
 
     @property
     def keeps_size(self) -> bool:
-        """Whether a record is about as large as its file; if not, its size is unknown before it is made."""
+        """Whether a record is about as large as its file;
+        if not, its size is unknown before it is made.
+        """
         return self.how is None or not self.how.may_shrink
 
     @abstractmethod
@@ -87,11 +92,17 @@ def takes(recorder: Recorder, item: Item, data: Buffer) -> bool:
     return True
 
 
-_LOOSER: Mapping[Check, tuple[Check, ...]] = {"strict": ("decode", "header"), "decode": ("header",), "header": ()}
+_LOOSER: Mapping[Check, tuple[Check, ...]] = {
+    "strict": ("decode", "header"),
+    "decode": ("header",),
+    "header": (),
+}
 
 
 def looser_check(recorder: Recorder, item: Item, data: Buffer) -> str:
-    """The setting with which a recorder would take an item that it refuses, as the user writes it; "" for none."""
+    """The setting with which a recorder would take an item that it refuses, as the user writes it;
+    "" for none.
+    """
     for check in _LOOSER[recorder.check]:
         if takes(replace(recorder, check=check), item, data):
             return recorder.loosely.format(check)
@@ -99,7 +110,9 @@ def looser_check(recorder: Recorder, item: Item, data: Buffer) -> str:
 
 
 class InceptionRecorder(Recorder, frozen=True):
-    """Makes records of 2016's layout; ``numbers`` are the labels to write for 1, 2, ..., None: the same labels."""
+    """Makes records of 2016's layout; ``numbers`` are the labels to write for 1, 2, ..., None:
+    the same labels.
+    """
 
     numbers: Sequence[int] | None = None
 
@@ -107,7 +120,9 @@ class InceptionRecorder(Recorder, frozen=True):
         """The fifteen features around the image's own bytes, or around its repaired bytes."""
         image = prepare(data, self.check, self.how, upright=self.upright)
         if image.orientation != UPRIGHT and item.boxes:
-            item = replace(item, boxes=tuple(turn_box(box, image.orientation) for box in item.boxes))
+            item = replace(
+                item, boxes=tuple(turn_box(box, image.orientation) for box in item.boxes)
+            )
         item = self.numbered(item)
         head, tail = inception.record_parts(item, image.width, image.height, len(image.encoded))
         return Recorded((head, image.encoded, tail), image.changes, image.warning)
@@ -120,9 +135,10 @@ class InceptionRecorder(Recorder, frozen=True):
 class PlannedSplit(Struct, frozen=True):
     """One split, planned.
 
-    The rows of ``catalog`` are in record order: those of a shard are consecutive. ``digest`` is that of the names,
-    lengths and labels in the order of the listing. ``recorder`` makes the records. ``stamps`` are those of the
-    containers that hold the images, by path. ``facts`` are more entries of the manifest for the split's images.
+    The rows of ``catalog`` are in record order: those of a shard are consecutive. ``digest`` is
+    that of the names, lengths and labels in the order of the listing. ``recorder`` makes the
+    records. ``stamps`` are those of the containers that hold the images, by path. ``facts`` are
+    more entries of the manifest for the split's images.
     """
 
     catalog: Catalog
@@ -197,9 +213,16 @@ def plan_name(plan: ShardPlan) -> str:
 
 
 def cut(
-    catalog: Catalog, source: AnyPath, recorder: Recorder, count: int, seed: int | None, deciding: Mapping[str, object]
+    catalog: Catalog,
+    source: AnyPath,
+    recorder: Recorder,
+    count: int,
+    seed: int | None,
+    deciding: Mapping[str, object],
 ) -> PlannedSplit:
-    """Shuffle a split, unless ``seed`` is None, and cut it into ``count`` plans; ``deciding`` settings decide bytes."""
+    """Shuffle a split, unless ``seed`` is None, and cut it into ``count`` plans;
+    ``deciding`` settings decide bytes.
+    """
     rows = range(len(catalog)) if seed is None else order.shuffled(len(catalog), seed)
     settings = json.dumps(deciding, sort_keys=True)
     from imagenet_prep.sources.fingerprint import Fingerprints, names_and_sizes
@@ -216,7 +239,9 @@ def cut(
 
 
 def source_record(planned: PlannedSplit) -> dict[str, object]:
-    """A manifest's entry for a split's images: their source, number, digest of names, sizes and labels, and facts."""
+    """A manifest's entry for a split's images: their source, number,
+    digest of names, sizes and labels, and facts.
+    """
     from imagenet_prep.sources.names import shown_name
 
     images = {
@@ -228,7 +253,9 @@ def source_record(planned: PlannedSplit) -> dict[str, object]:
 
 
 def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
-    """Raise unless names, sizes, labels and boxes are the recorded ones; times and the kind of container may differ."""
+    """Raise unless names, sizes, labels and boxes are the recorded ones;
+    times and the kind of container may differ.
+    """
     split, source = planned.catalog.split, planned.source
     expected, found = manifest.sources.get(split), source_record(planned)
     if not isinstance(expected, dict):
@@ -236,11 +263,16 @@ def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
     if any(expected.get(key) != found[key] for key in ("images", "names_and_sizes")):
         detail = f"expected {expected.get('images')} images, got {found['images']}"
         if expected.get("images") == found["images"]:
-            detail = f"their number is the same, {found['images']}, but some have other names or sizes"
+            detail = (
+                f"their number is the same, {found['images']}, but some have other names or sizes"
+            )
         raise InputError(
             f"the {split} images in {source} are not those that the shards were made from",
             detail,
-            "restore them or name their folder with --raw, or make the set again: imagenet-prep convert --overwrite",
+            (
+                "restore them or name their folder with --raw, or make the set again: "
+                "imagenet-prep convert --overwrite"
+            ),
         )
     if (boxes := len(planned.catalog.boxes) // 4) != manifest.totals[split].boxes:
         raise InputError(
@@ -293,8 +325,8 @@ def read_planned(
 ) -> PlannedSet | None:
     """The planned set, or its shards of these names. None: raw data has changed, or rows are lost.
 
-    None also if all shards are requested and images are in files of their own, each of which may have changed.
-    ``progress`` shows which rows are damaged.
+    None also if all shards are requested and images are in files of their own, each of which may
+    have changed. ``progress`` shows which rows are damaged.
     """
     try:
         splits = tuple(_read_split(plan, split, layout, asked, names) for split in asked.recorders)
@@ -304,10 +336,14 @@ def read_planned(
         return None
     if not all(split.catalog.is_current(trusts_folders=names is not None) for split in splits):
         return None
-    return PlannedSet(plan.dataset, splits, plan.settings, plan.expected, plan.options, plan.notes, asked=asked)
+    return PlannedSet(
+        plan.dataset, splits, plan.settings, plan.expected, plan.options, plan.notes, asked=asked
+    )
 
 
-def _read_split(plan: Plan, split: str, layout: Layout, asked: Asked, names: Collection[str] | None) -> PlannedSplit:
+def _read_split(
+    plan: Plan, split: str, layout: Layout, asked: Asked, names: Collection[str] | None
+) -> PlannedSplit:
     plans = shard_plans(plan, split)
     folder, pieces = layout.plan_path.with_name(plan.rows[split]), None
     if names is not None:
@@ -320,7 +356,9 @@ def _read_split(plan: Plan, split: str, layout: Layout, asked: Asked, names: Col
         plans = _renumbered(plans, catalog, json.dumps(asked.deciding, sort_keys=True))
     digest = plan.sources[split]["names_and_sizes"]
     origin = locate(plan.origins[split])
-    return PlannedSplit(catalog, origin, digest, asked.recorders[split], tuple(plans), plan.stamps[split])
+    return PlannedSplit(
+        catalog, origin, digest, asked.recorders[split], tuple(plans), plan.stamps[split]
+    )
 
 
 def remove_other_rows(plan: Plan, layout: Layout) -> None:
@@ -333,14 +371,18 @@ def remove_other_rows(plan: Plan, layout: Layout) -> None:
                     folder.rmdir()
 
 
-def differences(plan: Plan, other: Plan | Manifest, or_else: str = "boxes or columns of some images") -> list[str]:
+def differences(
+    plan: Plan, other: Plan | Manifest, or_else: str = "boxes or columns of some images"
+) -> list[str]:
     """A list of the differences to another set; ``or_else`` if settings and totals are the same."""
     found = _changed_settings(other.settings, plan.settings)
     found += ["classes"] if plan.dataset.classes != other.dataset.classes else []
     for split, totals in plan.totals.items():
         then = other.totals.get(split)
         if then is None or then.shards != totals.shards:
-            found.append(f"number of {split} shards ({then.shards if then else 'none'}, now {totals.shards})")
+            found.append(
+                f"number of {split} shards ({then.shards if then else 'none'}, now {totals.shards})"
+            )
         for name in ("boxes", "classes", "expected") if then is not None else ():
             if getattr(then, name) != getattr(totals, name):
                 found.append(f"{split} boxes" if name == "boxes" else f"{name} of {split}")
@@ -362,7 +404,11 @@ def _changed_settings(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[s
         values = before.get(name), after.get(name)
         if values[0] != values[1]:
             is_plain = all(value is None or isinstance(value, str | int) for value in values)
-            told = ["none" if value is None else json.dumps(value).strip('"') for value in values if is_plain]
+            told = [
+                "none" if value is None else json.dumps(value).strip('"')
+                for value in values
+                if is_plain
+            ]
             words = f"--{name.replace('_', '-')}" if name in options else name
             found.append(f"{words} ({told[0]}, now {told[1]})" if is_plain else words)
     return found
@@ -374,12 +420,20 @@ def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _content(source: object) -> object:
-    """The values of a source record that decide its images: the same ones may be in an archive or in folders."""
-    return (source.get("images"), source.get("names_and_sizes")) if isinstance(source, dict) else source
+    """The values of a source record that decide its images:
+    the same ones may be in an archive or in folders.
+    """
+    return (
+        (source.get("images"), source.get("names_and_sizes"))
+        if isinstance(source, dict)
+        else source
+    )
 
 
 def _renumbered(plans: Sequence[ShardPlan], catalog: Catalog, settings: str) -> list[ShardPlan]:
-    """The plans of shards whose rows a catalog has; raises InputError if they are not the planned rows."""
+    """The plans of shards whose rows a catalog has;
+    raises InputError if they are not the planned rows.
+    """
     from imagenet_prep.sources.fingerprint import Fingerprints
 
     found, start, fingerprints = [], 0, Fingerprints(catalog, settings)
@@ -398,7 +452,9 @@ def plan_of(
     before: Plan | None,
     packed: Mapping[str, PackedCatalog],
 ) -> Plan:
-    """The plan of a set that was listed, ``packed`` by split; known places from ``before`` are kept."""
+    """The plan of a set that was listed, ``packed`` by split;
+    known places from ``before`` are kept.
+    """
     splits = {split.catalog.split: split for split in planned.splits}
     known = before.stamps if before else {}
     # a recipe's images are relative to its own folder, which ``recipe`` holds
@@ -418,7 +474,9 @@ def plan_of(
             )
             for name, split in splits.items()
         },
-        fingerprints={name: tuple(plan.fingerprint for plan in split.plans) for name, split in splits.items()},
+        fingerprints={
+            name: tuple(plan.fingerprint for plan in split.plans) for name, split in splits.items()
+        },
         expected=planned.expected,
         options=planned.options,
         raw=str(raw.resolve()) if raw else None,

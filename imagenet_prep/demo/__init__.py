@@ -1,4 +1,6 @@
-"""run_demo: every stage on a small generated ImageNet, served on this machine, without an account."""
+"""run_demo: every stage on a small generated ImageNet,
+served on this machine, without an account.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +38,18 @@ _OTHER = "choose another folder"
 
 
 def run_demo(
-    data_dir: Path, engine: Engine, *, classes: int = 20, per_class: int = 12, progress: Progress | None = None
+    data_dir: Path,
+    engine: Engine,
+    *,
+    classes: int = 20,
+    per_class: int = 12,
+    progress: Progress | None = None,
 ) -> RunSummary:
-    """Make archives with the official names, serve them on 127.0.0.1 behind credentials, and run every stage on them.
+    """Make archives with the official names, serve them on 127.0.0.1 behind credentials, and run
+    every stage on them.
 
-    The code of the stages is the same as for the real ImageNet; only the URL and the digests differ.
+    The code of the stages is the same as for the real ImageNet; only the URL and the digests
+    differ.
 
     Args:
         data_dir: the DATA_DIR to fill; a second run on the same folder finds everything done.
@@ -56,8 +65,13 @@ def run_demo(
     layout.refuse_urls()
     wanted = {"classes": classes, "per_class": per_class}
     _refuse_other(layout, wanted)
-    options = ConvertOptions(train_shards=TRAIN_SHARDS, validation_shards=VALIDATION_SHARDS, allow_incomplete=True)
-    progress.note("Some images and annotations of the demo are odd or damaged on purpose, as in the real archives.")
+    options = ConvertOptions(
+        train_shards=TRAIN_SHARDS, validation_shards=VALIDATION_SHARDS, allow_incomplete=True
+    )
+    progress.note(
+        "Some images and annotations of the demo are odd or damaged on purpose, "
+        "as in the real archives."
+    )
     of_stages = Silent() if classes * per_class < MANY else progress
     if layout.demo_path.exists() and not missing_archives(layout):
         progress.note("the archives of an earlier run are kept")
@@ -66,11 +80,15 @@ def run_demo(
     with tempfile.TemporaryDirectory(prefix="imagenet-prep-") as folder:
         progress.note(f"making a small ImageNet: {classes} classes of {per_class} images")
         count = max(2, classes * per_class // 4)
-        made = make(Path(folder), classes=classes, per_class=per_class, validation=count, progress=progress)
+        made = make(
+            Path(folder), classes=classes, per_class=per_class, validation=count, progress=progress
+        )
         credentials = Credentials(USERNAME, secrets.token_urlsafe(12))
         with _serve(Path(folder), credentials) as base_url:
             source = DownloadOptions(base_url=base_url, credentials=credentials, digests=made.md5)
-            return run(layout, engine, fetching=source, extract=True, options=options, progress=of_stages)
+            return run(
+                layout, engine, fetching=source, extract=True, options=options, progress=of_stages
+            )
 
 
 def _refuse_other(layout: Layout, wanted: Mapping[str, int]) -> None:
@@ -84,16 +102,20 @@ def _refuse_other(layout: Layout, wanted: Mapping[str, int]) -> None:
         raise UsageError(f"{folder} holds a demo of {numbers}", "expected the same numbers", _OTHER)
 
 
-# the server of the archives --------------------------------------------------------------------------------------
+# the server of the archives -----------------------------------------------------------------------
 
 
 @contextlib.contextmanager
 def _serve(folder: Path, credentials: Credentials) -> Iterator[str]:
-    """Serve a folder on 127.0.0.1 behind Basic credentials while the block runs; yields the base URL."""
+    """Serve a folder on 127.0.0.1 behind Basic credentials while the block runs;
+    yields the base URL.
+    """
     text = f"{credentials.username}:{credentials.password}"
     server = _Server(("127.0.0.1", 0), functools.partial(_Handler, directory=str(folder)))
     server.authorization = "Basic " + base64.b64encode(text.encode()).decode()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    )
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/"
@@ -117,7 +139,9 @@ class _Handler(SimpleHTTPRequestHandler):
 
     def send_head(self) -> Any:
         """The requested file, once its headers are sent; None without the right credentials."""
-        if secrets.compare_digest(self.headers.get("Authorization", "").encode(), self.server.authorization.encode()):
+        if secrets.compare_digest(
+            self.headers.get("Authorization", "").encode(), self.server.authorization.encode()
+        ):
             return super().send_head()
         self.send_response(HTTPStatus.UNAUTHORIZED)
         self.send_header("WWW-Authenticate", 'Basic realm="archives"')

@@ -1,7 +1,9 @@
-"""make: the official archives filled with generated images, with the same names, the same shape and true labels.
+"""make: the official archives filled with generated images, with the same names, the same shape and
+true labels.
 
-Their annotations have the form of ILSVRC2012_bbox_train_v2.tar.gz (Pascal VOC), with every quirk of the real ones. The
-expected boxes come from how each file is made, not from reading it, so they can test a reader.
+Their annotations have the form of ILSVRC2012_bbox_train_v2.tar.gz (Pascal VOC), with every quirk of
+the real ones. The expected boxes come from how each file is made, not from reading it, so they can
+test a reader.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ _NOTHING: tuple[Corners, ...] = ()
 
 
 class MadeImage(Struct, frozen=True):
-    """The expected facts of one image: width, height and ``boxes`` in pixels as stored, without EXIF rotation.
+    """The expected facts of one image: width, height and ``boxes`` in pixels as stored, without
+    EXIF rotation.
 
     A tiny image has no boxes: it shows nothing.
     """
@@ -111,15 +114,15 @@ def make(
 ) -> MadeSet:
     """Write the four archives (train, validation, and the boxes of both) into ``raw_dir``.
 
-    The same arguments give the same bytes. From about 20 train and 3 validation images, they include every kind of odd
-    image and every quirk of the annotations.
+    The same arguments give the same bytes. From about 20 train and 3 validation images, they
+    include every kind of odd image and every quirk of the annotations.
 
     Args:
         raw_dir: the folder for the archives; created if missing.
         classes: the number of classes, at most 1000, spread evenly over them.
         per_class: train images per class, at most 1300.
-        validation: validation images, of those classes; a class has 50, so at most 50 times ``classes`` are made.
-        tiny: make images of 16x16 pixels instead of photographs.
+        validation: validation images, of those classes; a class has 50, so at most 50 times
+        ``classes`` are made. tiny: make images of 16x16 pixels instead of photographs.
         progress: gets the images made.
     """
     wnids = tuple(synsets()[index * CLASSES // classes] for index in range(classes))
@@ -151,7 +154,9 @@ class _Writer(Struct, frozen=True):
         with tarfile.open(self.path("train"), "w", format=tarfile.GNU_FORMAT) as outer:
             for wnid in wnids:
                 inner_bytes = io.BytesIO()
-                with tarfile.open(fileobj=inner_bytes, mode="w", format=tarfile.GNU_FORMAT) as inner:
+                with tarfile.open(
+                    fileobj=inner_bytes, mode="w", format=tarfile.GNU_FORMAT
+                ) as inner:
                     for number in self._unsorted(range(1, _HIGHEST_NUMBER), per_class):
                         self._add_image(inner, TRAIN, f"{wnid}_{number}.JPEG", wnid, next(kinds))
                 _add(outer, f"{wnid}.tar", inner_bytes.getvalue())
@@ -164,17 +169,27 @@ class _Writer(Struct, frozen=True):
         kinds = self._kinds(VALIDATION, len(picked))
         with tarfile.open(self.path("validation"), "w", format=tarfile.GNU_FORMAT) as tar:
             for number, kind in zip(picked, kinds, strict=True):
-                self._add_image(tar, VALIDATION, validation_filename(number), validation_wnids()[number - 1], kind)
+                self._add_image(
+                    tar,
+                    VALIDATION,
+                    validation_filename(number),
+                    validation_wnids()[number - 1],
+                    kind,
+                )
 
     def finish(self) -> MadeSet:
         """Write the annotations of the images made so far."""
         train = self._annotations()
         validation = tuple(
-            self._annotation(each, Quirk.NONE) for each in self.images.values() if each.split == VALIDATION
+            self._annotation(each, Quirk.NONE)
+            for each in self.images.values()
+            if each.split == VALIDATION
         )
         _write_boxes(self.path("boxes"), ((each.wnid, each) for each in train))
         _write_boxes(self.path("validation-boxes"), (("val", each) for each in validation))
-        archives = {key: self.path(key) for key in ("train", "validation", "boxes", "validation-boxes")}
+        archives = {
+            key: self.path(key) for key in ("train", "validation", "boxes", "validation-boxes")
+        }
         md5 = {key: _md5(path) for key, path in archives.items()}
         return MadeSet(archives, md5, self.images, train, validation)
 
@@ -187,11 +202,15 @@ class _Writer(Struct, frozen=True):
         if dogs and breed < len(annotated):
             annotated[breed], annotated[dogs[0]] = annotated[dogs[0]], annotated[breed]
         quirks = [*QUIRKS, *[Quirk.NONE] * len(annotated)]
-        made = [self._annotation(image, quirk) for image, quirk in zip(annotated, quirks, strict=False)]
+        made = [
+            self._annotation(image, quirk) for image, quirk in zip(annotated, quirks, strict=False)
+        ]
         return tuple(sorted(made, key=lambda each: each.wnid))
 
     def _annotation(self, image: MadeImage, quirk: Quirk) -> MadeAnnotation:
-        """Make an image's annotation; its boxes are invented if the quirk requires two and it has fewer."""
+        """Make an image's annotation; its boxes are invented if the quirk
+        requires two and it has fewer.
+        """
         boxes = _NOTHING if quirk in PAIRED and len(image.boxes) < 2 else image.boxes
         name = Path(image.filename).stem
         return annotation(name, image.wnid, (image.width, image.height), quirk, boxes=boxes)
@@ -208,7 +227,9 @@ class _Writer(Struct, frozen=True):
         picked = self.rng.sample(numbers, count)
         return picked[::-1] if picked == sorted(picked) else picked
 
-    def _add_image(self, tar: tarfile.TarFile, split: str, filename: str, wnid: str, kind: Kind) -> None:
+    def _add_image(
+        self, tar: tarfile.TarFile, split: str, filename: str, wnid: str, kind: Kind
+    ) -> None:
         seed = self.rng.getrandbits(48)
         size, boxes = pictures.TINY_SIZE, _NOTHING
         if self.tiny:
@@ -218,13 +239,17 @@ class _Writer(Struct, frozen=True):
             image, boxes = pictures.scene(seed, size, wnid)
             content = pictures.encode(image, kind, pictures.photograph_quality(seed))
         digest = hashlib.sha256(content).hexdigest()
-        self.images[filename] = MadeImage(filename, split, wnid, labels()[wnid], *size, kind, digest, boxes)
+        self.images[filename] = MadeImage(
+            filename, split, wnid, labels()[wnid], *size, kind, digest, boxes
+        )
         _add(tar, filename, content)
         self.progress.advance()
 
 
 def _write_boxes(path: Path, files: Iterable[tuple[str, MadeAnnotation]]) -> None:
-    """A compressed tar of <folder>/<name>.xml, with an entry for each folder before its first file."""
+    """A compressed tar of <folder>/<name>.xml,
+    with an entry for each folder before its first file.
+    """
     folder = ""
     with (
         path.open("wb") as raw,
@@ -254,7 +279,7 @@ def _md5(path: Path) -> str:
     return digest.hexdigest()
 
 
-# annotations ------------------------------------------------------------------------------------------------------
+# annotations --------------------------------------------------------------------------------------
 
 
 class Quirk(str, enum.Enum):
@@ -311,13 +336,17 @@ def annotation(
     seed: int = 1,
     boxes: tuple[Corners, ...] = (),
 ) -> MadeAnnotation:
-    """Make an annotation for the image ``name`` of ``size`` pixels, at least 4 each way: ``boxes``, or one to three."""
+    """Make an annotation for the image ``name`` of ``size`` pixels, at least 4 each way:
+    ``boxes``, or one to three.
+    """
     boxes = boxes or _random_boxes(random.Random(f"boxes {seed} {name}"), size, quirk)
     draft = _CHANGES[quirk](_Draft(name, wnid, size, size, (wnid,) * len(boxes), boxes, boxes))
     xml = _xml(draft)
     if quirk is Quirk.BROKEN:
         xml = xml[: len(xml) * 2 // 3]
-    return MadeAnnotation(name, wnid, quirk, xml, tuple(_line(name, box, size) for box in draft.kept), draft.skipped)
+    return MadeAnnotation(
+        name, wnid, quirk, xml, tuple(_line(name, box, size) for box in draft.kept), draft.skipped
+    )
 
 
 def boxes_csv(annotations: Iterable[MadeAnnotation]) -> bytes:
@@ -325,7 +354,7 @@ def boxes_csv(annotations: Iterable[MadeAnnotation]) -> bytes:
     return b"".join(sorted(f"{line}\n".encode() for each in annotations for line in each.lines))
 
 
-# how a file is made: a plain draft, a quirk, the text -------------------------------------------------------------
+# how a file is made: a plain draft, a quirk, the text ---------------------------------------------
 
 
 class _Draft(Struct, frozen=True):
@@ -350,13 +379,17 @@ def _random_boxes(rng: random.Random, size: tuple[int, int], quirk: Quirk) -> tu
 
 
 def _corner(rng: random.Random, size: tuple[int, int], half: int) -> tuple[int, int]:
-    """A point in the upper left quarter (half 0) or in the lower right one (1), so that a box has area."""
+    """A point in the upper left quarter (half 0) or in the lower right one (1),
+    so that a box has area.
+    """
     x, y = (rng.randrange(length // 2) + half * (length // 2 + 1) for length in size)
     return min(x, size[0]), min(y, size[1])
 
 
 def _line(name: str, box: Corners, size: tuple[int, int]) -> str:
-    return ",".join((f"{name}.JPEG", *(f"{edge / side:.4f}" for edge, side in zip(box, size * 2, strict=True))))
+    return ",".join(
+        (f"{name}.JPEG", *(f"{edge / side:.4f}" for edge, side in zip(box, size * 2, strict=True)))
+    )
 
 
 def _xml(draft: _Draft) -> bytes:
@@ -369,7 +402,10 @@ def _xml(draft: _Draft) -> bytes:
     for name, corners in zip(draft.names, draft.boxes, strict=True):
         thing = SubElement(root, "object")
         _add_texts(thing, name=name, pose="Unspecified", truncated=0, difficult=0)
-        _add_texts(SubElement(thing, "bndbox"), **dict(zip(("xmin", "ymin", "xmax", "ymax"), corners, strict=True)))
+        _add_texts(
+            SubElement(thing, "bndbox"),
+            **dict(zip(("xmin", "ymin", "xmax", "ymax"), corners, strict=True)),
+        )
     ElementTree.indent(root, "\t")
     return f"{ElementTree.tostring(root, 'unicode')}\n".encode()
 
@@ -379,12 +415,14 @@ def _add_texts(parent: Element, **texts: object) -> None:
         SubElement(parent, tag).text = str(text)
 
 
-# the quirks ------------------------------------------------------------------------------------------------------
+# the quirks ---------------------------------------------------------------------------------------
 
 
 def _other_size(draft: _Draft) -> _Draft:
     """The annotator saw the image twice as large."""
-    boxes = tuple((2 * xmin, 2 * ymin, 2 * xmax, 2 * ymax) for xmin, ymin, xmax, ymax in draft.boxes)
+    boxes = tuple(
+        (2 * xmin, 2 * ymin, 2 * xmax, 2 * ymax) for xmin, ymin, xmax, ymax in draft.boxes
+    )
     return replace(draft, stated=(2 * draft.size[0], 2 * draft.size[1]), boxes=boxes)
 
 
@@ -399,7 +437,9 @@ def _no_area(draft: _Draft) -> _Draft:
     """A box without width, and one outside of the image, which has no area after clamping."""
     width, height = draft.size
     empty = ((width // 2, 1, width // 2, height - 1), (width + 3, 1, width + 30, height - 1))
-    return replace(draft, names=(draft.wnid, draft.wnid, *draft.names), boxes=(*empty, *draft.boxes), skipped=2)
+    return replace(
+        draft, names=(draft.wnid, draft.wnid, *draft.names), boxes=(*empty, *draft.boxes), skipped=2
+    )
 
 
 def _breed_name(draft: _Draft) -> _Draft:
@@ -435,7 +475,9 @@ _CHANGES: dict[Quirk, Callable[[_Draft], _Draft]] = {
     Quirk.NONE: lambda draft: draft,
     Quirk.PERCENT_NAME: lambda draft: replace(draft, filename="%s"),
     Quirk.OTHER_SIZE: _other_size,
-    Quirk.SWAPPED: lambda draft: replace(draft, boxes=tuple((*box[2:], *box[:2]) for box in draft.boxes)),
+    Quirk.SWAPPED: lambda draft: replace(
+        draft, boxes=tuple((*box[2:], *box[:2]) for box in draft.boxes)
+    ),
     Quirk.BEYOND: _beyond,
     Quirk.NO_AREA: _no_area,
     Quirk.BREED_NAME: _breed_name,

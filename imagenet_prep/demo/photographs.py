@@ -1,6 +1,8 @@
-"""photograph: pictures with the sizes and the entropy of photographs, and odd file formats among them.
+"""photograph: pictures with the sizes and the entropy of photographs, and odd file formats among
+them.
 
-Each shows things of one class in a field, on the water or in a room. ``shapes.json`` describes their looks.
+Each shows things of one class in a field, on the water or in a room. ``shapes.json`` describes
+their looks.
 """
 
 from __future__ import annotations
@@ -72,7 +74,9 @@ def encode(image: Image.Image, kind: Kind, quality: int = 90) -> bytes:
         Kind.PROGRESSIVE: {"progressive": True},
         Kind.CORRUPT_EXIF: {"exif": _CORRUPT_EXIF},
     }
-    image = image.convert("L") if kind is Kind.GREY else _cmyk(image) if kind is Kind.CMYK else image
+    image = (
+        image.convert("L") if kind is Kind.GREY else _cmyk(image) if kind is Kind.CMYK else image
+    )
     return _save(image, {"format": "JPEG", "quality": quality, **more.get(kind, {})})
 
 
@@ -90,25 +94,31 @@ def photograph_bytes(seed: int, kind: Kind = Kind.RGB) -> tuple[bytes, Size]:
 def tiny(seed: int, kind: Kind = Kind.RGB) -> bytes:
     """Make a real image of 16x16 pixels in a few hundred bytes, for tests that require many."""
     rng = random.Random(f"tiny {seed}")
-    image = Image.frombytes("RGB", (2, 2), rng.randbytes(12)).resize(TINY_SIZE, Image.Resampling.BICUBIC)
+    image = Image.frombytes("RGB", (2, 2), rng.randbytes(12)).resize(
+        TINY_SIZE, Image.Resampling.BICUBIC
+    )
     if kind is Kind.RGB:
         return _save(image, {"format": "JPEG", "quality": 75, "optimize": True})
     return encode(image, kind, 75)
 
 
-# looks of things -------------------------------------------------------------------------------------------------
+# looks of things ----------------------------------------------------------------------------------
 
 
 @functools.cache
 def shapes() -> dict[str, Any]:
-    """The content of ``shapes.json``: how kinds of things and places are drawn, and the kind of each class.
+    """The content of ``shapes.json``: how kinds of things and places are drawn, and the kind of
+    each class.
 
-    A shape has proportions, a place, marks, and the tone of its colour. A mark is an ellipse by two corners, a polygon
-    by its points, or a line by its points and width, in a square of 100. ``animals`` has the last label of each kind,
-    ``things`` the kinds of man-made things in turn, ``fruit`` the first label of edible things. ``named`` has hue and
-    saturation of classes whose names imply them.
+    A shape has proportions, a place, marks, and the tone of its colour. A mark is an ellipse by two
+    corners, a polygon by its points, or a line by its points and width, in a square of 100.
+    ``animals`` has the last label of each kind, ``things`` the kinds of man-made things in turn,
+    ``fruit`` the first label of edible things. ``named`` has hue and saturation of classes whose
+    names imply them.
     """
-    table: dict[str, Any] = json.loads(Path(__file__).with_name("shapes.json").read_text(encoding="utf-8"))
+    table: dict[str, Any] = json.loads(
+        Path(__file__).with_name("shapes.json").read_text(encoding="utf-8")
+    )
     return table
 
 
@@ -121,14 +131,21 @@ class Motif(NamedTuple):
 
 def motif_of(wnid: str) -> Motif:
     """Compute the look of a class; the result is always the same."""
-    table, label, words, rng = shapes(), labels()[wnid], texts()[wnid].lower(), random.Random(f"look {wnid}")
+    table, label, words, rng = (
+        shapes(),
+        labels()[wnid],
+        texts()[wnid].lower(),
+        random.Random(f"look {wnid}"),
+    )
     things = table["things"]
     made = "fruit" if label >= table["fruit"] else things[(label - 401) // 50 % len(things)]
     kind = next((kind for last, kind in table["animals"] if label <= last), made)
     hue, strength = label * 0.382 % 1, 0.7
     if kind in table["furred"]:
         hue, strength = rng.uniform(0.03, 0.12), rng.uniform(0.2, 0.75)
-    hue, strength = next((tone for word, tone in table["named"].items() if word in words), (hue, strength))
+    hue, strength = next(
+        (tone for word, tone in table["named"].items() if word in words), (hue, strength)
+    )
     value = 0.28 if "black" in words else rng.uniform(0.45, 0.9)
     tones = {
         "body": (hue, strength, value),
@@ -152,12 +169,18 @@ def draw_thing(motif: Motif, size: Size) -> tuple[Image.Image, Image.Image]:
     for kind, tone, numbers in shapes()["shapes"][motif.kind]["marks"]:
         _stroke(ImageDraw.Draw(paint), kind, numbers, large, motif.colours[tone])
         _stroke(ImageDraw.Draw(alpha), kind, numbers, large, 255)
-    shade = Image.linear_gradient("L").resize(large).point([255 - value * 5 // 8 for value in range(256)])
+    shade = (
+        Image.linear_gradient("L")
+        .resize(large)
+        .point([255 - value * 5 // 8 for value in range(256)])
+    )
     paint = ImageChops.multiply(paint, Image.merge("RGB", (shade,) * 3))
     return paint.resize(size, Image.Resampling.BOX), alpha.resize(size, Image.Resampling.BOX)
 
 
-def _stroke(draw: ImageDraw.ImageDraw, kind: str, numbers: Sequence[float], size: Size, colour: Colour | int) -> None:
+def _stroke(
+    draw: ImageDraw.ImageDraw, kind: str, numbers: Sequence[float], size: Size, colour: Colour | int
+) -> None:
     x, y = (size[0] - 1) / 100, (size[1] - 1) / 100
     points = [(px * x, py * y) for px, py in zip(numbers[::2], numbers[1::2], strict=False)]
     if kind != "line":
@@ -169,11 +192,12 @@ def _stroke(draw: ImageDraw.ImageDraw, kind: str, numbers: Sequence[float], size
             draw.ellipse((px - thick / 2, py - thick / 2, px + thick / 2, py + thick / 2), colour)
 
 
-# pictures --------------------------------------------------------------------------------------------------------
+# pictures -----------------------------------------------------------------------------------------
 
 
 def scene(seed: int, size: Size, wnid: str) -> tuple[Image.Image, tuple[Corners, ...]]:
-    """Draw one to three things of a class; return the image and each box in pixels: xmin, ymin, xmax, ymax.
+    """Draw one to three things of a class; return the image and each box in pixels: xmin, ymin,
+    xmax, ymax.
 
     The same arguments give the same image.
     """
@@ -183,15 +207,24 @@ def scene(seed: int, size: Size, wnid: str) -> tuple[Image.Image, tuple[Corners,
     horizon = rng.uniform(*place["horizon"])
     image = _background(rng, size, place, horizon)
     things = rng.choice((1, 1, 1, 2, 3))
-    boxes = [_put(rng, image, motif, horizon, ((number + 0.5) / things, things)) for number in range(things)]
+    boxes = [
+        _put(rng, image, motif, horizon, ((number + 0.5) / things, things))
+        for number in range(things)
+    ]
     image = image.filter(ImageFilter.BoxBlur(size[0] / 450))  # as soft as a lens
     coarse = _noise(rng, (size[0] // 2, size[1] // 2)).resize(size, Image.Resampling.BILINEAR)
-    grain = ImageChops.overlay(image, Image.blend(_noise(rng, size).convert("RGB"), coarse.convert("RGB"), 0.4))
+    grain = ImageChops.overlay(
+        image, Image.blend(_noise(rng, size).convert("RGB"), coarse.convert("RGB"), 0.4)
+    )
     return Image.blend(image, grain, rng.uniform(0.22, 0.46)), tuple(boxes)
 
 
-def _put(rng: random.Random, image: Image.Image, motif: Motif, horizon: float, among: tuple[float, int]) -> Corners:
-    """Draw one thing; ``among`` has the centre of its place, as a share of the width, and the number of things."""
+def _put(
+    rng: random.Random, image: Image.Image, motif: Motif, horizon: float, among: tuple[float, int]
+) -> Corners:
+    """Draw one thing; ``among`` has the centre of its place,
+    as a share of the width, and the number of things.
+    """
     shape, (width, height), (middle, things) = shapes()["shapes"][motif.kind], image.size, among
     share = rng.uniform(0.8, 1.0) * (0.72 if things == 1 else 0.5 - 0.06 * things)
     share *= min(width / shape["width"], height / shape["height"])
@@ -210,7 +243,9 @@ def _put(rng: random.Random, image: Image.Image, motif: Motif, horizon: float, a
     return left + box[0], top + box[1], left + box[2], top + box[3]
 
 
-def _background(rng: random.Random, size: Size, place: dict[str, Any], horizon: float) -> Image.Image:
+def _background(
+    rng: random.Random, size: Size, place: dict[str, Any], horizon: float
+) -> Image.Image:
     """Draw sky or a wall, and ground with a coarse grain in front."""
     width, top = size[0], round(size[1] * horizon)
     sky, near = ([rng.randint(*each) for each in place[name]] for name in ("sky", "ground"))
@@ -223,7 +258,9 @@ def _background(rng: random.Random, size: Size, place: dict[str, Any], horizon: 
 
 
 def _gradient(size: Size, above: Sequence[int], below: Sequence[int]) -> Image.Image:
-    return Image.frombytes("RGB", (1, 2), bytes([*above, *below])).resize(size, Image.Resampling.BICUBIC)
+    return Image.frombytes("RGB", (1, 2), bytes([*above, *below])).resize(
+        size, Image.Resampling.BICUBIC
+    )
 
 
 def _noise(rng: random.Random, size: Size) -> Image.Image:
@@ -232,7 +269,7 @@ def _noise(rng: random.Random, size: Size) -> Image.Image:
     return Image.frombytes("L", (width, height), rng.randbytes(width * height))
 
 
-# odd file formats ----------------------------------------------------------------------------------------------
+# odd file formats ---------------------------------------------------------------------------------
 
 
 def _save(image: Image.Image, options: dict[str, Any]) -> bytes:
@@ -252,12 +289,16 @@ def _cmyk(image: Image.Image) -> Image.Image:
 def _encode_ycck(image: Image.Image, quality: int) -> bytes:
     """Encode a YCCK JPEG, which Pillow can read but not write by itself.
 
-    libjpeg's YCCK is YCbCr of the three colour inks, and black unchanged. So the four planes are written as CMYK,
-    without subsampling, and the transform flag of the Adobe marker is then set from 0 to 2 (YCCK). Pillow inverts CMYK
-    when it writes, as Photoshop does. That is right for black; the other three are inverted first.
+    libjpeg's YCCK is YCbCr of the three colour inks, and black unchanged. So the four planes are
+    written as CMYK, without subsampling, and the transform flag of the Adobe marker is then set
+    from 0 to 2 (YCCK). Pillow inverts CMYK when it writes, as Photoshop does. That is right for
+    black; the other three are inverted first.
     """
     *inks, black = _cmyk(image).split()
     planes = ImageChops.invert(Image.merge("RGB", inks).convert("YCbCr")).split()
-    content = _save(Image.merge("CMYK", (*planes, black)), {"format": "JPEG", "quality": quality, "subsampling": 0})
+    content = _save(
+        Image.merge("CMYK", (*planes, black)),
+        {"format": "JPEG", "quality": quality, "subsampling": 0},
+    )
     flag = content.index(b"\xff\xee\x00\x0eAdobe") + 15
     return content[:flag] + b"\x02" + content[flag + 1 :]

@@ -1,4 +1,6 @@
-"""make_engine: runs tasks on processes or threads of this machine, or on the machines of a Ray cluster."""
+"""make_engine: runs tasks on processes or threads of this machine,
+or on the machines of a Ray cluster.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +25,25 @@ def available_cpus() -> int:
     return os.cpu_count() or 1
 
 
-def make_engine(name: str = "processes", workers: int | None = None, ray_address: str | None = None) -> Engine:
-    """The engine called ``name`` with ``workers`` workers (default: one per CPU that this process, or Ray, may use).
+def make_engine(
+    name: str = "processes", workers: int | None = None, ray_address: str | None = None
+) -> Engine:
+    """The engine called ``name`` with ``workers`` workers (default: one per CPU that this process,
+    or Ray, may use).
 
-    ``ray_address`` is the address of a Ray cluster (default: RAY_ADDRESS); without one, "ray" starts a local cluster.
+    ``ray_address`` is the address of a Ray cluster (default: RAY_ADDRESS); without one, "ray"
+    starts a local cluster.
 
     Raises:
-        UsageError: the engine does not exist, there is less than one worker, or the engine doesn't use an address.
+        UsageError: the engine does not exist, there is less than one worker, or the engine doesn't
+            use an address.
     """
     if workers is not None and workers < 1:
         raise UsageError(f"{workers} workers", "expected at least 1")
     if ray_address is not None and name != "ray":
-        raise UsageError(f"an address of a Ray cluster ({ray_address})", "expected --engine ray with it")
+        raise UsageError(
+            f"an address of a Ray cluster ({ray_address})", "expected --engine ray with it"
+        )
     if name == "processes":
         from imagenet_prep.engines.processes import ProcessEngine
 
@@ -54,8 +63,12 @@ class ThreadEngine(Struct):
     workers: int
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Outcomes[T, R]:
-        """Run ``function`` on every task; closing the iterator drops the tasks that have not started."""
-        from concurrent.futures import ThreadPoolExecutor  # not above: most conversions don't need it
+        """Run ``function`` on every task; closing the iterator drops the
+        tasks that have not started.
+        """
+        from concurrent.futures import (
+            ThreadPoolExecutor,
+        )  # not above: most conversions don't need it
 
         pool, running = ThreadPoolExecutor(self.workers), 0
         outcomes: SimpleQueue[Done[T, R] | Failed[T]] = SimpleQueue()
@@ -82,7 +95,7 @@ class ThreadEngine(Struct):
             pool.shutdown(cancel_futures=True)
 
 
-# faults ---------------------------------------------------------------------------------------------------------
+# faults -------------------------------------------------------------------------------------------
 
 TRIES = 3
 """How often a task may lose its worker before it counts as failed."""
@@ -103,10 +116,15 @@ def no_worker(reason: str) -> PrepError:
     return PrepError(
         "no worker can be started",
         f"the system says: {reason}",
-        "raise the limit of processes (ulimit -u), or try fewer --workers, and run the same command again",
+        (
+            "raise the limit of processes (ulimit -u), or try fewer --workers, "
+            "and run the same command again"
+        ),
     )
 
 
 def died(cause: str) -> PrepError:
     """The error of a task that lost its worker too often."""
-    return DataProblemsError(f"a worker died {TRIES} times on the same work", cause, "try fewer --workers")
+    return DataProblemsError(
+        f"a worker died {TRIES} times on the same work", cause, "try fewer --workers"
+    )

@@ -1,9 +1,10 @@
 """ProcessEngine: runs tasks on worker processes of this machine.
 
-concurrent.futures is not used: there, one worker killed from outside (the OOM killer) breaks the whole pool. Here a
-new worker retries its task. Workers are forked: they start in a millisecond and share the parent's memory. The library
-of object stores does not survive a fork. So an engine forks its workers just before the first request of its process,
-and keeps them from then on. A worker that is needed later starts as a new Python process.
+concurrent.futures is not used: there, one worker killed from outside (the OOM killer) breaks the
+whole pool. Here a new worker retries its task. Workers are forked: they start in a millisecond and
+share the parent's memory. The library of object stores does not survive a fork. So an engine forks
+its workers just before the first request of its process, and keeps them from then on. A worker that
+is needed later starts as a new Python process.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class ProcessEngine(Struct, weakref=True):
         weakref.finalize(self, _end, self._kept, os.getpid())
 
     def prepare(self) -> None:
-        """Fork the workers that later calls of ``map`` will need, before this process can no longer be forked."""
+        """Fork the workers that later calls of ``map`` will need,
+        before this process can no longer be forked.
+        """
         self._kept += [_start(None, can_fork=True) for _ in range(self.workers)]
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Outcomes[T, R]:
@@ -82,7 +85,11 @@ class _Pool(Generic[T, R]):
             yield from self._collect()
 
     def close(self) -> None:
-        over = [each for each in self._workers if not (each.is_kept and not each.tries and _tell(each, _OVER))]
+        over = [
+            each
+            for each in self._workers
+            if not (each.is_kept and not each.tries and _tell(each, _OVER))
+        ]
         self._kept += [each for each in self._workers if each not in over]
         _end(over, os.getpid())
 
@@ -108,7 +115,9 @@ class _Pool(Generic[T, R]):
         _tell(worker, ForkingPickler.dumps(task))
 
     def _collect(self) -> Iterator[Done[T, R] | Failed[T]]:
-        busy: dict[Any, _Worker[T]] = {worker.connection: worker for worker in self._workers if worker.tries}
+        busy: dict[Any, _Worker[T]] = {
+            worker.connection: worker for worker in self._workers if worker.tries
+        }
         for connection in wait(list(busy)):
             worker = busy[connection]
             try:
@@ -182,7 +191,9 @@ def _start(function: Callable[[Any], Any] | None, *, can_fork: bool) -> _Worker[
 
 
 def _lifeline() -> tuple[Connection, Connection]:
-    """A pipe whose writing end only this process holds: however it dies, every worker sees the end."""
+    """A pipe whose writing end only this process holds:
+    however it dies, every worker sees the end.
+    """
     if os.getpid() not in _lifelines:
         _lifelines[os.getpid()] = multiprocessing.Pipe(duplex=False)
     return _lifelines[os.getpid()]
@@ -213,11 +224,18 @@ def _tell(worker: _Worker[Any], message: bytes | memoryview) -> bool:
 
 
 def _work(
-    function: Callable[[T], R] | None, connection: Connection, alive: Connection, parents: Connection | None
+    function: Callable[[T], R] | None,
+    connection: Connection,
+    alive: Connection,
+    parents: Connection | None,
 ) -> None:
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's import would start a spinning thread for every core
+    os.environ.setdefault(
+        "OPENBLAS_NUM_THREADS", "1"
+    )  # NumPy's import would start a spinning thread for every core
     gc.freeze()  # a collection would write to memory shared with the parent, and so copy it
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches the whole group; the parent decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     if parents is not None:  # inherited by the fork
@@ -239,7 +257,7 @@ def _die_with_parent(lifeline: int) -> None:
     os._exit(1)
 
 
-# messages between the processes -------------------------------------------------------------------------------
+# messages between the processes -------------------------------------------------------------------
 
 
 def _attempt(function: Callable[[T], R], task: bytes) -> memoryview:

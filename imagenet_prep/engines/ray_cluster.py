@@ -1,8 +1,9 @@
 """RayEngine: the machines of a Ray cluster make the shards, an existing cluster or a local one.
 
-Ray places the tasks, and retries tasks that lost their worker, their machine or their storage. A machine without the
-package, the output folder or the raw data reports that and gets no more tasks: the others finish. The run fails only
-when no machine can do the work, and the error names each of them.
+Ray places the tasks, and retries tasks that lost their worker, their machine or their storage. A
+machine without the package, the output folder or the raw data reports that and gets no more tasks:
+the others finish. The run fails only when no machine can do the work, and the error names each of
+them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from imagenet_prep.errors import NetworkError, PrepError, UsageError, WriteError
 from imagenet_prep.model import Done, Failed, Outcomes, Portable, R, T
 
 AHEAD = 2
-"""The most unfinished tasks per slot of the cluster: tasks beyond one per slot wait for the next free slot."""
+"""The most unfinished tasks per slot of the cluster:
+tasks beyond one per slot wait for the next free slot.
+"""
 
 PATIENCE = 30.0
 """Seconds until every machine sees a file made here; network file systems cache missing names."""
@@ -35,7 +38,9 @@ PATIENCE = 30.0
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",  # Ray sends nothing to its makers
     "RAY_DEDUP_LOGS_SKIP_REGEX": "^",  # and reports no deaths on standard output
-    "RAY_task_oom_retries": str(TRIES - 1),  # for a cluster started here; Ray's own default has no limit
+    "RAY_task_oom_retries": str(
+        TRIES - 1
+    ),  # for a cluster started here; Ray's own default has no limit
 }
 _ALONE: dict[str, Any] = {
     "include_dashboard": False,
@@ -52,7 +57,8 @@ class RayEngine:
 
     Args:
         workers: the most tasks at once; None: one per CPU of the cluster, more as it grows.
-        address: of the cluster, "auto" for the one that this machine belongs to; None: start one here.
+        address: of the cluster, "auto" for the one that this machine belongs to; None: start one
+            here.
     """
 
     def __init__(self, workers: int | None = None, address: str | None = None) -> None:
@@ -98,9 +104,13 @@ class RayEngine:
             cpus = None if self._address else self._workers or available_cpus()
             alone = {} if self._address else _ALONE
             where = {"address": self._address or "local", "num_cpus": cpus, **alone}
-            ray.init(logging_level=logging.ERROR, log_to_driver=False, ignore_reinit_error=True, **where)
+            ray.init(
+                logging_level=logging.ERROR, log_to_driver=False, ignore_reinit_error=True, **where
+            )
         except ImportError as error:
-            raise UsageError("Ray is not installed", str(error), "pip install 'imagenet-prep[ray]'") from error
+            raise UsageError(
+                "Ray is not installed", str(error), "pip install 'imagenet-prep[ray]'"
+            ) from error
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise _no_cluster(self._address or "this machine", error) from error
         finally:
@@ -110,7 +120,7 @@ class RayEngine:
         self._is_connected = True
 
 
-# the driver ------------------------------------------------------------------------------------------------------
+# the driver ---------------------------------------------------------------------------------------
 
 
 class _Flight(Generic[T, R]):
@@ -137,9 +147,11 @@ class _Flight(Generic[T, R]):
             yield from self._collect()
 
     def close(self) -> None:
-        """Let no waiting task start, and give the running ones a little time; Ray ends their workers with this process.
+        """Let no waiting task start, and give the running ones a little time; Ray ends their
+        workers with this process.
 
-        ``ray.cancel`` is not used: an answer that crosses it on its way aborts the whole process, Ray 2.5x.
+        ``ray.cancel`` is not used: an answer that crosses it on its way aborts the whole process,
+            Ray 2.5x.
         """
         import ray
 
@@ -151,19 +163,25 @@ class _Flight(Generic[T, R]):
             ray.wait(list(self._out), num_returns=len(self._out), timeout=_END)
 
     def _begin(self, task: T) -> None:
-        """Put on the cluster what every task needs; create the file that identifies the output folder."""
+        """Put on the cluster what every task needs;
+        create the file that identifies the output folder.
+        """
         import ray
 
         token = secrets.token_hex(8)
         mark = self._function.meeting_point(task, token)
         if mark is not None:
-            with contextlib.suppress(OSError):  # if it can't be created, the task that writes there reports it
+            with contextlib.suppress(
+                OSError
+            ):  # if it can't be created, the task that writes there reports it
                 mark.parent.mkdir(parents=True, exist_ok=True)
                 mark.touch()
                 self._mark = mark
         function = bytes(ForkingPickler.dumps(self._function))
         place = str(self._mark.absolute()) if self._mark else ""
-        self._kit = ray.put(tuple(Kit(token, imagenet_prep.__version__, function, str(Path.cwd()), place, PATIENCE)))
+        self._kit = ray.put(
+            tuple(Kit(token, imagenet_prep.__version__, function, str(Path.cwd()), place, PATIENCE))
+        )
         # A retry may run on another machine, whose storage is sound.
         tries = {"max_retries": TRIES - 1, "retry_exceptions": [WriteError]}
         self._remote = ray.remote(num_cpus=1, **tries)(_by_value())
@@ -174,9 +192,15 @@ class _Flight(Generic[T, R]):
             fit = [node for node in _nodes() if node["NodeID"] not in self._unfit]
             if self._unfit and not fit:
                 raise UsageError(
-                    f"no machine of the Ray cluster can do this work: {'; '.join(self._unfit.values())}",
+                    (
+                        "no machine of the Ray cluster can do this work: "
+                        f"{'; '.join(self._unfit.values())}"
+                    ),
                     f"expected the same as on {platform.node()}",
-                    "every machine needs the same imagenet-prep, and the same folders from a shared file system",
+                    (
+                        "every machine needs the same imagenet-prep, and the same folders from a "
+                        "shared file system"
+                    ),
                 )
             self._limit, self._looked = self._most or AHEAD * _slots(fit), time.monotonic()
         return self._limit
@@ -199,7 +223,9 @@ class _Flight(Generic[T, R]):
         self._room()  # the last suitable machine may be gone
         try:
             ready = ray.wait(list(self._out), timeout=_LOOK)[0]
-        except SystemError as error:  # Ray's compiled code wraps an exception raised by a signal's handler
+        except (
+            SystemError
+        ) as error:  # Ray's compiled code wraps an exception raised by a signal's handler
             raise error.__cause__ or error from None
         for reference in ready:
             task = self._out.pop(reference)
@@ -220,7 +246,10 @@ def _failure(error: Exception) -> PrepError:
     """The error of a task, from Ray's."""
     from ray import exceptions
 
-    if isinstance(error, (exceptions.WorkerCrashedError, exceptions.OutOfMemoryError, exceptions.NodeDiedError)):
+    if isinstance(
+        error,
+        (exceptions.WorkerCrashedError, exceptions.OutOfMemoryError, exceptions.NodeDiedError),
+    ):
         return died(_line(error))
     cause = error.cause if isinstance(error, exceptions.RayTaskError) else None
     return fault(cause if isinstance(cause, Exception) else error)
@@ -238,18 +267,25 @@ def _slots(nodes: Iterable[dict[str, Any]]) -> int:
 
 
 def _refuse_address(address: str | None) -> None:
-    """Raise for an address of Ray's client, and for one that nobody listens on: Ray would retry forever."""
+    """Raise for an address of Ray's client, and for one that nobody listens on:
+    Ray would retry forever.
+    """
     if address is None or address == "auto":
         return
     if "://" in address:
         raise UsageError(
             f"an address of Ray's client ({address})",
-            "expected that of the cluster itself, such as 10.0.0.1:6379, or auto: this process joins the cluster",
+            (
+                "expected that of the cluster itself, such as 10.0.0.1:6379, or auto: "
+                "this process joins the cluster"
+            ),
             "run the command on a machine of the cluster",
         )
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
-        raise UsageError(f"{address} is not an address of a Ray cluster", "expected HOST:PORT, or auto")
+        raise UsageError(
+            f"{address} is not an address of a Ray cluster", "expected HOST:PORT, or auto"
+        )
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER).close()
     except (OSError, OverflowError) as error:
@@ -257,21 +293,27 @@ def _refuse_address(address: str | None) -> None:
 
 
 def _no_cluster(where: str, error: Exception) -> PrepError:
-    return NetworkError(f"no Ray cluster at {where}", _line(error), "check that it runs (ray status), and RAY_ADDRESS")
+    return NetworkError(
+        f"no Ray cluster at {where}",
+        _line(error),
+        "check that it runs (ray status), and RAY_ADDRESS",
+    )
 
 
 def _line(error: Exception) -> str:
     return " ".join(str(error).split())[:300]
 
 
-# a worker --------------------------------------------------------------------------------------------------------
+# a worker -----------------------------------------------------------------------------------------
 
 
 class Kit(NamedTuple):
-    """The data that a worker needs in addition to tasks, sent once per machine as plain values for any version.
+    """The data that a worker needs in addition to tasks, sent once per machine as plain values for
+    any version.
 
-    ``name`` is unique; ``function`` is pickled; ``folder`` is the driver's working folder, for relative paths.
-    ``mark`` is a file that the driver made, or ""; every machine should see it within ``patience`` seconds.
+    ``name`` is unique; ``function`` is pickled; ``folder`` is the driver's working folder, for
+    relative paths. ``mark`` is a file that the driver made, or ""; every machine should see it
+    within ``patience`` seconds.
     """
 
     name: str
@@ -283,14 +325,20 @@ class Kit(NamedTuple):
 
 
 _kept: tuple[str, str, Any] = ("", "", None)
-"""The name of a kit, what this machine lacks for it, and its function: a reader keeps archives open between tasks."""
+"""The name of a kit, what this machine lacks for it, and its function:
+a reader keeps archives open between tasks.
+"""
 
 
 def _by_value() -> Callable[[Any, Any], Any]:
-    """The function that runs there first: Ray sends its code, so it also runs without this package."""
+    """The function that runs there first: Ray sends its code,
+    so it also runs without this package.
+    """
 
     def run(kit: Any, task: Any) -> Any:
-        """The thing that this machine lacks or "", its node, its name, and the result if it lacks nothing."""
+        """The thing that this machine lacks or "", its node, its name,
+        and the result if it lacks nothing.
+        """
         import platform
 
         import ray
@@ -319,7 +367,9 @@ def answer(kit: tuple[str, str, bytes, str, str, float], task: Any) -> tuple[str
     _, lacking, function = _kept
     if kit[4] and not os.path.exists(kit[4]):  # noqa: PTH110 - as it was sent
         lacking = lacking or "the command that asked for this work has ended"
-    lacking = lacking or next((f"it lacks {path}" for path in function.inputs(task) if not path.exists()), "")
+    lacking = lacking or next(
+        (f"it lacks {path}" for path in function.inputs(task) if not path.exists()), ""
+    )
     try:
         return lacking, None if lacking else function(task)
     except Exception as error:  # noqa: BLE001 - a bug reaches the driver with its traceback
@@ -328,10 +378,16 @@ def answer(kit: tuple[str, str, bytes, str, str, float], task: Any) -> tuple[str
 
 def _lacking(kit: Kit) -> str:
     """The reason that this machine can't work; empty if it can."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's import would start a spinning thread for every core
+    os.environ.setdefault(
+        "OPENBLAS_NUM_THREADS", "1"
+    )  # NumPy's import would start a spinning thread for every core
     if imagenet_prep.__version__ != kit.version:
-        return f"imagenet-prep {imagenet_prep.__version__} is installed there, and {kit.version} here"
-    with contextlib.suppress(OSError):  # then relative paths don't resolve, and the next lines report it
+        return (
+            f"imagenet-prep {imagenet_prep.__version__} is installed there, and {kit.version} here"
+        )
+    with contextlib.suppress(
+        OSError
+    ):  # then relative paths don't resolve, and the next lines report it
         os.chdir(kit.folder)
     until = time.monotonic() + kit.patience
     while kit.mark and not os.path.exists(kit.mark):  # noqa: PTH110 - as it was sent

@@ -1,4 +1,6 @@
-"""Exports of finished shards to other formats: a module ``to_<format>`` for each, with its packer class as PACKER."""
+"""Exports of finished shards to other formats: a module ``to_<format>`` for each,
+with its packer class as PACKER.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,23 @@ if TYPE_CHECKING:
 _PREFIX = "to_"
 
 FORMATS = tuple(
-    sorted(name[len(_PREFIX) : -len(".py")] for name in os.listdir(__path__[0]) if name.startswith(_PREFIX))
+    sorted(
+        name[len(_PREFIX) : -len(".py")]
+        for name in os.listdir(__path__[0])
+        if name.startswith(_PREFIX)
+    )
 )
 """The names of all formats; listing them imports none of their modules."""
 
 
 def describe_formats() -> dict[str, str]:
-    """The description of each format: the first line of its module, without the name."""
-    texts = {name: _load_module(name).__doc__ or "" for name in FORMATS}
-    return {name: text.partition("\n")[0].removeprefix(f"{name}: ") for name, text in texts.items()}
+    """The description of each format: the first paragraph of its module, without the name."""
+    descriptions = {}
+    for name in FORMATS:
+        text = _load_module(name).__doc__ or ""
+        paragraph = " ".join(text.partition("\n\n")[0].split())
+        descriptions[name] = paragraph.removeprefix(f"{name}: ")
+    return descriptions
 
 
 def load_format(name: str) -> type[Packer]:

@@ -1,7 +1,9 @@
-"""encode_card: the README.md of an export to webdataset, by which Hugging Face's datasets knows files and types.
+"""encode_card: the README.md of an export to webdataset, by which Hugging Face's datasets knows
+files and types.
 
-Without it, datasets guesses the types from the first five records of a tar. These may have no object, no label, or
-images of one format only. (huggingface.co/docs/datasets: repository_structure; datasets.Features)
+Without it, datasets guesses the types from the first five records of a tar. These may have no
+object, no label, or images of one format only. (huggingface.co/docs/datasets: repository_structure;
+datasets.Features)
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ Made by imagenet-prep. `datasets.load_dataset(FOLDER)` reads it, with the names 
 
 
 def encode_card(source: SourceSet, meaning: Meaning, tars: Mapping[str, Sequence[str]]) -> bytes:
-    """The content of the file: the tars of each split with records, and the type of each member of a sample."""
+    """The content of the file: the tars of each split with records,
+    and the type of each member of a sample.
+    """
     image_endings = ["jpg", "png"] if meaning.features else ["jpg"]
     if source.manifest and source.manifest.settings.get("keep"):
         image_endings = [endings[0][1:] for endings in ENDINGS.values()]
@@ -46,7 +50,9 @@ def encode_card(source: SourceSet, meaning: Meaning, tars: Mapping[str, Sequence
 
 
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-"""JSON may hold these as they are; YAML may not, or reads them as the end of a line (yaml.org/spec/1.2.2, 5.1, 5.4)."""
+"""JSON may hold these as they are; YAML may not,
+or reads them as the end of a line (yaml.org/spec/1.2.2, 5.1, 5.4).
+"""
 
 
 def _escape(character: re.Match[str]) -> str:
@@ -55,17 +61,27 @@ def _escape(character: re.Match[str]) -> str:
 
 def _class_type(source: SourceSet) -> Any:
     names = names_from_0({index: name for name, index in source.numbering.indices.items()})
-    return {"class_label": {"names": {str(index): name for index, name in enumerate(names)}}} if names else "int64"
+    return (
+        {"class_label": {"names": {str(index): name for index, name in enumerate(names)}}}
+        if names
+        else "int64"
+    )
 
 
 def _json_fields(source: SourceSet, meaning: Meaning) -> list[dict[str, Any]]:
     """The values in a sample's JSON."""
     usual = {name: {"name": name, "dtype": dtype} for name, dtype in _USUAL.items()}
     if source.manifest is None or not meaning.features:
-        return [*usual.values(), *({"name": name, "dtype": dtype} for name, dtype in _OF_INCEPTION.items())]
+        return [
+            *usual.values(),
+            *({"name": name, "dtype": dtype} for name, dtype in _OF_INCEPTION.items()),
+        ]
     columns = features_by_column(source.manifest.settings)
     binary = {feature for column in _BINARY for feature in columns.get(column, ())}
-    own = {name: _field(name, promised, is_binary=name in binary) for name, promised in meaning.others.items()}
+    own = {
+        name: _field(name, promised, is_binary=name in binary)
+        for name, promised in meaning.others.items()
+    }
     return [*(usual | own).values()]
 
 
@@ -73,5 +89,9 @@ def _field(name: str, promised: Mapping[str, Any], *, is_binary: bool) -> dict[s
     """One value of the JSON: itself, or a list where there may be several."""
     base64 = [{"name": "base64", "dtype": "string"}]
     if promised["values"] == 1:
-        return {"name": name, "struct": base64} if is_binary else {"name": name, "dtype": _DTYPES[promised["kind"]]}
+        return (
+            {"name": name, "struct": base64}
+            if is_binary
+            else {"name": name, "dtype": _DTYPES[promised["kind"]]}
+        )
     return {"name": name, "list": base64 if is_binary else _DTYPES[promised["kind"]]}

@@ -1,7 +1,8 @@
-"""Packer: puts records into the files of a format. Files: receives them. ExportRun: exports all shards of a set.
+"""Packer: puts records into the files of a format. Files: receives them. ExportRun: exports all
+shards of a set.
 
-A worker packs a shard into a folder of unfinished files, reads each back, makes all of them durable, and gives them
-their names. So a file with its final name is complete, checked and durable.
+A worker packs a shard into a folder of unfinished files, reads each back, makes all of them
+durable, and gives them their names. So a file with its final name is complete, checked and durable.
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ _CHUNK = 1 << 20
 
 
 class Packer:
-    """Puts records into the files of one format; picklable. The same set always gives the same bytes.
+    """Puts records into the files of one format; picklable. The same set always gives the same
+    bytes.
 
-    ``unit`` is the content of a file: a shard (``file_name`` names it), an image, or facts about the whole set.
-    Its attributes are part of an export's identity.
+    ``unit`` is the content of a file: a shard (``file_name`` names it), an image, or facts about
+    the whole set. Its attributes are part of an export's identity.
     """
 
     unit: ClassVar[Literal["shard", "image", "set"]]
@@ -62,7 +64,9 @@ class Packer:
         """
 
     def finish(self, source: SourceSet, out: Path) -> Mapping[str, bytes]:
-        """The final files of the whole set, by path, once the files of all shards are in ``out``."""
+        """The final files of the whole set, by path,
+        once the files of all shards are in ``out``.
+        """
         return {}
 
     def usage(self, out: Path) -> str:
@@ -71,7 +75,9 @@ class Packer:
 
 
 class Packed(Struct, frozen=True):
-    """A shard's outcome: the size of each of its files by path, whether any was made now, and the damaged records."""
+    """A shard's outcome: the size of each of its files by path,
+    whether any was made now, and the damaged records.
+    """
 
     sizes: dict[str, int]
     is_made: bool
@@ -79,7 +85,9 @@ class Packed(Struct, frozen=True):
 
 
 class Files:
-    """The files of one shard: written to ``folder``, then moved to ``out``, where they replace those of these names."""
+    """The files of one shard: written to ``folder``, then moved to ``out``,
+    where they replace those of these names.
+    """
 
     def __init__(self, shard: SourceShard, folder: Path, out: Path) -> None:
         self._shard = shard
@@ -98,7 +106,8 @@ class Files:
         return self._shard.records(self._leave_out)
 
     def values(self, meaning: Meaning) -> Iterator[tuple[Record, ImageValues]]:
-        """These records with the values that describe their images; one that can't be understood is damaged too.
+        """These records with the values that describe their images; one that can't be understood is
+        damaged too.
 
         Raises:
             InputError: as SourceShard.records and Meaning.values.
@@ -115,10 +124,13 @@ class Files:
 
     def _leave_out(self, error: DamagedRecordError) -> None:
         shard = self._shard
-        self.left_out.append(DamagedImage(shard.split, shard.name, error.image, error.detail, error.number))
+        self.left_out.append(
+            DamagedImage(shard.split, shard.name, error.image, error.detail, error.number)
+        )
 
     def has(self, path: str, size: int) -> bool:
-        """Whether the export has a file of this size, in bytes, from an earlier run: then it counts as written.
+        """Whether the export has a file of this size, in bytes, from an earlier run: then it counts
+        as written.
 
         Raises:
             InputError: the shard has another file with this path.
@@ -174,9 +186,13 @@ class Files:
 
 
 def check_read_back(path: Path, found: object, written: object) -> None:
-    """Raise WriteError unless the checksums of a file that was read back are those of what was written."""
+    """Raise WriteError unless the checksums of a file that was read back
+    are those of what was written.
+    """
     if found != written:
-        raise WriteError(f"{path} does not read back as it was written", "", f"check the disk {AGAIN}")
+        raise WriteError(
+            f"{path} does not read back as it was written", "", f"check the disk {AGAIN}"
+        )
 
 
 def _crc_of(path: Path) -> int:
@@ -225,7 +241,9 @@ class ExportedFile(Struct, frozen=True):
 
 
 def sizes_on_record(journal: AnyPath) -> dict[str, int]:
-    """The bytes of each file in the journal of an export; a line that a crash cut short is skipped."""
+    """The bytes of each file in the journal of an export;
+    a line that a crash cut short is skipped.
+    """
     sizes = dict[str, int]()
     for line in plain_lines(journal):
         with contextlib.suppress(ValueError):
@@ -235,10 +253,12 @@ def sizes_on_record(journal: AnyPath) -> dict[str, int]:
 
 
 class ExportRun(Struct, frozen=True):
-    """One run of an export: the bytes of each shard's files, the shards exported now, and the errors of others.
+    """One run of an export: the bytes of each shard's files, the shards exported now, and the
+    errors of others.
 
-    ``journal`` has a line per file that is a shard's, once it has its name. ``names`` is the file that names the
-    damaged records ``left_out``, of earlier runs too until their shard is exported again; it is written first.
+    ``journal`` has a line per file that is a shard's, once it has its name. ``names`` is the file
+    that names the damaged records ``left_out``, of earlier runs too until their shard is exported
+    again; it is written first.
     """
 
     journal: AnyPath
@@ -249,15 +269,23 @@ class ExportRun(Struct, frozen=True):
     failures: list[Exception] = []
 
     def export_shards(
-        self, packer: Packer, target: Layout, engine: Engine, shards: Sequence[SourceShard], progress: Progress
+        self,
+        packer: Packer,
+        target: Layout,
+        engine: Engine,
+        shards: Sequence[SourceShard],
+        progress: Progress,
     ) -> None:
-        """Export these shards. A failing shard does not stop the others; its error is among the failures.
+        """Export these shards. A failing shard does not stop the others; its error is among the
+        failures.
 
         Raises:
             SpaceError, WriteError: the disk is full, or fails.
         """
         taken: set[str] = set()
-        with contextlib.closing(engine.map(functools.partial(pack_shard, packer, target), shards)) as results:
+        with contextlib.closing(
+            engine.map(functools.partial(pack_shard, packer, target), shards)
+        ) as results:
             for result in results:
                 name = result.task.name
                 progress.advance(result.task.size)
@@ -280,7 +308,9 @@ class ExportRun(Struct, frozen=True):
             sync_file_system(out)
 
     def _keep_names(self, shard: str, left_out: tuple[DamagedImage, ...]) -> None:
-        """Write the names of the damaged records again, durably, if this shard has other ones than before."""
+        """Write the names of the damaged records again, durably,
+        if this shard has other ones than before.
+        """
         if left_out == self.left_out.get(shard, ()):
             return
         self.left_out[shard] = left_out

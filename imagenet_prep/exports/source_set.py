@@ -1,4 +1,6 @@
-"""SourceSet: a finished set to export. Meaning: the features of its records that describe an image, by role."""
+"""SourceSet: a finished set to export. Meaning:
+the features of its records that describe an image, by role.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +35,11 @@ MOST_CLASSES = 100_000
 
 
 class SourceShard(Struct, frozen=True):
-    """Shard ``index`` of a split: its file with ``size`` bytes, and its entry in the manifest, if there is one.
+    """Shard ``index`` of a split: its file with ``size`` bytes, and its entry in the manifest, if
+    there is one.
 
-    ``conventions`` are those of the set. ``left_out`` is the number of its damaged records, once they are known and
-    ``on_damaged`` leaves them out.
+    ``conventions`` are those of the set. ``left_out`` is the number of its damaged records, once
+    they are known and ``on_damaged`` leaves them out.
     """
 
     path: AnyPath
@@ -62,18 +65,26 @@ class SourceShard(Struct, frozen=True):
         return [self.name, self.size, self.path.stat().st_mtime_ns]
 
     def count(self) -> int:
-        """The number of its records without those left out, from the manifest or from their headers."""
-        held = self.recorded.records if self.recorded else sum(1 for _ in Shard.open(self.path).stored())
+        """The number of its records without those left out,
+        from the manifest or from their headers.
+        """
+        held = (
+            self.recorded.records
+            if self.recorded
+            else sum(1 for _ in Shard.open(self.path).stored())
+        )
         return held - self.left_out
 
-    def records(self, damaged: Callable[[DamagedRecordError], object] = lambda _: None) -> Iterator[Record]:
+    def records(
+        self, damaged: Callable[[DamagedRecordError], object] = lambda _: None
+    ) -> Iterator[Record]:
         """Every record, its CRC checked, and finally that they are the recorded ones.
 
         ``damaged`` gets the error of each record that is left out.
 
         Raises:
-            InputError: the shard can't be opened; a record is damaged, which the error names; or the records are not
-                those that were written.
+            InputError: the shard can't be opened; a record is damaged, which the error names; or
+                the records are not those that were written.
         """
         shard = Shard.open(self.path, in_order=True, conventions=self.conventions)
         if self.on_damaged == "skip" and shard.compression == "none":
@@ -118,7 +129,8 @@ class SourceSet(Struct, frozen=True):
         """The set in a folder, made by any tool; its damaged records are refused or left out.
 
         Raises:
-            InputError: no shards exist, the set is not finished, or the folder holds shards without a set.
+            InputError: no shards exist, the set is not finished, or the folder holds shards without
+                a set.
         """
         state = SetState.read(layout.one_set())
         layout, manifest = state.layout, state.manifest
@@ -132,20 +144,29 @@ class SourceSet(Struct, frozen=True):
                 "expected files such as train-00000-of-01024",
                 "name the folder that holds them",
             )
-        place = {split: number for number, split in enumerate(manifest.dataset.splits if manifest else ())}
+        place = {
+            split: number
+            for number, split in enumerate(manifest.dataset.splits if manifest else ())
+        }
         lists = any_number(manifest.dataset.features if manifest else {})
         conventions = Conventions(lists, Numbering.find(manifest).first_label)
         found = []
         for split in sorted(splits, key=lambda each: (place.get(each, len(place)), each)):
-            for index, path in enumerate(ShardSet(layout.output_dir, split).paths):  # with those that it has grown by
+            for index, path in enumerate(
+                ShardSet(layout.output_dir, split).paths
+            ):  # with those that it has grown by
                 recorded = find_recorded(manifest, path.name)
                 size = state.sizes[path.name]
-                found.append(SourceShard(path, split, index, size, layout, recorded, on_damaged, conventions))
+                found.append(
+                    SourceShard(path, split, index, size, layout, recorded, on_damaged, conventions)
+                )
         return cls(layout, manifest, tuple(found))
 
     @property
     def numbering(self) -> Numbering:
-        """The labels of all classes by name; without a manifest, those of ILSVRC2012 unless the records differ."""
+        """The labels of all classes by name; without a manifest,
+        those of ILSVRC2012 unless the records differ.
+        """
         labels = labels_of_classes(self.layout, self.manifest)
         if self.manifest is None and not all(_counts_by(labels, shard) for shard in self.shards):
             labels = {}
@@ -164,12 +185,16 @@ def _counts_by(labels: Mapping[str, int], shard: SourceShard) -> bool:
     """Whether the first record of a shard has the label of its class, if it names both."""
     with contextlib.suppress(InputError):  # the export itself reports the record
         for record in shard.records():
-            return None in (record.wnid, record.label) or labels.get(record.wnid or "") == record.label
+            return (
+                None in (record.wnid, record.label) or labels.get(record.wnid or "") == record.label
+            )
     return True
 
 
 def names_from_0(names: Mapping[int, str]) -> list[str]:
-    """The name of each number from 0 up, "label_N" if it has none; none at all if too many, or if names repeat."""
+    """The name of each number from 0 up, "label_N" if it has none;
+    none at all if too many, or if names repeat.
+    """
     if not names or max(names) > MOST_CLASSES:
         return []
     every = [names.get(number, f"label_{number}") for number in range(max(names) + 1)]
@@ -177,7 +202,9 @@ def names_from_0(names: Mapping[int, str]) -> list[str]:
 
 
 def are_lines(names: Iterable[str]) -> bool:
-    """Whether a text file can list these names: none is empty, has several lines, or spaces at an end."""
+    """Whether a text file can list these names:
+    none is empty, has several lines, or spaces at an end.
+    """
     return all(name.strip().splitlines() == [name] for name in names)
 
 
@@ -191,7 +218,9 @@ def encode_classes(numbers: Mapping[str, int]) -> bytes:
 
 
 def _refuse_orphans(state: SetState) -> None:
-    """Raise InputError if the folder holds shards that belong to none of its sets: they would be left out."""
+    """Raise InputError if the folder holds shards that belong to none of its sets:
+    they would be left out.
+    """
     if state.orphans:
         count = number_of(len(state.orphans), "shard belongs", "shards belong")
         raise InputError(
@@ -201,7 +230,7 @@ def _refuse_orphans(state: SetState) -> None:
         )
 
 
-# the values of a record that describe its image ----------------------------------------------------------------
+# the values of a record that describe its image ---------------------------------------------------
 
 _NO_IMAGE = "recipes name it by `from: encoded`; a set of numbers has none"
 
@@ -209,9 +238,9 @@ _NO_IMAGE = "recipes name it by `from: encoded`; a set of numbers has none"
 class ImageValues(Struct, frozen=True):
     """The values of a record that describe its image; None for those it lacks.
 
-    ``class_index`` is the label counted from 0. ``wnid`` is the name of the class, and ``text`` its words: where the
-    record has neither, those of the manifest. ``others`` is the rest, by name: boxes and size, and every feature of a
-    recipe's record without a role here.
+    ``class_index`` is the label counted from 0. ``wnid`` is the name of the class, and ``text`` its
+    words: where the record has neither, those of the manifest. ``others`` is the rest, by name:
+    boxes and size, and every feature of a recipe's record without a role here.
     """
 
     filename: str
@@ -224,7 +253,9 @@ class ImageValues(Struct, frozen=True):
 
     @property
     def true_ending(self) -> str:
-        """The ending that its file name lacks: ".jpg" for "a.gif" that was made a JPEG, "" for "a.JPEG"."""
+        """The ending that its file name lacks: ".jpg" for "a.gif" that was made a JPEG,
+        "" for "a.JPEG".
+        """
         endings = ENDINGS.get(format_of(self.encoded[:16]), ())
         return "" if not endings or self.filename.lower().endswith(endings) else endings[0]
 
@@ -232,9 +263,10 @@ class ImageValues(Struct, frozen=True):
 class Meaning(Struct, frozen=True):
     """The features that describe an image, by role; none for records in Inception's layout.
 
-    ``first_label`` is the label of the set's first class; ``names`` are the names of its classes by label, ``texts``
-    the words of those whose words are not their names. ``others`` are the features of a recipe's records without a
-    role, as its manifest lists them: they keep their names, also where an export has values of such a name.
+    ``first_label`` is the label of the set's first class; ``names`` are the names of its classes by
+    label, ``texts`` the words of those whose words are not their names. ``others`` are the features
+    of a recipe's records without a role, as its manifest lists them: they keep their names, also
+    where an export has values of such a name.
     """
 
     features: Mapping[str, str] = {}
@@ -247,8 +279,8 @@ class Meaning(Struct, frozen=True):
         """The values of a record.
 
         Raises:
-            InputError: a feature is missing, or has another kind, or the label is below the first; the error names
-                file, record and byte.
+            InputError: a feature is missing, or has another kind, or the label is below the first;
+                the error names file, record and byte.
         """
         if self.features:
             return self._by_role(record)
@@ -301,10 +333,14 @@ def find_meaning(manifest: Manifest | None) -> Meaning:
     roles = find_roles(manifest)
     if "encoded" not in roles:
         held = ", ".join(sorted(manifest.dataset.features))
-        raise UsageError(f"the records of {manifest.dataset.name} hold no image", f"they hold {held}", _NO_IMAGE)
+        raise UsageError(
+            f"the records of {manifest.dataset.name} hold no image", f"they hold {held}", _NO_IMAGE
+        )
     texts = {numbering.labels[name]: text for name, text in numbering.texts.items()}
     used = set(roles.values())
-    others = {name: promised for name, promised in manifest.dataset.features.items() if name not in used}
+    others = {
+        name: promised for name, promised in manifest.dataset.features.items() if name not in used
+    }
     return Meaning(roles, first, numbering.names, texts, others)
 
 
@@ -315,16 +351,22 @@ def find_roles(manifest: Manifest | None) -> dict[str, str]:
 
 
 def find_object_names(manifest: Manifest | None) -> dict[str, dict[int, str]]:
-    """The names of labels in the features with several labels per image: of its classes, or of its objects."""
+    """The names of labels in the features with several labels per image:
+    of its classes, or of its objects.
+    """
     if manifest is None:
         return {}
-    names = {"label.list": Numbering.find(manifest).names, "boxes.label": box_classes(manifest.settings)}
+    names = {
+        "label.list": Numbering.find(manifest).names,
+        "boxes.label": box_classes(manifest.settings),
+    }
     held = features_by_column(manifest.settings)
     return {feature: names[column] for column in names for feature in held.get(column, ())}
 
 
 def held_by(record: Record) -> dict[str, Mapping[str, Any]]:
-    """The features of a set without a manifest, in the form of a manifest's, judged by one of its records.
+    """The features of a set without a manifest, in the form of a manifest's, judged by one of its
+    records.
 
     Inception's features that this record has are listed as in Inception's layout.
     """

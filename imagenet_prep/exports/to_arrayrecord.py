@@ -15,13 +15,17 @@ from imagenet_prep.storage.refusals import AGAIN, no_space
 from imagenet_prep.tfrecord import crc32c
 
 _OPTIONS = "group_size:1,uncompressed"
-"""One record per group suits random access. JPEGs become no smaller, and zstd would triple the time."""
+"""One record per group suits random access.
+JPEGs become no smaller, and zstd would triple the time.
+"""
 
 _AT_ONCE = 16  # records read back at a time
 
 
 class ArrayRecordPacker(Packer):
-    """Makes ``<shard>.array_record`` of each shard; and ``classes.json``, if the manifest has the names of classes."""
+    """Makes ``<shard>.array_record`` of each shard;
+    and ``classes.json``, if the manifest has the names of classes.
+    """
 
     unit = "shard"
 

@@ -1,4 +1,6 @@
-"""croissant: metadata of a set for search and loaders (MLCommons Croissant 1.0), written from its manifest."""
+"""croissant: metadata of a set for search and loaders (MLCommons Croissant 1.0),
+written from its manifest.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,21 @@ from imagenet_prep.state.manifest import ILSVRC2012
 
 _TYPES = {"int64": "sc:Integer", "float": "sc:Float", "bytes": "sc:Text"}
 
-_TERMS = """citeAs column conformsTo:dct data:@json dataType:@vocab equivalentProperty examples:@json extract field
-fileObject fileProperty fileSet format includes isLiveDataset jsonPath key md5 parentField path recordSet references
-regex repeated replace samplingRate separator source subField transform"""
-"""The terms of the standard context: docs.mlcommons.org/croissant/docs/croissant-spec.html, appendix 1."""
+_TERMS = """citeAs column conformsTo:dct data:@json dataType:@vocab equivalentProperty
+examples:@json extract field fileObject fileProperty fileSet format includes isLiveDataset
+jsonPath key md5 parentField path recordSet references regex repeated replace samplingRate
+separator source subField transform"""
+"""The terms of the standard context: docs.mlcommons.org/croissant/docs/croissant-spec.html,
+appendix 1.
+"""
 
 _OF_IMAGENET = {
     "url": "https://image-net.org/challenges/LSVRC/2012/",
     "license": "https://image-net.org/download.php",
-    "citeAs": "O. Russakovsky et al., ImageNet Large Scale Visual Recognition Challenge, IJCV 115(3), 2015",
+    "citeAs": (
+        "O. Russakovsky et al., ImageNet Large Scale Visual Recognition Challenge, "
+        "IJCV 115(3), 2015"
+    ),
     "datePublished": "2012-05-14",
     "creator": {"@type": "Organization", "name": "ImageNet", "url": "https://image-net.org/"},
 }
@@ -32,14 +40,18 @@ _OF_IMAGENET = {
 class CroissantPacker(Packer):
     """Copies nothing: writes ``croissant.json`` with the shards of each split and their features.
 
-    Of each shard, its first and last record are read: they show whether it is the one in the manifest.
+    Of each shard, its first and last record are read: they show whether it is the one in the
+    manifest.
     """
 
     unit = "set"
 
     def __init__(self, source: SourceSet) -> None:
         if source.manifest is None:
-            raise UsageError(f"{source.layout.output_dir} has no manifest", "expected the set of a finished convert")
+            raise UsageError(
+                f"{source.layout.output_dir} has no manifest",
+                "expected the set of a finished convert",
+            )
         for split, shards in source.splits.items():
             ShardSet(source.layout.output_dir, split).compare(range(len(shards)))
 
@@ -50,7 +62,9 @@ class CroissantPacker(Packer):
         """The metadata."""
         assert source.manifest is not None, "refused before"
         entry, image = source.manifest.dataset, find_roles(source.manifest).get("encoded")
-        totals = {split: sum(shard.count() for shard in shards) for split, shards in source.splits.items()}
+        totals = {
+            split: sum(shard.count() for shard in shards) for split, shards in source.splits.items()
+        }
         held = ", ".join(f"{count:,} in {split}" for split, count in totals.items())
         value = {
             "@context": _context(),
@@ -68,7 +82,8 @@ class CroissantPacker(Packer):
                     "name": split,
                     "description": f"{count:,} records",
                     "field": [
-                        _field(split, name, promised, image) for name, promised in sorted(entry.features.items())
+                        _field(split, name, promised, image)
+                        for name, promised in sorted(entry.features.items())
                     ],
                 }
                 for split, count in totals.items()
@@ -82,7 +97,11 @@ PACKER = CroissantPacker
 
 
 def _context() -> dict[str, Any]:
-    context: dict[str, Any] = {"@language": "en", "@vocab": "https://schema.org/", "sc": "https://schema.org/"}
+    context: dict[str, Any] = {
+        "@language": "en",
+        "@vocab": "https://schema.org/",
+        "sc": "https://schema.org/",
+    }
     context |= {"cr": "http://mlcommons.org/croissant/", "dct": "http://purl.org/dc/terms/"}
     context |= {"rai": "http://mlcommons.org/croissant/RAI/"}
     for term in _TERMS.split():
@@ -93,7 +112,9 @@ def _context() -> dict[str, Any]:
 
 
 def _classes(labels: Mapping[str, int]) -> list[dict[str, Any]]:
-    """The record set of the classes: label and name of each; none if there are none, or too many."""
+    """The record set of the classes: label and name of each;
+    none if there are none, or too many.
+    """
     if not 0 < len(labels) <= MOST_CLASSES:
         return []
     fields = [
@@ -101,7 +122,12 @@ def _classes(labels: Mapping[str, int]) -> list[dict[str, Any]]:
         for name, kind in (("label", "sc:Integer"), ("name", "sc:Text"))
     ]
     ordered = sorted(labels.items(), key=lambda pair: pair[1])
-    head = {"@type": "cr:RecordSet", "@id": "classes", "name": "classes", "description": "the label of each class"}
+    head = {
+        "@type": "cr:RecordSet",
+        "@id": "classes",
+        "name": "classes",
+        "description": "the label of each class",
+    }
     rows = [{"classes/label": label, "classes/name": name} for name, label in ordered]
     return [{**head, "key": {"@id": "classes/label"}, "field": fields, "data": rows}]
 

@@ -24,11 +24,13 @@ from imagenet_prep.storage.durable import make_folder
 
 
 class FolderPacker(Packer):
-    """Writes ``<split>/<class>/<name>`` for each record; the class is its wnid, its name, or its words.
+    """Writes ``<split>/<class>/<name>`` for each record; the class is its wnid, its name, or its
+    words.
 
-    Every split gets a folder for every class of the set, since readers number the folders that they find. Where these
-    numbers are not those of the classes, ``classes.json`` has the right ones, counted from 0. timm numbers only folders
-    with images, unless ``class_map.txt`` in the folder of the split has the numbers.
+    Every split gets a folder for every class of the set, since readers number the folders that they
+    find. Where these numbers are not those of the classes, ``classes.json`` has the right ones,
+    counted from 0. timm numbers only folders with images, unless ``class_map.txt`` in the folder of
+    the split has the numbers.
     """
 
     unit = "image"
@@ -46,8 +48,12 @@ class FolderPacker(Packer):
                 files.write(path, [values.encoded])
 
     def finish(self, source: SourceSet, out: Path) -> Mapping[str, bytes]:
-        """Create the folders of classes without images in a split; and list the numbers, where they are needed."""
-        paths = itertools.chain.from_iterable(below(out, split).glob("*") for split in source.splits)
+        """Create the folders of classes without images in a split;
+        and list the numbers, where they are needed.
+        """
+        paths = itertools.chain.from_iterable(
+            below(out, split).glob("*") for split in source.splits
+        )
         classes = {text_of(path.name) for path in paths if path.is_dir()}
         numbers = source.numbering.indices
         classes.update(source.manifest.dataset.classes if source.manifest else ())
@@ -64,22 +70,35 @@ class FolderPacker(Packer):
 PACKER = FolderPacker
 
 CLASS_MAP = "class_map.txt"
-"""The file of a split that has the folder of each class, a line for each number from 0; as timm reads it."""
+"""The file of a split that has the folder of each class, a line for each number from 0;
+as timm reads it.
+"""
 
 _WITHIN = "__"
-"""The folders within a class become parts of file names: timm and datasets take the last folder for the class."""
+"""The folders within a class become parts of file names:
+timm and datasets take the last folder for the class.
+"""
 
 
 def _encode_class_map(numbers: Mapping[str, int], folders: Set[str]) -> bytes:
-    """The content of that file; empty if a folder has no number or the name of the file, or a line can't hold one."""
+    """The content of that file; empty if a folder has no number or the name of the file,
+    or a line can't hold one.
+    """
     names = {number: name for name, number in numbers.items()}
-    if not names or max(names) > MOST_CLASSES or not folders <= numbers.keys() - {CLASS_MAP} or not are_lines(numbers):
+    if (
+        not names
+        or max(names) > MOST_CLASSES
+        or not folders <= numbers.keys() - {CLASS_MAP}
+        or not are_lines(numbers)
+    ):
         return b""
     return "".join(f"{names.get(number, '')}\n" for number in range(max(names) + 1)).encode()
 
 
 def _path(shard: SourceShard, record: Record, values: ImageValues) -> str:
-    """The split, the class, then the name of the image, with its folders except those of its split and class."""
+    """The split, the class, then the name of the image,
+    with its folders except those of its split and class.
+    """
     of_class = values.wnid or values.text
     if of_class is None:
         raise InputError(
@@ -106,9 +125,14 @@ def _path(shard: SourceShard, record: Record, values: ImageValues) -> str:
 
 
 def _refuse_shared(classes: dict[str, int], record: Record, folder: str, index: int | None) -> None:
-    """Raise InputError if images of another class are in the same folder, as cranes that fly and that lift."""
+    """Raise InputError if images of another class are in the same folder,
+    as cranes that fly and that lift.
+    """
     if index is not None and classes.setdefault(folder, index) != index:
-        what = f"{record.place}: the folder {folder!r} would hold classes {classes[folder]} and {index}"
+        what = (
+            f"{record.place}: the folder {folder!r} would hold classes {classes[folder]} and "
+            f"{index}"
+        )
         hint = "export to webdataset, or make the set with WordNet ids or other unique names"
         raise InputError(what, "expected a name of its own for each class", hint)
 

@@ -16,7 +16,8 @@ from imagenet_prep.exports.to_webdataset import describe, encode_json
 
 
 class MdsPacker(Packer):
-    """Writes ``<split>/shard.00000.mds``: per record x (the image), y (its class from 0), and json (all other values).
+    """Writes ``<split>/shard.00000.mds``: per record x (the image), y (its class from 0), and json
+    (all other values).
 
     x and y are the columns that MosaicML's own readers of images expect.
     """
@@ -27,7 +28,9 @@ class MdsPacker(Packer):
         if importlib.util.find_spec("streaming") is None:
             raise UsageError("mds needs mosaicml-streaming", "", "pip install 'imagenet-prep[mds]'")
         self.meaning = find_meaning(source.manifest)
-        self.columns = {"x": "jpeg", "json": "str"} | ({"y": "int"} if "label" in find_roles(source.manifest) else {})
+        self.columns = {"x": "jpeg", "json": "str"} | (
+            {"y": "int"} if "label" in find_roles(source.manifest) else {}
+        )
 
     def file_name(self, shard: SourceShard) -> str:
         """The name of its file."""
@@ -38,10 +41,15 @@ class MdsPacker(Packer):
         with tempfile.TemporaryDirectory() as folder:
             writer = self._writer(folder)
             for record, values in files.values(self.meaning):
-                sample = {"x": _kept(values.encoded), "json": encode_json(describe(values, self.meaning))}
+                sample = {
+                    "x": _kept(values.encoded),
+                    "json": encode_json(describe(values, self.meaning)),
+                }
                 if "y" in self.columns:
                     if values.class_index is None:
-                        raise InputError(f"{record.place} has no label", "expected one in each", _HINT)
+                        raise InputError(
+                            f"{record.place} has no label", "expected one in each", _HINT
+                        )
                     sample["y"] = values.class_index
                 writer.write(sample)
             files.write(self.file_name(shard), [writer.encode_joint_shard()])
@@ -67,7 +75,10 @@ class MdsPacker(Packer):
 
     def usage(self, out: Path) -> str:
         """The call that reads it."""
-        return f"streaming.StreamingDataset(local={str(out.resolve())!r}, split='train', batch_size=256)"
+        return (
+            f"streaming.StreamingDataset(local={str(out.resolve())!r}, split='train', "
+            "batch_size=256)"
+        )
 
     def _writer(self, folder: str) -> Any:
         from streaming import MDSWriter

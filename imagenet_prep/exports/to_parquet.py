@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.exports.packing import Files, Packer, check_read_back
-from imagenet_prep.exports.source_set import SourceSet, SourceShard, find_meaning, find_object_names, names_from_0
+from imagenet_prep.exports.source_set import (
+    SourceSet,
+    SourceShard,
+    find_meaning,
+    find_object_names,
+    names_from_0,
+)
 from imagenet_prep.sources.parquets import check_pyarrow
 from imagenet_prep.tfrecord import crc32c
 
@@ -21,7 +27,9 @@ _ROWS = 100
 
 
 class ParquetPacker(Packer):
-    """Writes ``<shard>.parquet``: a row per record, with its image, its class counted from 0, and all other values."""
+    """Writes ``<shard>.parquet``: a row per record, with its image,
+    its class counted from 0, and all other values.
+    """
 
     unit = "shard"
 
@@ -30,16 +38,26 @@ class ParquetPacker(Packer):
         self.meaning = find_meaning(source.manifest)
         self._refuse_taken()
         self.names = names_from_0({index: name for name, index in source.numbering.indices.items()})
-        named = {feature: names_from_0(names) for feature, names in find_object_names(source.manifest).items()}
+        named = {
+            feature: names_from_0(names)
+            for feature, names in find_object_names(source.manifest).items()
+        }
         self.object_names = {feature: names for feature, names in named.items() if names}
 
     def _refuse_taken(self) -> None:
-        """Raise UsageError if a feature with other values has the name of the image's column, or of the label's."""
+        """Raise UsageError if a feature with other values has the name of the image's column,
+        or of the label's.
+        """
         for role, column in (("encoded", "image"), ("label", "label")):
             if role in self.meaning.features and column in self.meaning.others:
-                what = f"the feature {column} of the records is not their {role}, which parquet has in this column"
+                what = (
+                    f"the feature {column} of the records is not their {role}, "
+                    "which parquet has in this column"
+                )
                 expected = "expected another name for one of them"
-                raise UsageError(what, expected, "rename the feature in the recipe, or export to webdataset")
+                raise UsageError(
+                    what, expected, "rename the feature in the recipe, or export to webdataset"
+                )
 
     def file_name(self, shard: SourceShard) -> str:
         """The name of its file."""
@@ -58,33 +76,48 @@ class ParquetPacker(Packer):
                     writer.write(pa.Table.from_pylist(group, schema))
             with ParquetFile(path) as file:
                 batches = file.iter_batches(_ROWS, columns=["image"])
-                found = [crc32c(row["image"]["bytes"]) for batch in batches for row in batch.to_pylist()]
+                found = [
+                    crc32c(row["image"]["bytes"]) for batch in batches for row in batch.to_pylist()
+                ]
             check_read_back(path, found, crcs)
 
     def _rows(self, files: Files) -> Iterator[dict[str, Any]]:
         for _, values in files.values(self.meaning):
             image = {"bytes": bytes(values.encoded), "path": values.filename + values.true_ending}
             of_class = {"label": values.class_index, "wnid": values.wnid, "text": values.text}
-            head = {name: value for name, value in of_class.items() if name not in self.meaning.others}
+            head = {
+                name: value for name, value in of_class.items() if name not in self.meaning.others
+            }
             yield {"image": image, **head, **values.others}
 
     def _schema(self) -> pa.Schema:
-        """The columns and their types in datasets, which infers the others from the column types."""
+        """The columns and their types in datasets,
+        which infers the others from the column types.
+        """
         import pyarrow as pa
 
         kinds = {"int64": pa.int64(), "float": pa.float32(), "bytes": pa.binary()}
-        held = {"boxes": pa.list_(pa.list_(pa.float32())), "height": pa.int64(), "width": pa.int64()}
+        held = {
+            "boxes": pa.list_(pa.list_(pa.float32())),
+            "height": pa.int64(),
+            "width": pa.int64(),
+        }
         if self.meaning.features:
             others = self.meaning.others
             one = {name: kinds[promised["kind"]] for name, promised in others.items()}
-            held = {name: one[name] if others[name]["values"] == 1 else pa.list_(one[name]) for name in one}
+            held = {
+                name: one[name] if others[name]["values"] == 1 else pa.list_(one[name])
+                for name in one
+            }
         image = pa.struct({"bytes": pa.binary(), "path": pa.string()})
         columns = {"image": image, "label": pa.int64(), "wnid": pa.string(), "text": pa.string()}
         features: dict[str, Any] = {"image": {"_type": "Image"}}
         if self.names:
             features["label"] = _class_label(self.names)
         features |= {name: [_class_label(names)] for name, names in self.object_names.items()}
-        return pa.schema((columns | held).items(), {"huggingface": json.dumps({"info": {"features": features}})})
+        return pa.schema(
+            (columns | held).items(), {"huggingface": json.dumps({"info": {"features": features}})}
+        )
 
 
 PACKER = ParquetPacker

@@ -1,8 +1,8 @@
 """tfds: metadata for TensorFlow Datasets, which reads the shards in place.
 
-Its ``load`` and ``builder_from_directory`` read these files. Names of shards come from a template, relative to the
-folder of ``dataset_info.json``, and features from their names in the records (tensorflow_datasets:
-core/naming.py, core/features, core/proto/dataset_info.proto).
+Its ``load`` and ``builder_from_directory`` read these files. Names of shards come from a template,
+relative to the folder of ``dataset_info.json``, and features from their names in the records
+(tensorflow_datasets: core/naming.py, core/features, core/proto/dataset_info.proto).
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ class TfdsPacker(Packer):
 
     def __init__(self, source: SourceSet) -> None:
         manifest = source.manifest
-        if manifest is None or (manifest.dataset.kind == ILSVRC2012 and not manifest.dataset.classes):
+        if manifest is None or (
+            manifest.dataset.kind == ILSVRC2012 and not manifest.dataset.classes
+        ):
             self.name, self.version = "imagenet2012", "5.1.0"
         else:
             name = re.sub(r"\W+", "_", manifest.dataset.name).strip("_").lower()
@@ -54,14 +56,24 @@ class TfdsPacker(Packer):
         for shard in source.shards:
             if split_of(shard.name) != shard.split:
                 raise UsageError(
-                    f"{shard.split} has grown, and TensorFlow Datasets reads only shards of one numbering",
+                    (
+                        f"{shard.split} has grown, and TensorFlow Datasets reads only shards of "
+                        "one "
+                        "numbering"
+                    ),
                     f"expected no shard such as {shard.name}",
-                    "make the set again with imagenet-prep convert --overwrite, or export to another format",
+                    (
+                        "make the set again with imagenet-prep convert --overwrite, "
+                        "or export to another format"
+                    ),
                 )
             compression = Shard.open(shard.path).compression
             if compression != "none":
                 raise UsageError(
-                    f"{shard.path} is compressed with {compression}, which TensorFlow Datasets does not read",
+                    (
+                        f"{shard.path} is compressed with {compression}, "
+                        "which TensorFlow Datasets does not read"
+                    ),
                     "expected plain shards",
                     "convert again without compression, or export to arrayrecord or webdataset",
                 )
@@ -78,9 +90,18 @@ class TfdsPacker(Packer):
         held = manifest.dataset.features if manifest else _features_held(source)
         image, label = roles.get("encoded"), roles.get("label")
         names = {label: _class_names(source.numbering)} if label else {}
-        names |= {feature: names_from_0(of_objects) for feature, of_objects in find_object_names(manifest).items()}
-        names = {feature: of_labels for feature, of_labels in names.items() if of_labels and are_lines(of_labels)}
-        above = os.path.relpath(local_path(source.layout.output_dir).resolve(), (out / folder).resolve())
+        names |= {
+            feature: names_from_0(of_objects)
+            for feature, of_objects in find_object_names(manifest).items()
+        }
+        names = {
+            feature: of_labels
+            for feature, of_labels in names.items()
+            if of_labels and are_lines(of_labels)
+        }
+        above = os.path.relpath(
+            local_path(source.layout.output_dir).resolve(), (out / folder).resolve()
+        )
         info: dict[str, Any] = {
             "name": self.name,
             "version": self.version,
@@ -99,13 +120,18 @@ class TfdsPacker(Packer):
             info["supervisedKeys"] = {"input": image, "output": label}
         files = {"features.json": _encode(_features(held, image, names))}
         for feature, of_labels in names.items():
-            files[f"{feature.replace('/', '.')}.labels.txt"] = "".join(f"{name}\n" for name in of_labels).encode()
+            files[f"{feature.replace('/', '.')}.labels.txt"] = "".join(
+                f"{name}\n" for name in of_labels
+            ).encode()
         files["dataset_info.json"] = _encode(info)
         return {f"{folder}/{name}": content for name, content in files.items()}
 
     def usage(self, out: Path) -> str:
         """The call of TensorFlow Datasets that reads the shards."""
-        return f"tensorflow_datasets.load('{self.name}:{self.version}', data_dir={str(out.resolve())!r})"
+        return (
+            f"tensorflow_datasets.load('{self.name}:{self.version}', "
+            f"data_dir={str(out.resolve())!r})"
+        )
 
 
 PACKER = TfdsPacker
@@ -125,7 +151,8 @@ def _features(
 
     Args:
         held: the features of every record, as a manifest lists them.
-        image: the feature with the image file; it is decoded to uint8 of the shape (height, width, 3).
+        image: the feature with the image file; it is decoded to uint8 of the shape (height, width,
+            3).
         names: the name of each label from 0 up, of each feature that is a class.
     """
     declared = {}
@@ -135,14 +162,24 @@ def _features(
             shape = {"dimensions": ["-1", "-1", "3"]}
             kind, of_kind = "image_feature.Image", {"image": {"dtype": "uint8", "shape": shape}}
         elif name in names:
-            kind, of_kind = "class_label_feature.ClassLabel", {"classLabel": {"numClasses": str(len(names[name]))}}
+            kind, of_kind = (
+                "class_label_feature.ClassLabel",
+                {"classLabel": {"numClasses": str(len(names[name]))}},
+            )
         feature = {"pythonClassName": f"{_FEATURES}.{kind}", **of_kind}
-        declared[name] = _sequence(feature) if name in names and not _is_one(**promised) else feature
-    return {"pythonClassName": f"{_FEATURES}.features_dict.FeaturesDict", "featuresDict": {"features": declared}}
+        declared[name] = (
+            _sequence(feature) if name in names and not _is_one(**promised) else feature
+        )
+    return {
+        "pythonClassName": f"{_FEATURES}.features_dict.FeaturesDict",
+        "featuresDict": {"features": declared},
+    }
 
 
 def _class_names(numbering: Numbering) -> list[str]:
-    """The name of each label from 0 up, if the class has one; names are unique. None if there are too many."""
+    """The name of each label from 0 up, if the class has one;
+    names are unique. None if there are too many.
+    """
     names = numbering.names
     if names and numbering.first_label:
         names = {0: "background", **names}

@@ -1,8 +1,8 @@
 """webdataset: one tar per shard.
 
 Each record is an image, its class and a JSON of the rest, with a common key.
-The tars are ustar (POSIX 1003.1-1988) without owner and time, so the same records give the same bytes. tarfile needs
-22 us for the header of a member; filling in a blank header needs 2.
+The tars are ustar (POSIX 1003.1-1988) without owner and time, so the same records give the same
+bytes. tarfile needs 22 us for the header of a member; filling in a blank header needs 2.
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ from typing import Any
 
 from imagenet_prep.exports.dataset_card import encode_card
 from imagenet_prep.exports.packing import Files, Packer
-from imagenet_prep.exports.source_set import ImageValues, Meaning, SourceSet, SourceShard, find_meaning
+from imagenet_prep.exports.source_set import (
+    ImageValues,
+    Meaning,
+    SourceSet,
+    SourceShard,
+    find_meaning,
+)
 from imagenet_prep.images import ending_of
 from imagenet_prep.state.manifest import ILSVRC2012
 
@@ -25,16 +31,22 @@ _BLOCK = 512
 _RECORD = 20 * _BLOCK  # a tar ends with two blocks of zeros, padded to a multiple of this
 
 _BLANK = tarfile.TarInfo("").tobuf(tarfile.USTAR_FORMAT)
-_MIDDLE, _TIME, _REST = _BLANK[100:124], _BLANK[136:148], _BLANK[156:]  # the fields around name, size and checksum
+_MIDDLE, _TIME, _REST = (
+    _BLANK[100:124],
+    _BLANK[136:148],
+    _BLANK[156:],
+)  # the fields around name, size and checksum
 _SUM = sum(_MIDDLE) + sum(_TIME) + sum(_REST) + 8 * ord(" ")
 
 encode_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
 
 class TarPacker(Packer):
-    """Writes a tar per shard, ``<prefix><split>-000000.tar``: per record ``key.jpg``, ``key.cls`` and ``key.json``.
+    """Writes a tar per shard, ``<prefix><split>-000000.tar``: per record ``key.jpg``, ``key.cls``
+    and ``key.json``.
 
-    The class counts from 0, as readers of webdataset expect; the JSON holds the label as it is in the record.
+    The class counts from 0, as readers of webdataset expect; the JSON holds the label as it is in
+    the record.
     """
 
     unit = "shard"
@@ -53,10 +65,15 @@ class TarPacker(Packer):
         files.write(self.file_name(shard), self._parts(files))
 
     def finish(self, source: SourceSet, out: Path) -> Mapping[str, bytes]:
-        """``_info.json``, by which timm finds the tars of a split, and ``README.md`` for Hugging Face's datasets."""
+        """``_info.json``, by which timm finds the tars of a split,
+        and ``README.md`` for Hugging Face's datasets.
+        """
         splits, tars = {}, {}
         for split, shards in source.splits.items():
-            names, counts = [self.file_name(shard) for shard in shards], [shard.count() for shard in shards]
+            names, counts = (
+                [self.file_name(shard) for shard in shards],
+                [shard.count() for shard in shards],
+            )
             lengths = {"num_samples": sum(counts), "shard_lengths": counts}
             splits[split] = {"name": split, "filenames": names, **lengths}
             if sum(counts):  # datasets refuses empty splits
@@ -91,7 +108,8 @@ PACKER = TarPacker
 
 
 def _key(filename: str, number: int) -> str:
-    """The key of a record's members: the file name without dots, and without the extension if it is ImageNet's.
+    """The key of a record's members: the file name without dots, and without the extension if it is
+    ImageNet's.
 
     Readers skip a sample if its key has no last part, or starts as "__name__/".
     """
@@ -102,11 +120,20 @@ def _key(filename: str, number: int) -> str:
 
 
 def describe(values: ImageValues, meaning: Meaning) -> dict[str, Any]:
-    """The content of a record's JSON: the image's file name, its class, and all other values under their own names."""
-    head = {"filename": values.filename, "label": values.label, "text": values.text, "wnid": values.wnid}
+    """The content of a record's JSON: the image's file name, its class,
+    and all other values under their own names.
+    """
+    head = {
+        "filename": values.filename,
+        "label": values.label,
+        "text": values.text,
+        "wnid": values.wnid,
+    }
     head = {name: value for name, value in head.items() if name not in meaning.others}
     others = {name: _plain(value) for name, value in values.others.items()}
-    if not meaning.features:  # as text: readers that infer types from the first records misread an empty list
+    if (
+        not meaning.features
+    ):  # as text: readers that infer types from the first records misread an empty list
         others["boxes"] = encode_json(others["boxes"])
     return {**head, **others}
 
@@ -137,4 +164,6 @@ def _header(name: str, size: int) -> bytes:
         return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "strict")
     raw, octal = name.encode(), b"%011o" % size
     total = _SUM + sum(raw) + sum(octal)
-    return b"".join((raw.ljust(100, b"\0"), _MIDDLE, octal, b"\0", _TIME, b"%06o\0 " % total, _REST))
+    return b"".join(
+        (raw.ljust(100, b"\0"), _MIDDLE, octal, b"\0", _TIME, b"%06o\0 " % total, _REST)
+    )

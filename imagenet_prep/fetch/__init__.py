@@ -1,4 +1,6 @@
-"""Getting files over HTTP: sign-in (access), the sites (providers), and every byte exactly once (transfer)."""
+"""Getting files over HTTP: sign-in (access), the sites (providers),
+and every byte exactly once (transfer).
+"""
 
 BASE_URL = "https://image-net.org/data/ILSVRC/2012/"
 SIGN_UP_URL = "https://image-net.org/download-images"

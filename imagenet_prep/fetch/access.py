@@ -1,4 +1,6 @@
-"""Session access: finds credentials, tokens and sign-in forms, and opens a session that the server accepts."""
+"""Session access: finds credentials, tokens and sign-in forms,
+and opens a session that the server accepts.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ _PAGE_BYTES = 1 << 20
 _LONGEST_SECRET = 1 << 16
 _COOKIES = "# Netscape HTTP Cookie File"
 _QUOTED = re.compile(r'"[^"]*"?')
-_SCHEME = re.compile(r"\s*([\w-]+)(?:\s+[^=\s].*|\s*)")  # not a parameter (RFC 9110, section 11.6.1)
+_SCHEME = re.compile(
+    r"\s*([\w-]+)(?:\s+[^=\s].*|\s*)"
+)  # not a parameter (RFC 9110, section 11.6.1)
 _WORD = re.compile(r"[\x21-\x7e]+")
 
 
@@ -54,13 +58,17 @@ class Credentials(_Secret):
     origin: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        """Raise UsageError if they hold bytes that are no text, as variables of the environment may."""
+        """Raise UsageError if they hold bytes that are no text,
+        as variables of the environment may.
+        """
         try:
             f"{self.username}{self.password}".encode()
         except UnicodeEncodeError:
             where = f" ({self.origin})" if self.origin else ""
             raise UsageError(
-                f"the user name or the password{where} is no text", "expected UTF-8", "set both again"
+                f"the user name or the password{where} is no text",
+                "expected UTF-8",
+                "set both again",
             ) from None
 
     @property
@@ -71,7 +79,9 @@ class Credentials(_Secret):
 
 @dataclass(frozen=True, slots=True)
 class Token(_Secret):
-    """A one-word secret, which no repr shows and no other process gets; ``where`` names its source, for messages."""
+    """A one-word secret, which no repr shows and no other process gets;
+    ``where`` names its source, for messages.
+    """
 
     value: str = field(repr=False)
     where: str
@@ -86,8 +96,11 @@ SignIn: TypeAlias = "Credentials | Callable[[], Credentials | None]"
 """Credentials, or a function that finds them; it is called only if a server asks for some."""
 
 
-def find_credentials(base_url: str, *, prompt: Callable[[], tuple[str, str]] | None) -> Credentials | None:
-    """Find credentials in IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, then netrc, then the prompt; None if none has any.
+def find_credentials(
+    base_url: str, *, prompt: Callable[[], tuple[str, str]] | None
+) -> Credentials | None:
+    """Find credentials in IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, then netrc, then the prompt;
+    None if none has any.
 
     ``prompt`` asks a person and returns user name and password; None without a terminal.
 
@@ -101,7 +114,9 @@ def find_credentials(base_url: str, *, prompt: Callable[[], tuple[str, str]] | N
     if username or password:
         given, missing = names if username else reversed(names)
         raise UsageError(
-            f"{given} is set and {missing} is not", "expected both, or neither", f"export {missing}, or unset {given}"
+            f"{given} is set and {missing} is not",
+            "expected both, or neither",
+            f"export {missing}, or unset {given}",
         )
     found, origin = _from_netrc(base_url), "from netrc"
     if not found and prompt:
@@ -118,16 +133,24 @@ def _from_netrc(base_url: str) -> tuple[str, str] | None:
 
 
 def token_in(where: str, text: str | None = None) -> Token | None:
-    """The token in an environment variable or, if ``text`` is given, in a file; None if it is empty.
+    """The token in an environment variable or, if ``text`` is given, in a file; None if it is
+    empty.
 
     Raises:
-        UsageError: the value is more than one word, so no header can hold it; the message doesn't show it.
+        UsageError: the value is more than one word, so no header can hold it; the message doesn't
+            show it.
     """
     value = unquoted(os.environ.get(where, "") if text is None else text)
     if text is None and "/" in value:
-        raise UsageError(f"{where} holds a path where no file is, or no token", "expected a token", "set it again")
+        raise UsageError(
+            f"{where} holds a path where no file is, or no token",
+            "expected a token",
+            "set it again",
+        )
     if value and not _WORD.fullmatch(value):
-        raise UsageError(f"{where} holds no token", "expected one word of plain characters", "set it again")
+        raise UsageError(
+            f"{where} holds no token", "expected one word of plain characters", "set it again"
+        )
     return Token(value, where) if value else None
 
 
@@ -151,7 +174,9 @@ def secret_text(path: Path) -> str:
     try:
         return (find_plain(path, _LONGEST_SECRET) or b"").decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UsageError(f"{path} can't be read", "expected a short text", "write it again") from None
+        raise UsageError(
+            f"{path} can't be read", "expected a short text", "write it again"
+        ) from None
     except InputError as error:
         raise UsageError(error.what, error.detail, error.hint) from None
 
@@ -165,10 +190,11 @@ def open_session(
     pace: Pace | None = None,
     note: Callable[[str], object] = lambda text: None,
 ) -> Session:
-    """Open a session that may fetch from ``base_url``; test it with the first bytes of the file ``probe``.
+    """Open a session that may fetch from ``base_url``; test it with the first bytes of the file
+    ``probe``.
 
-    The session does whatever the server asks for: nothing, Basic credentials, or a sign-in form; again when the sign-in
-    expires.
+    The session does whatever the server asks for: nothing, Basic credentials, or a sign-in form;
+    again when the sign-in expires.
 
     Args:
         base_url: the folder of the archives.
@@ -190,7 +216,9 @@ def open_session(
     find = cache(credentials) if callable(credentials) else lambda: credentials
     session.enter_with(partial(_enter, session, find, jar))
     url = file_url(base_url, probe)
-    Patience(reply.name_of(url), pace, note=note).until(lambda: reply.ask(session, url, reply.FIRST))
+    Patience(reply.name_of(url), pace, note=note).until(
+        lambda: reply.ask(session, url, reply.FIRST)
+    )
     return session
 
 
@@ -230,7 +258,11 @@ def _enter(
     elif form is not None:
         _send_form(session, form, credentials)
     else:
-        got = f"HTTP status {status}" if status in (401, 403) else "a web page without a recognizable sign-in form"
+        got = (
+            f"HTTP status {status}"
+            if status in (401, 403)
+            else "a web page without a recognizable sign-in form"
+        )
         raise reply.denied(url, got)
 
 
@@ -250,30 +282,42 @@ def _send_form(session: Session, form: LoginForm, credentials: Credentials) -> N
         raise AccessError(
             "the sign-in form of the server can't be trusted with a password",
             "it goes to another address" if not at_home else "it would put the password into a URL",
-            "sign in with a browser, export its cookies, then: imagenet-prep download --cookies FILE",
+            (
+                "sign in with a browser, export its cookies, then: "
+                "imagenet-prep download --cookies "
+                "FILE"
+            ),
         )
     session.post(form.action, form.filled(credentials.username, credentials.password)).close()
 
 
 def _load_cookies(path: Path) -> MozillaCookieJar:
-    """The cookies of a file, with or without a first line that says so; values are sent as UTF-8, like browsers do."""
+    """The cookies of a file, with or without a first line that says so;
+    values are sent as UTF-8, like browsers do.
+    """
     jar = MozillaCookieJar(str(path))
     try:
         text = path.read_text("utf-8-sig")
         if not text.strip():
             raise ValueError("empty")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # http.cookiejar reports a bad line as a bug of its own as well
+            warnings.simplefilter(
+                "ignore"
+            )  # http.cookiejar reports a bad line as a bug of its own as well
             jar._really_load(io.StringIO(f"{_COOKIES}\n{text}"), str(path), True, True)  # type: ignore[attr-defined]
     except Exception:  # noqa: BLE001 - any failure of http.cookiejar is the file's fault
         # the original message quotes the line it could not read, and a cookie with it
         raise UsageError(
-            f"{path} can't be read as cookies", "expected a cookies.txt in Netscape's format", "export it again"
+            f"{path} can't be read as cookies",
+            "expected a cookies.txt in Netscape's format",
+            "export it again",
         ) from None
     for cookie in jar:
         if cookie.expires == 0:  # how exporters write "until the browser is closed"
             cookie.expires = None
-        cookie.value = (cookie.value or "").encode().decode("latin-1")  # http.client encodes it so again
+        cookie.value = (
+            (cookie.value or "").encode().decode("latin-1")
+        )  # http.client encodes it so again
     return jar
 
 
@@ -282,7 +326,9 @@ def _missing(url: str, jar: MozillaCookieJar | None, response: requests.Response
     if jar is not None:
         names = [cookie.domain.lstrip(".") for cookie in jar]
         if "Cookie" in response.request.headers:
-            return reply.RefusedError(f"{host} did not accept the cookies in {jar.filename}", "they may have expired")
+            return reply.RefusedError(
+                f"{host} did not accept the cookies in {jar.filename}", "they may have expired"
+            )
         if any(f".{origin(url)[1]}".endswith(f".{name}") for name in names):
             why = "they have expired, or are for another path, or for https only"
             return reply.RefusedError(f"no cookie for {host} in {jar.filename} could be sent", why)
@@ -292,15 +338,22 @@ def _missing(url: str, jar: MozillaCookieJar | None, response: requests.Response
             f"sign in at {host} with a browser, and export its cookies again",
         )
     return reply.RefusedError(
-        f"{host} requires you to sign in for {reply.name_of(url)}", "found no credentials in the environment or netrc"
+        f"{host} requires you to sign in for {reply.name_of(url)}",
+        "found no credentials in the environment or netrc",
     )
 
 
 def _unknown_scheme(url: str, schemes: list[str]) -> AccessError:
     return AccessError(
         f"{host_of(url)} requires you to sign in for {reply.name_of(url)}",
-        f"expected the scheme Basic or Digest, it asks for {', '.join(schemes)} with HTTP status 401",
-        "fetch it with a browser or its own client, and move it into raw-data/, or use --cookies FILE",
+        (
+            f"expected the scheme Basic or Digest, it asks for {', '.join(schemes)} with HTTP "
+            "status 401"
+        ),
+        (
+            "fetch it with a browser or its own client, and move it into raw-data/, "
+            "or use --cookies FILE"
+        ),
     )
 
 
@@ -314,20 +367,28 @@ def _refused(url: str, credentials: Credentials, *, is_denied: bool) -> AccessEr
             "imagenet-prep download --cookies FILE, or move the browser's copy into raw-data/",
         )
     both = f"{USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE}"
-    check = f"check {both} and try again (or" if reply.has_account() else f"check both and try again (or set {both}, or"
+    check = (
+        f"check {both} and try again (or"
+        if reply.has_account()
+        else f"check both and try again (or set {both}, or"
+    )
     return reply.RefusedError(
         f"{host_of(url)} refused the credentials of {who}",
         "expected a valid user name and access key",
-        f"{check} imagenet-prep download --cookies FILE); without an account sign up at {SIGN_UP_URL}",
+        (
+            f"{check} imagenet-prep download --cookies FILE); "
+            f"without an account sign up at {SIGN_UP_URL}"
+        ),
     )
 
 
-# forms ---------------------------------------------------------------------------------------------------------
+# forms --------------------------------------------------------------------------------------------
 
 _NAME_TYPES = ("text", "email", "tel", "")
 _SIGNING_IN = re.compile(r"log ?in|log ?on|sign ?in|sign ?on|current password|\bsession")
 _OTHERWISE = re.compile(
-    r"regist(er|ration)|sign ?up|enroll?|create (\w+ )?account|confirm|retype|repeat|new ?(account|user|password)"
+    r"regist(er|ration)|sign ?up|enroll?|create (\w+ )?account|confirm|retype|repeat|new "
+    r"?(account|user|password)"
     r"|(reset|change|forgot(ten)?) ?(\w+ )?password|password (reset|change)|(first|last|full) ?name"
 )
 
@@ -366,13 +427,16 @@ class LoginForm:
 
 
 def find_login_form(page: bytes, url: str) -> LoginForm | None:
-    """Find the one sign-in form of the page at ``url``; None if the page has none, or it is ambiguous.
+    """Find the one sign-in form of the page at ``url``; None if the page has none, or it is
+    ambiguous.
 
-    The form has one password field, and neither registers nor changes a password. If several qualify, it is the one
-    whose words mention signing in.
+    The form has one password field, and neither registers nor changes a password. If several
+    qualify, it is the one whose words mention signing in.
     """
     parser = _FormParser(url)
-    with contextlib.suppress(Exception):  # a page may break html.parser: forms before that point count
+    with contextlib.suppress(
+        Exception
+    ):  # a page may break html.parser: forms before that point count
         parser.feed(page.decode("utf-8", errors="replace"))
     possible = [form for form in parser.forms if form.may_sign_in]
     chosen = [form for form in possible if any(map(_SIGNING_IN.search, form.words))] or possible
@@ -408,7 +472,9 @@ class _FormParser(HTMLParser):
             words = [urlsplit(action).path, values.get("id", ""), values.get("name", "")]
         except ValueError:
             return
-        self._form = LoginForm(action, values.get("method", "get").strip().lower(), words=[*map(_plain, words)])
+        self._form = LoginForm(
+            action, values.get("method", "get").strip().lower(), words=[*map(_plain, words)]
+        )
         self._has_button, self._button = False, None
         self.forms.append(self._form)
 

@@ -1,4 +1,6 @@
-"""raise_for puts each failure of a request into its class, by type: passing, lasting, access, or wrong settings."""
+"""raise_for puts each failure of a request into its class, by type:
+passing, lasting, access, or wrong settings.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,29 @@ from imagenet_prep.errors import AccessError, NetworkError, UsageError
 from imagenet_prep.fetch.patience import CutError
 
 AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
-"""The environment variables that may name a file of CA certificates; the first one that is set counts."""
+"""The environment variables that may name a file of CA certificates;
+the first one that is set counts.
+"""
 
 _CUT_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 _WORDS = {
     "got more than": "the server sent too many or too long headers",
     "multiple unmatching values": "the server sent two different lengths of one answer",
 }
-_UNUSABLE = (InvalidProxyURL, InvalidURL, InvalidSchema, exceptions.ProxySchemeUnknown, exceptions.LocationParseError)
+_UNUSABLE = (
+    InvalidProxyURL,
+    InvalidURL,
+    InvalidSchema,
+    exceptions.ProxySchemeUnknown,
+    exceptions.LocationParseError,
+)
 _TUNNEL = re.compile(r"Tunnel connection failed: (\d{3})(?: offers ([\w, ]+))?", re.ASCII)
 
 _PLAIN, _PORT = "does not speak TLS", "correct the port, or write http:// in --base-url"
-_OLD, _NEWER = "offers no version of TLS that is still safe", "ask its administrator for TLS 1.2 or newer"
+_OLD, _NEWER = (
+    "offers no version of TLS that is still safe",
+    "ask its administrator for TLS 1.2 or newer",
+)
 _ASKS, _CLIENT = (
     "requires a client certificate",
     "fetch it with a client that has one, and move it into raw-data/",
@@ -40,7 +53,11 @@ _LASTING_TLS = (  # a part of OpenSSL's reason, what it means, what to do
     ("WRONG_VERSION|HTTP_REQUEST|RECORD_LAYER|PACKET_LENGTH|UNKNOWN_PROTOCOL", _PLAIN, _PORT),
     ("PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL|NO_PROTOCOLS", _OLD, _NEWER),
     ("CERTIFICATE_REQUIRED", _ASKS, _CLIENT),
-    ("HANDSHAKE_FAILURE|SHARED_CIPHER|INSUFFICIENT_SECURITY|KEY_TOO_SMALL|RENEGOTIATION", _REFUSES, _OTHERS),
+    (
+        "HANDSHAKE_FAILURE|SHARED_CIPHER|INSUFFICIENT_SECURITY|KEY_TOO_SMALL|RENEGOTIATION",
+        _REFUSES,
+        _OTHERS,
+    ),
 )
 
 
@@ -55,7 +72,9 @@ def reason_of(error: Exception) -> str:
         return "the server stopped answering, or took too long"
     if _find(nested, (requests.exceptions.SSLError, exceptions.SSLError, ssl.SSLError)):
         reason = _tls_reason(nested)
-        return f"the secure connection failed: {reason}" if reason else "the secure connection failed"
+        return (
+            f"the secure connection failed: {reason}" if reason else "the secure connection failed"
+        )
     return "the connection broke"
 
 
@@ -67,14 +86,14 @@ def _tls_reason(nested: list[BaseException]) -> str:
 def raise_for(error: Exception, host: str, proxy: Proxy | None, *, was_answered: bool) -> NoReturn:
     """Raise the error for a failed request to ``host`` through ``proxy``.
 
-    If no request ``was_answered`` yet, the address may be wrong: an unknown host and a refused TLS handshake are final,
-    and a missing connection is final after 3 attempts.
+    If no request ``was_answered`` yet, the address may be wrong: an unknown host and a refused TLS
+    handshake are final, and a missing connection is final after 3 attempts.
 
     Raises:
         AccessError: the proxy requires a password.
         CutError: no connection; a later attempt may succeed.
-        NetworkError: the certificate can't be trusted, the proxy refuses the connection, or the host is unknown.
-        UsageError: the environment, the address or the cookies can't be used.
+        NetworkError: the certificate can't be trusted, the proxy refuses the connection, or the
+        host is unknown. UsageError: the environment, the address or the cookies can't be used.
     """
     nested = list(_nested(error))
     _refuse_authorities(error, nested)
@@ -97,7 +116,9 @@ def raise_for(error: Exception, host: str, proxy: Proxy | None, *, was_answered:
     if unreached := _unreached(nested, name, proxy):
         if _find(nested, exceptions.NameResolutionError) and not was_answered:
             raise unreached from None
-        raise CutError(unreached.what, kind="refused", lasting=None if was_answered else unreached) from None
+        raise CutError(
+            unreached.what, kind="refused", lasting=None if was_answered else unreached
+        ) from None
     raise CutError(f"{reason_of(error)}{through}") from None
 
 
@@ -105,17 +126,24 @@ def _untrusted(name: str) -> NetworkError:
     return NetworkError(
         f"{name} can't prove its identity",
         "its TLS certificate could not be verified",
-        "check the address and this machine's clock; set REQUESTS_CA_BUNDLE for your own certificate authority",
+        (
+            "check the address and this machine's clock; set REQUESTS_CA_BUNDLE for your own "
+            "certificate authority"
+        ),
     )
 
 
 def _refused_tls(nested: list[BaseException], name: str) -> NetworkError | None:
-    """The error for a TLS handshake that fails at every attempt; None if another attempt may succeed."""
+    """The error for a TLS handshake that fails at every attempt;
+    None if another attempt may succeed.
+    """
     for each in nested:
         if isinstance(each, ssl.SSLError) and not isinstance(each, _CUT_TLS):
             for reasons, why, hint in _LASTING_TLS:
                 if re.search(reasons, each.reason or ""):
-                    return NetworkError(f"{name} {why}", f"expected TLS, got: {_tls_reason(nested)}", hint)
+                    return NetworkError(
+                        f"{name} {why}", f"expected TLS, got: {_tls_reason(nested)}", hint
+                    )
     return None
 
 
@@ -135,32 +163,45 @@ def _unreached(nested: list[BaseException], name: str, proxy: Proxy | None) -> N
 
 
 def _nested(error: BaseException) -> Iterator[BaseException]:
-    """An error and the errors it wraps: requests wraps those of urllib3, which wrap those of the system."""
+    """An error and the errors it wraps: requests wraps those of urllib3,
+    which wrap those of the system.
+    """
     yield error
     inner = [error.__cause__, *error.args, getattr(error, "reason", None)]
     for each in dict.fromkeys(one for one in inner if isinstance(one, BaseException)):
         yield from _nested(each)
 
 
-def _find(nested: list[BaseException], kinds: type[BaseException] | tuple[type[BaseException], ...]) -> bool:
+def _find(
+    nested: list[BaseException], kinds: type[BaseException] | tuple[type[BaseException], ...]
+) -> bool:
     return any(isinstance(each, kinds) for each in nested)
 
 
 def _refuse_authorities(error: Exception, nested: list[BaseException]) -> None:
-    """Raise UsageError if the environment names a file of certificates that is missing, or holds none."""
+    """Raise UsageError if the environment names a file of certificates that is missing,
+    or holds none.
+    """
     variable = next((name for name in AUTHORITIES if os.environ.get(name)), "")
     libraries = {each.library for each in nested if isinstance(each, ssl.SSLError)}
     path = Path(os.environ.get(variable, ""))
-    if variable and (libraries & {"X509", "PEM", "ASN1"} or (type(error) is OSError and not path.exists())):
+    if variable and (
+        libraries & {"X509", "PEM", "ASN1"} or (type(error) is OSError and not path.exists())
+    ):
         raise UsageError(
-            f"{variable} names {path}, which {'holds no certificate' if path.exists() else 'does not exist'}",
+            (
+                f"{variable} names {path}, "
+                f"which {'holds no certificate' if path.exists() else 'does not exist'}"
+            ),
             "expected a file of CA certificates",
             f"correct {variable}, or unset it",
         ) from None
 
 
 class Proxy(NamedTuple):
-    """A proxy: its host and port, without the secrets its address may hold, and the environment variable it is from."""
+    """A proxy: its host and port, without the secrets its address may hold,
+    and the environment variable it is from.
+    """
 
     name: str
     variable: str
@@ -170,22 +211,33 @@ class Proxy(NamedTuple):
         return f"the proxy {self.name} (from {self.variable})"
 
     def refuse_password(self, schemes: str) -> NoReturn:
-        """Raise the AccessError for status 407; ``schemes`` are those that the proxy offers, "" if none is known."""
+        """Raise the AccessError for status 407; ``schemes`` are those that the proxy offers,
+        "" if none is known.
+        """
         got = f"it answers HTTP status 407{f' and offers {schemes}' if schemes else ''}"
         if schemes and "basic" not in schemes.lower():
             raise AccessError(
                 f"the proxy {self.name} requires you to sign in, but not with a password alone",
                 f"expected the scheme Basic: {got}",
-                f"set {self.variable} to a proxy that signs in for you, such as cntlm, or set NO_PROXY",
+                (
+                    f"set {self.variable} to a proxy that signs in for you, such as cntlm, "
+                    "or set NO_PROXY"
+                ),
             )
         raise AccessError(
             f"the proxy {self.name} requires a user name and a password",
             f"found none that it accepts in {self.variable}: {got}",
-            f"set {self.variable}=http://USER:PASSWORD@{self.name} (special characters as %40), or NO_PROXY",
+            (
+                f"set {self.variable}=http://USER:PASSWORD@{self.name} (special characters as "
+                "%40), "
+                "or NO_PROXY"
+            ),
         )
 
     def blame(self, error: Exception, nested: list[BaseException], host: str) -> None:
-        """Raise the error if the proxy's address or its answer made a request to ``host`` fail; as ``raise_for``."""
+        """Raise the error if the proxy's address or its answer made a request to ``host`` fail;
+        as ``raise_for``.
+        """
         if self.is_socks and isinstance(error, InvalidSchema):
             raise UsageError(
                 f"{self.variable} names a SOCKS proxy",
@@ -195,13 +247,18 @@ class Proxy(NamedTuple):
         if isinstance(error, (*_UNUSABLE, UnicodeError)):
             raise NetworkError(
                 f"the proxy in {self.variable} can't be used",
-                "expected http://HOST:PORT or http://USER:PASSWORD@HOST:PORT (special characters as %40)",
+                (
+                    "expected http://HOST:PORT or http://USER:PASSWORD@HOST:PORT (special "
+                    "characters as %40)"
+                ),
                 f"correct {self.variable}, or set NO_PROXY={host}",
             ) from None
         refusal = _refused_tls(nested, str(self)) if _find(nested, exceptions.ProxyError) else None
         if refusal is not None and _PLAIN in refusal.what:
             detail = f"expected TLS, since {self.variable} starts with https://"
-            raise NetworkError(refusal.what, detail, f"set {self.variable}=http://{self.name}") from None
+            raise NetworkError(
+                refusal.what, detail, f"set {self.variable}=http://{self.name}"
+            ) from None
         if found := _TUNNEL.search(str(error)):
             self._refuse_tunnel(int(found[1]), found[2] or "", host)
 
@@ -218,7 +275,9 @@ class Proxy(NamedTuple):
 
 
 def proxy_of(url: str, no_proxy: str | None) -> Proxy | None:
-    """The proxy for a request to ``url``, None without one; ``no_proxy`` lists the hosts to reach directly."""
+    """The proxy for a request to ``url``, None without one;
+    ``no_proxy`` lists the hosts to reach directly.
+    """
     proxies = requests.utils.get_environ_proxies(url, no_proxy=no_proxy)
     address = requests.utils.select_proxy(url, proxies)
     if not address:
@@ -226,5 +285,7 @@ def proxy_of(url: str, no_proxy: str | None) -> Proxy | None:
     scheme = urlsplit(url).scheme
     variable = f"{scheme.upper()}_PROXY" if scheme in proxies else "ALL_PROXY"
     # the part after the last "@": a password may hold any character
-    name = re.split(r"[/?#]", address.partition("://")[2].rpartition("@")[2] or address.rpartition("@")[2])[0]
+    name = re.split(
+        r"[/?#]", address.partition("://")[2].rpartition("@")[2] or address.rpartition("@")[2]
+    )[0]
     return Proxy(name, variable, address.lower().startswith("socks"))

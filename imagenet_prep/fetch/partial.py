@@ -1,4 +1,6 @@
-"""PartialFile: a file that arrives in pieces, with a map file of the bytes present; FrontHasher hashes it meanwhile."""
+"""PartialFile: a file that arrives in pieces, with a map file of the bytes present;
+FrontHasher hashes it meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ Span = tuple[int, int]
 
 
 class Spans:
-    """A set of byte positions, kept as sorted, disjoint spans; a transfer has about as many as connections."""
+    """A set of byte positions, kept as sorted, disjoint spans;
+    a transfer has about as many as connections.
+    """
 
     def __init__(self, spans: Iterable[Span] = ()) -> None:
         self._spans: list[Span] = []
@@ -44,14 +48,23 @@ class Spans:
         if start >= stop:
             return
         touching = [span for span in self._spans if span[0] <= stop and start <= span[1]]
-        start, stop = min([start, *(span[0] for span in touching)]), max([stop, *(span[1] for span in touching)])
-        self._spans = sorted([*(span for span in self._spans if span not in touching), (start, stop)])
+        start, stop = (
+            min([start, *(span[0] for span in touching)]),
+            max([stop, *(span[1] for span in touching)]),
+        )
+        self._spans = sorted(
+            [*(span for span in self._spans if span not in touching), (start, stop)]
+        )
         self.size = sum(stop - start for start, stop in self._spans)
 
     def gaps(self, total: int) -> list[Span]:
         """The missing spans below ``total``."""
         edges = [0, *(edge for span in self for edge in span), total]
-        return [(start, stop) for start, stop in zip(edges[::2], edges[1::2], strict=True) if start < stop]
+        return [
+            (start, stop)
+            for start, stop in zip(edges[::2], edges[1::2], strict=True)
+            if start < stop
+        ]
 
     @property
     def front(self) -> int:
@@ -65,7 +78,9 @@ def state_path(path: Path) -> Path:
 
 
 def find_leftover(path: Path) -> tuple[Remote, Spans] | None:
-    """The version and the bytes that earlier runs left in ``path``; None without any, or if the map is invalid."""
+    """The version and the bytes that earlier runs left in ``path``;
+    None without any, or if the map is invalid.
+    """
     state = load_json(state_path(path))
     try:
         remote = Remote(state["url"], state["total"], state["etag"], state["last_modified"])
@@ -79,7 +94,9 @@ def find_leftover(path: Path) -> tuple[Remote, Spans] | None:
 
 
 def kept_bytes(path: Path, remote: Remote, *, has_digest: bool = False) -> int:
-    """The number of bytes of ``remote`` that earlier runs left in ``path`` and this run can reuse."""
+    """The number of bytes of ``remote`` that earlier runs left in ``path``
+    and this run can reuse.
+    """
     version, spans = find_leftover(path) or (remote, Spans())
     return 0 if remote.obstacle(version, has_digest=has_digest) else spans.size
 
@@ -111,13 +128,13 @@ def forget(path: Path) -> None:
 class PartialFile:
     """A file being fetched, which any thread may write to at any position.
 
-    ``save`` makes the received bytes durable before it updates the map, so the map never names a missing byte, even
-    after a crash.
+    ``save`` makes the received bytes durable before it updates the map, so the map never names a
+    missing byte, even after a crash.
 
     Args:
         path: the partial file; created if missing.
-        remote: the version to fetch. The bytes of an earlier run are kept if they fit, otherwise thrown away.
-        has_digest: whether a digest will decide at the end if the file is correct.
+        remote: the version to fetch. The bytes of an earlier run are kept if they fit, otherwise
+        thrown away. has_digest: whether a digest will decide at the end if the file is correct.
 
     ``received`` is the number of bytes received since it was opened.
 
@@ -149,7 +166,10 @@ class PartialFile:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         with self._writing:  # a closed descriptor may soon belong to another file
             if self._file is not None:
@@ -172,7 +192,10 @@ class PartialFile:
         """
         view = memoryview(data)
         while view:
-            with self._writing, space_errors(self.path):  # the system admits one writer at a time; the others spin
+            with (
+                self._writing,
+                space_errors(self.path),
+            ):  # the system admits one writer at a time; the others spin
                 written = os.pwrite(self._open_file(), view, offset)
             with self._changed:
                 front, size = self._spans.front, self._spans.size
@@ -209,7 +232,9 @@ class PartialFile:
             raise
         with space_errors(self.path), atomic_file(state_path(self.path)) as file:
             os.fchmod(file.fileno(), 0o600)  # while it is still empty
-            state = {key: getattr(self.remote, key) for key in ("url", "total", "etag", "last_modified")}
+            state = {
+                key: getattr(self.remote, key) for key in ("url", "total", "etag", "last_modified")
+            }
             file.write(f"{json.dumps({**state, 'done': spans}, indent=2)}\n".encode())
         self._saved = spans
 
@@ -235,7 +260,7 @@ class PartialFile:
         return self._file
 
 
-# digests -------------------------------------------------------------------------------------------------------
+# digests ------------------------------------------------------------------------------------------
 
 _CHUNK = 4 << 20
 _BEHIND = 64 << 20  # bytes behind the newest write; by then the disk has them
@@ -266,16 +291,23 @@ def hasher(algorithm: str) -> Hasher:
 
 @functools.cache
 def fastest(algorithms: tuple[str, ...]) -> str:
-    """The algorithm that this processor computes fastest; the measurement takes a few milliseconds."""
+    """The algorithm that this processor computes fastest;
+    the measurement takes a few milliseconds.
+    """
     content = bytes(256 << 10)
-    return min(algorithms, key=lambda name: min(timeit.repeat(lambda: hasher(name).update(content), number=1)))
+    return min(
+        algorithms,
+        key=lambda name: min(timeit.repeat(lambda: hasher(name).update(content), number=1)),
+    )
 
 
 class FrontHasher:
-    """A thread that hashes a partial file from its start, up to its first gap, while the rest arrives.
+    """A thread that hashes a partial file from its start, up to its first gap, while the rest
+    arrives.
 
-    It reads the bytes of an earlier run again first. hashlib lets other threads run meanwhile. Hashed pages are
-    written out and leave memory, so arriving bytes and other programs can use them.
+    It reads the bytes of an earlier run again first. hashlib lets other threads run meanwhile.
+    Hashed pages are written out and leave memory, so arriving bytes and other programs can use
+    them.
 
     Args:
         part: the file.
@@ -299,7 +331,9 @@ class FrontHasher:
         self._pool.shutdown()
 
     def digest(self, progress: Progress, label: str) -> str:
-        """The digest (hex) of the file, once complete; ``progress`` gets a bar of the bytes left to hash."""
+        """The digest (hex) of the file, once complete;
+        ``progress`` gets a bar of the bytes left to hash.
+        """
         total, shown = self._part.remote.total, self._done
         progress.begin(label, total, "B", shown)
         try:
@@ -328,7 +362,9 @@ class FrontHasher:
                     self._done += count
 
     def _give_back(self, descriptor: int, count: int) -> None:
-        """Write out the next ``count`` bytes; as many earlier bytes, already on the disk, leave memory."""
+        """Write out the next ``count`` bytes; as many earlier bytes,
+        already on the disk, leave memory.
+        """
         for behind in (0, _BEHIND):
             start, stop = max(0, self._done - behind), self._done + count - behind
             if start < stop:

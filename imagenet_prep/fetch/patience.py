@@ -25,8 +25,8 @@ class CutError(Exception):
     Args:
         reason: the cause, as text that never holds a URL.
         retry_after: the wait in seconds that the server asked for.
-        kind: "refused": the server may accept no more connections. "slow": bytes arrived, but too few to count as
-            progress.
+        kind: "refused": the server may accept no more connections. "slow": bytes arrived, but too
+            few to count as progress.
         lasting: the error to raise if it persists after 3 attempts.
     """
 
@@ -47,8 +47,8 @@ class Pace(Struct, frozen=True):
         longest_wait: the limit of that doubling.
         longest_retry_after: the longest wait accepted from a Retry-After header.
         stall: a connection that is silent, or sends no complete headers, for this long is cut.
-        least_speed: bytes per second; a connection slower than this over ``slow_after`` seconds is cut.
-        save_every: how often progress is made durable.
+        least_speed: bytes per second; a connection slower than this over ``slow_after`` seconds is
+        cut. save_every: how often progress is made durable.
         segment: bytes per request, if several connections share a file.
     """
 
@@ -81,7 +81,8 @@ class Patience:
         what: the task, for the error.
         pace: waits and budget.
         pause: waits for some seconds; ``Event.wait`` makes the wait interruptible.
-        note: called with the first wait of each kind: its reason, the number of the try, the seconds.
+        note: called with the first wait of each kind: its reason, the number of the try, the
+            seconds.
         noted: the kinds that were noted; several can share it.
         kept: returns the number of bytes kept so far.
     """
@@ -104,7 +105,9 @@ class Patience:
         self._retry, self._since, self._lasting = self.pace.retry(), time.monotonic(), 0
 
     def until(self, attempt: Callable[[], T]) -> T:
-        """Call ``attempt`` until it raises no CutError, and return its result. Raises as ``wait``."""
+        """Call ``attempt`` until it raises no CutError, and return its result.
+        Raises as ``wait``.
+        """
         while True:
             try:
                 return attempt()
@@ -112,7 +115,8 @@ class Patience:
                 self.wait(cut)
 
     def wait(self, cut: CutError, mark: int = 0) -> None:
-        """Wait before the next attempt. ``mark`` is any number that grows with progress, such as bytes received.
+        """Wait before the next attempt. ``mark`` is any number that grows with progress, such as
+        bytes received.
 
         Raises:
             NetworkError: the budget is spent.
@@ -129,7 +133,10 @@ class Patience:
             self._retry = self._retry.increment(error=cut)
         except exceptions.MaxRetryError:
             raise self._given_up(cut, self.pace.tries) from None
-        failures, asked = len(self._retry.history), min(self.pace.longest_retry_after, cut.retry_after)
+        failures, asked = (
+            len(self._retry.history),
+            min(self.pace.longest_retry_after, cut.retry_after),
+        )
         seconds = max(asked, self._retry.get_backoff_time())
         if time.monotonic() + seconds > self._since + self.pace.budget:
             raise self._given_up(cut, failures)
@@ -138,7 +145,9 @@ class Patience:
         kind = re.sub(r"[\d.,]+", "", text), is_persistent
         if kind not in self.noted:
             self.noted.add(kind)
-            self.note(f"{text}; try {failures + 1} of {max(tries, failures + 1)} in {seconds:.0f} s")
+            self.note(
+                f"{text}; try {failures + 1} of {max(tries, failures + 1)} in {seconds:.0f} s"
+            )
         self.pause(seconds)
 
     def _given_up(self, cut: CutError, failures: int) -> NetworkError:

@@ -1,4 +1,6 @@
-"""Site: a host of an ImageNet copy (Kaggle, Hugging Face), with its files, its login and its access errors."""
+"""Site: a host of an ImageNet copy (Kaggle, Hugging Face), with its files,
+its login and its access errors.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,14 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
 from imagenet_prep.escaping import quoted
-from imagenet_prep.fetch.access import Credentials, Token, secret_text, token_in, token_in_file, unquoted
+from imagenet_prep.fetch.access import (
+    Credentials,
+    Token,
+    secret_text,
+    token_in,
+    token_in_file,
+    unquoted,
+)
 from imagenet_prep.fetch.patience import Pace, Patience
 from imagenet_prep.fetch.reply import Body, RefusedError, check_status, inspect
 from imagenet_prep.fetch.session import Session, file_url, host_of
@@ -35,8 +44,8 @@ class Offer(Struct, frozen=True):
 
     Args:
         filename: its name in the raw folder.
-        url: its permanent address, which holds no secret. It redirects to one that expires after about an hour.
-        size: bytes.
+        url: its permanent address, which holds no secret. It redirects to one that expires after
+        about an hour. size: bytes.
         digests: the digests the site publishes (hex), by algorithm.
     """
 
@@ -49,9 +58,10 @@ class Offer(Struct, frozen=True):
 class Site(Struct, frozen=True):
     """A site that offers a copy of ImageNet.
 
-    ``base_url`` is its address, ``login`` its credentials. ``key`` is its name in commands and files, ``name`` its
-    name for people. ``has_boxes``: its files include annotations; ``is_in_order``: images can only be read in order.
-    ``replies``: what a refusal means there and what to do, by status; 0: any other, _NO_LOGIN: none was found.
+    ``base_url`` is its address, ``login`` its credentials. ``key`` is its name in commands and
+    files, ``name`` its name for people. ``has_boxes``: its files include annotations;
+    ``is_in_order``: images can only be read in order. ``replies``: what a refusal means there and
+    what to do, by status; 0: any other, _NO_LOGIN: none was found.
     """
 
     base_url: str
@@ -68,31 +78,44 @@ class Site(Struct, frozen=True):
         return replace(self, splits=splits)
 
     def enter(self, stall: float, note: Callable[[str], object]) -> Session:
-        """Open a session that sends the login to the site's own address only; ``note`` is called with each wait."""
+        """Open a session that sends the login to the site's own address only;
+        ``note`` is called with each wait.
+        """
         session = Session(self.base_url, stall, note)
         session.authorization = self.login.authorization if self.login else ""
         return session
 
-    def files(self, session: Session, state: Path, pace: Pace, *, is_kept: bool = True) -> tuple[Offer, ...]:
+    def files(
+        self, session: Session, state: Path, pace: Pace, *, is_kept: bool = True
+    ) -> tuple[Offer, ...]:
         """All files of the copy.
 
-        ``state`` is the file in which the site keeps the facts a resumed download needs, if ``is_kept``.
+        ``state`` is the file in which the site keeps the facts a resumed download needs, if
+        ``is_kept``.
         """
         raise NotImplementedError
 
     @contextlib.contextmanager
     def explained(self) -> Iterator[None]:
-        """Turn the server's refusals in the block into an error that says what to do on this site."""
+        """Turn the server's refusals in the block into an error that says
+        what to do on this site.
+        """
         try:
             yield
         except RefusedError as refused:
-            status = (refused.status if refused.status in self.replies else 0) if self.login else _NO_LOGIN
+            status = (
+                (refused.status if refused.status in self.replies else 0)
+                if self.login
+                else _NO_LOGIN
+            )
             detail, hint = self.replies[status]
             where = self.login.where if isinstance(self.login, Token) else ""
-            raise AccessError(refused.what, detail or refused.detail, hint.format(where=where)) from None
+            raise AccessError(
+                refused.what, detail or refused.detail, hint.format(where=where)
+            ) from None
 
 
-# Kaggle --------------------------------------------------------------------------------------------------------------
+# Kaggle -------------------------------------------------------------------------------------------
 
 COMPETITION = "imagenet-object-localization-challenge"
 RULES_URL = f"https://www.kaggle.com/c/{COMPETITION}/rules"
@@ -101,10 +124,11 @@ _LENGTHS = {"md5": 16, "crc32c": 4}
 
 
 def find_login() -> Token | Credentials | None:
-    """Find a login: KAGGLE_API_TOKEN (or a file it names), access_token, KAGGLE_USERNAME and KAGGLE_KEY, kaggle.json.
+    """Find a login: KAGGLE_API_TOKEN (or a file it names), access_token, KAGGLE_USERNAME and
+    KAGGLE_KEY, kaggle.json.
 
-    The files are in KAGGLE_CONFIG_DIR; without it in ~/.kaggle, or in kaggle in XDG_CONFIG_HOME. An access_token is
-    always looked for in ~/.kaggle, too.
+    The files are in KAGGLE_CONFIG_DIR; without it in ~/.kaggle, or in kaggle in XDG_CONFIG_HOME. An
+    access_token is always looked for in ~/.kaggle, too.
 
     Raises:
         UsageError: one of them can't be used; the message doesn't show its content.
@@ -118,10 +142,14 @@ def find_login() -> Token | Credentials | None:
         token = token or token_in_file(folder / "access_token")
     if token:
         return token
-    username, key = (unquoted(os.environ.get(name, "")) for name in ("KAGGLE_USERNAME", "KAGGLE_KEY"))
+    username, key = (
+        unquoted(os.environ.get(name, "")) for name in ("KAGGLE_USERNAME", "KAGGLE_KEY")
+    )
     if username and key:
         return Credentials(username, key, "from KAGGLE_USERNAME")
-    return _from_json(folders[0] / "kaggle.json") or (None if own else _from_json(folders[1] / "kaggle.json"))
+    return _from_json(folders[0] / "kaggle.json") or (
+        None if own else _from_json(folders[1] / "kaggle.json")
+    )
 
 
 class _KaggleLogin(Struct):
@@ -145,8 +173,8 @@ def _from_json(path: Path) -> Credentials | None:
 class KaggleSite(Site, frozen=True):
     """Kaggle: one zip of the competition's data.
 
-    Requests sign in as Kaggle's own clients do (https://github.com/Kaggle/kagglehub). The answer is a redirect to a
-    signed address in Google's storage, whose x-goog-hash holds digests
+    Requests sign in as Kaggle's own clients do (https://github.com/Kaggle/kagglehub). The answer is
+    a redirect to a signed address in Google's storage, whose x-goog-hash holds digests
     (https://cloud.google.com/storage/docs/xml-api/reference-headers#xgooghash).
     """
 
@@ -157,17 +185,31 @@ class KaggleSite(Site, frozen=True):
     is_in_order: ClassVar[bool] = False
     replies: ClassVar[Mapping[int, tuple[str, str]]] = {
         _NO_LOGIN: (
-            "found no KAGGLE_API_TOKEN, no KAGGLE_USERNAME with KAGGLE_KEY, and no credentials in ~/.kaggle",
-            f"create a token at {_KAGGLE_TOKEN_URL}, set KAGGLE_API_TOKEN, and accept the rules at {RULES_URL}",
+            (
+                "found no KAGGLE_API_TOKEN, no KAGGLE_USERNAME with KAGGLE_KEY, "
+                "and no credentials in ~/.kaggle"
+            ),
+            (
+                f"create a token at {_KAGGLE_TOKEN_URL}, set KAGGLE_API_TOKEN, "
+                f"and accept the rules at {RULES_URL}"
+            ),
         ),
         403: (
             "got HTTP status 403: the rules are not accepted yet",
-            f"sign in as the token's user, accept the rules at {RULES_URL}, and run the same command again",
+            (
+                f"sign in as the token's user, accept the rules at {RULES_URL}, "
+                "and run the same command again"
+            ),
         ),
-        0: ("", f"create a new token at {_KAGGLE_TOKEN_URL}, and set KAGGLE_API_TOKEN"),  # 401: an unknown user
+        0: (
+            "",
+            f"create a new token at {_KAGGLE_TOKEN_URL}, and set KAGGLE_API_TOKEN",
+        ),  # 401: an unknown user
     }
 
-    def files(self, session: Session, state: Path, pace: Pace, *, is_kept: bool = True) -> tuple[Offer, ...]:
+    def files(
+        self, session: Session, state: Path, pace: Pace, *, is_kept: bool = True
+    ) -> tuple[Offer, ...]:
         """The one zip, with its digests if the storage behind it gives them."""
         url = file_url(self.base_url, f"api/v1/competitions/data/download-all/{COMPETITION}")
         remote = inspect(session, url, pace)
@@ -178,7 +220,9 @@ class KaggleSite(Site, frozen=True):
 
 
 def digests_of(header: str) -> dict[str, str]:
-    """The digests (hex) in an x-goog-hash header, such as ``crc32c=n03x6A==,md5=Ojk9c3dhfxgoKVVHYwFbHQ==``."""
+    """The digests (hex) in an x-goog-hash header,
+    such as ``crc32c=n03x6A==,md5=Ojk9c3dhfxgoKVVHYwFbHQ==``.
+    """
     found = {}
     for each in header.split(","):
         algorithm, _, value = each.strip().partition("=")
@@ -189,7 +233,7 @@ def digests_of(header: str) -> dict[str, str]:
     return found
 
 
-# Hugging Face --------------------------------------------------------------------------------------------------------
+# Hugging Face -------------------------------------------------------------------------------------
 
 DATASET = "ILSVRC/imagenet-1k"
 ACCESS_URL = f"https://huggingface.co/datasets/{DATASET}"
@@ -201,7 +245,8 @@ _SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})").fullmatch
 
 
 def find_token() -> Token | None:
-    """Find a token: HF_TOKEN, HUGGING_FACE_HUB_TOKEN, the file HF_TOKEN_PATH, then token in HF_HOME.
+    """Find a token: HF_TOKEN, HUGGING_FACE_HUB_TOKEN, the file HF_TOKEN_PATH, then token in
+    HF_HOME.
 
     HF_HOME is ~/.cache/huggingface by default.
 
@@ -217,8 +262,8 @@ def find_token() -> Token | None:
 class HuggingFaceSite(Site, frozen=True):
     """The data set ILSVRC/imagenet-1k of the Hugging Face Hub: its parquet files at one commit.
 
-    The addresses follow the Hub's API (https://huggingface.co/docs/hub/api). A file's lfs.oid in the list of a commit
-    is its SHA-256. The Hub's test images have no labels and are never fetched.
+    The addresses follow the Hub's API (https://huggingface.co/docs/hub/api). A file's lfs.oid in
+    the list of a commit is its SHA-256. The Hub's test images have no labels and are never fetched.
     """
 
     base_url: str = "https://huggingface.co/"
@@ -226,7 +271,9 @@ class HuggingFaceSite(Site, frozen=True):
     name: ClassVar[str] = "Hugging Face"
     has_boxes: ClassVar[bool] = False
     is_in_order: ClassVar[bool] = True
-    replies: ClassVar[Mapping[int, tuple[str, str]]] = {  # it asks for approval with 401 or 403 (GatedRepo)
+    replies: ClassVar[
+        Mapping[int, tuple[str, str]]
+    ] = {  # it asks for approval with 401 or 403 (GatedRepo)
         _NO_LOGIN: (
             "found no token in HF_TOKEN, and none saved by hf auth login",
             f"request access at {ACCESS_URL}, create a token at {_HUB_TOKEN_URL}, and set HF_TOKEN",
@@ -238,8 +285,12 @@ class HuggingFaceSite(Site, frozen=True):
         ),
     }
 
-    def files(self, session: Session, state: Path, pace: Pace, *, is_kept: bool = True) -> tuple[Offer, ...]:
-        """The parquet files of one commit; if ``is_kept``, ``state`` keeps the commit of the first run."""
+    def files(
+        self, session: Session, state: Path, pace: Pace, *, is_kept: bool = True
+    ) -> tuple[Offer, ...]:
+        """The parquet files of one commit; if ``is_kept``,
+        ``state`` keeps the commit of the first run.
+        """
         commit = self._commit(session, state, pace, is_kept)
         offers: dict[str, Offer] = {}
         counts = dict.fromkeys(self.splits, 1)
@@ -249,14 +300,19 @@ class HuggingFaceSite(Site, frozen=True):
                 offers[found[1]] = self._offer(entry, found[1], commit)
                 counts[found[2]] = max(counts[found[2]], int(found[4]))
         wanted = [
-            f"{split}-{number:05d}-of-{count:05d}.parquet" for split, count in counts.items() for number in range(count)
+            f"{split}-{number:05d}-of-{count:05d}.parquet"
+            for split, count in counts.items()
+            for number in range(count)
         ]
         if set(wanted) != offers.keys():
             raise InputError(
                 f"{DATASET} at the commit {commit[:12]} is not the expected copy",
                 f"expected {number_of(len(wanted), 'parquet file')}, "
                 f"missing: {listed(name for name in wanted if name not in offers) or 'none'}",
-                f"rm {quoted(str(state))} to use the newest commit, or fetch another copy with --source",
+                (
+                    f"rm {quoted(str(state))} to use the newest commit, "
+                    "or fetch another copy with --source"
+                ),
             )
         return tuple(offers[name] for name in sorted(offers))
 

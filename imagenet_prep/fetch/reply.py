@@ -1,4 +1,6 @@
-"""Remote, a version of a file on a server, and RemoteFile, its bytes: every answer is checked before it is kept."""
+"""Remote, a version of a file on a server, and RemoteFile, its bytes:
+every answer is checked before it is kept.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +20,34 @@ from imagenet_prep.errors import AccessError, InputError, NetworkError
 from imagenet_prep.fetch import ACCESS_KEY_VARIABLE, SIGN_UP_URL, USERNAME_VARIABLE
 from imagenet_prep.fetch.failures import reason_of
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
-from imagenet_prep.fetch.session import Session, bare_url, host_of, is_page_type, origin, proxy_between
+from imagenet_prep.fetch.session import (
+    Session,
+    bare_url,
+    host_of,
+    is_page_type,
+    origin,
+    proxy_between,
+)
 from imagenet_prep.text import is_web_page
 
 PROBE = 1024  # bytes: enough to distinguish an archive from a page
 FIRST = f"bytes=0-{PROBE - 1}"
 
 _PASSING = (408, 425, 429, 500, 502, 503, 504, 509, *range(520, 528))
-_NO_VALIDATOR = "the server sends neither ETag nor date, and no checksum is known: parts may not fit together"
+_NO_VALIDATOR = (
+    "the server sends neither ETag nor date, and no checksum is known: parts may not fit together"
+)
 
 _BUSY = (429, 503)
 _RETRY = urllib3.Retry(retry_after_max=10**9)
 _COOKIES = "imagenet-prep download --cookies FILE"
-_SIGN_UP = f"sign up at {SIGN_UP_URL}, then set {USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE} (or {_COOKIES})"
-_ACCOUNT = f"ask the site whether this account has access, or sign in with a browser and use {_COOKIES}"
+_SIGN_UP = (
+    f"sign up at {SIGN_UP_URL}, then set {USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE} (or "
+    f"{_COOKIES})"
+)
+_ACCOUNT = (
+    f"ask the site whether this account has access, or sign in with a browser and use {_COOKIES}"
+)
 _LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
 
@@ -40,7 +56,8 @@ _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
 class RestartError(Exception):
     """The server can't resume the version we hold a part of, so that part is worthless.
 
-    ``is_about_ranges``: the server does not serve parts correctly; every server understands one plain request.
+    ``is_about_ranges``: the server does not serve parts correctly; every server understands one
+    plain request.
     """
 
     reason: str
@@ -67,9 +84,14 @@ class Remote:
     hashes: str = field(default="", compare=False)
 
     def obstacle(self, other: Remote, *, has_digest: bool) -> str:
-        """Why this version can't be fetched on from bytes of the version ``other``; "" if it can."""
+        """Why this version can't be fetched on from bytes of the version ``other``;
+        "" if it can.
+        """
         if self.total != other.total:
-            return f"the file on the server has another size: {self.total:,} bytes, it was {other.total:,}"
+            return (
+                f"the file on the server has another size: {self.total:,} bytes, "
+                f"it was {other.total:,}"
+            )
         if self.url != other.url and not has_digest:
             return "it comes from another address"
         if why := self.why_whole(has_digest=has_digest):
@@ -81,13 +103,16 @@ class Remote:
         elif self.last_modified and self.last_modified == other.last_modified:
             is_same = True
         else:
-            is_same = not any((self._strong_etag, self.last_modified, other._strong_etag, other.last_modified))
+            is_same = not any(
+                (self._strong_etag, self.last_modified, other._strong_etag, other.last_modified)
+            )
         return "" if is_same else "the file on the server has changed"
 
     def why_whole(self, *, has_digest: bool) -> str:
         """Why each byte must arrive in one request; "" if an interrupted transfer can resume.
 
-        Without a digest, the server must send a value that changes with the file: a strong ETag, or a date.
+        Without a digest, the server must send a value that changes with the file: a strong ETag, or
+        a date.
         """
         if not self.ranges:
             return "the server sends the file only as a whole"
@@ -95,12 +120,20 @@ class Remote:
 
     @property
     def _strong_etag(self) -> str | None:
-        """The ETag, unless it is weak: different files may share a weak one (RFC 9110, section 8.8.1)."""
+        """The ETag, unless it is weak: different files may share a weak one (RFC 9110,
+        section 8.8.1).
+        """
         return self.etag if self.etag and not self.etag.startswith("W/") else None
 
 
 def inspect(
-    session: Session, url: str, pace: Pace, *, was_seen: bool = False, size: int | None = None, has_digest: bool = False
+    session: Session,
+    url: str,
+    pace: Pace,
+    *,
+    was_seen: bool = False,
+    size: int | None = None,
+    has_digest: bool = False,
 ) -> Remote:
     """Ask a server about a file with a small Range request; nothing is written.
 
@@ -165,7 +198,9 @@ def _measure(session: Session, url: str, pace: Pace) -> Remote:
 def remote_of(response: requests.Response, url: str, total: int, ranges: bool) -> Remote:
     """The file version that a response belongs to."""
     get = response.headers.get
-    return Remote(bare_url(url), total, get("ETag"), get("Last-Modified"), ranges, get("x-goog-hash", ""))
+    return Remote(
+        bare_url(url), total, get("ETag"), get("Last-Modified"), ranges, get("x-goog-hash", "")
+    )
 
 
 def name_of(url: str) -> str:
@@ -191,8 +226,8 @@ class RemoteFile(Struct, frozen=True):
         remote: its version; bytes of another one are refused.
         pace: timing and budget of retries.
         has_digest: whether a digest will check the file.
-        is_trusted: accept a part that the server does not describe, or describes as one of a file of another size.
-            Only a digest can check it.
+        is_trusted: accept a part that the server does not describe, or describes as one of a file
+            of another size. Only a digest can check it.
     """
 
     session: Session
@@ -214,8 +249,8 @@ class RemoteFile(Struct, frozen=True):
         """The bytes of a slice; the start of the file requires no Range support.
 
         Raises:
-            AccessError, InputError, NetworkError: the file has changed, the server sends no parts, sends a page or an
-                encoded body, or can't be reached.
+            AccessError, InputError, NetworkError: the file has changed, the server sends no parts,
+                sends a page or an encoded body, or can't be reached.
         """
         start, stop = where.start or 0, where.stop
 
@@ -230,7 +265,9 @@ class RemoteFile(Struct, frozen=True):
         try:
             if start and not self.remote.ranges:
                 raise RestartError("", is_about_ranges=True)
-            return Patience(name_of(self.url), self.pace, note=self.session.note, noted=self.session.noted).until(read)
+            return Patience(
+                name_of(self.url), self.pace, note=self.session.note, noted=self.session.noted
+            ).until(read)
         except RestartError as restart:
             raise self.refusal(restart) from None
 
@@ -249,10 +286,14 @@ class RemoteFile(Struct, frozen=True):
         )
 
     @contextlib.contextmanager
-    def open(self, start: int, stop: int, *, is_first: bool = False) -> Iterator[tuple[Body, Remote]]:
-        """Request the bytes from ``start`` to ``stop``; the body of the answer, once checked, and the version it has.
+    def open(
+        self, start: int, stop: int, *, is_first: bool = False
+    ) -> Iterator[tuple[Body, Remote]]:
+        """Request the bytes from ``start`` to ``stop``; the body of the answer, once checked, and
+        the version it has.
 
-        ``is_first``: no bytes are kept so far, so another version of the same size will do, if it comes whole.
+        ``is_first``: no bytes are kept so far, so another version of the same size will do, if it
+            comes whole.
 
         Raises:
             AccessError: the answer is a web page.
@@ -260,7 +301,9 @@ class RemoteFile(Struct, frozen=True):
             CutError: any other fault; if it persists, RestartError, AccessError or NetworkError.
         """
         is_whole = not self.remote.ranges or (start, stop) == (0, self.remote.total)
-        with self.session.get(self.url, {} if is_whole else {"Range": f"bytes={start}-{stop - 1}"}) as response:
+        with self.session.get(
+            self.url, {} if is_whole else {"Range": f"bytes={start}-{stop - 1}"}
+        ) as response:
             body = Body(response, self.pace)
             if response.status_code == 416 and not is_whole:
                 raise _no_parts("the server says that this part does not exist")
@@ -273,13 +316,18 @@ class RemoteFile(Struct, frozen=True):
             total = self._total(response, start, stop, is_whole)
             found = remote_of(response, self.url, total, self.remote.ranges)
             may_differ = is_first and is_whole and total == self.remote.total
-            why = "" if may_differ or found == self.remote else found.obstacle(self.remote, has_digest=True)
+            why = (
+                ""
+                if may_differ or found == self.remote
+                else found.obstacle(self.remote, has_digest=True)
+            )
             if why:
                 raise CutError(why, lasting=RestartError(why))
             yield body, found if may_differ else self.remote
 
     def _total(self, response: requests.Response, start: int, stop: int, is_whole: bool) -> int:
-        """The size of the file by an answer with the requested bytes, or with the first of them; -1 if it is invalid.
+        """The size of the file by an answer with the requested bytes, or with the first of them; -1
+        if it is invalid.
 
         Raises:
             CutError: the answer has a different part; RestartError if that persists.
@@ -287,12 +335,21 @@ class RemoteFile(Struct, frozen=True):
         if response.status_code != 206:
             if not is_whole:
                 raise _no_parts("the server sent the whole file instead of a part")
-            length = content_length(response) if "Content-Length" in response.headers else self.remote.total
+            length = (
+                content_length(response)
+                if "Content-Length" in response.headers
+                else self.remote.total
+            )
             return -1 if length is None else length
         found = content_range(response)
         if self.is_trusted and (found is None or found[:2] == (start, stop)):
             return self.remote.total
-        is_beginning = found and found[0] == start and found[1] < stop and content_length(response) == found[1] - start
+        is_beginning = (
+            found
+            and found[0] == start
+            and found[1] < stop
+            and content_length(response) == found[1] - start
+        )
         if found is None or (found[:2] != (start, stop) and not is_beginning):
             raise _no_parts("the server sent a different part than requested")
         return found[2]
@@ -315,14 +372,18 @@ def _no_parts(reason: str) -> CutError:
 
 
 def content_length(response: requests.Response) -> int | None:
-    """The Content-Length, which may appear twice (RFC 9110, section 8.6); None if it is absent or invalid."""
+    """The Content-Length, which may appear twice (RFC 9110, section 8.6);
+    None if it is absent or invalid.
+    """
     values = {value.strip() for value in response.headers.get("Content-Length", "").split(",")}
     (value, *others) = values
     return int(value) if _LENGTH.fullmatch(value) and not others else None
 
 
 def retry_after(value: str | None) -> float:
-    """Seconds to wait by a Retry-After header: a number of seconds or a date; 0 if it is absent or invalid."""
+    """Seconds to wait by a Retry-After header: a number of seconds or a date;
+    0 if it is absent or invalid.
+    """
     try:
         return _RETRY.parse_retry_after(value or "")
     except (urllib3.exceptions.InvalidHeader, ValueError, TypeError, IndexError, OverflowError):
@@ -368,7 +429,8 @@ class Body:
         return data
 
     def peek(self, size: int) -> bytes:
-        """The next ``size`` bytes, which are read again; fewer if the body is shorter or breaks off.
+        """The next ``size`` bytes, which are read again; fewer if the body is shorter or breaks
+        off.
 
         Raises:
             CutError: none arrived.
@@ -395,17 +457,26 @@ class Body:
 
 
 def is_page(response: requests.Response, head: bytes, *, is_start: bool = True) -> bool:
-    """Whether a response is a web page, by its first bytes; or by its type, unless those bytes are binary."""
+    """Whether a response is a web page, by its first bytes;
+    or by its type, unless those bytes are binary.
+    """
     return (is_start and is_web_page(head)) or (is_page_type(response) and is_text(head))
 
 
 def is_text(head: bytes) -> bool:
-    """Whether the first bytes of a file may be text: they hold no control character foreign to texts."""
+    """Whether the first bytes of a file may be text:
+    they hold no control character foreign to texts.
+    """
     return not set(head) & (set(range(32)) - set(b"\t\n\r\f\x1b"))
 
 
 def check_is_no_page(
-    response: requests.Response, head: bytes, url: str, *, is_start: bool = True, was_seen: bool = False
+    response: requests.Response,
+    head: bytes,
+    url: str,
+    *,
+    is_start: bool = True,
+    was_seen: bool = False,
 ) -> None:
     """Raise AccessError if a web page arrived in place of a file, or of a later part of it.
 
@@ -422,14 +493,17 @@ def page_error(url: str) -> RefusedError:
     return RefusedError(what, "expected an archive; nothing of the page was kept")
 
 
-def check_status(response: requests.Response, url: str, *, name: str = "", was_seen: bool = False) -> None:
+def check_status(
+    response: requests.Response, url: str, *, name: str = "", was_seen: bool = False
+) -> None:
     """Accept status 200 and 206; raise for every other.
 
     Args:
         response: the answer.
         url: the requested address.
         name: the file's name in messages, if not the one in the URL.
-        was_seen: whether the server sent us the file a moment ago; if so, a refusal may be temporary.
+        was_seen: whether the server sent us the file a moment ago; if so, a refusal may be
+            temporary.
 
     Raises:
         AccessError: 401 or 403.
@@ -438,23 +512,32 @@ def check_status(response: requests.Response, url: str, *, name: str = "", was_s
     """
     status = response.status_code
     if status in (200, 206):
-        if response.headers.get("Transfer-Encoding", "chunked").strip().lower() not in ("chunked", "identity"):
+        if response.headers.get("Transfer-Encoding", "chunked").strip().lower() not in (
+            "chunked",
+            "identity",
+        ):
             raise CutError("the answer has a transfer encoding that was not requested")
         return
     wait = retry_after(response.headers.get("Retry-After"))
     if status < 200 or status == 416 or status in _PASSING:
         raise CutError(f"HTTP status {status}", wait, kind="refused" if status in _BUSY else "cut")
     error = _refusal(status, url, name or name_of(url))
-    if origin(response.url) != origin(url):  # it redirected to another server, whose signed address has expired
+    if origin(response.url) != origin(
+        url
+    ):  # it redirected to another server, whose signed address has expired
         raise CutError(f"HTTP status {status} from the server it redirects to", wait, lasting=error)
     if was_seen and status != 401:
-        raise CutError(f"HTTP status {status}", wait, kind="refused" if status == 403 else "cut", lasting=error)
+        raise CutError(
+            f"HTTP status {status}", wait, kind="refused" if status == 403 else "cut", lasting=error
+        )
     raise error
 
 
 def _refusal(status: int, url: str, name: str) -> AccessError | NetworkError:
     if status in (401, 403):
-        return denied(url, f"HTTP status {status}", f"{host_of(url)} refused access to {name}", status)
+        return denied(
+            url, f"HTTP status {status}", f"{host_of(url)} refused access to {name}", status
+        )
     return NetworkError(
         f"{host_of(url)} did not send {name}",
         f"expected the archive, got HTTP status {status}",
@@ -465,7 +548,8 @@ def _refusal(status: int, url: str, name: str) -> AccessError | NetworkError:
 class RefusedError(AccessError):
     """A server refuses a file; ``status`` is its answer, 200 if it sent a page instead.
 
-    By default the hint says where to sign up for image-net.org, and which variables to set if they are not set.
+    By default the hint says where to sign up for image-net.org, and which variables to set if they
+    are not set.
     """
 
     def __init__(self, what: str, detail: str, hint: str = "", status: int = 200) -> None:

@@ -1,4 +1,6 @@
-"""Session: HTTP requests that send secrets only to their home, the one origin that the user named."""
+"""Session: HTTP requests that send secrets only to their home,
+the one origin that the user named.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,11 @@ _OFFERS = re.compile(rb"^proxy-authenticate: *([\w-]+)", re.IGNORECASE | re.MULT
 
 
 class _FinalResponse(http.client.HTTPResponse):
-    """An answer without those before it that only inform (RFC 9110, section 15.2), all of which http.client lacks.
+    """An answer without those before it that only inform (RFC 9110, section 15.2), all of which
+    http.client lacks.
 
-    The reason of status 407 holds the schemes that a proxy offers: the exception for CONNECT has no other place.
+    The reason of status 407 holds the schemes that a proxy offers: the exception for CONNECT has no
+    other place.
     """
 
     _hints = 0
@@ -65,8 +69,8 @@ _HEADERS = {"User-Agent": "imagenet-prep", "Accept": "*/*", "Accept-Encoding": "
 class Session:
     """Requests to one server, its home, and to the servers it redirects to.
 
-    Authorization and cookies go to the home origin (scheme, host and port) only. Requests are tried once: the caller
-    retries after a CutError.
+    Authorization and cookies go to the home origin (scheme, host and port) only. Requests are tried
+    once: the caller retries after a CutError.
 
     Args:
         base_url: the home address.
@@ -77,7 +81,9 @@ class Session:
         UsageError: ``base_url`` isn't an http(s) URL, or has a password in it.
     """
 
-    def __init__(self, base_url: str, stall: float, note: Callable[[str], object] = lambda text: None) -> None:
+    def __init__(
+        self, base_url: str, stall: float, note: Callable[[str], object] = lambda text: None
+    ) -> None:
         self.note = note
         self.noted: set[tuple[str, bool]] = set()  # kinds of interruptions
         self.home = _home(base_url)
@@ -110,17 +116,19 @@ class Session:
             self._digest = HTTPDigestAuth(username, password)
 
     def enter_with(self, enter: Enter) -> None:
-        """Call ``enter`` with an answer of home in place of a file, its URL, and whether the last sign-in is in vain.
+        """Call ``enter`` with an answer of home in place of a file, its URL, and whether the last
+        sign-in is in vain.
 
-        It signs in, or raises AccessError, or CutError for an answer that may come from too many connections.
+        It signs in, or raises AccessError, or CutError for an answer that may come from too many
+        connections.
         """
         self._enter = enter
 
     def get(self, url: str, headers: Mapping[str, str] | None = None) -> requests.Response:
         """The answer to a GET with redirects followed, its body unread.
 
-        If home refuses a file, or sends a page, sign in. However many threads notice, that happens once, and again
-        only after a file arrived.
+        If home refuses a file, or sends a page, sign in. However many threads notice, that happens
+        once, and again only after a file arrived.
 
         Raises:
             AccessError: signing in failed.
@@ -151,14 +159,18 @@ class Session:
             raise CutError(error.what, lasting=error) from None
 
     def _is_closed(self, response: requests.Response) -> bool:
-        is_page = response.status_code in (200, 206) and is_page_type(response) and not self.sends_data_as_pages
+        is_page = (
+            response.status_code in (200, 206)
+            and is_page_type(response)
+            and not self.sends_data_as_pages
+        )
         return is_page or response.status_code in (401, 403)
 
     def _ask(self, url: str, headers: Mapping[str, str] | None) -> requests.Response:
         """The answer to a GET, even if the server refuses this session.
 
-        A host that home redirected to is asked directly until it stops serving the file: some sites sign an address per
-        request, and count them.
+        A host that home redirected to is asked directly until it stops serving the file: some sites
+        sign an address per request, and count them.
         """
         if address := self._moved.get(url):
             is_file = False
@@ -174,16 +186,25 @@ class Session:
         return self._send("GET", url, headers)
 
     def post(self, url: str, fields: Mapping[str, str]) -> requests.Response:
-        """The answer to a form; redirects are followed with GET, so no field leaves home. Raises as get."""
+        """The answer to a form; redirects are followed with GET, so no field leaves home.
+        Raises as get.
+        """
         return self._send("POST", url, None, fields)
 
     def _send(
-        self, method: str, url: str, headers: Mapping[str, str] | None, fields: Mapping[str, str] | None = None
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str] | None,
+        fields: Mapping[str, str] | None = None,
     ) -> requests.Response:
         current = url
         for _ in range(_MAX_REDIRECTS):
             response = self._request(method, current, headers, fields)
-            if not (response.is_redirect or (response.status_code == 300 and "Location" in response.headers)):
+            if not (
+                response.is_redirect
+                or (response.status_code == 300 and "Location" in response.headers)
+            ):
                 if method == "GET" and origin(current) != origin(url) and _is_file(response):
                     self._moved[url] = current
                 return response
@@ -195,7 +216,11 @@ class Session:
         raise _refused(current, f"it is redirect number {_MAX_REDIRECTS + 1} in a row")
 
     def _request(
-        self, method: str, url: str, headers: Mapping[str, str] | None, fields: Mapping[str, str] | None
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str] | None,
+        fields: Mapping[str, str] | None,
     ) -> requests.Response:
         at_home = origin(url) == self.home
         no_proxy = _no_proxy(url)
@@ -215,7 +240,12 @@ class Session:
         )
         try:
             response = _within(sum(self._timeout), ask)
-        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+        except (
+            requests.RequestException,
+            urllib3.exceptions.HTTPError,
+            OSError,
+            ValueError,
+        ) as error:
             raise_for(error, host_of(url), find_proxy(), was_answered=self._was_answered)
         self._was_answered = True
         if response.status_code == 407 and (proxy := find_proxy()):
@@ -258,7 +288,9 @@ class _OneRequest(requests.Session):
 
 
 class _Adapter(HTTPAdapter):
-    """Sends a proxy's user name and password as UTF-8, like curl and browsers; requests can send Latin-1 only."""
+    """Sends a proxy's user name and password as UTF-8, like curl and browsers;
+    requests can send Latin-1 only.
+    """
 
     def proxy_headers(self, proxy: str) -> dict[str, str]:
         """The headers for a proxy."""
@@ -301,7 +333,9 @@ def _home(base_url: str) -> Origin:
         parts, home = urlsplit(""), ("", "", 0)
     if home[0] not in _DEFAULT_PORTS or not home[1]:
         raise UsageError(
-            "the base URL can't be used", "expected http://... or https://... with a host name", "correct --base-url"
+            "the base URL can't be used",
+            "expected http://... or https://... with a host name",
+            "correct --base-url",
         )
     if parts.username is not None or parts.password is not None:
         raise UsageError(
@@ -340,7 +374,9 @@ def bare_url(url: str) -> str:
 def file_url(base_url: str, filename: str) -> str:
     """The URL of a file in the folder ``base_url``; a query of the folder is kept."""
     parts = urlsplit(base_url)
-    return urlunsplit((parts.scheme, parts.netloc, f"{parts.path.rstrip('/')}/{filename}", parts.query, ""))
+    return urlunsplit(
+        (parts.scheme, parts.netloc, f"{parts.path.rstrip('/')}/{filename}", parts.query, "")
+    )
 
 
 def redirect_target(first: str, current: str, location: str) -> str:
@@ -348,8 +384,8 @@ def redirect_target(first: str, current: str, location: str) -> str:
 
     ``location`` is the header as http.client gives it: its raw bytes decoded as Latin-1.
 
-    For another origin, query parameters of ``first`` that the server repeats are dropped. Credentials in the target
-    are always dropped.
+    For another origin, query parameters of ``first`` that the server repeats are dropped.
+    Credentials in the target are always dropped.
 
     Raises:
         NetworkError: the target leads from https to http, or is no web address.
@@ -363,7 +399,9 @@ def redirect_target(first: str, current: str, location: str) -> str:
     if scheme not in _DEFAULT_PORTS or not host:
         raise _refused(current, "it leads to no web address")
     if urlsplit(current).scheme == "https" and scheme == "http":
-        raise _refused(current, "it leads from https to http, where anyone can read and change what is sent")
+        raise _refused(
+            current, "it leads from https to http, where anyone can read and change what is sent"
+        )
     query = parts.query
     if origin(target) != origin(first):
         secrets = set(parse_qsl(urlsplit(first).query, keep_blank_values=True))
@@ -375,7 +413,9 @@ def redirect_target(first: str, current: str, location: str) -> str:
 
 def _refused(url: str, why: str) -> NetworkError:
     return NetworkError(
-        f"a redirect from {host_of(url)} was refused", why, "check the address given with --base-url, or try later"
+        f"a redirect from {host_of(url)} was refused",
+        why,
+        "check the address given with --base-url, or try later",
     )
 
 
@@ -392,6 +432,7 @@ def _hide_queries(record: logging.LogRecord) -> bool:
     """Hide queries in log records: urllib3 logs each request, and its query may hold a secret."""
     if isinstance(record.args, tuple):
         record.args = tuple(
-            re.sub(r"\?[^\s\"]*", "?...", value) if isinstance(value, str) else value for value in record.args
+            re.sub(r"\?[^\s\"]*", "?...", value) if isinstance(value, str) else value
+            for value in record.args
         )
     return True

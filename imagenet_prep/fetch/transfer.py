@@ -1,4 +1,6 @@
-"""fetch: one file over HTTP, each byte once, over any number of runs and connections; Target: a file for raw-data."""
+"""fetch: one file over HTTP, each byte once, over any number of runs and connections;
+Target: a file for raw-data.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ from imagenet_prep.storage.local import remove_abandoned
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.text import number_of
 
-_CHUNK = 1 << 20  # a quarter of it takes a tenth more processor time; a larger one exceeds the caches
+_CHUNK = (
+    1 << 20
+)  # a quarter of it takes a tenth more processor time; a larger one exceeds the caches
 _TICK = 0.1  # seconds between two checks of a running transfer
 _IDLE = 0.02  # seconds between two checks of an idle connection for work
 _GRACE = 0.5  # seconds that connections get to end after an interrupt; silent ones are abandoned
@@ -49,8 +53,8 @@ _UNSAVED = 32 << 20  # bytes; then progress is made durable
 class Fetched(Struct, frozen=True):
     """A complete, fetched file.
 
-    ``algorithm`` and ``digest`` (hex) are those of the computed digest, "" if none is known. ``is_right`` is whether
-    it matches the expected digest.
+    ``algorithm`` and ``digest`` (hex) are those of the computed digest, "" if none is known.
+    ``is_right`` is whether it matches the expected digest.
     """
 
     remote: Remote
@@ -84,11 +88,13 @@ def fetch(
 ) -> Fetched:
     """Fetch ``url`` into the partial file ``path``, and resume from the bytes of earlier runs.
 
-    If the server contradicts itself, it starts over with one connection. If that fails too and a digest is known, it
-    starts over once more and takes each part as the server sends it: the digest decides.
+    If the server contradicts itself, it starts over with one connection. If that fails too and a
+    digest is known, it starts over once more and takes each part as the server sends it: the digest
+    decides.
 
-    ``remote`` is the result of ``inspect``, if already known; ``digests`` are those that the file must have (hex), by
-    algorithm: the fastest one is computed. A map file next to ``path`` lists the bytes present.
+    ``remote`` is the result of ``inspect``, if already known; ``digests`` are those that the file
+    must have (hex), by algorithm: the fastest one is computed. A map file next to ``path`` lists
+    the bytes present.
 
     Raises:
         AccessError, SpaceError: the server refused, or sent a web page; or the disk is full.
@@ -98,7 +104,9 @@ def fetch(
     find = partial(inspect, session, url, manner.pace, has_digest=bool(digests))
     remote = remote or find()
     for attempt in range(3):
-        source = RemoteFile(session, url, remote, manner.pace, bool(digests), is_trusted=attempt == 2)
+        source = RemoteFile(
+            session, url, remote, manner.pace, bool(digests), is_trusted=attempt == 2
+        )
         with _open(path, remote, manner.progress, has_digest=bool(digests)) as part:
             try:
                 return _fetch_and_hash(Connections(source, part), part, digests, manner)
@@ -119,7 +127,9 @@ def fetch(
 
 
 def fetch_span(source: RemoteFile, span: Span, path: Path, remote: Remote, manner: Manner) -> None:
-    """Fetch a span of a file, called ``remote`` as a file of its own, into ``path``. Raises as ``fetch``."""
+    """Fetch a span of a file, called ``remote`` as a file of its own, into ``path``.
+    Raises as ``fetch``.
+    """
     with _open(path, remote, manner.progress) as part:
         try:
             Connections(source, part, span[0]).run(manner.connections, manner.progress)
@@ -127,8 +137,12 @@ def fetch_span(source: RemoteFile, span: Span, path: Path, remote: Remote, manne
             raise source.refusal(restart) from None
 
 
-def _fetch_and_hash(transfer: Connections, part: PartialFile, digests: Mapping[str, str], manner: Manner) -> Fetched:
-    """Fetch the missing bytes, and hash them meanwhile if a digest is known. Raises as ``Connections.run``."""
+def _fetch_and_hash(
+    transfer: Connections, part: PartialFile, digests: Mapping[str, str], manner: Manner
+) -> Fetched:
+    """Fetch the missing bytes, and hash them meanwhile if a digest is known.
+    Raises as ``Connections.run``.
+    """
     if not digests:
         transfer.run(manner.connections, manner.progress)
         return Fetched(part.remote)
@@ -138,7 +152,9 @@ def _fetch_and_hash(transfer: Connections, part: PartialFile, digests: Mapping[s
     return Fetched(part.remote, front.algorithm, digest, digest == digests[front.algorithm])
 
 
-def _open(path: Path, remote: Remote, progress: Progress, *, has_digest: bool = False) -> PartialFile:
+def _open(
+    path: Path, remote: Remote, progress: Progress, *, has_digest: bool = False
+) -> PartialFile:
     """The partial file at ``path``; a note says so if the bytes of an earlier run don't fit."""
     version, spans = find_leftover(path) or (remote, Spans())
     if spans.size and (why := remote.obstacle(version, has_digest=has_digest)):
@@ -196,7 +212,9 @@ class Connections:
         self._offset = offset
         self._name = name_of(part.remote.url)
         self._obstacle = part.remote.why_whole(has_digest=source.has_digest)
-        self._waiting: deque[Segment] = deque()  # threads take segments from its start, and put back unfinished ones
+        self._waiting: deque[Segment] = (
+            deque()
+        )  # threads take segments from its start, and put back unfinished ones
         self._stop = threading.Event()
         self._error: BaseException | None = None
         self._note: Callable[[str], object] = source.session.note
@@ -204,7 +222,8 @@ class Connections:
         self._all: list[_Connection] = []
 
     def run(self, connections: int, progress: Progress) -> None:
-        """Fetch all missing bytes over so many connections; however it ends, received bytes are durable.
+        """Fetch all missing bytes over so many connections; however it ends, received bytes are
+        durable.
 
         Raises:
             AccessError, NetworkError, SpaceError, WriteError: the error that ended it.
@@ -216,10 +235,15 @@ class Connections:
         self._waiting.extend(segments_of(self._part.gaps(), size))
         for _ in range(min(connections, len(self._waiting))):
             noted = self._source.session.noted
-            patience = Patience(self._name, pace, self._stop.wait, self._note, lambda: self._part.size, noted)
+            patience = Patience(
+                self._name, pace, self._stop.wait, self._note, lambda: self._part.size, noted
+            )
             self._all.append(_Connection(patience))
-        # daemons: a thread that hangs in a connection attempt must not keep an interrupted process alive
-        threads = [threading.Thread(target=self._work, args=(each,), daemon=True) for each in self._all]
+        # daemons: a thread that hangs in a connection attempt must not keep an interrupted process
+        # alive
+        threads = [
+            threading.Thread(target=self._work, args=(each,), daemon=True) for each in self._all
+        ]
         try:
             self._watch(threads, progress)
         finally:
@@ -241,7 +265,10 @@ class Connections:
                 received = self._part.received
                 progress.advance(received - shown)
                 shown = received
-                if received - saved >= _UNSAVED or time.monotonic() - saved_at >= self._source.pace.save_every:
+                if (
+                    received - saved >= _UNSAVED
+                    or time.monotonic() - saved_at >= self._source.pace.save_every
+                ):
                     self._part.save()
                     saved, saved_at = received, time.monotonic()
         finally:
@@ -253,14 +280,20 @@ class Connections:
         for thread in threads:
             if thread.ident is not None:
                 thread.join(max(0.0, deadline - time.monotonic()))
-        with contextlib.suppress(PrepError):  # the last saved map remains valid, and the first error counts
+        with contextlib.suppress(
+            PrepError
+        ):  # the last saved map remains valid, and the first error counts
             self._part.save()
 
-    # run by each thread ----------------------------------------------------------------------------------------------
+    # run by each thread ---------------------------------------------------------------------------
 
     def _work(self, connection: _Connection) -> None:
         try:
-            while connection in self._all and not self._stop.is_set() and self._part.size < self._part.remote.total:
+            while (
+                connection in self._all
+                and not self._stop.is_set()
+                and self._part.size < self._part.remote.total
+            ):
                 try:
                     segment = self._waiting.popleft()
                 except IndexError:
@@ -286,7 +319,9 @@ class Connections:
     def _retry(self, connection: _Connection, cut: CutError) -> None:
         """Wait before the next request, or end this connection if others can do its work."""
         connection.refusals += cut.kind == "refused"
-        if connection.refusals >= _REFUSALS and self._leave_to(connection, cut, lambda other: other.is_working):
+        if connection.refusals >= _REFUSALS and self._leave_to(
+            connection, cut, lambda other: other.is_working
+        ):
             return
         try:
             connection.patience.wait(cut, self._part.received)
@@ -294,7 +329,9 @@ class Connections:
             if not self._leave_to(connection, cut, lambda other: True):
                 raise
 
-    def _leave_to(self, connection: _Connection, cut: CutError, can: Callable[[_Connection], bool]) -> bool:
+    def _leave_to(
+        self, connection: _Connection, cut: CutError, can: Callable[[_Connection], bool]
+    ) -> bool:
         """End a connection if another one can do its work; report it if that one already works."""
         with self._lock:
             others = [each for each in self._all if each is not connection]
@@ -304,7 +341,9 @@ class Connections:
         if any(each.is_working for each in others):
             left = number_of(len(others), "connection")
             why = f"{host_of(self._source.url)} accepts no more than {left} at a time"
-            self._note(f"{self._name}: {why if cut.kind == 'refused' else f'{cut.reason}; {left} left'}")
+            self._note(
+                f"{self._name}: {why if cut.kind == 'refused' else f'{cut.reason}; {left} left'}"
+            )
         return True
 
     def _request(self, connection: _Connection, segment: Segment) -> None:
@@ -327,7 +366,7 @@ class Connections:
         raise CutError("the answer was too short")
 
 
-# files of raw-data ---------------------------------------------------------------------------------------------
+# files of raw-data --------------------------------------------------------------------------------
 
 _NAMES = {"md5": "MD5", "sha256": "SHA-256", "crc32c": "CRC32C"}
 
@@ -339,7 +378,8 @@ class Target(Struct, frozen=True, eq=False):
         layout: the paths; its ``raw`` is None, since that folder is read-only.
         filename: the file's name.
         size: bytes, None if unknown.
-        digests: the expected ones (hex), by algorithm; all describe the same bytes, so any one suffices.
+        digests: the expected ones (hex), by algorithm; all describe the same bytes, so any one
+            suffices.
     """
 
     layout: Layout
@@ -361,7 +401,8 @@ class Target(Struct, frozen=True, eq=False):
         """Whether a file of this name exists and is not known to be a different one.
 
         Raises:
-            InputError: its size, or the digest recorded at its last check, is wrong; or it is no plain file.
+            InputError: its size, or the digest recorded at its last check, is wrong; or it is no
+                plain file.
         """
         if not self.path.is_file():
             if self.path.exists() or self.path.is_symlink():
@@ -392,7 +433,8 @@ class Target(Struct, frozen=True, eq=False):
         remove_abandoned(local_path(self.layout.checked_path))
 
     def place(self, fetched: Fetched, fault: str = "") -> None:
-        """Give the fetched file its final name, and record its digest; ``fault`` is the one that was found in it.
+        """Give the fetched file its final name, and record its digest; ``fault`` is the one that
+        was found in it.
 
         Raises:
             InputError: it is not the expected file; it is kept under a name that no command reads.
@@ -415,7 +457,11 @@ class Target(Struct, frozen=True, eq=False):
         stat = self.path.stat()
         entry = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "md5": None, **self.digests}
         entry |= {"url": url} if url else {}
-        entries = {**checked, self.filename: entry} if isinstance(checked, dict) else {self.filename: entry}
+        entries = (
+            {**checked, self.filename: entry}
+            if isinstance(checked, dict)
+            else {self.filename: entry}
+        )
         save_json(self.layout.checked_path, entries)
 
     def _compare(self, algorithm: str, digest: str) -> None:
@@ -445,7 +491,9 @@ class Target(Struct, frozen=True, eq=False):
 
 
 def set_aside(layout: Layout, filename: str, fault: str, digest: str = "") -> InputError:
-    """Keep a wrong file that has arrived under a name that no command reads; returns the error that says so."""
+    """Keep a wrong file that has arrived under a name that no command reads;
+    returns the error that says so.
+    """
     partial, aside = layout.part_path(filename), layout.corrupt_path(filename, digest or "content")
     partial.replace(aside)
     forget(partial)

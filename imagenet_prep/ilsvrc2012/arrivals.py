@@ -1,4 +1,6 @@
-"""Files without a known digest: look_at and fault_of check their structure; RemoteClasses fetches single classes."""
+"""Files without a known digest: look_at and fault_of check their structure;
+RemoteClasses fetches single classes.
+"""
 
 from __future__ import annotations
 
@@ -57,10 +59,16 @@ def look_at(source: RemoteFile, name: str) -> None:
 
 
 def fault_of(path: Path, name: str) -> str:
-    """The fault in the structure of a file that has arrived, not all of which is read; ``name`` is its final name."""
+    """The fault in the structure of a file that has arrived, not all of which is read;
+    ``name`` is its final name.
+    """
     with FileSlices(path) as view:
         total = len(view)
-        return _fault_of_head(view[0:PROBE], total, name) or _fault_of_end(view, name) or _fault_inside(view, name)
+        return (
+            _fault_of_head(view[0:PROBE], total, name)
+            or _fault_of_end(view, name)
+            or _fault_inside(view, name)
+        )
 
 
 def _fault_of_head(head: bytes, total: int, name: str) -> str:
@@ -68,7 +76,10 @@ def _fault_of_head(head: bytes, total: int, name: str) -> str:
     kind = _KINDS.get(Path(name).suffix.lower(), "a binary file")
     fits = {
         "a tar archive": head[257:262] == b"ustar" and total % 512 == 0 and total >= _END_BLOCKS,
-        "gzip data": head[:3] == b"\x1f\x8b\x08" and len(head) > 3 and head[3] < 0x20 and total >= 18,  # RFC 1952
+        "gzip data": head[:3] == b"\x1f\x8b\x08"
+        and len(head) > 3
+        and head[3] < 0x20
+        and total >= 18,  # RFC 1952
         "a zip archive": head[:4] == b"PK\x03\x04",
         "a parquet file": head[:4] == b"PAR1",
         "a binary file": not is_web_page(head) and not is_text(head),
@@ -96,7 +107,10 @@ def _fault_of_end(view: Sliceable, name: str) -> str:
     if suffix == ".parquet":  # the length of the metadata (4 bytes), then the magic
         tail = bytes(view[max(0, total - 8) : total])
         if tail[4:] != b"PAR1" or not 0 < struct.unpack("<I", tail[:4])[0] <= total - 12:
-            return f"expected a parquet file, got a truncated one: its {total:,} bytes have no valid end"
+            return (
+                "expected a parquet file, got a truncated one: "
+                f"its {total:,} bytes have no valid end"
+            )
     return ""
 
 
@@ -126,18 +140,21 @@ def _fault_of_tar(view: FileSlices) -> str:
         if name.endswith(b".tar"):
             next(iter_members(view, start, start + length), None)
             if length < _END_BLOCKS or any(view[start + length - _END_BLOCKS : start + length]):
-                return f"it is damaged before byte {start + length:,}: {name.decode('utf-8', 'replace')} has no end"
+                return (
+                    f"it is damaged before byte {start + length:,}: "
+                    f"{name.decode('utf-8', 'replace')} has no end"
+                )
     return ""
 
 
-# single classes ------------------------------------------------------------------------------------------------
+# single classes -----------------------------------------------------------------------------------
 
 
 class RemoteClasses(Struct, frozen=True):
     """The classes in the train archive on a server: offset and end of each one's tar, by wnid.
 
-    No digest of a class is known. Instead, the headers before it are checked, and its own headers after it arrives;
-    convert decodes each image.
+    No digest of a class is known. Instead, the headers before it are checked, and its own headers
+    after it arrives; convert decodes each image.
     """
 
     source: RemoteFile
@@ -145,14 +162,18 @@ class RemoteClasses(Struct, frozen=True):
     manner: Manner
 
     @classmethod
-    def find(cls, session: Session, url: str, remote: Remote, wanted: Collection[str], manner: Manner) -> RemoteClasses:
+    def find(
+        cls, session: Session, url: str, remote: Remote, wanted: Collection[str], manner: Manner
+    ) -> RemoteClasses:
         """Walk the headers of the archive, one request each, until every wanted class is found.
 
         Raises:
             InputError: the archive is damaged, or lacks a class.
             NetworkError: the server can't be reached, or sends no parts of a file.
         """
-        manner.progress.note(f"looking for {len(wanted):,} classes in {remote.url.rpartition('/')[2]}")
+        manner.progress.note(
+            f"looking for {len(wanted):,} classes in {remote.url.rpartition('/')[2]}"
+        )
         source = RemoteFile(session, url, remote, manner.pace)
         found = class_tars(source, wanted)
         lacking = [wnid for wnid in wanted if wnid not in found]
@@ -162,7 +183,11 @@ class RemoteClasses(Struct, frozen=True):
                 f"expected {len(wanted):,} classes, {len(lacking):,} are missing",
                 "check the address given with --base-url",
             )
-        spans = {wnid: (offset, offset + length) for wnid, (offset, length) in found.items() if wnid in wanted}
+        spans = {
+            wnid: (offset, offset + length)
+            for wnid, (offset, length) in found.items()
+            if wnid in wanted
+        }
         return cls(source, spans, manner)
 
     @property
@@ -172,7 +197,10 @@ class RemoteClasses(Struct, frozen=True):
 
     def bytes_to_come(self, layout: Layout) -> int:
         """Bytes still to fetch."""
-        kept = (kept_bytes(layout.part_path(f"{wnid}.tar"), self._remote_of(wnid)) for wnid in self.spans)
+        kept = (
+            kept_bytes(layout.part_path(f"{wnid}.tar"), self._remote_of(wnid))
+            for wnid in self.spans
+        )
         return self.size - sum(kept)
 
     def fetch(self, layout: Layout, places: ClassTars) -> None:

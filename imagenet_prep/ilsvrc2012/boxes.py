@@ -1,9 +1,10 @@
-"""BoxFiles: the annotations in an archive or a folder; parse_annotation; and the CSV that annotate makes of them.
+"""BoxFiles: the annotations in an archive or a folder; parse_annotation; and the CSV that annotate
+makes of them.
 
-A line of the CSV is a box, sorted by byte value, as the original's process_bounding_boxes.py printed it:
-``n00007846_64193.JPEG,0.0060,0.2620,0.7545,0.9940`` is file name, xmin, ymin, xmax, ymax relative to the image. Two
-corners can be equal: boxes without area are removed before rounding, and four decimals can't tell apart all pixels of
-a side above 10,000.
+A line of the CSV is a box, sorted by byte value, as the original's process_bounding_boxes.py
+printed it: ``n00007846_64193.JPEG,0.0060,0.2620,0.7545,0.9940`` is file name, xmin, ymin, xmax,
+ymax relative to the image. Two corners can be equal: boxes without area are removed before
+rounding, and four decimals can't tell apart all pixels of a side above 10,000.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ class BoxFiles(Struct, frozen=True):
     path: AnyPath
 
     def identity(self) -> dict[str, Any]:
-        """A JSON value that identifies this input: a file's size and time, or those of all files in a folder."""
+        """A JSON value that identifies this input:
+        a file's size and time, or those of all files in a folder.
+        """
         status = self.path.stat()
         return {"name": self.path.name, "size": status.st_size, "mtime_ns": status.st_mtime_ns}
 
@@ -62,14 +65,19 @@ class BoxFiles(Struct, frozen=True):
         """Each annotation once, its content cut to one byte more than the limit.
 
         Raises:
-            InputError: they can't be read, an archive is damaged or unpacks to far too much, or an image repeats.
+            InputError: they can't be read, an archive is damaged or unpacks to far too much, or an
+                image repeats.
         """
         seen: set[tuple[str, str]] = set()
         for count, file in enumerate(self._files(progress), 1):
             seen.add(file[:2])
             if len(seen) < count:
                 folder, name, _ = file
-                raise InputError(f"{self.path} holds {folder}/{name}.xml twice", "expected every file once", REMEDY)
+                raise InputError(
+                    f"{self.path} holds {folder}/{name}.xml twice",
+                    "expected every file once",
+                    REMEDY,
+                )
             yield file
 
     @abstractmethod
@@ -93,7 +101,9 @@ class BoxFolder(BoxFiles, frozen=True):
             for path in self._paths():
                 status = path.stat()
                 if not stat.S_ISREG(status.st_mode):  # reading a pipe could block forever
-                    raise InputError(f"{path} is not a plain file", "expected an annotation", "remove it")
+                    raise InputError(
+                        f"{path} is not a plain file", "expected an annotation", "remove it"
+                    )
                 line = f"{path.parent.name}/{path.name} {status.st_size} {status.st_mtime_ns}\n"
                 digest.update(os.fsencode(line))
                 count += 1
@@ -131,7 +141,9 @@ class BoxArchive(BoxFiles, frozen=True):
             is_packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             stream = gzip.GzipFile(fileobj=raw) if is_packed else raw
-            for count, (member, content) in enumerate(stream_members(stream, limit=limit, keep=LARGEST + 1)):
+            for count, (member, content) in enumerate(
+                stream_members(stream, limit=limit, keep=LARGEST + 1)
+            ):
                 folder, _, name = member.decode("utf-8", "surrogateescape").rpartition("/")
                 if name.endswith(".xml"):
                     yield folder.rpartition("/")[2], name[:-4], content
@@ -142,7 +154,9 @@ class BoxArchive(BoxFiles, frozen=True):
 
 
 def find_annotations(layout: Layout, split: str) -> BoxFiles | None:
-    """Find the annotations of a split, which may be apart from its images; None if there are none."""
+    """Find the annotations of a split, which may be apart from its images;
+    None if there are none.
+    """
     archive = layout.archive_path(facts.ARCHIVES[BOX_ARCHIVES[split]])
     if archive.is_file():
         return BoxArchive(archive)
@@ -156,12 +170,14 @@ def find_annotations(layout: Layout, split: str) -> BoxFiles | None:
 
 
 def find_boxes_csv(layout: Layout, split: str) -> AnyPath | None:
-    """The boxes of a split: those that annotate made, or those in the raw folder; None if there are none."""
+    """The boxes of a split: those that annotate made, or those in the raw folder;
+    None if there are none.
+    """
     own = layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv
     return next((path for path in (own, layout.raw_dir / own.name) if path.is_file()), None)
 
 
-# the CSV -------------------------------------------------------------------------------------------------------
+# the CSV ------------------------------------------------------------------------------------------
 
 _CORNERS = struct.Struct("4d")
 
@@ -179,7 +195,9 @@ class BoxesFault(ValueError):  # noqa: N818 - a fault in data, not in the progra
 
 
 class BoxTable(Mapping[str, tuple[Box, ...]]):
-    """The boxes of each file name, packed: as objects, half a million would take hundreds of megabytes."""
+    """The boxes of each file name, packed: as objects,
+    half a million would take hundreds of megabytes.
+    """
 
     def __init__(self, packed: dict[str, bytes]) -> None:
         self._packed = packed
@@ -205,7 +223,8 @@ def parse_boxes(content: bytes) -> BoxTable:
     """Parse the boxes of each file name, in line order. Half a million lines take about a second.
 
     Raises:
-        BoxesFault: an invalid line, a box outside the image or reversed, or a last line without an end.
+        BoxesFault: an invalid line, a box outside the image or reversed, or a last line without an
+            end.
     """
     packed: dict[str, bytes] = {}
     if content and not content.endswith(b"\n"):  # the last number may have lost digits
@@ -215,9 +234,13 @@ def parse_boxes(content: bytes) -> BoxTable:
             name, *corners = line.decode().split(",")
             xmin, ymin, xmax, ymax = map(float, corners)
         except ValueError:
-            raise BoxesFault(number, f"expected NAME,XMIN,YMIN,XMAX,YMAX, got {_show(line)}") from None
+            raise BoxesFault(
+                number, f"expected NAME,XMIN,YMIN,XMAX,YMAX, got {_show(line)}"
+            ) from None
         if not (0 <= xmin <= xmax <= 1 and 0 <= ymin <= ymax <= 1 and name):
-            raise BoxesFault(number, f"expected 0 <= XMIN <= XMAX <= 1 and the same for Y, got {_show(line)}")
+            raise BoxesFault(
+                number, f"expected 0 <= XMIN <= XMAX <= 1 and the same for Y, got {_show(line)}"
+            )
         packed[name] = packed.get(name, b"") + _CORNERS.pack(xmin, ymin, xmax, ymax)
     return BoxTable(packed)
 
@@ -225,7 +248,10 @@ def parse_boxes(content: bytes) -> BoxTable:
 def encode_boxes(rows: Iterable[tuple[str, Box]]) -> bytes:
     """The CSV of boxes, given as file name and box in any order."""
     return b"".join(
-        sorted(f"{name},{b.xmin:.4f},{b.ymin:.4f},{b.xmax:.4f},{b.ymax:.4f}\n".encode() for name, b in rows)
+        sorted(
+            f"{name},{b.xmin:.4f},{b.ymin:.4f},{b.xmax:.4f},{b.ymax:.4f}\n".encode()
+            for name, b in rows
+        )
     )
 
 
@@ -234,13 +260,14 @@ def _show(line: bytes) -> str:
     return repr(line if len(line) <= 80 else line[:77] + b"...")[1:]
 
 
-# annotation files ----------------------------------------------------------------------------------------------
+# annotation files ---------------------------------------------------------------------------------
 #
-# ImageNet's annotation XML (PASCAL VOC's form) -> boxes, by the rules of the original script: docs/record-format.md,
-# "Boxes". There are half a million files, nearly all of one shape, so a pattern reads a file of that shape. expat reads
-# every other file; it takes several times as long and gives the same answer. expat is called directly: it is three
-# times as fast as ElementTree, and lets us decide what to refuse. No document type declaration reaches it. Entities can
-# only be declared in one, so none can expand (the purpose of defusedxml).
+# ImageNet's annotation XML (PASCAL VOC's form) -> boxes, by the rules of the original script:
+# docs/record-format.md, "Boxes". There are half a million files, nearly all of one shape, so a
+# pattern reads a file of that shape. expat reads every other file; it takes several times as long
+# and gives the same answer. expat is called directly: it is three times as fast as ElementTree, and
+# lets us decide what to refuse. No document type declaration reaches it. Entities can only be
+# declared in one, so none can expand (the purpose of defusedxml).
 
 LARGEST = 1 << 20
 """The maximum bytes in an annotation; real ones have about a thousand."""
@@ -249,7 +276,9 @@ DEPTH = 20
 """The maximum depth of elements; real annotations have four."""
 
 DIGITS = 15
-"""The maximum digits of a number: up to there, whole numbers and their quotients as floats sort alike."""
+"""The maximum digits of a number: up to there,
+whole numbers and their quotients as floats sort alike.
+"""
 
 _CORNER_TAGS = ("xmin", "ymin", "xmax", "ymax")
 _TAGS = ("width", "height", "name", *_CORNER_TAGS)
@@ -263,8 +292,8 @@ class Annotation(Struct, frozen=True):
     """The content of one file.
 
     Args:
-        label: its first ``<name>``, unchanged: a wnid, words such as "Scottish_deerhound", or a wnid with blanks
-            around it; empty if there is none.
+        label: its first ``<name>``, unchanged: a wnid, words such as "Scottish_deerhound", or a
+            wnid with blanks around it; empty if there is none.
         boxes: in the file's order, relative to the image; the CSV rounds them.
         no_area: the number of boxes left out, with no area inside the image.
         ended_early: whether an xmin of exactly -1 ended the list, as in the original.
@@ -279,11 +308,12 @@ class Annotation(Struct, frozen=True):
 def parse_annotation(content: bytes) -> Annotation:
     """Parse the boxes of one annotation file.
 
-    Corners are integers relative to the ``<size>`` that the annotator saw: divided by it, put in order, cut to 0..1.
-    Boxes without area are left out.
+    Corners are integers relative to the ``<size>`` that the annotator saw: divided by it, put in
+    order, cut to 0..1. Boxes without area are left out.
 
     Raises:
-        AnnotationFault: not an annotation: no XML, a DOCTYPE, too large or too deep, no size, text for a number.
+        AnnotationFault: not an annotation: no XML, a DOCTYPE, too large or too deep, no size, text
+            for a number.
     """
     if len(content) > LARGEST:
         raise AnnotationFault(f"larger than {LARGEST:,} bytes")
@@ -325,7 +355,7 @@ class _Said(NamedTuple):
     rows: list[tuple[int, int, int, int]]
 
 
-# the usual shape -----------------------------------------------------------------------------------------------
+# the usual shape ----------------------------------------------------------------------------------
 
 _WORDS = rb"[A-Za-z0-9_.% -]*"  # characters without a special meaning in XML
 _INTEGER = rb"-?[0-9]{1,8}"
@@ -333,16 +363,21 @@ _INTEGER = rb"-?[0-9]{1,8}"
 
 def _pattern(shape: bytes) -> re.Pattern[bytes]:
     """A pattern of tags, with optional blanks at each blank of ``shape``."""
-    return re.compile(re.sub(rb"\s+", rb"[ \\t\\r\\n]*", shape) % {b"words": _WORDS, b"int": _INTEGER})
+    return re.compile(
+        re.sub(rb"\s+", rb"[ \\t\\r\\n]*", shape) % {b"words": _WORDS, b"int": _INTEGER}
+    )
 
 
 _HEAD = rb"""<annotation>
-    <folder>%(words)b</folder> <filename>%(words)b</filename> <source> <database>%(words)b</database> </source>
+    <folder>%(words)b</folder> <filename>%(words)b</filename>
+    <source> <database>%(words)b</database> </source>
     <size> <width>([0-9]{1,9})</width> <height>([0-9]{1,9})</height> <depth>%(int)b</depth> </size>
     <segmented>%(int)b</segmented> """
 _OBJECT = rb"""<object>
-    <name>(%(words)b)</name> <pose>%(words)b</pose> <truncated>%(int)b</truncated> <difficult>%(int)b</difficult>
-    <bndbox> <xmin>(%(int)b)</xmin> <ymin>(%(int)b)</ymin> <xmax>(%(int)b)</xmax> <ymax>(%(int)b)</ymax> </bndbox>
+    <name>(%(words)b)</name> <pose>%(words)b</pose>
+    <truncated>%(int)b</truncated> <difficult>%(int)b</difficult>
+    <bndbox> <xmin>(%(int)b)</xmin> <ymin>(%(int)b)</ymin>
+    <xmax>(%(int)b)</xmax> <ymax>(%(int)b)</ymax> </bndbox>
     </object> """
 _END = rb"</annotation> "
 
@@ -350,7 +385,9 @@ _END = rb"</annotation> "
 @functools.cache
 def _patterns() -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
     """Patterns of a whole file, and of an object in it; compiled on first use."""
-    return _pattern(_HEAD + b"(?:" + _OBJECT.replace(b">(", b">(?:") + b")*" + _END), _pattern(_OBJECT)
+    return _pattern(_HEAD + b"(?:" + _OBJECT.replace(b">(", b">(?:") + b")*" + _END), _pattern(
+        _OBJECT
+    )
 
 
 def _read_usual(content: bytes) -> _Said | None:
@@ -364,7 +401,7 @@ def _read_usual(content: bytes) -> _Said | None:
     return _Said(int(head[1]), int(head[2]), objects[0][0].decode() if objects else "", rows)
 
 
-# any XML -------------------------------------------------------------------------------------------------------
+# any XML ------------------------------------------------------------------------------------------
 
 
 _NUMBER = re.compile(f"[+-]?[0-9]{{1,{DIGITS}}}")
@@ -373,11 +410,15 @@ _NUMBER = re.compile(f"[+-]?[0-9]{{1,{DIGITS}}}")
 def _read_any(content: bytes) -> _Said:
     values = _read_elements(content)
     width, height = _parse_side(values, "width"), _parse_side(values, "height")
-    return _Said(width, height, values["name"][0] if values["name"] else "", list(_parse_rows(values)))
+    return _Said(
+        width, height, values["name"][0] if values["name"] else "", list(_parse_rows(values))
+    )
 
 
 def _parse_rows(values: dict[str, list[str]]) -> Iterator[tuple[int, int, int, int]]:
-    """Rows as the original read them: the nth xmin with the nth of the others, -1 for a missing one."""
+    """Rows as the original read them: the nth xmin with the nth of the others,
+    -1 for a missing one.
+    """
     texts = zip_longest(*(values[tag] for tag in _CORNER_TAGS), fillvalue="-1")
     for xmin_text, *others in islice(texts, len(values["xmin"])):
         xmin = _parse_integer(xmin_text, "xmin")
@@ -400,7 +441,9 @@ def _parse_side(values: dict[str, list[str]], tag: str) -> int:
 def _parse_integer(text: str, tag: str) -> int:
     digits = text.strip()
     if not _NUMBER.fullmatch(digits):
-        raise AnnotationFault(f"<{tag}> is {text[:40]!r}, not an integer of at most {DIGITS} digits")
+        raise AnnotationFault(
+            f"<{tag}> is {text[:40]!r}, not an integer of at most {DIGITS} digits"
+        )
     return int(digits)
 
 

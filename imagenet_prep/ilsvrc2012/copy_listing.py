@@ -1,4 +1,6 @@
-"""list_copy: a copy of ILSVRC2012 -> CopyListing: its images, and what is missing, misplaced, doubled or foreign."""
+"""list_copy: a copy of ILSVRC2012 -> CopyListing:
+its images, and what is missing, misplaced, doubled or foreign.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,12 @@ from imagenet_prep.ilsvrc2012.completeness import find_encoded_again, remedy_enc
 from imagenet_prep.ilsvrc2012.devkit import train_counts
 from imagenet_prep.ilsvrc2012.digests import Digests, find_digests
 from imagenet_prep.ilsvrc2012.official import ImageSource, OfficialTar, count_by_wnid
-from imagenet_prep.ilsvrc2012.planning import attach_boxes, find_sources, other_copies, sampled_repairs
+from imagenet_prep.ilsvrc2012.planning import (
+    attach_boxes,
+    find_sources,
+    other_copies,
+    sampled_repairs,
+)
 from imagenet_prep.ilsvrc2012.raw_data import (
     ConsumedImages,
     nothing_found,
@@ -72,25 +79,35 @@ class CopyListing(Struct, frozen=True):
     def judge(self, findings: ImageFindings) -> tuple[tuple[Problem, ...], ReasonedLevel]:
         """Whether the images can be the published ones; see RawListing."""
         is_read = self.depth != "quick"
-        repairs = findings.odd.names if is_read else sampled_repairs(split.catalog for split in self.splits)
+        repairs = (
+            findings.odd.names
+            if is_read
+            else sampled_repairs(split.catalog for split in self.splits)
+        )
         encoded_again = find_encoded_again(repairs)
         level = self._level(findings)
         if not encoded_again:
             return (), level
         detail = f"somebody encoded the images again: {encoded_again}"
         remedy = remedy_encoded_again(self.layout.raw_dir)
-        return (Problem(ProblemKind.WRONG_CONTENT, str(self.layout.raw_dir), detail, remedy),), level
+        return (
+            Problem(ProblemKind.WRONG_CONTENT, str(self.layout.raw_dir), detail, remedy),
+        ), level
 
     def _level(self, findings: ImageFindings) -> ReasonedLevel:
         images = sum(len(split.catalog) for split in self.splits)
         if self.lacking:
             sound = "" if self.depth == "quick" else ", all sound"
-            return ReasonedLevel("part", f"{number_of(images, 'image')}{sound}. Missing: {self._shown_lacking}.")
+            return ReasonedLevel(
+                "part", f"{number_of(images, 'image')}{sound}. Missing: {self._shown_lacking}."
+            )
         if self.depth == "quick":
             return ReasonedLevel("complete", "")
         proven = [split.name for split in self.splits if split.name in self.digests.published]
         if len(proven) == len(facts.SPLITS):
-            return ReasonedLevel("official", "the archives have the published MD5: every byte is the published one.")
+            return ReasonedLevel(
+                "official", "the archives have the published MD5: every byte is the published one."
+            )
         doubts = [*self._doubts(findings)]
         if self.depth == "full":
             doubts.append("They were not decoded: --depth decode finds damage inside.")
@@ -98,7 +115,11 @@ class CopyListing(Struct, frozen=True):
         if doubts:
             return ReasonedLevel("as listed", f"{there} {' '.join(doubts)}")
         known = "Their names, numbers and odd images are the published ones"
-        sizes = "; so are their sizes, packed as the published archives are." if self._has_published_sizes else "."
+        sizes = (
+            "; so are their sizes, packed as the published archives are."
+            if self._has_published_sizes
+            else "."
+        )
         return ReasonedLevel("complete", f"{there} {known}{sizes}")
 
     @property
@@ -114,7 +135,10 @@ class CopyListing(Struct, frozen=True):
         published = frozenset().union(*facts.ODD_IMAGES.values())
         if odd != published:
             count = number_of(len(published), "PNG and CMYK image")
-            there = f"{len(odd & published)} of {count} are among them, and {len(odd - published):,} others"
+            there = (
+                f"{len(odd & published)} of {count} are among them, "
+                f"and {len(odd - published):,} others"
+            )
             yield f"They are not the published images: {there}."
         if findings.twin_count and not self._has_published_sizes:
             pairs = number_of(findings.twin_count, "pair")
@@ -128,7 +152,9 @@ class CopyListing(Struct, frozen=True):
 
 
 def packed_size(catalog: Catalog) -> int:
-    """The bytes of the official archive with the images of a split: train as tars by class, in a tar."""
+    """The bytes of the official archive with the images of a split:
+    train as tars by class, in a tar.
+    """
     members = BLOCK + -(-catalog.lengths.astype(np.int64) // BLOCK) * BLOCK
     if catalog.split != facts.TRAIN:
         return _tar_size(int(members.sum()))
@@ -140,15 +166,22 @@ def packed_size(catalog: Catalog) -> int:
 
 
 def _tar_size(size: int) -> int:
-    """The bytes of a tar whose members take ``size``, as GNU tar ends it: two empty blocks, in records of 20 blocks."""
+    """The bytes of a tar whose members take ``size``, as GNU tar ends it:
+    two empty blocks, in records of 20 blocks.
+    """
     return -(-(size + 2 * BLOCK) // _RECORD) * _RECORD
 
 
-# listing -------------------------------------------------------------------------------------------------------
+# listing ------------------------------------------------------------------------------------------
 
 
 def list_copy(
-    layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress, *, depth: Depth | None
+    layout: Layout,
+    engine: Engine,
+    options: ConvertOptions,
+    progress: Progress,
+    *,
+    depth: Depth | None,
 ) -> CopyListing:
     """List every split that is there, and compare names and numbers with the facts.
 
@@ -174,11 +207,17 @@ def list_copy(
             listing.problems.append(_consumed(source))
         elif source is not None:
             progress.note(f"indexing {source.path}")
-            check: Check = "header" if depth == "full" or (depth is None and _is_proven(source, digests)) else "decode"
+            check: Check = (
+                "header"
+                if depth == "full" or (depth is None and _is_proven(source, digests))
+                else "decode"
+            )
             recorder = check_as(InceptionRecorder(), check)
             listing.take(source, engine, progress, recorder, by_class)
         else:
-            listing.lack(ProblemKind.MISSING_IMAGE, split, _none_of(split), count=facts.IMAGES[split])
+            listing.lack(
+                ProblemKind.MISSING_IMAGE, split, _none_of(split), count=facts.IMAGES[split]
+            )
     return listing.done(digests, depth or "decode")
 
 
@@ -229,7 +268,9 @@ class _Listing:
             digests=digests,
         )
 
-    def lack(self, kind: ProblemKind, subject: str, detail: str, *, count: int = 1, remedy: str = _GET) -> None:
+    def lack(
+        self, kind: ProblemKind, subject: str, detail: str, *, count: int = 1, remedy: str = _GET
+    ) -> None:
         """Something is missing: a problem, unless that is allowed."""
         if self.allow_incomplete:
             self.lacking.append(f"{subject}: {detail}")
@@ -237,7 +278,9 @@ class _Listing:
             self.problems.append(Problem(kind, subject, detail, remedy, count=count))
 
     def look_for(self, split: str) -> None:
-        """Look for a split that no copy has: an archive of another name, or a copy that is refused."""
+        """Look for a split that no copy has: an archive of another name,
+        or a copy that is refused.
+        """
         try:
             refuse_unread(self.layout, split)
             refuse_known_copies(self.layout, split)
@@ -281,7 +324,9 @@ class _Listing:
     def _compare_validation(self, catalog: Catalog, counts: Counter[str]) -> None:
         """Compare the validation images with the table, which has all names."""
         names = _validation_names()
-        short = {wnid: len(own) - counts[wnid] for wnid, own in names.items() if counts[wnid] < len(own)}
+        short = {
+            wnid: len(own) - counts[wnid] for wnid, own in names.items() if counts[wnid] < len(own)
+        }
         there = set(catalog.names) if short else set()
         for wnid, count in short.items():
             missing = listed(name for name in names[wnid] if name not in there)
@@ -289,20 +334,33 @@ class _Listing:
             self._short(facts.VALIDATION, wnid, counts[wnid], f"{len(names[wnid]):,}", count, named)
 
     def _compare_train(self, counts: Counter[str], by_class: Mapping[str, int]) -> None:
-        """Compare the train images with the devkit's numbers; without it, with the total and a least number."""
+        """Compare the train images with the devkit's numbers;
+        without it, with the total and a least number.
+        """
         total, expected = sum(counts.values()), facts.IMAGES[facts.TRAIN]
         if total > expected:
             self._too_many(facts.TRAIN, total, expected)
         elif total < expected and not by_class:
             devkit = command("download", self.layout.data_dir, (("only", "devkit"),))
-            detail = f"expected {expected:,} images in all, found {total:,}: {expected - total:,} missing"
+            detail = (
+                f"expected {expected:,} images in all, found {total:,}: "
+                f"{expected - total:,} missing"
+            )
             remedy = f"the devkit tells which classes are short; get it: {devkit}"
-            self.lack(ProblemKind.MISSING_IMAGE, facts.TRAIN, detail, count=expected - total, remedy=remedy)
+            self.lack(
+                ProblemKind.MISSING_IMAGE,
+                facts.TRAIN,
+                detail,
+                count=expected - total,
+                remedy=remedy,
+            )
         for wnid in facts.synsets():
             self._compare_class(wnid, counts[wnid], by_class.get(wnid))
 
     def _compare_class(self, wnid: str, got: int, known: int | None) -> None:
-        """Compare the train images of a class with the devkit's number, or with that of the smallest class."""
+        """Compare the train images of a class with the devkit's number,
+        or with that of the smallest class.
+        """
         least = facts.FEWEST[facts.TRAIN]
         wanted = least if known is None else known
         if got < wanted:
@@ -311,26 +369,39 @@ class _Listing:
         elif known is not None and got > known:
             self._too_many(f"{facts.TRAIN}/{wnid}", got, known)
 
-    def _short(self, split: str, wnid: str, got: int, expected: str, count: int, names: str = "") -> None:
+    def _short(
+        self, split: str, wnid: str, got: int, expected: str, count: int, names: str = ""
+    ) -> None:
         """Images of a class are missing, or all of them."""
         kind = ProblemKind.MISSING_IMAGE if got else ProblemKind.MISSING_CLASS
         noun = "image" if expected == "1" else "images"
         found = f"{got:,}" if got else "none"
-        self.lack(kind, f"{split}/{wnid}", f"expected {expected} {noun}, found {found}{names}", count=count)
+        self.lack(
+            kind,
+            f"{split}/{wnid}",
+            f"expected {expected} {noun}, found {found}{names}",
+            count=count,
+        )
 
     def _too_many(self, subject: str, got: int, expected: int) -> None:
         detail = f"expected {expected:,} images, found {got:,}"
         remedy = "find out which images are not those of ILSVRC2012, and remove them"
-        problem = Problem(ProblemKind.WRONG_COUNT, subject, detail, remedy, expected=str(expected), got=str(got))
+        problem = Problem(
+            ProblemKind.WRONG_COUNT, subject, detail, remedy, expected=str(expected), got=str(got)
+        )
         self.problems.append(problem)
 
     def _attach_boxes(self, catalog: Catalog) -> None:
-        """Give the images their boxes if annotate has made their file, and compare the number of train boxes."""
+        """Give the images their boxes if annotate has made their file,
+        and compare the number of train boxes.
+        """
         split = catalog.split
         if find_boxes_csv(self.layout, split) is None:
             annotations = find_annotations(self.layout, split)
             if annotations is not None:
-                self.notes.append(f"{split} boxes: in {annotations.path.name}, which annotate reads and checks")
+                self.notes.append(
+                    f"{split} boxes: in {annotations.path.name}, which annotate reads and checks"
+                )
             return
         options = ConvertOptions(validation_boxes=True)
         try:
@@ -341,7 +412,10 @@ class _Listing:
         count = entry["boxes"]["count"]
         if split == facts.TRAIN and count != facts.BOXES:
             detail = f"expected {facts.BOXES:,} boxes, found {count:,}"
-            remedy = "get the official boxes, and run annotate again: imagenet-prep download DATA_DIR --only boxes"
+            remedy = (
+                "get the official boxes, and run annotate again: "
+                "imagenet-prep download DATA_DIR --only boxes"
+            )
             self.lack(ProblemKind.MISSING_BOX, f"{split} boxes", detail, remedy=remedy)
 
 
@@ -354,12 +428,14 @@ def _list(source: ImageSource, engine: Engine, progress: Progress) -> Catalog:
         return Catalog(split=source.split)
 
 
-# what is there -------------------------------------------------------------------------------------------------
+# what is there ------------------------------------------------------------------------------------
 
 
 def _count_misplaced(problems: Iterable[Problem]) -> Counter[str]:
     """The images that are there under another class, by their own."""
-    return Counter(problem.expected for problem in problems if problem.kind is ProblemKind.WRONG_LABEL)
+    return Counter(
+        problem.expected for problem in problems if problem.kind is ProblemKind.WRONG_LABEL
+    )
 
 
 def _validation_names() -> dict[str, list[str]]:
@@ -371,11 +447,15 @@ def _validation_names() -> dict[str, list[str]]:
 
 
 def _grouped(obstacles: Obstacles, split: str, images: int) -> Iterator[Problem]:
-    """The problems of a listing of so many images; those of one class in one wrong place are one problem."""
+    """The problems of a listing of so many images;
+    those of one class in one wrong place are one problem.
+    """
     misplaced: dict[tuple[str, str, str], list[Problem]] = {}
     for problem in obstacles.listed(split):
         if problem.kind is ProblemKind.WRONG_LABEL:
-            misplaced.setdefault((problem.subject, problem.expected, problem.got), []).append(problem)
+            misplaced.setdefault((problem.subject, problem.expected, problem.got), []).append(
+                problem
+            )
         else:
             yield problem
     if len(misplaced) > _MANY:
@@ -388,13 +468,26 @@ def _misplaced(place: str, wnid: str, wrong: str, problems: Sequence[Problem]) -
     """Images of one class under another one."""
     images = number_of(len(problems), f"image of {wnid} is", f"images of {wnid} are")
     names = listed(problem.image for problem in problems)
-    return replace(problems[0], subject=place, detail=f"{images} under {wrong}: {names}", count=len(problems))
+    return replace(
+        problems[0], subject=place, detail=f"{images} under {wrong}: {names}", count=len(problems)
+    )
 
 
-def _in_another_order(misplaced: Mapping[tuple[str, str, str], Sequence[Problem]], split: str, images: int) -> Problem:
+def _in_another_order(
+    misplaced: Mapping[tuple[str, str, str], Sequence[Problem]], split: str, images: int
+) -> Problem:
     """Images of many classes under others: their labels were taken from another list."""
     count = sum(map(len, misplaced.values()))
-    first = [f"{problems[0].image} of {wnid} under {wrong}" for (_, wnid, wrong), problems in misplaced.items()]
-    detail = f"{count:,} of {images:,} images are under another class, as if by other labels: {listed(first)}"
-    remedy = "sort the images by their names, or get another copy: imagenet-prep untar DATA_DIR sorts the archives"
+    first = [
+        f"{problems[0].image} of {wnid} under {wrong}"
+        for (_, wnid, wrong), problems in misplaced.items()
+    ]
+    detail = (
+        f"{count:,} of {images:,} images are under another class, as if by other labels: "
+        f"{listed(first)}"
+    )
+    remedy = (
+        "sort the images by their names, or get another copy: "
+        "imagenet-prep untar DATA_DIR sorts the archives"
+    )
     return Problem(ProblemKind.WRONG_LABEL, split, detail, remedy, count=count)

@@ -1,8 +1,9 @@
-"""train_counts: the number of train images of each class, from ``meta.mat`` in the devkit of ILSVRC2012.
+"""train_counts: the number of train images of each class, from ``meta.mat`` in the devkit of
+ILSVRC2012.
 
-It is a MATLAB 5 file ("MAT-File Format", MathWorks, chapter 1) with one variable, ``synsets``: a struct array of 1,860
-synsets, of which 1,000 are classes. A struct's values are matrices in order: each field of the first synset, then each
-field of the second one.
+It is a MATLAB 5 file ("MAT-File Format", MathWorks, chapter 1) with one variable, ``synsets``: a
+struct array of 1,860 synsets, of which 1,000 are classes. A struct's values are matrices in order:
+each field of the first synset, then each field of the second one.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from imagenet_prep.storage.location import AnyPath
 META = "data/meta.mat"
 FOLDER = "ILSVRC2012_devkit_t12"
 
-# Bounds, so that no file takes more than a second; the real one has less than 2 MB in one variable of 8 fields.
+# Bounds, so that no file takes more than a second; the real one has less than 2 MB in one variable
+# of 8 fields.
 _LARGEST = 1 << 23  # bytes of meta.mat, and of a variable in it after decompression
 _MOST_UNPACKED = 1 << 28  # bytes of the unpacked archive
 _MOST_VARIABLES = 100
@@ -46,7 +48,8 @@ _ENCODINGS = {1: "ascii", 2: "ascii", 4: "utf-16-", 16: "utf-8", 17: "utf-16-"}
 
 
 def train_counts(layout: Layout) -> Mapping[str, int] | None:
-    """The number of train images of each of the 1,000 classes by wnid; None if the raw folder has no devkit.
+    """The number of train images of each of the 1,000 classes by wnid; None if the raw folder has
+    no devkit.
 
     The devkit is the official archive, or the folder that it unpacks to.
 
@@ -63,13 +66,19 @@ def train_counts(layout: Layout) -> Mapping[str, int] | None:
 def devkit_paths(layout: Layout) -> list[AnyPath]:
     """The devkit's archive and tables that are there; the first one counts."""
     tables = (raw_dir / FOLDER / META for raw_dir in (layout.raw_dir, layout.own_raw_dir))
-    return [path for path in (layout.archive_path(facts.ARCHIVES["devkit"]), *tables) if path.exists()]
+    return [
+        path for path in (layout.archive_path(facts.ARCHIVES["devkit"]), *tables) if path.exists()
+    ]
 
 
 def _read_member(archive_path: AnyPath, layout: Layout) -> bytes:
     """The content of meta.mat in the archive, which a browser may have decompressed."""
     table = None
-    with stream_faults(archive_path), open_file(archive_path) as file, stream_faults(archive_path, file.tell):
+    with (
+        stream_faults(archive_path),
+        open_file(archive_path) as file,
+        stream_faults(archive_path, file.tell),
+    ):
         is_packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
         stream = gzip.GzipFile(fileobj=file) if is_packed else file
@@ -77,7 +86,9 @@ def _read_member(archive_path: AnyPath, layout: Layout) -> bytes:
             if name.endswith(f"/{META}".encode()):
                 table = content
     if table is None:
-        raise InputError(f"{archive_path} holds no {META}", "expected the devkit of ILSVRC2012", _remedy(layout))
+        raise InputError(
+            f"{archive_path} holds no {META}", "expected the devkit of ILSVRC2012", _remedy(layout)
+        )
     return table
 
 
@@ -112,7 +123,7 @@ def _counts(content: bytes) -> dict[str, int]:
     return counts
 
 
-# MATLAB 5 ------------------------------------------------------------------------------------------------------
+# MATLAB 5 -----------------------------------------------------------------------------------------
 
 
 class _Element(NamedTuple):
@@ -136,7 +147,9 @@ class _Element(NamedTuple):
 
 
 class _Matrix(NamedTuple):
-    """A matrix: its class, name, number of items, and the elements of their values, each read once."""
+    """A matrix: its class, name, number of items,
+    and the elements of their values, each read once.
+    """
 
     kind: int
     name: bytes
@@ -186,7 +199,10 @@ def _structs(matrix: _Matrix) -> Iterator[Mapping[str, _Matrix]]:
     if names is None or len(length) != 1 or not 0 < length[0] <= len(names.data) <= _MOST_FIELDS:
         raise _Fault("synsets has no fields")
     step = int(length[0])
-    fields = [bytes(names.data[at : at + step]).partition(b"\0")[0] for at in range(0, len(names.data), step)]
+    fields = [
+        bytes(names.data[at : at + step]).partition(b"\0")[0]
+        for at in range(0, len(names.data), step)
+    ]
     keys = [str(field, "ascii", "replace") for field in fields]
     if not {"WNID", "num_train_images"} <= set(keys):
         raise _Fault("synsets lacks WNID or num_train_images")
@@ -203,7 +219,12 @@ def _matrix(element: _Element) -> _Matrix:
     flags, dimensions, name = _next(values), _next(values), _next(values)
     if flags.kind != _UINT32 or dimensions.kind != _INT32 or not flags.data:
         raise _Fault("a matrix without a class or a size")
-    return _Matrix(int(flags.numbers()[0]) & 0xFF, bytes(name.data), int(math.prod(dimensions.numbers())), values)
+    return _Matrix(
+        int(flags.numbers()[0]) & 0xFF,
+        bytes(name.data),
+        int(math.prod(dimensions.numbers())),
+        values,
+    )
 
 
 def _next(elements: Iterator[_Element]) -> _Element:
@@ -213,7 +234,9 @@ def _next(elements: Iterator[_Element]) -> _Element:
 
 
 def _elements(data: memoryview, order: str) -> Iterator[_Element]:
-    """The elements of ``data``: a tag of type and length, then that many bytes, filled up to 8 unless compressed."""
+    """The elements of ``data``: a tag of type and length, then that many bytes,
+    filled up to 8 unless compressed.
+    """
     position = 0
     while position < len(data):
         tag = data[position : position + _TAG]
@@ -221,7 +244,11 @@ def _elements(data: memoryview, order: str) -> Iterator[_Element]:
             raise _Fault("it ends within a tag")
         kind, length = struct.unpack(f"{order}II", tag)
         start = position + _TAG
-        if kind >> 16:  # a small element: its length in the upper half of the type, its data in place of the length
+        if (
+            kind >> 16
+            # a small element: its length in the upper half of the type, its data in place of the
+            # length
+        ):
             kind, length, start = kind & 0xFFFF, kind >> 16, position + 4
             if length > 4:
                 raise _Fault("a small element of more than 4 bytes")

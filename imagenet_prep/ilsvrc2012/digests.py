@@ -1,4 +1,6 @@
-"""find_digests: the official archives of a folder -> Digests: which of them have the published MD5."""
+"""find_digests: the official archives of a folder -> Digests:
+which of them have the published MD5.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class Digests(Struct, frozen=True):
 
 
 def find_digests(layout: Layout, progress: Progress, *, reads: bool) -> Digests:
-    """Compare the archives that are there with the published facts; ``reads``: compute the MD5 that isn't known yet."""
+    """Compare the archives that are there with the published facts;
+    ``reads``: compute the MD5 that isn't known yet.
+    """
     published, others, notes = set(), [], []
     for key, archive in facts.ARCHIVES.items():
         path = layout.archive_path(archive)
@@ -51,7 +55,9 @@ def find_digests(layout: Layout, progress: Progress, *, reads: bool) -> Digests:
     return Digests(frozenset(published), tuple(others), tuple(notes))
 
 
-def _fault(layout: Layout, path: AnyPath, archive: OfficialArchive, progress: Progress, *, reads: bool) -> str | None:
+def _fault(
+    layout: Layout, path: AnyPath, archive: OfficialArchive, progress: Progress, *, reads: bool
+) -> str | None:
     """The difference from the published archive: "" if there is none, None if nobody has looked."""
     if checked_md5(layout, path) == archive.md5:
         return ""

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-_TABLES = Path(__file__).with_name("data")  # importlib.resources would add a tenth of a second to every start
+_TABLES = Path(__file__).with_name(
+    "data"
+)  # importlib.resources would add a tenth of a second to every start
 
 NAME = "ILSVRC2012"
 TRAIN = "train"
@@ -34,15 +36,20 @@ PUBLISHED_SIZES = {
     "validation-00126-of-00128": 52_508_270,
     "validation-00127-of-00128": 55_292_089,
 }
-"""Bytes of shards made by the scripts of 2016, from listings in Intel's model zoo documents, 2018."""
+"""Bytes of shards made by the scripts of 2016,
+from listings in Intel's model zoo documents, 2018.
+"""
 
 BOX_FILES = 544_546
 BOXES = 615_299
 
 _CMYK = (
-    "n01739381_1309 n02077923_14822 n02447366_23489 n02492035_15739 n02747177_10752 n03018349_4028 n03062245_4620 "
-    "n03347037_9675 n03467068_12171 n03529860_11437 n03544143_17228 n03633091_5218 n03710637_5125 n03961711_5286 "
-    "n04033995_2932 n04258138_17003 n04264628_27969 n04336792_7448 n04371774_5854 n04596742_4225 n07583066_647 "
+    "n01739381_1309 n02077923_14822 n02447366_23489 n02492035_15739 n02747177_10752 "
+    "n03018349_4028 n03062245_4620 "
+    "n03347037_9675 n03467068_12171 n03529860_11437 n03544143_17228 n03633091_5218 "
+    "n03710637_5125 n03961711_5286 "
+    "n04033995_2932 n04258138_17003 n04264628_27969 n04336792_7448 n04371774_5854 "
+    "n04596742_4225 n07583066_647 "
     "n13037406_4650"
 )
 ODD_IMAGES = {
@@ -53,7 +60,8 @@ ODD_IMAGES = {
 
 
 class OfficialArchive(Struct, frozen=True):
-    """One official archive. ``size`` is in bytes, None if only an estimate is published (then ``about``).
+    """One official archive. ``size`` is in bytes, None if only an estimate is published (then
+    ``about``).
 
     ``sha256`` is "" if unknown.
     """
@@ -85,16 +93,32 @@ ARCHIVES: dict[str, OfficialArchive] = {
             "29b22e2961454d5413ddabcf34fc5622",
             "c7e06a6c0baccf06d8dbeb6577d71efff84673a5dbdd50633ab44f8ea0456ae0",
         ),
-        OfficialArchive("devkit", "ILSVRC2012_devkit_t12.tar.gz", None, 2_500_000, "fa75699e90414af021442c21a62c3abf"),
         OfficialArchive(
-            "boxes", "ILSVRC2012_bbox_train_v2.tar.gz", None, 20_000_000, "9271167e2176350e65cfe4e546f14b17"
+            "devkit",
+            "ILSVRC2012_devkit_t12.tar.gz",
+            None,
+            2_500_000,
+            "fa75699e90414af021442c21a62c3abf",
         ),
         OfficialArchive(
-            "validation-boxes", "ILSVRC2012_bbox_val_v3.tgz", None, 2_200_000, "f4cd18b5ea29fe6bbea62ec9c20d80f0"
+            "boxes",
+            "ILSVRC2012_bbox_train_v2.tar.gz",
+            None,
+            20_000_000,
+            "9271167e2176350e65cfe4e546f14b17",
+        ),
+        OfficialArchive(
+            "validation-boxes",
+            "ILSVRC2012_bbox_val_v3.tgz",
+            None,
+            2_200_000,
+            "f4cd18b5ea29fe6bbea62ec9c20d80f0",
         ),
     )
 }
-"""By the name that ``download --only`` accepts. Sizes and MD5 sums: image-net.org, by way of torchvision and TFDS."""
+"""By the name that ``download --only`` accepts.
+Sizes and MD5 sums: image-net.org, by way of torchvision and TFDS.
+"""
 
 DEFAULT_ARCHIVES = ("train", "validation", "boxes")
 
@@ -138,8 +162,13 @@ def validation_wnids() -> tuple[str, ...]:
 
 @functools.cache
 def devkit_ids() -> dict[str, int]:
-    """The id, 1 to 1000, of each wnid in ILSVRC2012_devkit_t12; its order differs from that of the labels."""
-    return {wnid: number for number, wnid in enumerate(_read_table("imagenet_2012_devkit_synsets.txt").split(), 1)}
+    """The id, 1 to 1000, of each wnid in ILSVRC2012_devkit_t12;
+    its order differs from that of the labels.
+    """
+    return {
+        wnid: number
+        for number, wnid in enumerate(_read_table("imagenet_2012_devkit_synsets.txt").split(), 1)
+    }
 
 
 def validation_filename(number: int) -> str:
@@ -176,7 +205,9 @@ def is_wnid(name: str) -> bool:
 
 
 def words_of(wnid: str | None, filename: str) -> str:
-    """The words of a class, by its wnid or the name of one of its images; "" if neither is known."""
+    """The words of a class, by its wnid or the name of one of its images;
+    "" if neither is known.
+    """
     name = filename.rpartition("/")[2]
     name += "" if "." in name else ".JPEG"  # some makers omit the suffix
     number = validation_number(name)

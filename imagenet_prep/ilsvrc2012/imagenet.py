@@ -66,7 +66,8 @@ class ImageNet(Dataset):
 
     @classmethod
     def made(cls, layout: Layout, manifest: Manifest | None) -> ImageNet:
-        """The data set of shards: from their manifest, or without one from the state of their conversion.
+        """The data set of shards: from their manifest, or without one from the state of their
+        conversion.
 
         Raises:
             InputError: the manifest has impossible classes or labels.
@@ -76,7 +77,9 @@ class ImageNet(Dataset):
         plan = load_plan(layout)
         with suppress(InputError):
             if plan:
-                return cls(None, recorded_part(plan.dataset.name, plan.dataset.classes), plan.expected)
+                return cls(
+                    None, recorded_part(plan.dataset.name, plan.dataset.classes), plan.expected
+                )
         return cls()
 
     @property
@@ -86,28 +89,44 @@ class ImageNet(Dataset):
 
     @property
     def options(self) -> ConvertOptions:
-        """The settings of a recipe or a manifest, or the defaults; InputError if the manifest has impossible ones."""
+        """The settings of a recipe or a manifest, or the defaults;
+        InputError if the manifest has impossible ones.
+        """
         return self.said or (options_from(self.manifest) if self.manifest else ConvertOptions())
 
-    # plans -----------------------------------------------------------------------------------------------------
+    # plans ----------------------------------------------------------------------------------------
 
     def ask(self, layout: Layout, options: ConvertOptions) -> Asked | None:
-        """The copies that are there, their boxes, and the settings; None, too, where a split is missing."""
+        """The copies that are there, their boxes, and the settings;
+        None, too, where a split is missing.
+        """
         from imagenet_prep.ilsvrc2012.planning import ask, find_sources
 
         sources = find_sources(layout)
         return ask(layout, options, sources) if len(sources) == len(facts.SPLITS) else None
 
     def plan(
-        self, layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress, splits: Collection[str] = ()
+        self,
+        layout: Layout,
+        engine: Engine,
+        options: ConvertOptions,
+        progress: Progress,
+        splits: Collection[str] = (),
     ) -> PlannedSet:
-        """Index every split that is present, or ``splits``, and cut it into plans; raises as Dataset."""
+        """Index every split that is present, or ``splits``, and cut it into plans;
+        raises as Dataset.
+        """
         from imagenet_prep.ilsvrc2012.planning import plan
 
         return plan(layout, engine, options, progress, splits)
 
     def list_raw(
-        self, layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress, depth: Depth | None
+        self,
+        layout: Layout,
+        engine: Engine,
+        options: ConvertOptions,
+        progress: Progress,
+        depth: Depth | None,
     ) -> CopyListing:
         """List a copy, and compare names and numbers with the facts; see Dataset."""
         from imagenet_prep.ilsvrc2012.copy_listing import list_copy
@@ -119,13 +138,21 @@ class ImageNet(Dataset):
         from imagenet_prep.ilsvrc2012.raw_data import stages_before
 
         totals = self.manifest.totals if self.manifest else {}
-        made = {split: totals[split].classes if split in totals else len(self.part.labels) for split in facts.SPLITS}
+        made = {
+            split: totals[split].classes if split in totals else len(self.part.labels)
+            for split in facts.SPLITS
+        }
         return stages_before(layout, made)
 
     def following(self, layout: Layout, states: Mapping[str, State]) -> str:
         """The first of download, annotate and convert that is needed; see Dataset."""
         from imagenet_prep.ilsvrc2012.boxes import find_annotations
-        from imagenet_prep.ilsvrc2012.raw_data import fetched_from, find_source, find_unread, own_images
+        from imagenet_prep.ilsvrc2012.raw_data import (
+            fetched_from,
+            find_source,
+            find_unread,
+            own_images,
+        )
 
         sources = {split: find_source(layout, split) for split in facts.SPLITS}
         if states["convert"] == "not started":
@@ -136,41 +163,62 @@ class ImageNet(Dataset):
         found = list(sources.values())
         if not all(found) and states["convert"] == "not started":
             own = own_images(layout)
-            return command("init", own) if own else command("download", layout.data_dir, fetched_from(layout))
+            return (
+                command("init", own)
+                if own
+                else command("download", layout.data_dir, fetched_from(layout))
+            )
         if any(source.damage for source in found if source) and states["convert"] == "not started":
             return command("download", layout.data_dir, (("source", "kaggle"),))
         has_boxes = find_annotations(layout, facts.TRAIN) is not None
         if states["convert"] == states["annotate"] == "not started" and has_boxes:
-            return command("annotate", layout.data_dir, Layout(layout.data_dir, layout.raw).elsewhere())
+            return command(
+                "annotate", layout.data_dir, Layout(layout.data_dir, layout.raw).elsewhere()
+            )
         plan = load_plan(layout)
         settings: Settings = plan.options if plan else ()
-        if self.manifest is not None and not (plan and self.part.recorded):  # it records a file's name, not its path
+        if self.manifest is not None and not (
+            plan and self.part.recorded
+        ):  # it records a file's name, not its path
             with suppress(InputError):
                 settings = self.options.chosen()
-        return command("convert", layout.data_dir, (*layout.elsewhere(plan.raw_dir if plan else None), *settings))
+        return command(
+            "convert",
+            layout.data_dir,
+            (*layout.elsewhere(plan.raw_dir if plan else None), *settings),
+        )
 
-    # expectations for its shards ------------------------------------------------------------------------------
+    # expectations for its shards ------------------------------------------------------------------
 
     @property
     def images(self) -> Mapping[str, int]:
         """The expected number of images of each split, from the manifest if there is one."""
         if self.manifest is None:
-            return {split: self.part.images(split, self.planned.get(split, 0)) for split in facts.SPLITS}
+            return {
+                split: self.part.images(split, self.planned.get(split, 0)) for split in facts.SPLITS
+            }
         totals = self.manifest.totals
         return {split: totals[split].images if split in totals else 0 for split in facts.SPLITS}
 
     @property
     def is_part(self) -> bool:
-        """Whether the manifest records less than the whole, by the facts; its own expectation doesn't count."""
+        """Whether the manifest records less than the whole, by the facts;
+        its own expectation doesn't count.
+        """
         if self.manifest is None:
             return False
-        return {split: (total.images, total.classes) for split, total in self.manifest.totals.items()} != {
-            split: (published.images, published.classes) for split, published in self.published.items()
+        return {
+            split: (total.images, total.classes) for split, total in self.manifest.totals.items()
+        } != {
+            split: (published.images, published.classes)
+            for split, published in self.published.items()
         }
 
     @property
     def published(self) -> Mapping[str, Published]:
-        """The known figures of each split; for a part, train images are counted in a complete copy."""
+        """The known figures of each split; for a part,
+        train images are counted in a complete copy.
+        """
         if self.part.is_whole:
             return PUBLISHED
         totals = self.manifest.totals if self.manifest else {}
@@ -179,7 +227,10 @@ class ImageNet(Dataset):
         if by_class := expected_by_class(self.manifest):
             images[facts.TRAIN] = sum(by_class.values())
         classes = len(self.part.labels)
-        return {split: Published(count, classes, facts.SHARDS[split], None) for split, count in images.items()}
+        return {
+            split: Published(count, classes, facts.SHARDS[split], None)
+            for split, count in images.items()
+        }
 
     def notes(self, inventory: Inventory, *, is_part: bool) -> Iterator[str]:
         """Describe the reference for these shards."""
@@ -191,7 +242,9 @@ class ImageNet(Dataset):
             if inventory.is_unfinished:
                 yield "each shard is compared with the journal of the conversion"
             elif inventory.infos:
-                yield "no usable manifest; each shard is compared with the journal of the conversion"
+                yield (
+                    "no usable manifest; each shard is compared with the journal of the conversion"
+                )
             else:
                 yield f"no manifest; compared with {name} as {what}"
 
@@ -201,14 +254,21 @@ class ImageNet(Dataset):
 
         return ImageNetExaminer(recognise(foreign) if foreign else INCEPTION, decode, self.part)
 
-    def check_set(self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
+    def check_set(
+        self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool
+    ) -> SetFindings:
         """Check that every image occurs once, in order, and every class has one; see Dataset."""
         from imagenet_prep.ilsvrc2012.set_check import check_set
 
         return check_set(inventory, checked, examiner, is_part=is_part)
 
     def claim(
-        self, inventory: Inventory, totals: Sequence[SplitReport], findings: SetFindings, *, is_part: bool
+        self,
+        inventory: Inventory,
+        totals: Sequence[SplitReport],
+        findings: SetFindings,
+        *,
+        is_part: bool,
     ) -> ReasonedLevel:
         """The level by counts, boxes, odd images and published sizes; see Dataset."""
         from imagenet_prep.ilsvrc2012.completeness import Evidence, claim

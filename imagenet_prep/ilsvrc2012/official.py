@@ -1,7 +1,8 @@
-"""ImageSource, the images of a split in one kind of copy; and OfficialTar, ClassTars and ImageFolders.
+"""ImageSource, the images of a split in one kind of copy; and OfficialTar, ClassTars and
+ImageFolders.
 
-These are the archives of image-net.org, the tars inside them, and class folders. Each is read in place: one class at a
-time, in parallel.
+These are the archives of image-net.org, the tars inside them, and class folders. Each is read in
+place: one class at a time, in parallel.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ class ImageSource(Struct, frozen=True):
 
     @abstractmethod
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
-        """All images, as ``finished`` returns them: official names, true labels, lengths of the image files.
+        """All images, as ``finished`` returns them: official names, true labels, lengths of the
+        image files.
 
         Raises:
             InputError: the copy is damaged, or holds images foreign to the data set.
@@ -88,7 +90,9 @@ class ImageSource(Struct, frozen=True):
 
     @property
     def md5(self) -> str:
-        """The published MD5 (hex) of ``path``, "" if unknown; with a verified MD5, images are checked less closely."""
+        """The published MD5 (hex) of ``path``, "" if unknown;
+        with a verified MD5, images are checked less closely.
+        """
         return ""
 
     @property
@@ -102,13 +106,19 @@ class ImageSource(Struct, frozen=True):
         return ""
 
 
-# shared by all kinds of copies ---------------------------------------------------------------------------------
+# shared by all kinds of copies --------------------------------------------------------------------
 
 
 def label_of(name: bytes, split: str, wnid: str) -> int | None:
-    """The label of an image by its official name; None if its class isn't ``wnid`` ("" in validation: any)."""
+    """The label of an image by its official name;
+    None if its class isn't ``wnid`` ("" in validation: any).
+    """
     if split == facts.TRAIN:
-        is_ours = name.startswith(wnid.encode() + b"_") and name.endswith(b".JPEG") and name[10:-5].isdigit()
+        is_ours = (
+            name.startswith(wnid.encode() + b"_")
+            and name.endswith(b".JPEG")
+            and name[10:-5].isdigit()
+        )
         return facts.labels().get(wnid) if is_ours and len(name) <= _LONGEST else None
     found = facts.class_of(name.decode("ascii", "replace"), split)
     return facts.labels()[found] if found and wnid in ("", found) else None
@@ -137,7 +147,9 @@ def finished(parts: Iterable[Catalog], split: str, path: AnyPath | None = None) 
     """
     catalog = Catalog.join(parts)
     catalog.split = split
-    catalog.classes = {label: (wnid, facts.texts()[wnid]) for label, wnid in enumerate(facts.synsets(), 1)}
+    catalog.classes = {
+        label: (wnid, facts.texts()[wnid]) for label, wnid in enumerate(facts.synsets(), 1)
+    }
     return without_twins(catalog, lambda row: _twice(catalog, row, path)) if path else catalog
 
 
@@ -155,10 +167,12 @@ def without_twins(catalog: Catalog, error_of: Callable[[int], InputError]) -> Ca
     return catalog.picked(np.delete(np.arange(len(catalog)), twins)) if twins else catalog
 
 
-# completeness --------------------------------------------------------------------------------------------------
+# completeness -------------------------------------------------------------------------------------
 
 
-def expected_images(catalog: Catalog | None, split: str, part: Part, by_class: Mapping[str, int] = {}) -> int:
+def expected_images(
+    catalog: Catalog | None, split: str, part: Part, by_class: Mapping[str, int] = {}
+) -> int:
     """The expected number of images of a split; for some train classes, only a minimum is known.
 
     ``by_class`` are the devkit's numbers of train images, empty without a devkit.
@@ -174,7 +188,9 @@ def expected_images(catalog: Catalog | None, split: str, part: Part, by_class: M
 def missing_text(
     catalog: Catalog | None, split: str, part: Part = WHOLE, by_class: Mapping[str, int] = {}
 ) -> str | None:
-    """A description of the images that a split of the part lacks; None if it is complete; see ``expected_images``."""
+    """A description of the images that a split of the part lacks;
+    None if it is complete; see ``expected_images``.
+    """
     expected, floor = expected_images(catalog, split, part, by_class), facts.FEWEST[split]
     is_counted = bool(by_class) and split == facts.TRAIN
     counts = catalog.count_by_label() if catalog else {}
@@ -183,24 +199,40 @@ def missing_text(
     other = _other_counts(counts, by_class) if is_counted else []
     if got == expected and len(counts) == len(part.labels) and not other:
         return None
-    absent = [wnid for label, wnid in enumerate(wnids, 1) if wnid in part.labels and label not in counts]
-    short = [f"{wnids[label - 1]} ({count})" for label, count in sorted(counts.items()) if count < floor]
-    difference = f"{expected - got:,} missing" if got <= expected else f"{got - expected:,} too many"
+    absent = [
+        wnid for label, wnid in enumerate(wnids, 1) if wnid in part.labels and label not in counts
+    ]
+    short = [
+        f"{wnids[label - 1]} ({count})" for label, count in sorted(counts.items()) if count < floor
+    ]
+    difference = (
+        f"{expected - got:,} missing" if got <= expected else f"{got - expected:,} too many"
+    )
     least = "" if part.is_whole or is_counted or split == facts.VALIDATION else "at least "
     text = f"{split}: {got:,} of {least}{expected:,} images, {difference}"
     if absent:
         text += f"; {number_of(len(absent), 'class', 'classes')} without any: {listed(absent)}"
     if other:
-        text += f"; {number_of(len(other), 'class', 'classes')} with other numbers than the devkit's: {listed(other)}"
+        text += (
+            f"; {number_of(len(other), 'class', 'classes')} with other numbers than the "
+            f"devkit's: {listed(other)}"
+        )
     elif short:
-        text += f"; {number_of(len(short), 'class', 'classes')} with fewer than {floor}: {listed(short)}"
+        text += (
+            f"; {number_of(len(short), 'class', 'classes')} with fewer than {floor}: "
+            f"{listed(short)}"
+        )
     return text
 
 
 def _other_counts(counts: Mapping[int, int], by_class: Mapping[str, int]) -> list[str]:
     """Each class that is there with another number of images than the devkit's."""
     by_wnid = count_by_wnid(counts)
-    return [f"{wnid} ({count:,} of {by_class[wnid]:,})" for wnid, count in by_wnid.items() if count != by_class[wnid]]
+    return [
+        f"{wnid} ({count:,} of {by_class[wnid]:,})"
+        for wnid, count in by_wnid.items()
+        if count != by_class[wnid]
+    ]
 
 
 def count_by_wnid(counts: Mapping[int, int]) -> dict[str, int]:
@@ -210,14 +242,18 @@ def count_by_wnid(counts: Mapping[int, int]) -> dict[str, int]:
 
 
 TarTask = tuple[AnyPath, str, int, int | None]
-"""An archive, the wnid of a class ("" for any), the start byte and the end byte (None: the archive's end)."""
+"""An archive, the wnid of a class ("" for any), the start byte and the end byte (None:
+the archive's end).
+"""
 
 
-# tars ----------------------------------------------------------------------------------------------------------
+# tars ---------------------------------------------------------------------------------------------
 
 
 class OfficialTar(ImageSource, frozen=True):
-    """The archive of a split: train is a tar with a tar per class, validation has all images in no order."""
+    """The archive of a split: train is a tar with a tar per class,
+    validation has all images in no order.
+    """
 
     @classmethod
     def find(cls, layout: Layout, split: str) -> OfficialTar | None:
@@ -231,7 +267,9 @@ class OfficialTar(ImageSource, frozen=True):
         return facts.ARCHIVES[self.split].md5
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
-        """All images: one task per class tar within the train archive, one for all of validation."""
+        """All images: one task per class tar within the train archive,
+        one for all of validation.
+        """
         skipped = Skipped()
         groups = in_order(engine, _GroupIndex(self.split), _grouped(self._tasks(skipped)))
         parts = itertools.chain.from_iterable(groups)
@@ -239,7 +277,9 @@ class OfficialTar(ImageSource, frozen=True):
         skipped.note(self.path, progress)
         return without_twins(
             catalog,
-            lambda row: duplicate(self.path, catalog.names[row], *sorted(catalog.offsets[row : row + 2].tolist())),
+            lambda row: duplicate(
+                self.path, catalog.names[row], *sorted(catalog.offsets[row : row + 2].tolist())
+            ),
         )
 
     def _tasks(self, skipped: Skipped) -> list[TarTask]:
@@ -247,11 +287,14 @@ class OfficialTar(ImageSource, frozen=True):
             return [(self.path, "", 0, None)]
         with slices_of(self.path) as view:
             places = class_tars(view, skipped=skipped)
-        return [(self.path, wnid, offset, offset + length) for wnid, (offset, length) in places.items()]
+        return [
+            (self.path, wnid, offset, offset + length) for wnid, (offset, length) in places.items()
+        ]
 
 
 class ClassTars(ImageSource, frozen=True):
-    """The train images as a folder of ``<wnid>.tar``: all classes, as the official archive unpacks, or some.
+    """The train images as a folder of ``<wnid>.tar``: all classes, as the official archive unpacks,
+    or some.
 
     No digest of a class tar is published, so every image is checked closely.
     """
@@ -265,7 +308,14 @@ class ClassTars(ImageSource, frozen=True):
             return None
         own = layout.class_tars_dir(facts.ARCHIVES[split])
         places = [layout.raw_dir / own.name, own, layout.raw_dir / facts.TRAIN]
-        return next((found for path in places if (found := cls(path)).wnids() and not any(_class_folders(path))), None)
+        return next(
+            (
+                found
+                for path in places
+                if (found := cls(path)).wnids() and not any(_class_folders(path))
+            ),
+            None,
+        )
 
     @property
     def words(self) -> str:
@@ -318,12 +368,14 @@ def _counted(parts: Iterable[tuple[Catalog, Skipped]], skipped: Skipped) -> Iter
 def class_tars(
     view: NamedSlices, wanted: Collection[str] = (), *, skipped: Skipped | None = None
 ) -> dict[str, tuple[int, int]]:
-    """Offset and length of each class's tar, by wnid, in the train archive; it stops once all ``wanted`` are found.
+    """Offset and length of each class's tar, by wnid, in the train archive; it stops once all
+    ``wanted`` are found.
 
     ``skipped`` counts the files that a system added.
 
     Raises:
-        InputError: a member is no tar of one of the 1000 classes, a class repeats, or the archive is damaged.
+        InputError: a member is no tar of one of the 1000 classes, a class repeats, or the archive
+            is damaged.
     """
     found: dict[str, tuple[int, int]] = {}
     left = set(wanted)
@@ -351,7 +403,9 @@ _AT_ONCE = 4 << 20  # bytes of small tars in an archive of a store that are fetc
 
 
 def _grouped(tasks: Iterable[TarTask]) -> Iterator[list[TarTask]]:
-    """The tars of an archive, one at a time; in a store, small ones that follow each other are together."""
+    """The tars of an archive, one at a time; in a store,
+    small ones that follow each other are together.
+    """
     group: list[TarTask] = []
     for task in tasks:
         stop = task[3]
@@ -380,7 +434,9 @@ class _GroupIndex(Struct, frozen=True):
 
 
 class ArchiveIndex(Struct, frozen=True):
-    """Indexes one tar of a split: a class tar, separate or within the train archive, or all of validation."""
+    """Indexes one tar of a split: a class tar, separate or within the train archive,
+    or all of validation.
+    """
 
     split: str
 
@@ -409,14 +465,20 @@ class ArchiveIndex(Struct, frozen=True):
                 rows.append((label, name, offset, length))
             elif not _skip_member(member, skipped):
                 error = self._foreign(archive, wnid, member, offset)
-                _refuse_member(error, name.decode("ascii", "replace"), self.split, wnid, inside or archive.name)
+                _refuse_member(
+                    error, name.decode("ascii", "replace"), self.split, wnid, inside or archive.name
+                )
         found = CatalogBuilder(Archive(archive))
-        for label, name, offset, length in sorted(rows):  # a few hundred: faster than to sort their columns
+        for label, name, offset, length in sorted(
+            rows
+        ):  # a few hundred: faster than to sort their columns
             found.append(name.decode(), offset, length, view.modified, label)
         return found.listed(), skipped
 
     def _foreign(self, archive: AnyPath, wnid: str, member: bytes, offset: int) -> InputError:
-        """The error for a member that is no image of the class; a tar within an archive is never unpacked."""
+        """The error for a member that is no image of the class;
+        a tar within an archive is never unpacked.
+        """
         if wnid:
             return stranger(archive, member, offset, f"images of {wnid}")
         return foreign_member(archive, member, offset, "validation images")
@@ -432,7 +494,9 @@ def _skip_member(member: bytes, skipped: Skipped | None) -> bool:
 
 
 def _refuse_member(error: InputError, name: str, split: str, wnid: str, archive: str) -> None:
-    """Refuse a member of an archive that is no image of its class; it may be one of another class."""
+    """Refuse a member of an archive that is no image of its class;
+    it may be one of another class.
+    """
     other = facts.class_of(name, split)
     if wnid and other in facts.labels():
         refuse(error, ProblemKind.WRONG_LABEL, archive, image=name, expected=other, got=wnid)
@@ -440,17 +504,25 @@ def _refuse_member(error: InputError, name: str, split: str, wnid: str, archive:
         refuse(error, ProblemKind.STRAY_FILE, archive, image=name)
 
 
-# folders -------------------------------------------------------------------------------------------------------
+# folders ------------------------------------------------------------------------------------------
 
 FOLDERS = {
-    facts.TRAIN: ("train", "ILSVRC/Data/CLS-LOC/train", "Data/CLS-LOC/train", "ILSVRC2012_img_train", "train/train"),
+    facts.TRAIN: (
+        "train",
+        "ILSVRC/Data/CLS-LOC/train",
+        "Data/CLS-LOC/train",
+        "ILSVRC2012_img_train",
+        "train/train",
+    ),
     facts.VALIDATION: (
         *("validation", "val", "ILSVRC/Data/CLS-LOC/val", "Data/CLS-LOC/val", "ILSVRC2012_img_val"),
         *("validation/validation", "val/val"),
     ),
 }
-"""Folders searched for images: those of untar, torchvision's ImageFolder and the scripts of 2016; Kaggle's tree; those
-that an archive is unpacked to, under its own name or into a folder of that name."""
+"""Folders searched for images: those of untar, torchvision's ImageFolder and the scripts of 2016;
+Kaggle's tree; those that an archive is unpacked to, under its own name or into a folder of that
+name.
+"""
 
 
 class ImageFolders(ImageSource, frozen=True):
@@ -460,7 +532,9 @@ class ImageFolders(ImageSource, frozen=True):
 
     @classmethod
     def find(cls, layout: Layout, split: str) -> ImageFolders | None:
-        """The first of the folders that exists, except one that untar has started and not finished."""
+        """The first of the folders that exists,
+        except one that untar has started and not finished.
+        """
         found = cls.find_begun(layout, split)
         is_begun = (layout.raw_partial_dir / split).is_dir()
         return None if found and is_begun and found.path == layout.images_dir(split) else found
@@ -469,7 +543,14 @@ class ImageFolders(ImageSource, frozen=True):
     def find_begun(cls, layout: Layout, split: str) -> ImageFolders | None:
         """A folder that untar has not finished counts too: its archive may be gone."""
         folders = (layout.raw_dir / name for name in FOLDERS[split])
-        return next((cls(folder, split) for folder in folders if folder.is_dir() and not _is_wrapper(folder)), None)
+        return next(
+            (
+                cls(folder, split)
+                for folder in folders
+                if folder.is_dir() and not _is_wrapper(folder)
+            ),
+            None,
+        )
 
     @property
     def words(self) -> str:
@@ -491,7 +572,9 @@ class ImageFolders(ImageSource, frozen=True):
 
 
 def _is_wrapper(folder: AnyPath) -> bool:
-    """Whether a folder holds only one of the same name, such as train/train, as some archives unpack."""
+    """Whether a folder holds only one of the same name,
+    such as train/train, as some archives unpack.
+    """
     return (folder / folder.name).is_dir() and not any(
         name not in (folder.name, ".DS_Store") for name in names_in(folder)
     )
@@ -512,7 +595,9 @@ def _size_of(folder: AnyPath) -> int:
 
 
 class _FolderScan(Struct, frozen=True):
-    """Lists the images of one class folder, or of the flat folder; all other entries are counted."""
+    """Lists the images of one class folder, or of the flat folder;
+    all other entries are counted.
+    """
 
     folder: AnyPath
     split: str

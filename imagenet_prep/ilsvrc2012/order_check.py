@@ -1,7 +1,8 @@
-"""examine_order: compares shards with the order of 2016, which the names of the images tell, and finds what deviates.
+"""examine_order: compares shards with the order of 2016, which the names of the images tell, and
+finds what deviates.
 
-If nearly all shards follow it, a deviating shard shows its fault: it was exchanged, or a record was lost, repeated or
-swapped.
+If nearly all shards follow it, a deviating shard shows its fault: it was exchanged, or a record was
+lost, repeated or swapped.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from imagenet_prep.model import Problem, ProblemKind
 class Ordering(Struct, frozen=True):
     """The order of a split's shards.
 
-    ``planned`` holds the names of each shard in canonical order, joined by NUL. ``is_canonical`` tells whether all
-    shards have theirs, ``is_mostly`` whether half of them do.
+    ``planned`` holds the names of each shard in canonical order, joined by NUL. ``is_canonical``
+    tells whether all shards have theirs, ``is_mostly`` whether half of them do.
     """
 
     planned: Mapping[str, bytes]
@@ -31,13 +32,17 @@ class Ordering(Struct, frozen=True):
     is_mostly: bool
 
 
-def examine_order(split: str, shards: Sequence[str], reports: Sequence[ShardReport], part: Part) -> Ordering | None:
+def examine_order(
+    split: str, shards: Sequence[str], reports: Sequence[ShardReport], part: Part
+) -> Ordering | None:
     """Compare the fully read shards of a split with the canonical order; None if that is unknown.
 
-    The order covers the official validation images of a part, or the train images present: if one of them is missing,
-    all others move.
+    The order covers the official validation images of a part, or the train images present: if one
+    of them is missing, all others move.
     """
-    names = _listing(split, reports, part, is_complete=len(reports) == len(shards))  # a repeated record counts once
+    names = _listing(
+        split, reports, part, is_complete=len(reports) == len(shards)
+    )  # a repeated record counts once
     if not names or not shards:
         return None
     picked = order.shuffled(len(names), order.SEED)
@@ -50,8 +55,12 @@ def examine_order(split: str, shards: Sequence[str], reports: Sequence[ShardRepo
     return Ordering(planned, equal == len(shards), 2 * equal >= len(shards) > 1)
 
 
-def _listing(split: str, reports: Sequence[ShardReport], part: Part, *, is_complete: bool) -> list[bytes]:
-    """Every name of the split in the order of the original's listing; empty if not all are known."""
+def _listing(
+    split: str, reports: Sequence[ShardReport], part: Part, *, is_complete: bool
+) -> list[bytes]:
+    """Every name of the split in the order of the original's listing;
+    empty if not all are known.
+    """
     names = list({name for report in reports for name in report.filenames})
     if split == facts.TRAIN:
         return sorted(names) if is_complete and all(names) else []
@@ -62,7 +71,9 @@ def _listing(split: str, reports: Sequence[ShardReport], part: Part, *, is_compl
     return sorted(names, key=lambda name: (facts.validation_wnids()[int(name[15:23]) - 1], name))
 
 
-def check_order(ordering: Ordering, reports: Sequence[ShardReport]) -> Iterator[tuple[Problem, tuple[str, ...]]]:
+def check_order(
+    ordering: Ordering, reports: Sequence[ShardReport]
+) -> Iterator[tuple[Problem, tuple[str, ...]]]:
     """Find the fault of each of the few deviating shards, and the images it lost."""
     if not ordering.is_mostly:
         return
@@ -73,7 +84,12 @@ def check_order(ordering: Ordering, reports: Sequence[ShardReport]) -> Iterator[
             continue
         owner = owners.get(report.names)
         if owner is not None:
-            finding = Finding(ProblemKind.EXCHANGED_SHARD, f"this is {owner} under a wrong name", report.name, owner)
+            finding = Finding(
+                ProblemKind.EXCHANGED_SHARD,
+                f"this is {owner} under a wrong name",
+                report.name,
+                owner,
+            )
             yield problem(finding, report.name, f"rename it to {owner}"), ()
         elif report.is_whole:
             yield from _check_records(planned.split(b"\0"), report, ordering)
@@ -98,6 +114,8 @@ def _stray(name: bytes, shard: str, ordering: Ordering) -> Finding | None:
     for home, names in ordering.planned.items():
         if home != shard and name in names.split(b"\0"):
             where = f"record {names.split(bytes(1)).index(name)} of {home}"
-            detail = f"this image is also {where}, where it belongs by the order of all other shards"
+            detail = (
+                f"this image is also {where}, where it belongs by the order of all other shards"
+            )
             return Finding(ProblemKind.DUPLICATE, detail, got=where)
     return None

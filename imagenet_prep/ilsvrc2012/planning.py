@@ -11,7 +11,14 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.plan import Asked, InceptionRecorder, PlannedSet, PlannedSplit, cut, read_planned
+from imagenet_prep.datasets.plan import (
+    Asked,
+    InceptionRecorder,
+    PlannedSet,
+    PlannedSplit,
+    cut,
+    read_planned,
+)
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import Settings, command, command_line
 from imagenet_prep.ilsvrc2012 import facts
@@ -25,7 +32,12 @@ from imagenet_prep.ilsvrc2012.boxes import (
 )
 from imagenet_prep.ilsvrc2012.devkit import devkit_paths, train_counts
 from imagenet_prep.ilsvrc2012.imagenet import ENTRY
-from imagenet_prep.ilsvrc2012.official import ImageSource, count_by_wnid, expected_images, missing_text
+from imagenet_prep.ilsvrc2012.official import (
+    ImageSource,
+    count_by_wnid,
+    expected_images,
+    missing_text,
+)
 from imagenet_prep.ilsvrc2012.raw_data import (
     ConsumedImages,
     checked_md5,
@@ -51,7 +63,11 @@ from imagenet_prep.text import number_of
 
 
 def plan(
-    layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress, splits: Collection[str] = ()
+    layout: Layout,
+    engine: Engine,
+    options: ConvertOptions,
+    progress: Progress,
+    splits: Collection[str] = (),
 ) -> PlannedSet:
     """Index every split that is present, or ``splits``, and cut it into plans; raises as Dataset.
 
@@ -63,9 +79,15 @@ def plan(
         options = options.replace(check="header")
         if kept := _kept(layout, options, found):
             return kept
-    lacking = [f"{split} lacks {source.missing}" for split, source in found.items() if source.missing and not splits]
+    lacking = [
+        f"{split} lacks {source.missing}"
+        for split, source in found.items()
+        if source.missing and not splits
+    ]
     notes = _told(lacking, "files", options)
-    catalogs = {split: _read(source, engine, progress, options.part) for split, source in found.items()}
+    catalogs = {
+        split: _read(source, engine, progress, options.part) for split, source in found.items()
+    }
     by_class = train_counts(layout) or {}
     if not splits:
         notes += _check_complete(layout, found, catalogs, options, by_class)
@@ -79,14 +101,21 @@ def plan(
         notes += boxes_notes
         source, seed = found[split], options.seed if options.shuffle else None
         recorder = _recorder(source, layout, options)
-        split_plan = cut(catalog, source.path, recorder, options.shards(split), seed, options.fingerprinted())
-        planned.append(replace(split_plan, facts={**boxes, **_by_class(catalog, by_class, options.part)}))
+        split_plan = cut(
+            catalog, source.path, recorder, options.shards(split), seed, options.fingerprinted()
+        )
+        planned.append(
+            replace(split_plan, facts={**boxes, **_by_class(catalog, by_class, options.part)})
+        )
     part = options.part
     return PlannedSet(
         entry=replace(ENTRY, name=part.name, classes=part.recorded),
         splits=tuple(planned),
         settings=options.settings(),
-        expected={split: expected_images(catalogs.get(split), split, part, by_class) for split in facts.SPLITS},
+        expected={
+            split: expected_images(catalogs.get(split), split, part, by_class)
+            for split in facts.SPLITS
+        },
         options=options.chosen(),
         notes=tuple(notes),
         asked=ask(layout, options, found),
@@ -120,16 +149,25 @@ def _require_sources(layout: Layout, splits: Collection[str]) -> dict[str, Image
 
 def find_sources(layout: Layout) -> dict[str, ImageSource]:
     """The source of each split that is present."""
-    return {split: source for split in facts.SPLITS if (source := find_source(layout, split)) is not None}
+    return {
+        split: source
+        for split in facts.SPLITS
+        if (source := find_source(layout, split)) is not None
+    }
 
 
-def ask(layout: Layout, options: ConvertOptions, sources: Mapping[str, ImageSource]) -> Asked | None:
+def ask(
+    layout: Layout, options: ConvertOptions, sources: Mapping[str, ImageSource]
+) -> Asked | None:
     """The inputs of a plan; None if their raw data was consumed."""
     if any(isinstance(source, ConsumedImages) for source in sources.values()):
         return None
     recorders = {split: _recorder(source, layout, options) for split, source in sources.items()}
     labels = json.dumps(options.part.recorded, sort_keys=True)
-    chosen = [[name, str(value)] for name, value in options.replace(overwrite=False, consume=False).chosen()]
+    chosen = [
+        [name, str(value)]
+        for name, value in options.replace(overwrite=False, consume=False).chosen()
+    ]
     checks = [[split, recorder.check] for split, recorder in recorders.items()]
     tables = {split: [find_boxes_csv(layout, split), *devkit_paths(layout)] for split in sources}
     raw = {split: _seen(source, tables[split]) for split, source in sources.items()}
@@ -147,7 +185,9 @@ def _seen(source: ImageSource, tables: Sequence[AnyPath | None]) -> list[str]:
     return found
 
 
-def _kept(layout: Layout, options: ConvertOptions, sources: Mapping[str, ImageSource]) -> PlannedSet | None:
+def _kept(
+    layout: Layout, options: ConvertOptions, sources: Mapping[str, ImageSource]
+) -> PlannedSet | None:
     """These splits from the saved plan, if their copies are unchanged."""
     plan, asked = load_plan(layout), ask(layout, options, sources)
     if plan is None or asked is None:
@@ -175,7 +215,9 @@ def _read(source: ImageSource, engine: Engine, progress: Progress, part: Part) -
     if part.is_whole:
         return catalog
     labels = part.rows()
-    return catalog.whole([row for row, label in enumerate(catalog.labels.tolist()) if label in labels])
+    return catalog.whole(
+        [row for row, label in enumerate(catalog.labels.tolist()) if label in labels]
+    )
 
 
 def _check_complete(
@@ -185,13 +227,26 @@ def _check_complete(
     options: ConvertOptions,
     by_class: Mapping[str, int],
 ) -> list[str]:
-    """Check that all images are present; if not, the message also names copies that were not read."""
-    missing = {split: missing_text(catalogs.get(split), split, options.part, by_class) for split in facts.SPLITS}
+    """Check that all images are present; if not,
+    the message also names copies that were not read.
+    """
+    missing = {
+        split: missing_text(catalogs.get(split), split, options.part, by_class)
+        for split in facts.SPLITS
+    }
     lacking = {split: text for split, text in missing.items() if text}
-    others = [text for split in lacking if split in sources for text in other_copies(layout, sources[split])]
+    others = [
+        text
+        for split in lacking
+        if split in sources
+        for text in other_copies(layout, sources[split])
+    ]
     if lacking:
         _told([*lacking.values(), *others], "images", options)
-    return [*(_part_of(catalogs.get(split), split, options.part, by_class) for split in lacking), *others]
+    return [
+        *(_part_of(catalogs.get(split), split, options.part, by_class) for split in lacking),
+        *others,
+    ]
 
 
 _LOOKED_AT = 8
@@ -210,12 +265,20 @@ def _refuse_encoded_again(catalogs: Iterable[Catalog], layout: Layout) -> None:
 
 
 def sampled_repairs(catalogs: Iterable[Catalog]) -> list[str]:
-    """A few images that are no JPEGs, with their formats, of local files that can be read in any order."""
+    """A few images that are no JPEGs, with their formats,
+    of local files that can be read in any order.
+    """
     repairs = []
     for catalog in catalogs:
-        rows = sorted({number * len(catalog) // _LOOKED_AT for number in range(_LOOKED_AT)}) if catalog else []
+        rows = (
+            sorted({number * len(catalog) // _LOOKED_AT for number in range(_LOOKED_AT)})
+            if catalog
+            else []
+        )
         sample = catalog.picked(rows)
-        if sample.is_in_order or any(local_or_none(container.path) is None for container in sample.containers):
+        if sample.is_in_order or any(
+            local_or_none(container.path) is None for container in sample.containers
+        ):
             continue
         with contextlib.suppress(InputError):  # convert names an image that can't be read
             for name, data in zip(sample.names, read_in_turn(sample, Reader()), strict=True):
@@ -231,10 +294,18 @@ def other_copies(layout: Layout, source: ImageSource) -> list[str]:
 
 
 def _part_of(catalog: Catalog | None, split: str, part: Part, by_class: Mapping[str, int]) -> str:
-    """Describe how much of a split is present; without permission, convert lists the incomplete classes."""
+    """Describe how much of a split is present;
+    without permission, convert lists the incomplete classes.
+    """
     counts = catalog.count_by_label() if catalog else {}
-    images = f"{sum(counts.values()):,} of {expected_images(catalog, split, part, by_class):,} {split} images"
-    return f"a part of {part.name}: {images}, {len(counts):,} of {number_of(len(part.labels), 'class', 'classes')}"
+    images = (
+        f"{sum(counts.values()):,} of {expected_images(catalog, split, part, by_class):,} "
+        f"{split} images"
+    )
+    return (
+        f"a part of {part.name}: {images}, "
+        f"{len(counts):,} of {number_of(len(part.labels), 'class', 'classes')}"
+    )
 
 
 def _told(lacking: Sequence[str], what: str, options: ConvertOptions) -> list[str]:
@@ -248,21 +319,30 @@ def _told(lacking: Sequence[str], what: str, options: ConvertOptions) -> list[st
     return [f"a part of {options.part.name}: {text}" for text in lacking]
 
 
-def _by_class(catalog: Catalog, by_class: Mapping[str, int], part: Part) -> dict[str, Mapping[str, int]]:
-    """The manifest's entries for the train images of each class: how many are listed, and how many by the devkit."""
+def _by_class(
+    catalog: Catalog, by_class: Mapping[str, int], part: Part
+) -> dict[str, Mapping[str, int]]:
+    """The manifest's entries for the train images of each class:
+    how many are listed, and how many by the devkit.
+    """
     if not by_class or catalog.split != facts.TRAIN:
         return {}
     counts = count_by_wnid(catalog.count_by_label())
-    return {"images_by_class": counts, "expected_by_class": {wnid: by_class[wnid] for wnid in part.labels}}
+    return {
+        "images_by_class": counts,
+        "expected_by_class": {wnid: by_class[wnid] for wnid in part.labels},
+    }
 
 
 def attach_boxes(
     catalog: Catalog, layout: Layout, options: ConvertOptions
 ) -> tuple[dict[str, Mapping[str, object]], list[str]]:
-    """Give the images their boxes; return the manifest's entry for their file, or a note if there are none.
+    """Give the images their boxes; return the manifest's entry for their file, or a note if there
+    are none.
 
     Raises:
-        InputError: validation images require boxes, or the file is damaged, or not the one that annotate wrote.
+        InputError: validation images require boxes, or the file is damaged, or not the one that
+            annotate wrote.
     """
     if catalog.split == facts.VALIDATION and not options.validation_boxes:
         return {}, []
@@ -288,23 +368,38 @@ def _note_without_boxes(layout: Layout, split: str) -> str:
     It names no path of this set: the plan keeps the note.
     """
     unread = find_annotations(layout, split)
-    way = "imagenet-prep annotate with the same DATA_DIR and --raw, then this convert with --overwrite"
+    way = (
+        "imagenet-prep annotate with the same DATA_DIR and --raw, "
+        "then this convert with --overwrite"
+    )
     if unread is None:
         way = f"imagenet-prep download DATA_DIR --only {BOX_ARCHIVES[split]}, {way}"
         return f"no boxes for {split}: this copy has none; to add them run {way}"
-    return f"warning: the {split} records have no boxes, although {unread.path} holds them; to add them run {way}"
+    return (
+        f"warning: the {split} records have no boxes, although {unread.path} holds them; "
+        f"to add them run {way}"
+    )
 
 
 def _way_to_validation_boxes(layout: Layout) -> str:
-    """The command that makes the file of validation boxes; without annotations the one that downloads them."""
+    """The command that makes the file of validation boxes;
+    without annotations the one that downloads them.
+    """
     if find_annotations(layout, facts.VALIDATION) is None:
         key = BOX_ARCHIVES[facts.VALIDATION]
-        return f"{command('download', layout.data_dir, (('only', key),))}    (then run the same command again)"
+        return (
+            f"{command('download', layout.data_dir, (('only', key),))}    (then run the same "
+            "command again)"
+        )
     elsewhere = Layout(layout.data_dir, layout.raw).elsewhere()
-    return f"make it: {command('annotate', layout.data_dir, (*elsewhere, ('validation_boxes', True)))}"
+    return (
+        f"make it: {command('annotate', layout.data_dir, (*elsewhere, ('validation_boxes', True)))}"
+    )
 
 
-def _refuse_other_boxes(path: AnyPath, split: str, entry: Mapping[str, object], layout: Layout) -> None:
+def _refuse_other_boxes(
+    path: AnyPath, split: str, entry: Mapping[str, object], layout: Layout
+) -> None:
     """Raise InputError for a file of boxes that has changed since annotate wrote it."""
     annotated = Layout(path.parent.parent).annotate_path
     known = load_json(annotated)
@@ -314,11 +409,16 @@ def _refuse_other_boxes(path: AnyPath, split: str, entry: Mapping[str, object], 
     totals = written.get("totals")
     count = totals.get("boxes") if isinstance(totals, dict) else None
     settings: Settings = (("validation_boxes", True),) if split == facts.VALIDATION else ()
-    again = command("annotate", layout.data_dir, (*Layout(layout.data_dir, layout.raw).elsewhere(), *settings))
+    again = command(
+        "annotate", layout.data_dir, (*Layout(layout.data_dir, layout.raw).elsewhere(), *settings)
+    )
     move, use = (command_line(["mv", "--", str(each), f"{each}.old"]) for each in (path, annotated))
     raise InputError(
         f"{path} is not the file that annotate wrote",
-        f"expected {count} boxes and SHA-256 {written.get('csv_sha256')}, got {entry['count']} and {entry['sha256']}",
+        (
+            f"expected {count} boxes and SHA-256 {written.get('csv_sha256')}, "
+            f"got {entry['count']} and {entry['sha256']}"
+        ),
         f"{move} && {again}    (to use it as it is: {use})",
     )
 

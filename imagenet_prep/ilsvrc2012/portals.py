@@ -1,4 +1,6 @@
-"""KaggleZip, both splits in one zip, and HubFiles, parquet files: the copies of Kaggle and Hugging Face."""
+"""KaggleZip, both splits in one zip, and HubFiles, parquet files:
+the copies of Kaggle and Hugging Face.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import LARGEST, BoxFiles, File
-from imagenet_prep.ilsvrc2012.official import ImageSource, finished, is_misplaced, label_of, refuse_misplaced
+from imagenet_prep.ilsvrc2012.official import (
+    ImageSource,
+    finished,
+    is_misplaced,
+    label_of,
+    refuse_misplaced,
+)
 from imagenet_prep.model import Engine, ProblemKind, Progress
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.obstacles import refuse
@@ -29,11 +37,11 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.text import number_of, size_text
 
-# Kaggle's zip -------------------------------------------------------------------------------------------------
+# Kaggle's zip -------------------------------------------------------------------------------------
 #
-# Images and annotations share one tree: ``ILSVRC/Data/CLS-LOC/train/<wnid>/``, ``.../val/``, and the same below
-# ``ILSVRC/Annotations``. Test images have no labels and are skipped. The API serves the zip at
-# ``competitions/data/download-all``.
+# Images and annotations share one tree: ``ILSVRC/Data/CLS-LOC/train/<wnid>/``, ``.../val/``, and
+# the same below ``ILSVRC/Annotations``. Test images have no labels and are skipped. The API serves
+# the zip at ``competitions/data/download-all``.
 
 
 class KaggleFile(Struct, frozen=True):
@@ -44,14 +52,21 @@ class KaggleFile(Struct, frozen=True):
 
 ZIP = KaggleFile("imagenet-object-localization-challenge.zip")
 
-_HINT = "finish its download, or move it away and fetch it again: imagenet-prep download DATA_DIR --source kaggle"
+_HINT = (
+    "finish its download, or move it away and fetch it again: "
+    "imagenet-prep download DATA_DIR --source kaggle"
+)
 _SPLITS = {b"train": facts.TRAIN, b"val": facts.VALIDATION}
-_in_tree = re.compile(rb"(?:.*/)?(Data|Annotations)/CLS-LOC/(?:(train)/(n[0-9]{8})|(val))").fullmatch
+_in_tree = re.compile(
+    rb"(?:.*/)?(Data|Annotations)/CLS-LOC/(?:(train)/(n[0-9]{8})|(val))"
+).fullmatch
 """A folder of the tree, which may be in others."""
 
 
 class _Place(NamedTuple):
-    """The content of a folder of the tree: annotations or images, their split, and the folder's name."""
+    """The content of a folder of the tree: annotations or images,
+    their split, and the folder's name.
+    """
 
     is_annotation: bool
     split: str
@@ -60,11 +75,15 @@ class _Place(NamedTuple):
 
 @functools.lru_cache(maxsize=1 << 14)
 def _place(folder: bytes) -> _Place | None:
-    """The content of a folder of the tree; None if it has neither images nor annotations of the two splits."""
+    """The content of a folder of the tree; None if it has neither images
+    nor annotations of the two splits.
+    """
     match = _in_tree(folder)
     if match is None:
         return None
-    return _Place(match[1] == b"Annotations", _SPLITS[match[2] or match[4]], (match[3] or match[4]).decode())
+    return _Place(
+        match[1] == b"Annotations", _SPLITS[match[2] or match[4]], (match[3] or match[4]).decode()
+    )
 
 
 class KaggleZip(ImageSource, frozen=True):
@@ -105,8 +124,11 @@ class KaggleZip(ImageSource, frozen=True):
 
 
 @functools.lru_cache(maxsize=1)  # both splits, annotate and convert need it; it can take minutes
-def _images_of(path: Path, stamp: tuple[int, int, int]) -> dict[str, tuple[Catalog, Skipped, list[tuple[str, str]]]]:
-    """The images of both splits in a zip with this stamp, the other files in their folders, and images in wrong ones.
+def _images_of(
+    path: Path, stamp: tuple[int, int, int]
+) -> dict[str, tuple[Catalog, Skipped, list[tuple[str, str]]]]:
+    """The images of both splits in a zip with this stamp, the other files in their folders, and
+    images in wrong ones.
 
     Each of the last is a folder and a name.
     """
@@ -129,7 +151,9 @@ def _images_of(path: Path, stamp: tuple[int, int, int]) -> dict[str, tuple[Catal
                     skipped[place.split].add(kind, f"{place.folder}/{other}")
             else:
                 found[place.split].append(own.decode(), address, length, stamp[2], label)
-    return {split: (rows.listed(), skipped[split], misplaced[split]) for split, rows in found.items()}
+    return {
+        split: (rows.listed(), skipped[split], misplaced[split]) for split, rows in found.items()
+    }
 
 
 class BoxesInZip(BoxFiles, frozen=True):
@@ -153,17 +177,22 @@ class BoxesInZip(BoxFiles, frozen=True):
                     progress.advance()
 
 
-# Hugging Face's parquet files ---------------------------------------------------------------------------------
+# Hugging Face's parquet files ---------------------------------------------------------------------
 #
-# The layout of https://huggingface.co/datasets/ILSVRC/imagenet-1k: ``data/train-00000-of-00294.parquet`` and so on.
-# Labels count from 0; image names end with the wnid, in no order; there are no boxes. The huggingface_hub cache is read
-# too (https://huggingface.co/docs/huggingface_hub/guides/manage-cache): links in ``snapshots/<commit>/``.
+# The layout of https://huggingface.co/datasets/ILSVRC/imagenet-1k:
+# ``data/train-00000-of-00294.parquet`` and so on. Labels count from 0; image names end with the
+# wnid, in no order; there are no boxes. The huggingface_hub cache is read too
+# (https://huggingface.co/docs/huggingface_hub/guides/manage-cache): links in
+# ``snapshots/<commit>/``.
 
 _CACHED = "datasets--ILSVRC--imagenet-1k"
 _NAME = re.compile(r"(.+?)_(n[0-9]{8})\.JPEG").fullmatch
 _FILE = re.compile(r"(train|validation)-([0-9]{5})-of-([0-9]{5})\.parquet").fullmatch
 _SHOWN = 5
-_EXAMPLES = {facts.TRAIN: "n01440764_10026_n01440764.JPEG", facts.VALIDATION: "ILSVRC2012_val_00000293_n01440764.JPEG"}
+_EXAMPLES = {
+    facts.TRAIN: "n01440764_10026_n01440764.JPEG",
+    facts.VALIDATION: "ILSVRC2012_val_00000293_n01440764.JPEG",
+}
 
 
 class HubFiles(ImageSource, frozen=True):
@@ -193,7 +222,9 @@ class HubFiles(ImageSource, frozen=True):
     def lacking(self) -> list[str]:
         """The names of the missing files."""
         there = {path.name for path in self.paths}
-        names = (f"{self.split}-{number:05d}-of-{self.count:05d}.parquet" for number in range(self.count))
+        names = (
+            f"{self.split}-{number:05d}-of-{self.count:05d}.parquet" for number in range(self.count)
+        )
         return [name for name in names if name not in there]
 
     @property
@@ -204,7 +235,9 @@ class HubFiles(ImageSource, frozen=True):
         return ", ".join(names[:_SHOWN]) + more
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
-        """All images, one task per file: each is read to its end, since only that gives the lengths of images."""
+        """All images, one task per file: each is read to its end,
+        since only that gives the lengths of images.
+        """
         check_pyarrow()
         progress.begin(f"listing the {self.split} files", len(self.paths), "files")
         parts = []
@@ -216,7 +249,9 @@ class HubFiles(ImageSource, frozen=True):
 
 
 def hub_folders(layout: Layout) -> Iterator[AnyPath]:
-    """Folders that may hold the files: the raw folder, downloaded folders, and snapshots of the cache."""
+    """Folders that may hold the files: the raw folder, downloaded folders,
+    and snapshots of the cache.
+    """
     for top in ("", "imagenet-1k", "ILSVRC/imagenet-1k"):
         yield layout.raw_dir / top / "data"
         yield layout.raw_dir / top
@@ -254,7 +289,14 @@ class _HubListing(Struct, frozen=True):
             elif label != known - 1:
                 expected = f"expected {known - 1}, got {label}"
                 error = InputError(f"{where} has the label of another class", expected, REMEDY)
-                refuse(error, ProblemKind.WRONG_LABEL, path.name, image=name, expected=wnid, got=_class_named(label))
+                refuse(
+                    error,
+                    ProblemKind.WRONG_LABEL,
+                    path.name,
+                    image=name,
+                    expected=wnid,
+                    got=_class_named(label),
+                )
             else:
                 found.append(name, number, length, stamp, known)
         return found.sorted()
@@ -266,6 +308,8 @@ def _class_named(label: int) -> str:
 
 
 def official_name(name: str) -> tuple[str, str]:
-    """``n01440764_10026.JPEG`` and ``n01440764`` for a name ``n01440764_10026_n01440764.JPEG``; "" for any other."""
+    """``n01440764_10026.JPEG`` and ``n01440764`` for a name ``n01440764_10026_n01440764.JPEG``;
+    "" for any other.
+    """
     found = _NAME(name)
     return (f"{found[1]}.JPEG", found[2]) if found else ("", "")

@@ -1,4 +1,6 @@
-"""find_source: the copy in the raw folder that holds a split; the state and the space of the stages around it."""
+"""find_source: the copy in the raw folder that holds a split;
+the state and the space of the stages around it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,14 @@ from imagenet_prep.escaping import Settings, command, command_line, quoted
 from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import find_annotations, find_boxes_csv
-from imagenet_prep.ilsvrc2012.official import FOLDERS, ClassTars, ImageFolders, ImageSource, OfficialTar, finished
+from imagenet_prep.ilsvrc2012.official import (
+    FOLDERS,
+    ClassTars,
+    ImageFolders,
+    ImageSource,
+    OfficialTar,
+    finished,
+)
 from imagenet_prep.ilsvrc2012.repacked import (
     AGAIN,
     UNPACKED,
@@ -86,10 +95,14 @@ class ConsumedImages(ImageSource, frozen=True):
 
 
 ENCODED_AGAIN = {
-    "TensorFlow Datasets": ("imagenet2012-{}.tfrecord-*", "imagenet2012/*/imagenet2012-{}.tfrecord-*"),
+    "TensorFlow Datasets": (
+        "imagenet2012-{}.tfrecord-*",
+        "imagenet2012/*/imagenet2012-{}.tfrecord-*",
+    ),
     "timm's webdataset": ("imagenet1k-{}-*.tar", "imagenet-1k-wds/imagenet1k-{}-*.tar"),
 }
-"""Copies that can't give the same bytes, by their makers: patterns of their files below the raw folder.
+"""Copies that can't give the same bytes, by their makers: patterns of their files below the raw
+folder.
 
 For TFDS see ``_fix_image`` in its imagenet2012_dataset_builder.py; for timm see
 https://huggingface.co/datasets/timm/imagenet-1k-wds.
@@ -99,8 +112,8 @@ https://huggingface.co/datasets/timm/imagenet-1k-wds.
 def find_source(layout: Layout, split: str) -> ImageSource | None:
     """Find the images of a split; None if there are none.
 
-    Raw data that is being consumed wins over any copy; the record of a consumed copy is last. A copy without some
-    classes is used only if there is no other.
+    Raw data that is being consumed wins over any copy; the record of a consumed copy is last. A
+    copy without some classes is used only if there is no other.
     """
     consumed = ConsumedImages.find(layout, split)
     if consumed is not None and not consumed.consumption.is_over:
@@ -129,13 +142,21 @@ def _lacks_classes(copy: ImageSource) -> bool:
     """Whether the names of a copy's folders or tars show fewer classes than the data set has."""
     if isinstance(copy, ClassTars):
         return len(copy.wnids()) < facts.CLASSES
-    return isinstance(copy, ImageFolders) and copy.split == facts.TRAIN and _count_classes(copy.path) < facts.CLASSES
+    return (
+        isinstance(copy, ImageFolders)
+        and copy.split == facts.TRAIN
+        and _count_classes(copy.path) < facts.CLASSES
+    )
 
 
 def has_images(layout: Layout, split: str, part: Part) -> bool:
-    """Whether a copy holds a split of these classes, by names alone; class tars may be incomplete."""
+    """Whether a copy holds a split of these classes, by names alone;
+    class tars may be incomplete.
+    """
     source = find_source(layout, split)
-    return source is not None and (not isinstance(source, ClassTars) or part.labels.keys() <= set(source.wnids()))
+    return source is not None and (
+        not isinstance(source, ClassTars) or part.labels.keys() <= set(source.wnids())
+    )
 
 
 def find_packed(layout: Layout, split: str) -> ImageSource | None:
@@ -148,7 +169,7 @@ def checked_md5(layout: Layout, archive: AnyPath) -> str:
     return seen_digests(layout, archive.name, archive).get("md5", "")
 
 
-# without images ------------------------------------------------------------------------------------------------
+# without images -----------------------------------------------------------------------------------
 
 _IMAGES = (".jpeg", ".jpg", ".png", ".tif", ".tiff")
 _LOOKED_AT = 50  # names of a folder to look at
@@ -156,11 +177,15 @@ _LOOKED_AT = 50  # names of a folder to look at
 _UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".aria2", ".tmp")
 
 _TASK_3 = "_t3."
-"""In the names of the archives of another task of 2012, with dogs only: ILSVRC2012_img_train_t3.tar has tars too."""
+"""In the names of the archives of another task of 2012, with dogs only:
+ILSVRC2012_img_train_t3.tar has tars too.
+"""
 
 
 class Astray(Struct, frozen=True):
-    """An archive that is not read where or as it is: what was found, what was expected, the command that helps."""
+    """An archive that is not read where or as it is:
+    what was found, what was expected, the command that helps.
+    """
 
     what: str
     expected: str
@@ -173,17 +198,28 @@ class Astray(Struct, frozen=True):
 
 
 def find_astray(layout: Layout, key: str) -> Astray | None:
-    """Find an archive in DATA_DIR itself, under another name, compressed, or of folders; None if there is none.
+    """Find an archive in DATA_DIR itself, under another name, compressed, or of folders; None if
+    there is none.
 
     Call it for a split or boxes that no copy has.
     """
     archive = facts.ARCHIVES[key]
     for folder in dict.fromkeys((layout.raw_dir, layout.own_raw_dir, layout.data_dir)):
         raw_dir = layout.own_raw_dir if folder == layout.data_dir else folder
-        names = [name for name in _names(folder) if any(part in name for part in _PACKED) and _TASK_3 not in name]
-        for name in [name for name in names if not name.endswith((UNPACKED, *_UNFINISHED))][:_LOOKED_AT]:
+        names = [
+            name
+            for name in _names(folder)
+            if any(part in name for part in _PACKED) and _TASK_3 not in name
+        ]
+        for name in [name for name in names if not name.endswith((UNPACKED, *_UNFINISHED))][
+            :_LOOKED_AT
+        ]:
             found = None
-            if folder != layout.data_dir and name == archive.filename and (kind := kind_of(folder / name)) != "file":
+            if (
+                folder != layout.data_dir
+                and name == archive.filename
+                and (kind := kind_of(folder / name)) != "file"
+            ):
                 return _no_file(folder / name, IN_WORDS[kind])
             if key in facts.SPLITS:
                 found = _astray_images(folder / name, key, raw_dir)
@@ -217,9 +253,15 @@ def _astray_images(path: AnyPath, split: str, raw_dir: AnyPath) -> Astray | None
         )
     if content.kind == "official":
         return _renamed(path, target)
-    what = "Kaggle's tree in a tar" if content.kind == "Kaggle" else f"{split} images of {facts.NAME} in folders"
+    what = (
+        "Kaggle's tree in a tar"
+        if content.kind == "Kaggle"
+        else f"{split} images of {facts.NAME} in folders"
+    )
     packed = f" and is compressed with {compression}" if compression else ""
-    return Astray(f"{path} holds {what}{packed}", _UNPACK_ONCE, unpack_command(path, content, raw_dir))
+    return Astray(
+        f"{path} holds {what}{packed}", _UNPACK_ONCE, unpack_command(path, content, raw_dir)
+    )
 
 
 _UNPACK_ONCE = "expected the archives of image-net.org, Kaggle's zip, or folders: unpack it once"
@@ -244,7 +286,9 @@ def _astray_class_tars(path: AnyPath, raw_dir: AnyPath) -> Astray:
     make = command_line(["mkdir", "-p", "--", str(folder)])
     move = f"mv -- {quoted(str(path.parent))}/n????????.tar {quoted(str(folder))}"
     return Astray(
-        f"{path} is a class tar outside a folder of class tars", f"expected it in {folder}", f"{make} && {move}"
+        f"{path} is a class tar outside a folder of class tars",
+        f"expected it in {folder}",
+        f"{make} && {move}",
     )
 
 
@@ -273,14 +317,18 @@ def _renamed(source: AnyPath, target: AnyPath) -> Astray:
 
 
 def refuse_astray(layout: Layout, key: str) -> None:
-    """Raise InputError if a missing archive is in DATA_DIR itself, has another name, or is packed in another way."""
+    """Raise InputError if a missing archive is in DATA_DIR itself,
+    has another name, or is packed in another way.
+    """
     archive = find_astray(layout, key)
     if archive is not None:
         raise archive.error
 
 
 def find_unread(layout: Layout, split: str) -> Astray | Misplaced | None:
-    """Find the images of a split that no copy has: in an archive, in other folders, or under other names."""
+    """Find the images of a split that no copy has:
+    in an archive, in other folders, or under other names.
+    """
     archive = find_astray(layout, split)
     if archive is not None:
         return archive
@@ -289,21 +337,32 @@ def find_unread(layout: Layout, split: str) -> Astray | Misplaced | None:
 
 
 def refuse_unread(layout: Layout, split: str) -> None:
-    """Raise InputError if the images of a split that no copy has are there, and are not where or as they are read."""
+    """Raise InputError if the images of a split that no copy has are there,
+    and are not where or as they are read.
+    """
     images = find_unread(layout, split)
     if images is not None:
         raise images.error
 
 
 def refuse_known_copies(layout: Layout, split: str) -> None:
-    """Raise InputError if the raw folder holds a split only in an unusable copy; call it if there is no other copy."""
+    """Raise InputError if the raw folder holds a split only in an unusable copy;
+    call it if there is no other copy.
+    """
     for maker, patterns in ENCODED_AGAIN.items():
-        found = (path for pattern in patterns for path in sorted(layout.raw_dir.glob(pattern.format(split))))
+        found = (
+            path
+            for pattern in patterns
+            for path in sorted(layout.raw_dir.glob(pattern.format(split)))
+        )
         path = next(found, None)
         if path is not None:
             raise InputError(
                 f"{path} is the copy of {maker}, which can't give the same records",
-                "expected the published images; that copy encoded 23 train images again: 22 CMYK images and one PNG",
+                (
+                    "expected the published images; that copy encoded 23 train images again: "
+                    "22 CMYK images and one PNG"
+                ),
                 "get the archives of image-net.org, Kaggle's zip or Hugging Face's parquet files, "
                 "and name their folder with --raw",
             )
@@ -320,7 +379,11 @@ def refuse_known_copies(layout: Layout, split: str) -> None:
 def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
     """Raise InputError for a copy without any image: its shards would be empty."""
     is_folder = source.path.is_dir()
-    misplaced = find_misplaced(layout, source.split, FOLDERS[source.split], source.path) if is_folder else None
+    misplaced = (
+        find_misplaced(layout, source.split, FOLDERS[source.split], source.path)
+        if is_folder
+        else None
+    )
     if misplaced is not None:
         raise misplaced.error
     names = _names(source.path) if is_folder else []
@@ -329,15 +392,26 @@ def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
         raise compressed_in_folder(source.path, compressed)
     raise InputError(
         f"{source.path} holds no {source.split} image of {part.name}",
-        f"expected folders such as n01440764, or an archive of image-net.org; found {listed(names) or 'nothing'}",
-        f"move it away, and run the same command again; for images of your own: {command('init', source.path)}",
+        (
+            "expected folders such as n01440764, or an archive of image-net.org; "
+            f"found {listed(names) or 'nothing'}"
+        ),
+        (
+            "move it away, and run the same command again; for images of your own: "
+            f"{command('init', source.path)}"
+        ),
     )
 
 
 def nothing_found(layout: Layout) -> InputError:
-    """The error for a DATA_DIR without images of ImageNet; an unfinished conversion names their former place."""
+    """The error for a DATA_DIR without images of ImageNet;
+    an unfinished conversion names their former place.
+    """
     there, names = _what_lies_there(layout)
-    expected = "expected the archives of image-net.org, folders train/ and val/, or a copy of Kaggle or Hugging Face"
+    expected = (
+        "expected the archives of image-net.org, folders train/ and val/, "
+        "or a copy of Kaggle or Hugging Face"
+    )
     plan, own = load_plan(layout), own_images(layout)
     hint = f"{command('download', layout.data_dir)}    (or name the folder with --raw)"
     if plan is not None:
@@ -349,12 +423,16 @@ def nothing_found(layout: Layout) -> InputError:
     elif own is not None:
         hint = f"{command('init', own)}    (for images of your own)"
     return InputError(
-        f"no images of ImageNet in {layout.raw_dir}", f"{expected}; found {listed(names) or 'nothing'} in {there}", hint
+        f"no images of ImageNet in {layout.raw_dir}",
+        f"{expected}; found {listed(names) or 'nothing'} in {there}",
+        hint,
     )
 
 
 def own_images(layout: Layout) -> AnyPath | None:
-    """Find images that are not ImageNet's, in folders or in one place: a data set of the user's own."""
+    """Find images that are not ImageNet's, in folders or in one place:
+    a data set of the user's own.
+    """
     there, names = _what_lies_there(layout)
     if not any(_holds_images(there / name) for name in names[:_LOOKED_AT]):
         return None
@@ -370,7 +448,9 @@ def _what_lies_there(layout: Layout) -> tuple[AnyPath, list[str]]:
 def _names(folder: AnyPath) -> list[str]:
     """The names in a folder, except our own files; empty if it doesn't exist."""
     with suppress(OSError):
-        return sorted(name for name in names_in(folder) if name != STATE_NAME and not name.startswith("."))
+        return sorted(
+            name for name in names_in(folder) if name != STATE_NAME and not name.startswith(".")
+        )
     return []
 
 
@@ -379,15 +459,19 @@ def _holds_images(path: AnyPath) -> bool:
     if path.suffix.lower() in _IMAGES:
         return True
     with suppress(OSError), scan(path) as entries:
-        return any(each.name.lower().endswith(_IMAGES) for each in itertools.islice(entries, _LOOKED_AT))
+        return any(
+            each.name.lower().endswith(_IMAGES) for each in itertools.islice(entries, _LOOKED_AT)
+        )
     return False
 
 
-# state of the stages before convert ----------------------------------------------------------------------------
+# state of the stages before convert ---------------------------------------------------------------
 
 
 def stages_before(layout: Layout, classes: Mapping[str, int]) -> tuple[StageStatus, ...]:
-    """The state of download, untar and annotate, by names and sizes; ``classes`` gives the folders per split."""
+    """The state of download, untar and annotate, by names and sizes;
+    ``classes`` gives the folders per split.
+    """
     return _download(layout), _untar(layout, classes), _annotate(layout)
 
 
@@ -407,7 +491,11 @@ def _download(layout: Layout) -> StageStatus:
     if copies and not (present or begun):
         del details[0]  # another copy requires none of the archives
     found = len(sources) + bool(find_annotations(layout, facts.TRAIN))
-    return StageStatus("download", "partly" if damage else _state(found, len(archives), begun > 0), "; ".join(details))
+    return StageStatus(
+        "download",
+        "partly" if damage else _state(found, len(archives), begun > 0),
+        "; ".join(details),
+    )
 
 
 def fetched_from(layout: Layout) -> Settings:
@@ -415,8 +503,13 @@ def fetched_from(layout: Layout) -> Settings:
     checked = load_json(layout.checked_path)
     for archive in facts.ARCHIVES.values():
         part = layout.raw_partial_dir / f"{archive.filename}.part.json"
-        for entry in (load_json(part), checked.get(archive.filename) if isinstance(checked, dict) else None):
-            folder, _, name = str(entry.get("url") if isinstance(entry, dict) else "").rpartition("/")
+        for entry in (
+            load_json(part),
+            checked.get(archive.filename) if isinstance(checked, dict) else None,
+        ):
+            folder, _, name = str(entry.get("url") if isinstance(entry, dict) else "").rpartition(
+                "/"
+            )
             if name == archive.filename and f"{folder}/" != BASE_URL:
                 return (("base_url", f"{folder}/"),)
     return ()
@@ -424,8 +517,14 @@ def fetched_from(layout: Layout) -> Settings:
 
 def _untar(layout: Layout, classes: Mapping[str, int]) -> StageStatus:
     counts = {split: _count_classes(layout.images_dir(split)) for split in facts.SPLITS}
-    words = (f"{count:,} of {classes[split]:,} {split} class folders" for split, count in counts.items())
-    return StageStatus("untar", _state(sum(counts.values()), sum(classes.values())), f"{', '.join(words)} (optional)")
+    words = (
+        f"{count:,} of {classes[split]:,} {split} class folders" for split, count in counts.items()
+    )
+    return StageStatus(
+        "untar",
+        _state(sum(counts.values()), sum(classes.values())),
+        f"{', '.join(words)} (optional)",
+    )
 
 
 def _count_classes(folder: AnyPath) -> int:
@@ -453,10 +552,12 @@ def _count(folder: AnyPath, suffix: str) -> int:
     return sum(name.endswith(suffix) for name in names_in(folder)) if folder.is_dir() else 0
 
 
-# the space of the steps after a download -----------------------------------------------------------------------
+# the space of the steps after a download ----------------------------------------------------------
 
 _BOXES = 50_000_000
-"""Approximate bytes of the boxes of train images as a CSV; those of validation images are a sixth of it."""
+"""Approximate bytes of the boxes of train images as a CSV;
+those of validation images are a sixth of it.
+"""
 
 _BLOCK = 4096
 """Bytes of a disk block: a file wastes half of its last one on average."""
@@ -485,7 +586,9 @@ class Coming(Struct, frozen=True, kw_only=True):
 
 
 class _Amount(Struct, frozen=True):
-    """The approximate images of a split: their bytes, and how to read them; ``source`` if they are present."""
+    """The approximate images of a split: their bytes, and how to read them;
+    ``source`` if they are present.
+    """
 
     split: str
     size: int
@@ -498,14 +601,25 @@ class _Amount(Struct, frozen=True):
         return about_images(self.split, self.size)
 
 
-def needs_behind(layout: Layout, coming: Coming, options: ConvertOptions, *, extract: bool) -> Iterator[Need]:
-    """Estimate the needs of the steps after a download, for present and incoming images, less finished shards.
+def needs_behind(
+    layout: Layout, coming: Coming, options: ConvertOptions, *, extract: bool
+) -> Iterator[Need]:
+    """Estimate the needs of the steps after a download, for present and incoming images, less
+    finished shards.
 
     With ``extract``, untar makes image folders of everything not unpacked, for all present classes.
     """
-    amounts = [amount for split in facts.SPLITS if (amount := _amount(layout, split, coming, options, options.part))]
+    amounts = [
+        amount
+        for split in facts.SPLITS
+        if (amount := _amount(layout, split, coming, options, options.part))
+    ]
     for split in facts.SPLITS if extract else ():
-        part = options.part if split in coming.by_class or isinstance(find_source(layout, split), ClassTars) else WHOLE
+        part = (
+            options.part
+            if split in coming.by_class or isinstance(find_source(layout, split), ClassTars)
+            else WHOLE
+        )
         packed = _amount(layout, split, coming, options, part)
         if packed and not (packed.source and packed.source.is_unpacked):
             yield _folders(layout, packed, part)
@@ -514,7 +628,9 @@ def needs_behind(layout: Layout, coming: Coming, options: ConvertOptions, *, ext
         has_boxes = coming.has_boxes or find_annotations(layout, amount.split)
         if is_annotated and has_boxes and not find_boxes_csv(layout, amount.split):
             size = _BOXES * amount.images // facts.IMAGES[facts.TRAIN]
-            yield Need("annotate", f"boxes of {amount.split}", layout.own_raw_dir, size, is_about=True)
+            yield Need(
+                "annotate", f"boxes of {amount.split}", layout.own_raw_dir, size, is_about=True
+            )
     for amount in amounts:
         yield from _shards(layout, amount, options)
 
@@ -528,11 +644,22 @@ def folders_need(layout: Layout, split: str, *, classes: int, size: int) -> Need
     """The disk space of class folders with images of ``size`` bytes in all."""
     images = about_images(split, size)
     needed = size + images * _BLOCK // 2
-    return Need("untar", f"image folders of {split}", layout.images_dir(split), needed, images + classes, is_about=True)
+    return Need(
+        "untar",
+        f"image folders of {split}",
+        layout.images_dir(split),
+        needed,
+        images + classes,
+        is_about=True,
+    )
 
 
-def _amount(layout: Layout, split: str, coming: Coming, options: ConvertOptions, part: Part) -> _Amount | None:
-    """The approximate amount of a split, None if nothing: ``part`` of the facts, but no more than present."""
+def _amount(
+    layout: Layout, split: str, coming: Coming, options: ConvertOptions, part: Part
+) -> _Amount | None:
+    """The approximate amount of a split, None if nothing:
+    ``part`` of the facts, but no more than present.
+    """
     source = None if split in coming.splits else find_source(layout, split)
     if (source is None and split not in coming.splits) or isinstance(source, ConsumedImages):
         return None  # a resumed conversion requires no more than its first run checked
@@ -552,11 +679,15 @@ def _folders(layout: Layout, amount: _Amount, part: Part) -> Need:
 def _shards(layout: Layout, amount: _Amount, options: ConvertOptions) -> list[Need]:
     """The space for missing shards; a shard with its final name counts as finished."""
     count = options.shards(amount.split)
-    names = ((parse_shard_name(name), size) for name, size in layout.find_shards((amount.split,)).items())
+    names = (
+        (parse_shard_name(name), size) for name, size in layout.find_shards((amount.split,)).items()
+    )
     there = [size for parsed, size in names if parsed and parsed[2] == count]
     left = max(count - len(there), 0)
     size = amount.size * left // count
-    pending = PendingShards(amount.split, left, about_images(amount.split, size), size, is_about=True)
+    pending = PendingShards(
+        amount.split, left, about_images(amount.split, size), size, is_about=True
+    )
     if options.consume:
         return consumed_needs(
             layout,

@@ -1,10 +1,13 @@
-"""ImageNetExaminer: checks a record against the tables of ILSVRC2012, its own image, and its maker's Flavour.
+"""ImageNetExaminer: checks a record against the tables of ILSVRC2012, its own image, and its
+maker's Flavour.
 
-Records of all makers are Examples whose feature names start with "image/" and whose labels count from 1.
+Records of all makers are Examples whose feature names start with "image/" and whose labels count
+from 1.
 
-- Inception: ``build_imagenet_data.py`` (tensorflow/models, 2016), slim's copy of it, and the record sets made with it
-  for NVIDIA's and Intel's model collections.
-- Inception without boxes: several rewrites of that script; most readers of its records use only these features.
+- Inception: ``build_imagenet_data.py`` (tensorflow/models, 2016), slim's copy of it, and the record
+  sets made with it for NVIDIA's and Intel's model collections.
+- Inception without boxes: several rewrites of that script; most readers of its records use only
+  these features.
 - TPU: ``imagenet_to_gcs.py`` (tensorflow/tpu, 2017): no words and no boxes.
 """
 
@@ -27,7 +30,14 @@ from imagenet_prep.reading.shard import Shard
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.example import ExampleError
 from imagenet_prep.tfrecord.framing import FramingError
-from imagenet_prep.tfrecord.inception_reader import CANONICAL, BoxesError, ImageRecord, RecordError, Traits, read_record
+from imagenet_prep.tfrecord.inception_reader import (
+    CANONICAL,
+    BoxesError,
+    ImageRecord,
+    RecordError,
+    Traits,
+    read_record,
+)
 
 V = TypeVar("V")
 
@@ -55,13 +65,18 @@ class Flavour(Struct, frozen=True):
 
 _BOXES = frozenset(name for name in CANONICAL.features if name.startswith("image/object/bbox/"))
 INCEPTION = Flavour("Inception", CANONICAL)
-WITHOUT_BOXES = Flavour("Inception without boxes", replace(CANONICAL, features=CANONICAL.features - _BOXES))
-TPU = Flavour("TPU", replace(CANONICAL, features=WITHOUT_BOXES.traits.features - {"image/class/text"}))
+WITHOUT_BOXES = Flavour(
+    "Inception without boxes", replace(CANONICAL, features=CANONICAL.features - _BOXES)
+)
+TPU = Flavour(
+    "TPU", replace(CANONICAL, features=WITHOUT_BOXES.traits.features - {"image/class/text"})
+)
 FLAVOURS = (INCEPTION, WITHOUT_BOXES, TPU)
 
 
 def recognise(paths: Sequence[AnyPath]) -> Flavour:
-    """The flavour of shards, from the first records of some: a known one, or the nearest with its differences.
+    """The flavour of shards, from the first records of some: a known one, or the nearest with its
+    differences.
 
     Unreadable records are skipped: the check of every record finds them.
     """
@@ -78,7 +93,9 @@ def recognise(paths: Sequence[AnyPath]) -> Flavour:
         _shared(record.traits.channels for record in samples),
         _shared(record.traits.format for record in samples),
     )
-    own_words = not any(record.text in (None, facts.texts().get(record.wnid or "")) for record in samples)
+    own_words = not any(
+        record.text in (None, facts.texts().get(record.wnid or "")) for record in samples
+    )
     own_names = not any(record.filename == plain_name(record.filename) for record in samples)
     differences = tuple(_differences(nearest, traits, own_words=own_words, own_names=own_names))
     return Flavour(nearest.name, traits, own_words, own_names, differences)
@@ -105,7 +122,9 @@ def _shared(values: Iterable[V | None]) -> V | None:
     return every.pop() if len(every) == 1 else None
 
 
-def _differences(nearest: Flavour, traits: Traits, *, own_words: bool, own_names: bool) -> Iterator[str]:
+def _differences(
+    nearest: Flavour, traits: Traits, *, own_words: bool, own_names: bool
+) -> Iterator[str]:
     for name in sorted(nearest.traits.features - traits.features):
         yield f"{name} is missing"
     for name in sorted(traits.features - nearest.traits.features):
@@ -113,16 +132,24 @@ def _differences(nearest: Flavour, traits: Traits, *, own_words: bool, own_names
     for name in ("colorspace", "channels", "format"):
         expected, got = getattr(nearest.traits, name), getattr(traits, name)
         if f"image/{name}" in traits.features and got != expected:
-            yield f"image/{name} is {got!r}, not {expected!r}" if got is not None else f"image/{name} varies"
+            yield (
+                f"image/{name} is {got!r}, not {expected!r}"
+                if got is not None
+                else f"image/{name} varies"
+            )
     if own_words:
         yield "image/class/text holds other words"
     if own_names:
         yield "image/filename is not the plain file name"
 
 
-# records ------------------------------------------------------------------------------------------------------
+# records ------------------------------------------------------------------------------------------
 
-_KINDS = {BoxesError: ProblemKind.BAD_BOX, RecordError: ProblemKind.BAD_FIELD, ExampleError: ProblemKind.BAD_EXAMPLE}
+_KINDS = {
+    BoxesError: ProblemKind.BAD_BOX,
+    RecordError: ProblemKind.BAD_FIELD,
+    ExampleError: ProblemKind.BAD_EXAMPLE,
+}
 
 
 class ImageNetExaminer(Struct, frozen=True):
@@ -171,27 +198,39 @@ def check_traits(record: ImageRecord, flavour: Flavour) -> Iterator[Finding]:
             yield _wrong(ProblemKind.BAD_FIELD, f"image/{name}", repr(expected), repr(got))
 
 
-# the class -----------------------------------------------------------------------------------------------------
+# the class ----------------------------------------------------------------------------------------
 
 
 def check_class(record: ImageRecord, split: str, flavour: Flavour, part: Part) -> Iterator[Finding]:
     """Check that file name, label, wnid and words agree; the file name gives the true class."""
     name = plain_name(record.filename) if flavour.has_own_names else record.filename
     true = facts.class_of(name, split)
-    if true == record.wnid and _is_class(record, None if flavour.has_own_words else record.text, part):
+    if true == record.wnid and _is_class(
+        record, None if flavour.has_own_words else record.text, part
+    ):
         return
     if true is None and "image/filename" in record.traits.features:
-        form = "<wnid>_<number>.JPEG" if split == facts.TRAIN else "ILSVRC2012_val_<number of eight digits>.JPEG"
+        form = (
+            "<wnid>_<number>.JPEG"
+            if split == facts.TRAIN
+            else "ILSVRC2012_val_<number of eight digits>.JPEG"
+        )
         yield _wrong(ProblemKind.BAD_FIELD, "image/filename", form, printable(record.filename))
     yield from _check_label(record, true or record.wnid, flavour, part)
 
 
 def _is_class(record: ImageRecord, text: str | None, part: Part) -> bool:
     wnid = record.wnid
-    return wnid is not None and part.labels.get(wnid) == record.label and text in (None, facts.texts()[wnid])
+    return (
+        wnid is not None
+        and part.labels.get(wnid) == record.label
+        and text in (None, facts.texts()[wnid])
+    )
 
 
-def _check_label(record: ImageRecord, true: str | None, flavour: Flavour, part: Part) -> Iterator[Finding]:
+def _check_label(
+    record: ImageRecord, true: str | None, flavour: Flavour, part: Part
+) -> Iterator[Finding]:
     label = part.labels.get(true or "")
     if label is None:
         if true is not None or record.label not in part.labels.values():
@@ -201,13 +240,28 @@ def _check_label(record: ImageRecord, true: str | None, flavour: Flavour, part: 
             yield _wrong(ProblemKind.WRONG_LABEL, "image/class/label", expected, got)
         return
     if record.label != label:
-        kind = _way(record.label, true or "", label) if part.first is None else ProblemKind.WRONG_LABEL
-        yield _wrong(kind, f"image/class/label of an image of {true}", str(label), str(record.label))
+        kind = (
+            _way(record.label, true or "", label) if part.first is None else ProblemKind.WRONG_LABEL
+        )
+        yield _wrong(
+            kind, f"image/class/label of an image of {true}", str(label), str(record.label)
+        )
     elif record.wnid not in (None, true):
-        yield _wrong(ProblemKind.WRONG_LABEL, "image/class/synset", str(true), printable(record.wnid or ""))
-    elif record.text is not None and not flavour.has_own_words and record.text != facts.texts()[true or ""]:
+        yield _wrong(
+            ProblemKind.WRONG_LABEL, "image/class/synset", str(true), printable(record.wnid or "")
+        )
+    elif (
+        record.text is not None
+        and not flavour.has_own_words
+        and record.text != facts.texts()[true or ""]
+    ):
         expected = facts.texts()[true or ""]
-        yield _wrong(ProblemKind.WRONG_LABEL, "image/class/text", repr(expected), repr(printable(record.text)))
+        yield _wrong(
+            ProblemKind.WRONG_LABEL,
+            "image/class/text",
+            repr(expected),
+            repr(printable(record.text)),
+        )
 
 
 def _way(got: int | None, wnid: str, label: int) -> ProblemKind:
@@ -217,7 +271,7 @@ def _way(got: int | None, wnid: str, label: int) -> ProblemKind:
     return ProblemKind.DEVKIT_LABELS if got == facts.devkit_ids()[wnid] else ProblemKind.WRONG_LABEL
 
 
-# boxes -----------------------------------------------------------------------------------------------
+# boxes --------------------------------------------------------------------------------------------
 
 
 def check_boxes(record: ImageRecord, part: Part) -> Iterator[Finding]:
@@ -227,10 +281,15 @@ def check_boxes(record: ImageRecord, part: Part) -> Iterator[Finding]:
             corners = f"x {box.xmin:g} to {box.xmax:g}, y {box.ymin:g} to {box.ymax:g}"
             yield _wrong(ProblemKind.BAD_BOX, f"box {number}", "0 <= min <= max <= 1", corners)
     if record.box_labels.count(record.label) != len(record.box_labels):
-        right = {record.label, part.labels.get(record.wnid or "")}  # two labels, if the record's is wrong
+        right = {
+            record.label,
+            part.labels.get(record.wnid or ""),
+        }  # two labels, if the record's is wrong
         for number, label in enumerate(record.box_labels):
             if label not in right:
-                yield _wrong(ProblemKind.BAD_BOX, f"label of box {number}", str(record.label), str(label))
+                yield _wrong(
+                    ProblemKind.BAD_BOX, f"label of box {number}", str(record.label), str(label)
+                )
 
 
 def _wrong(kind: ProblemKind, what: str, expected: str, got: str) -> Finding:

@@ -1,4 +1,6 @@
-"""Repacked and renamed copies of ImageNet: their content, by the names in them, and the commands that mend them."""
+"""Repacked and renamed copies of ImageNet: their content, by the names in them,
+and the commands that mend them.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,9 @@ def content_of(name: str) -> Content | None:
 
 
 def split_of_image(name: str) -> str:
-    """The split of an image with this official name, whatever its image ending is in place of .JPEG; or ""."""
+    """The split of an image with this official name,
+    whatever its image ending is in place of .JPEG; or "".
+    """
     if not name.lower().endswith(_ENDINGS):
         return ""
     official = f"{name.rpartition('.')[0]}.JPEG"
@@ -92,14 +96,16 @@ def split_of_image(name: str) -> str:
     return ""
 
 
-# archives ------------------------------------------------------------------------------------------------------
+# archives -----------------------------------------------------------------------------------------
 
 _MOST_FILES = 5  # files of an archive whose names are looked at
 _LARGEST_PASSED = 1 << 24  # bytes of a file that is read to get to the next one
 
 
 def content_of_tar(path: AnyPath) -> Content | None:
-    """The content of a tar, compressed or not, by its first files; None if they don't tell, or it is no tar."""
+    """The content of a tar, compressed or not, by its first files;
+    None if they don't tell, or it is no tar.
+    """
     return next((content for name in _first_names(path) if (content := content_of(name))), None)
 
 
@@ -118,9 +124,14 @@ def _first_names(path: AnyPath) -> Iterator[str]:
 
 
 def content_of_zip(path: AnyPath) -> Content | None:
-    """The content of a zip, by the first names in its directory that tell; None if none of them does."""
+    """The content of a zip, by the first names in its directory that tell;
+    None if none of them does.
+    """
     with suppress(OSError, ArchiveFault):
-        names = (with_slashes(name).decode("utf-8", "replace") for name, _, _ in iter_entries(view_of(path)))
+        names = (
+            with_slashes(name).decode("utf-8", "replace")
+            for name, _, _ in iter_entries(view_of(path))
+        )
         contents = map(content_of, itertools.islice(names, 1000))
         return next(filter(None, contents), None)
     return None
@@ -148,7 +159,9 @@ def _move_away(archive: AnyPath) -> str:
 
 
 def foreign_member(archive: object, member: bytes, offset: int, expected: str) -> InputError:
-    """The error for a member of an official archive that is none of the ``expected``, with the command that helps."""
+    """The error for a member of an official archive that is none of the ``expected``,
+    with the command that helps.
+    """
     if not isinstance(archive, Path):
         return stranger(archive, member, offset, expected)
     if is_compressed_class_tar(member.decode("ascii", "replace")):
@@ -184,14 +197,19 @@ def _compressed_class_tars(archive: Path, member: bytes) -> InputError:
 
 
 def compressed_in_folder(folder: AnyPath, name: str) -> InputError:
-    """The error for a folder of compressed class tars, ``name`` one of them, with the command that helps."""
+    """The error for a folder of compressed class tars, ``name`` one of them,
+    with the command that helps.
+    """
     return _refuse_compressed(folder, name, _decompress(folder, name))
 
 
 def _decompress(folder: AnyPath, name: str) -> str:
     """The command that decompresses the class tars of a folder in place."""
     ending = name.rpartition(".")[2]
-    return f"{command_line([_DECOMPRESSORS[ending], '-d', '--'])} {quoted(str(folder))}/n*.tar.{ending}"
+    return (
+        f"{command_line([_DECOMPRESSORS[ending], '-d', '--'])} "
+        f"{quoted(str(folder))}/n*.tar.{ending}"
+    )
 
 
 def _refuse_compressed(path: AnyPath, name: str, mend: str) -> InputError:
@@ -202,7 +220,7 @@ def _refuse_compressed(path: AnyPath, name: str, mend: str) -> InputError:
     )
 
 
-# folders -------------------------------------------------------------------------------------------------------
+# folders ------------------------------------------------------------------------------------------
 
 _DEEPEST = 6
 _MOST_ENTRIES = 50  # of a folder below the first one
@@ -210,7 +228,9 @@ _MOST_SCANNED = 300  # folders
 
 
 def find_image(folder: Path, split: str) -> Path | None:
-    """One image of a split at or below a folder, by its official name with any ending; few names are looked at."""
+    """One image of a split at or below a folder, by its official name with any ending;
+    few names are looked at.
+    """
     scanned = 0
     pending = [(folder, 0)]
     while pending and scanned < _MOST_SCANNED:
@@ -226,7 +246,9 @@ def find_image(folder: Path, split: str) -> Path | None:
 
 
 def _entries(folder: Path, most: int | None) -> tuple[list[str], list[str]]:
-    """The names of files and of folders in a folder, of its first entries; hidden ones and our own are left out."""
+    """The names of files and of folders in a folder, of its first entries;
+    hidden ones and our own are left out.
+    """
     files: list[str] = []
     folders: list[str] = []
     with suppress(OSError), scan(folder) as entries:
@@ -237,7 +259,8 @@ def _entries(folder: Path, most: int | None) -> tuple[list[str], list[str]]:
 
 
 class Misplaced(Struct, frozen=True):
-    """Images that are not where, or not as, they are read: what was found, what was expected, what helps.
+    """Images that are not where, or not as, they are read: what was found, what was expected, what
+    helps.
 
     Args:
         what: the finding.
@@ -255,28 +278,45 @@ class Misplaced(Struct, frozen=True):
     def error(self) -> InputError:
         """The error that says so."""
         own = command("init", self.folder)
-        return InputError(self.what, self.expected, f"{self.mend}    {AGAIN}; other images than ILSVRC2012's: {own}")
+        return InputError(
+            self.what,
+            self.expected,
+            f"{self.mend}    {AGAIN}; other images than ILSVRC2012's: {own}",
+        )
 
 
 def find_misplaced(
-    layout: Layout, split: str, places: Sequence[str], folder: AnyPath | None = None, *, keeps: bool = False
+    layout: Layout,
+    split: str,
+    places: Sequence[str],
+    folder: AnyPath | None = None,
+    *,
+    keeps: bool = False,
 ) -> Misplaced | None:
-    """Images of a split that have other names, or are in other folders, than are read; None if there are none.
+    """Images of a split that have other names, or are in other folders, than are read; None if
+    there are none.
 
-    They are below the raw folder, where the ``places`` of class folders are; or below ``folder``, one of these.
-    ``keeps``: the raw folder has the other split, so another raw folder would lack it.
+    They are below the raw folder, where the ``places`` of class folders are; or below ``folder``,
+    one of these. ``keeps``: the raw folder has the other split, so another raw folder would lack
+    it.
     """
     local = local_or_none(folder or layout.raw_dir)
     image = find_image(local, split) if local else None
     if local is None or image is None:
         return None
-    class_folder = next((each for each in image.parents if each.name.lower() in facts.labels()), None)
+    class_folder = next(
+        (each for each in image.parents if each.name.lower() in facts.labels()), None
+    )
     if class_folder is not None and not class_folder.is_relative_to(local):
         class_folder = None
     root = class_folder.parent if class_folder else image.parent
     is_flat = split == facts.TRAIN and class_folder is None
     flat = _without_class_folders(image) if is_flat else None
-    return _wrong_names(image, class_folder, root) or flat or _wrong_place(layout, root, split, places, keeps)
+    return (
+        _wrong_names(image, class_folder, root)
+        or flat
+        or _wrong_place(layout, root, split, places, keeps)
+    )
 
 
 def _wrong_names(image: Path, class_folder: Path | None, root: Path) -> Misplaced | None:
@@ -287,32 +327,43 @@ def _wrong_names(image: Path, class_folder: Path | None, root: Path) -> Misplace
         what = f"{root} has its images in folders within class folders: {shown}"
         return Misplaced(what, f"expected {class_folder.name}/{image.name}", loop, root)
     if class_folder and class_folder.name not in facts.labels():
-        loop = _in_each("-mindepth 1 -maxdepth 1 -name 'N*'", root, 'mv -n -- "$each" "${each%/*}/n${each##*/N}"')
+        loop = _in_each(
+            "-mindepth 1 -maxdepth 1 -name 'N*'",
+            root,
+            'mv -n -- "$each" "${each%/*}/n${each##*/N}"',
+        )
         what = f"{root} has class folders in upper case: {class_folder.name}"
         return Misplaced(what, f"expected {class_folder.name.lower()}", loop, root)
     if image.suffix != ".JPEG":
         name = quoted(f"*{image.suffix}")
         loop = _in_each(f"-type f -name {name}", root, 'mv -n -- "$each" "${each%.*}.JPEG"')
         what = f"{root} has images that are named {image.suffix}: {shown}"
-        return Misplaced(what, f"expected {image.stem}.JPEG: the records hold the published names", loop, root)
+        return Misplaced(
+            what, f"expected {image.stem}.JPEG: the records hold the published names", loop, root
+        )
     return None
 
 
 def _without_class_folders(image: Path) -> Misplaced:
     """Train images that are all in one folder."""
     root = image.parent
-    body = 'name="${each##*/}"; wnid="${each%/*}/${name%%_*}"; mkdir -p -- "$wnid" && mv -n -- "$each" "$wnid"'
+    names = 'name="${each##*/}"; wnid="${each%/*}/${name%%_*}"'
+    body = names + '; mkdir -p -- "$wnid" && mv -n -- "$each" "$wnid"'
     loop = _in_each("-maxdepth 1 -type f -name 'n????????_*'", root, body)
     what = f"{root} has its images in no class folders: {image.name}"
     return Misplaced(what, f"expected {image.name.partition('_')[0]}/{image.name}", loop, root)
 
 
 def _in_each(test: str, folder: Path, body: str) -> str:
-    """A command for a POSIX shell that runs ``body`` for ``each`` entry below a folder that passes a test of find."""
+    """A command for a POSIX shell that runs ``body`` for ``each`` entry below a folder that
+    passes a test of find.
+    """
     return f"find {quoted(str(folder))} {test} -exec sh -c 'for each; do {body}; done' sh {{}} +"
 
 
-def _wrong_place(layout: Layout, root: Path, split: str, places: Sequence[str], keeps: bool) -> Misplaced | None:
+def _wrong_place(
+    layout: Layout, root: Path, split: str, places: Sequence[str], keeps: bool
+) -> Misplaced | None:
     """Class folders, or a flat folder, that are in no folder that is read."""
     folder = local_path(layout.raw_dir)
     if any(root == folder / place for place in places):
@@ -322,21 +373,39 @@ def _wrong_place(layout: Layout, root: Path, split: str, places: Sequence[str], 
     bases = [base for place in places if (base := _base_of(root, place))]
     above = min(bases, key=lambda base: len(base.parts), default=None)
     if above is not None and not keeps and _has_both(folder, above):
-        return Misplaced(what, expected, command("convert", layout.data_dir, _elsewhere(layout, above)), root)
+        return Misplaced(
+            what, expected, command("convert", layout.data_dir, _elsewhere(layout, above)), root
+        )
     target = folder / _FOLDERS[split]
     if root == folder:
         make = command_line(["mkdir", "-p", "--", str(target)])
-        names = "n????????" if any(facts.is_wnid(name) for name in names_in(folder)) else "ILSVRC2012_val_*"
-        return Misplaced(what, expected, f"{make} && mv -- {quoted(str(folder))}/{names} {quoted(str(target))}", root)
+        names = (
+            "n????????"
+            if any(facts.is_wnid(name) for name in names_in(folder))
+            else "ILSVRC2012_val_*"
+        )
+        return Misplaced(
+            what,
+            expected,
+            f"{make} && mv -- {quoted(str(folder))}/{names} {quoted(str(target))}",
+            root,
+        )
     if not target.exists():
         return Misplaced(what, expected, command_line(["mv", "--", str(root), str(target)]), root)
     aside = f"{target}.old"
     moves = ((root, f"{target}.new"), (target, aside), (f"{target}.new", target))
-    return Misplaced(what, expected, " && ".join(command_line(["mv", "--", *map(str, move)]) for move in moves), root)
+    return Misplaced(
+        what,
+        expected,
+        " && ".join(command_line(["mv", "--", *map(str, move)]) for move in moves),
+        root,
+    )
 
 
 def _has_both(folder: Path, inner: Path) -> bool:
-    """Whether the first images of each split below a folder are below an inner one: none that it lacks are left."""
+    """Whether the first images of each split below a folder are below an inner one:
+    none that it lacks are left.
+    """
     images = (find_image(folder, split) for split in facts.SPLITS)
     return all(image is None or image.is_relative_to(inner) for image in images)
 

@@ -1,4 +1,5 @@
-"""check_set: finds the faults that only all shards of ILSVRC2012 show: lost or repeated images, order, classes.
+"""check_set: finds the faults that only all shards of ILSVRC2012 show: lost or repeated images,
+order, classes.
 
 This works on shards from anywhere, without a manifest.
 """
@@ -31,14 +32,19 @@ LABEL_PATTERNS = {
         "add 1 to image/class/label when reading, or make the set again with labels from 1",
     ),
     ProblemKind.DEVKIT_LABELS: (
-        "labels are the devkit's ids: {} of {} records have the id of ILSVRC2012_devkit_t12 in place of the label",
+        (
+            "labels are the devkit's ids: {} of {} records have the id of ILSVRC2012_devkit_t12 in "
+            "place of the label"
+        ),
         "translate them with imagenet_2012_devkit_synsets.txt, or make the set again",
     ),
 }
 """The message and the remedy for labels that are wrong in a well-known way."""
 
 ANOTHER_ORDER = "the records of 2016 in another order"
-"""The order of sets that the scripts of 2016 made from an unsorted listing, and of convert's with another seed."""
+"""The order of sets that the scripts of 2016 made from an unsorted listing,
+and of convert's with another seed.
+"""
 
 _REMEDY_COPY = "get the published images, and make the set again"
 _REMEDY_PART = "for a part of the set, run verify with --allow-incomplete"
@@ -51,11 +57,13 @@ TWICE = {ProblemKind.EXTRA_RECORD, ProblemKind.EXCHANGED_SHARD, ProblemKind.DUPL
 
 
 class _Split(Struct, frozen=True):
-    """The state of a split: the names of its shards, their findings, and all labels in their records.
+    """The state of a split: the names of its shards, their findings, and all labels in their
+    records.
 
     Args:
         ordering: the order of its shards; None if unknown, and not computed if ``is_proven``.
-        is_proven: the shards hold exactly the records that convert wrote: no name repeats, and the order is right.
+        is_proven: the shards hold exactly the records that convert wrote: no name repeats, and the
+            order is right.
     """
 
     name: str
@@ -74,7 +82,9 @@ class _Split(Struct, frozen=True):
     @property
     def is_all_read(self) -> bool:
         """Whether every shard could be read to its end."""
-        return len(self.reports) == len(self.shards) and all(report.is_whole for report in self.reports)
+        return len(self.reports) == len(self.shards) and all(
+            report.is_whole for report in self.reports
+        )
 
     @property
     def missing_classes(self) -> list[str]:
@@ -87,7 +97,9 @@ class _Split(Struct, frozen=True):
         return not any(LABEL_PATTERNS.keys() & report.counts.keys() for report in self.reports)
 
 
-def check_set(inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
+def check_set(
+    inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool
+) -> SetFindings:
     """Check that every image occurs once, in order, and every class has one; see Dataset."""
     assert isinstance(examiner, ImageNetExaminer)
     splits = [_take(inventory, checked, examiner.part, split) for split in facts.SPLITS]
@@ -96,12 +108,16 @@ def check_set(inventory: Inventory, checked: Checked, examiner: Examiner, *, is_
     for split in splits:
         problems += _check_split(split, is_part=is_part)
         manifest = split.inventory.manifest
-        is_counted = manifest is not None and not manifest.has_set_aside  # no image may be set aside
+        is_counted = (
+            manifest is not None and not manifest.has_set_aside
+        )  # no image may be set aside
         if not is_part and split.reports and split.has_labels and is_counted and split.is_all_read:
             problems += _classes_problem(split, split.missing_classes)
         notes += _class_notes(split, is_part=is_part)
     if counts := find_encoded_again(repairs_of(inventory.infos.values())):
-        problems.append(Problem(ProblemKind.WRONG_CONTENT, facts.NAME, f"encoded again: {counts}", _REMEDY_COPY))
+        problems.append(
+            Problem(ProblemKind.WRONG_CONTENT, facts.NAME, f"encoded again: {counts}", _REMEDY_COPY)
+        )
     has_records = any(report.records for report in checked.reports.values())
     return SetFindings(
         tuple(problems),
@@ -124,7 +140,9 @@ def _take(inventory: Inventory, checked: Checked, part: Part, split: str) -> _Sp
     return _Split(split, inventory, reports, checked.labels[split], part, ordering, is_proven)
 
 
-def _order(splits: Sequence[_Split], examiner: ImageNetExaminer, problems: Sequence[Problem]) -> str:
+def _order(
+    splits: Sequence[_Split], examiner: ImageNetExaminer, problems: Sequence[Problem]
+) -> str:
     """The order of the images, as far as known: by names, or as convert made it."""
     known: list[bool | None] = []
     for split in splits:
@@ -135,20 +153,26 @@ def _order(splits: Sequence[_Split], examiner: ImageNetExaminer, problems: Seque
         elif split.shards:
             known.append(split.ordering.is_canonical if split.ordering else None)
     if False in known:
-        has_records_of_2016 = None not in known and not problems and _has_records_of_2016(splits, examiner)
+        has_records_of_2016 = (
+            None not in known and not problems and _has_records_of_2016(splits, examiner)
+        )
         return ANOTHER_ORDER if has_records_of_2016 else "not canonical"
     return "canonical" if known and all(known) else "unknown"
 
 
 def _has_records_of_2016(splits: Sequence[_Split], examiner: ImageNetExaminer) -> bool:
-    """Whether records without a problem are those of 2016 in each feature; only a manifest tells of resized images."""
+    """Whether records without a problem are those of 2016 in each feature;
+    only a manifest tells of resized images.
+    """
     has_form = examiner.flavour.name == INCEPTION.name and not examiner.flavour.differences
     has_labels = examiner.part.first is None
     return has_form and has_labels and all(_has_boxes_and_images_of_2016(split) for split in splits)
 
 
 def _has_boxes_and_images_of_2016(split: _Split) -> bool:
-    """Whether only train has boxes, of the whole set all, and the manifest tells of no image encoded again."""
+    """Whether only train has boxes, of the whole set all,
+    and the manifest tells of no image encoded again.
+    """
     manifest, boxes = split.inventory.manifest, sum(report.boxes for report in split.reports)
     if manifest is not None and manifest.settings.get("reencode"):
         return False
@@ -159,7 +183,9 @@ def _has_boxes_and_images_of_2016(split: _Split) -> bool:
 
 
 def _check_split(split: _Split, *, is_part: bool) -> list[Problem]:
-    """Each shard's own problems in order, then those that only show across the shards of a split."""
+    """Each shard's own problems in order, then those that only show across
+    the shards of a split.
+    """
     own = [problem for report in split.reports for problem in report.problems]
     manifest, reports = split.inventory.manifest, split.reports
     if not split.is_proven:
@@ -171,7 +197,8 @@ def _check_split(split: _Split, *, is_part: bool) -> list[Problem]:
             own += check_totals(split.name, reports, len(split.labels), manifest)
         return own
     if split.inventory.infos:
-        return own  # the conversion is unfinished, or its manifest damaged: only the journal knows the shards
+        # the conversion is unfinished, or its manifest damaged: only the journal knows the shards
+        return own
     return own + list(_check_facts(split, is_part=is_part))
 
 
@@ -179,14 +206,19 @@ def _class_notes(split: _Split, *, is_part: bool) -> Iterator[str]:
     """Describe the few classes that a part lacks, and how another tool's shards are cut."""
     lacking, reports = split.missing_classes, split.reports
     if is_part and 0 < len(lacking) <= 5:
-        yield f"{split.name}: no image of {', '.join(f'{wnid} ({facts.texts()[wnid]})' for wnid in lacking)}"
+        yield (
+            f"{split.name}: no image of "
+            f"{', '.join(f'{wnid} ({facts.texts()[wnid]})' for wnid in lacking)}"
+        )
     if split.inventory.manifest is None and reports and not split.inventory.is_unfinished:
         edges = order.bounds(sum(report.records for report in reports), len(reports))
-        if [stop - start for start, stop in pairwise(edges)] != [report.records for report in reports]:
+        if [stop - start for start, stop in pairwise(edges)] != [
+            report.records for report in reports
+        ]:
             yield f"{split.name}: the records per shard differ from the original's partition"
 
 
-# a split without a record of it ---------------------------------------------------------------------------------
+# a split without a record of it -------------------------------------------------------------------
 
 
 def _check_facts(split: _Split, *, is_part: bool) -> Iterator[Problem]:
@@ -200,7 +232,11 @@ def _check_facts(split: _Split, *, is_part: bool) -> Iterator[Problem]:
     whole = replace(split, part=WHOLE)
     gone = whole.missing_classes if split.is_all_read and split.has_labels and not is_part else []
     for each, lost in departures:
-        if not lost or not gone or not all(facts.class_of(name, split.name) in gone for name in lost):
+        if (
+            not lost
+            or not gone
+            or not all(facts.class_of(name, split.name) in gone for name in lost)
+        ):
             yield each
     if not is_part:
         own = replace(split, reports=[each for each in split.reports if each.name not in strays])
@@ -209,8 +245,14 @@ def _check_facts(split: _Split, *, is_part: bool) -> Iterator[Problem]:
 
 
 def _check_unique(reports: Sequence[ShardReport], explained: Collection[str] = ()) -> list[Problem]:
-    """Check that every file name occurs once in a split; shards already known to repeat images are left out."""
-    reports = [each for each in reports if not EXPLAINED & each.counts.keys() and each.name not in explained]
+    """Check that every file name occurs once in a split;
+    shards already known to repeat images are left out.
+    """
+    reports = [
+        each
+        for each in reports
+        if not EXPLAINED & each.counts.keys() and each.name not in explained
+    ]
     every = b"\0".join(report.names for report in reports).split(b"\0")
     every.sort()
     twice = {name for name, following in pairwise(every) if name == following and name}
@@ -240,30 +282,48 @@ def _duplicate(report: ShardReport, number: int, other: ShardReport, first: int)
 def _check_complete(split: _Split, named: set[str]) -> Iterator[Problem]:
     """Check that there are as many images as in ILSVRC2012.
 
-    For shards that are missing or unreadable, the original's partition gives the count. ``named`` are images whose
-    loss is already reported.
+    For shards that are missing or unreadable, the original's partition gives the count. ``named``
+    are images whose loss is already reported.
     """
     whole = {report.name: report for report in split.reports if report.is_whole}
     broken = [shard for shard in split.shards if shard not in whole]
     edges = order.bounds(facts.IMAGES[split.name], len(split.shards)) if split.shards else []
-    widths = {shard: stop - start for shard, (start, stop) in zip(split.shards, pairwise(edges), strict=True)}
+    widths = {
+        shard: stop - start
+        for shard, (start, stop) in zip(split.shards, pairwise(edges), strict=True)
+    }
     records = sum(report.records for report in whole.values())
-    missing = facts.IMAGES[split.name] - records - sum(widths[shard] for shard in broken) - len(named)
+    missing = (
+        facts.IMAGES[split.name] - records - sum(widths[shard] for shard in broken) - len(named)
+    )
     expected, got = f"{facts.IMAGES[split.name]:,}", f"{records:,}"
     if missing > 0:
         found = {name for report in whole.values() for name in report.filenames}
-        official = split.part.validation_filenames() if split.name == facts.VALIDATION and not broken else ()
+        official = (
+            split.part.validation_filenames()
+            if split.name == facts.VALIDATION and not broken
+            else ()
+        )
         names = [name for name in official if name.encode() not in found and name not in named]
         what = f"{missing:,} of {expected} images {'is' if missing == 1 else 'are'} missing"
         what += ": " + listed(names, 5) if names else ""
         image = names[0] if len(names) == 1 else ""
         remedy = f"get the missing shards, or make the set again; {_REMEDY_PART}"
         yield Problem(
-            ProblemKind.MISSING_IMAGE, split.name, what, remedy, image=image, expected=expected, got=got, count=missing
+            ProblemKind.MISSING_IMAGE,
+            split.name,
+            what,
+            remedy,
+            image=image,
+            expected=expected,
+            got=got,
+            count=missing,
         )
     elif missing < 0:
         detail = f"{-missing:,} records too many: expected {expected}, got {got}"
-        yield Problem(ProblemKind.WRONG_COUNT, split.name, detail, REMEDY_FOREIGN, expected=expected, got=got)
+        yield Problem(
+            ProblemKind.WRONG_COUNT, split.name, detail, REMEDY_FOREIGN, expected=expected, got=got
+        )
 
 
 def _classes_problem(split: _Split, wnids: Sequence[str]) -> Iterator[Problem]:
@@ -282,7 +342,7 @@ def _classes_problem(split: _Split, wnids: Sequence[str]) -> Iterator[Problem]:
         )
 
 
-# one cause, one problem ----------------------------------------------------------------------------------------
+# one cause, one problem ---------------------------------------------------------------------------
 
 
 def _name_label_patterns(split: _Split, problems: Sequence[Problem]) -> list[Problem]:
@@ -291,7 +351,9 @@ def _name_label_patterns(split: _Split, problems: Sequence[Problem]) -> list[Pro
     If only a few records match such a pattern, that is chance: each keeps its own problem.
     """
     records = sum(report.records for report in split.reports)
-    wrong = {kind: sum(report.counts.get(kind, 0) for report in split.reports) for kind in LABEL_PATTERNS}
+    wrong = {
+        kind: sum(report.counts.get(kind, 0) for report in split.reports) for kind in LABEL_PATTERNS
+    }
     named = [kind for kind, count in wrong.items() if 2 * count > records]
     kept = []
     for each in problems:
@@ -307,13 +369,15 @@ def _name_label_patterns(split: _Split, problems: Sequence[Problem]) -> list[Pro
     ] + kept
 
 
-# shards that hold the same records -----------------------------------------------------------------------------
+# shards that hold the same records ----------------------------------------------------------------
 
 REMEDY_COPIES = "get intact copies of these shards, or a second set to compare them with"
 
 
 def find_copies(split: str, reports: Sequence[ShardReport]) -> tuple[list[Problem], set[str]]:
-    """A problem for each group of shards with the same records, and the names of all these shards."""
+    """A problem for each group of shards with the same records,
+    and the names of all these shards.
+    """
     same: defaultdict[str, list[str]] = defaultdict(list)
     for report in reports:
         if report.is_whole and report.records:
@@ -322,6 +386,8 @@ def find_copies(split: str, reports: Sequence[ShardReport]) -> tuple[list[Proble
     problems = []
     for names in groups:
         said = " and ".join((", ".join(names[:-1]), names[-1]))
-        detail = f"{said} hold the same records: all except one are copies, but the original is unknown"
+        detail = (
+            f"{said} hold the same records: all except one are copies, but the original is unknown"
+        )
         problems.append(Problem(ProblemKind.DUPLICATE, split, detail, REMEDY_COPIES))
     return problems, {name for names in groups for name in names}

@@ -1,4 +1,6 @@
-"""Part: classes of ILSVRC2012 with their labels. ConvertOptions: the settings of a conversion, from any source."""
+"""Part: classes of ILSVRC2012 with their labels.
+ConvertOptions: the settings of a conversion, from any source.
+"""
 
 from __future__ import annotations
 
@@ -68,16 +70,22 @@ class Part:
 
     def numbers(self) -> tuple[int, ...] | None:
         """Maps official labels, from 1, to the labels to write; None keeps the official ones."""
-        return None if self.first is None else tuple(self.labels.get(wnid, 0) for wnid in facts.synsets())
+        return (
+            None
+            if self.first is None
+            else tuple(self.labels.get(wnid, 0) for wnid in facts.synsets())
+        )
 
     def rows(self) -> frozenset[int]:
         """The official labels of these classes."""
         return frozenset(facts.labels()[wnid] for wnid in self.labels)
 
     def images(self, split: str, counted: int) -> int:
-        """The number of images of these classes in a split; ``counted`` is the count of a complete copy.
+        """The number of images of these classes in a split; ``counted`` is the count of a complete
+        copy.
 
-        For some classes, ``counted`` is the only exact figure for train; every class has at least 732.
+        For some classes, ``counted`` is the only exact figure for train; every class has at least
+        732.
         """
         if self.is_whole:
             return facts.IMAGES[split]
@@ -87,22 +95,24 @@ class Part:
     def validation_filenames(self) -> tuple[str, ...]:
         """The names of their validation images, by number: 50 per class."""
         wnids = enumerate(facts.validation_wnids(), 1)
-        return tuple(facts.validation_filename(number) for number, wnid in wnids if wnid in self.labels)
+        return tuple(
+            facts.validation_filename(number) for number, wnid in wnids if wnid in self.labels
+        )
 
 
 def find_part(said: str | None = None, first: int | None = None) -> Part:
     """Find the classes that ``said`` names, a list in the package or a file; None: all classes.
 
-    A file has one wnid per line. Words after it, blank lines, and comments after "#" are skipped. The part is named
-    after the file, without its suffix.
+    A file has one wnid per line. Words after it, blank lines, and comments after "#" are skipped.
+    The part is named after the file, without its suffix.
 
     Args:
         said: a name in LISTS wins over a file of the same name.
         first: the first label, in the order of sorted wnids; None: official labels.
 
     Raises:
-        UsageError: it is neither, or lines of the file name no class. The error names every such line.
-        InputError: the file can't be read.
+        UsageError: it is neither, or lines of the file name no class. The error names every such
+        line. InputError: the file can't be read.
     """
     if said is None:
         return _part(facts.NAME, facts.synsets(), first, "")
@@ -112,13 +122,16 @@ def find_part(said: str | None = None, first: int | None = None) -> Part:
     path = Path(said)
     if not said or kind_of(path) == "nothing":
         lists = ", ".join(LISTS)
-        raise UsageError(f"unknown class list or file {said!r}", f"expected {lists}, or a file of wnids")
+        raise UsageError(
+            f"unknown class list or file {said!r}", f"expected {lists}, or a file of wnids"
+        )
     wnids = _read(path.name, path, read_plain(path, _LARGEST))
     return _part(_name_of(path, wnids), wnids, first, str(path.absolute()))
 
 
 def recorded_part(name: str, labels: Mapping[str, int]) -> Part:
-    """The part of that name with these labels, as a manifest records them; a file's path is unknown.
+    """The part of that name with these labels, as a manifest records them; a file's path is
+    unknown.
 
     Raises:
         InputError: no part can have such labels.
@@ -166,7 +179,7 @@ def _name_of(path: Path, wnids: set[str]) -> str:
     return name
 
 
-# a file's lines ------------------------------------------------------------------------------------------------
+# a file's lines -----------------------------------------------------------------------------------
 
 
 def _read(name: str, path: Path, content: bytes) -> set[str]:
@@ -226,13 +239,16 @@ _BOTH = ("run", "convert")
 class ConvertOptions(MakingOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of a conversion; the defaults make the record set of 2016.
 
-    imagenet-prep convert --help and docs/recipes/imagenet.md describe each. ``recorded`` is no setting: it holds
-    classes with their labels that don't come from ``classes`` and ``relabel``.
+    imagenet-prep convert --help and docs/recipes/imagenet.md describe each. ``recorded`` is no
+    setting: it holds classes with their labels that don't come from ``classes`` and ``relabel``.
     """
 
     classes: Annotated[
         str | None,
-        about(f"Only these classes: a file of wnids, or {', '.join(LISTS)}.", options=("run", "convert", "download")),
+        about(
+            f"Only these classes: a file of wnids, or {', '.join(LISTS)}.",
+            options=("run", "convert", "download"),
+        ),
     ] = None
     relabel: Annotated[
         Literal[0, 1] | None,
@@ -242,10 +258,12 @@ class ConvertOptions(MakingOptions, frozen=True, kw_only=True, forbid_unknown_fi
             is_rare=True,
         ),
     ] = None
-    train_shards: Annotated[Shards, about("Shards of train images.", options=_BOTH)] = facts.SHARDS[facts.TRAIN]
-    validation_shards: Annotated[Shards, about("Shards of validation images.", options=_BOTH)] = facts.SHARDS[
-        facts.VALIDATION
+    train_shards: Annotated[Shards, about("Shards of train images.", options=_BOTH)] = facts.SHARDS[
+        facts.TRAIN
     ]
+    validation_shards: Annotated[Shards, about("Shards of validation images.", options=_BOTH)] = (
+        facts.SHARDS[facts.VALIDATION]
+    )
     validation_boxes: Annotated[
         bool, about("Give validation images boxes too (the original never did).", decides="set")
     ] = False
@@ -283,7 +301,9 @@ def check_options(options: ConvertOptions) -> None:
     part = options.part
     for split in facts.SPLITS:
         if not 1 <= options.shards(split) <= MAX_SHARDS:
-            raise UsageError(f"can't make {options.shards(split)} {split} shards", f"expected 1 to {MAX_SHARDS}")
+            raise UsageError(
+                f"can't make {options.shards(split)} {split} shards", f"expected 1 to {MAX_SHARDS}"
+            )
     if options.consume and not part.is_whole:
         raise UsageError(
             f"can't consume raw data for {part.name} alone",
@@ -293,10 +313,11 @@ def check_options(options: ConvertOptions) -> None:
 
 
 def options_from(manifest: Manifest) -> ConvertOptions:
-    """The options of the conversion that a manifest records: with them, convert makes the same bytes again.
+    """The options of the conversion that a manifest records: with them, convert makes the same
+    bytes again.
 
-    Settings that don't affect the bytes have their defaults. ``on_damaged`` is "skip" if images were set aside,
-    ``allow_incomplete`` if images of ILSVRC2012 were missing.
+    Settings that don't affect the bytes have their defaults. ``on_damaged`` is "skip" if images
+    were set aside, ``allow_incomplete`` if images of ILSVRC2012 were missing.
 
     Raises:
         InputError: the settings are invalid, or the records have an older format.
@@ -304,7 +325,10 @@ def options_from(manifest: Manifest) -> ConvertOptions:
     settings = dict(manifest.settings)
     if (version := settings.pop("format", None)) != FORMAT_VERSION:
         raise InputError(
-            f"these shards were made by imagenet-prep {manifest.version}, whose record format differs",
+            (
+                f"these shards were made by imagenet-prep {manifest.version}, "
+                "whose record format differs"
+            ),
             f"expected format {FORMAT_VERSION}, got {version!r}",
             "use that version, or make the set again with imagenet-prep convert --overwrite",
         )
@@ -314,14 +338,18 @@ def options_from(manifest: Manifest) -> ConvertOptions:
         raise not_understood("names of shards")
     part = recorded_part(manifest.dataset.name, manifest.dataset.classes)
     settings |= {name: counts[split] for split, name in SHARD_COUNTS.items()}
-    settings["allow_incomplete"] = not all(_was_complete(manifest, split, part) for split in facts.SPLITS)
+    settings["allow_incomplete"] = not all(
+        _was_complete(manifest, split, part) for split in facts.SPLITS
+    )
     settings["on_damaged"] = "skip" if manifest.has_set_aside else "refuse"
     try:
         if encoded := settings.pop("reencode", None):
             settings |= {name: encoded[name] for name in Reencode.__struct_fields__}
         if not ConvertOptions().settings().keys() - {"format"} <= settings.keys():
             raise not_understood("settings")
-        return msgspec.convert(settings, ConvertOptions).replace(recorded=part if part.recorded else None)
+        return msgspec.convert(settings, ConvertOptions).replace(
+            recorded=part if part.recorded else None
+        )
     except (msgspec.ValidationError, LookupError, TypeError) as error:
         raise not_understood("settings") from error
 
@@ -330,7 +358,9 @@ def _was_complete(manifest: Manifest, split: str, part: Part) -> bool:
     totals, images = manifest.totals.get(split), source_of(manifest, split).get("images")
     if totals is None:
         return False
-    expected = totals.expected if expected_by_class(manifest) else part.images(split, totals.expected)
+    expected = (
+        totals.expected if expected_by_class(manifest) else part.images(split, totals.expected)
+    )
     return (images, totals.classes) == (expected, len(part.labels))
 
 
@@ -341,6 +371,8 @@ def source_of(manifest: Manifest | None, split: str) -> Mapping[str, Any]:
 
 
 def expected_by_class(manifest: Manifest | None) -> Mapping[str, int]:
-    """The number of train images of each class by the devkit, as a manifest records it; empty without a devkit."""
+    """The number of train images of each class by the devkit, as a manifest records it;
+    empty without a devkit.
+    """
     counts = source_of(manifest, facts.TRAIN).get("expected_by_class")
     return counts if isinstance(counts, dict) else {}

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 ENDINGS = {
-    **{"JPEG": (".jpg", ".jpeg"), "PNG": (".png",), "GIF": (".gif",), "WEBP": (".webp",), "BMP": (".bmp",)},
+    **{
+        "JPEG": (".jpg", ".jpeg"),
+        "PNG": (".png",),
+        "GIF": (".gif",),
+        "WEBP": (".webp",),
+        "BMP": (".bmp",),
+    },
     **{"TIFF": (".tif", ".tiff"), "AVIF": (".avif",)},
 }
 """The formats that are read, by the names that Pillow has for them, with their endings."""
@@ -18,14 +24,22 @@ _MAGIC = {
 
 
 def format_of(head: bytes | memoryview) -> str:
-    """The format of an image by its first 16 bytes or more: one of ``ENDINGS`` or "HEIC"; "" for another file."""
+    """The format of an image by its first 16 bytes or more: one of ``ENDINGS`` or "HEIC";
+    "" for another file.
+    """
     if bytes(head[:3]) == b"\xff\xd8\xff":  # nearly always
         return "JPEG"
     head = bytes(head[:16])
     if head[:4] == b"RIFF":
         return "WEBP" if head[8:12] == b"WEBP" else ""
     if head[4:8] == b"ftyp":
-        return {b"avif": "AVIF", b"avis": "AVIF", b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIC"}.get(head[8:12], "")
+        return {
+            b"avif": "AVIF",
+            b"avis": "AVIF",
+            b"heic": "HEIC",
+            b"heix": "HEIC",
+            b"mif1": "HEIC",
+        }.get(head[8:12], "")
     kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), "")
     return kind if kind != "BMP" or head[6:10] == bytes(4) else ""
 

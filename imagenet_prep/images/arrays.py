@@ -1,8 +1,9 @@
-"""NumPy's .npy and .npz files, and image files at full bit depth -> arrays. Every claimed size is checked first.
+"""NumPy's .npy and .npz files, and image files at full bit depth -> arrays. Every claimed size is
+checked first.
 
-Nothing is unpickled. Format: numpy.lib.format, versions 1.0 and 2.0; an .npz is a ZIP of them. Pillow reads PNG, TIFF
-and JPEG, but reduces 16-bit colour to 8 bits. These samples are decoded twice, for the high and then for the low
-bytes, by telling Pillow the other byte order.
+Nothing is unpickled. Format: numpy.lib.format, versions 1.0 and 2.0; an .npz is a ZIP of them.
+Pillow reads PNG, TIFF and JPEG, but reduces 16-bit colour to 8 bits. These samples are decoded
+twice, for the high and then for the low bytes, by telling Pillow the other byte order.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def parse_array(data: Buffer, key: str | None = None) -> Array:
     """The array of an .npy, or an array of an .npz: the only one, or the one named ``key``.
 
     Raises:
-        ArrayError: it is damaged, holds objects, complex numbers or texts, or the choice of array is ambiguous.
+        ArrayError: it is damaged, holds objects, complex numbers or texts, or the choice of array
+            is ambiguous.
     """
     if bytes(data[:4]) == _ZIP or bytes(data[:4]) == b"PK\x05\x06":
         data = _member(data, key)
@@ -75,14 +77,22 @@ def _member(data: Buffer, key: str | None) -> bytes:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
             if key is None and len(names) != 1:
-                raise ArrayError(f"it holds {len(names)} arrays ({listed(names, 5) or 'none'}): name one with `array`")
+                raise ArrayError(
+                    f"it holds {len(names)} arrays ({listed(names, 5) or 'none'}): "
+                    "name one with `array`"
+                )
             info = names.get(next(iter(names)) if key is None else key)
             if info is None:
                 raise ArrayError(f"it has no array {key!r}, only {listed(names, 5) or 'none'}")
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise ArrayError("its array is compressed in a way that NumPy never does: save it again")
+                raise ArrayError(
+                    "its array is compressed in a way that NumPy never does: save it again"
+                )
             if info.file_size > min(MAX_BYTES, DEFLATES_TO * len(data)):
-                raise ArrayError(f"its array claims {info.file_size:,} bytes: more than {len(data):,} bytes can hold")
+                raise ArrayError(
+                    f"its array claims {info.file_size:,} bytes: more than {len(data):,} bytes "
+                    "can hold"
+                )
             with archive.open(info) as stream:
                 return stream.read(info.file_size + 1)
     except (ArrayError, MemoryError):
@@ -91,11 +101,14 @@ def _member(data: Buffer, key: str | None) -> bytes:
         raise ArrayError(f"the .npz is damaged: {error}") from None
 
 
-def read_npy_header(file: IO[bytes], *, has_texts: bool = False) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def read_npy_header(
+    file: IO[bytes], *, has_texts: bool = False
+) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, whether it is in Fortran order, and type of an .npy; its values follow.
 
     Raises:
-        ArrayError: the header is damaged, or it holds objects, complex numbers or, unless ``has_texts``, texts.
+        ArrayError: the header is damaged, or it holds objects, complex numbers or, unless
+            ``has_texts``, texts.
     """
     try:
         version = npy.read_magic(file)
@@ -116,12 +129,18 @@ def read_npy_header(file: IO[bytes], *, has_texts: bool = False) -> tuple[tuple[
 
 def _parse_npy(data: Buffer) -> Array:
     if not is_npy(data):
-        raise ArrayError("it is empty" if len(data) == 0 else f"not an .npy: it starts with {bytes(data[:4]).hex(' ')}")
+        raise ArrayError(
+            "it is empty"
+            if len(data) == 0
+            else f"not an .npy: it starts with {bytes(data[:4]).hex(' ')}"
+        )
     head = io.BytesIO(data[: 1 << 16])
     shape, is_fortran, dtype = read_npy_header(head)
     size, found = prod(shape) * dtype.itemsize, len(data) - head.tell()
     if size != found or min(shape, default=0) < 0:
-        raise ArrayError(f"the .npy is cut or damaged: {size:,} bytes of data expected, {found:,} found")
+        raise ArrayError(
+            f"the .npy is cut or damaged: {size:,} bytes of data expected, {found:,} found"
+        )
     flat = np.frombuffer(data, dtype, count=prod(shape), offset=head.tell())
     return flat.reshape(shape[::-1]).transpose() if is_fortran else flat.reshape(shape)
 
@@ -139,7 +158,9 @@ def rescale(array: Array, lower: float, upper: float) -> Array:
 
 
 def is_picture(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
-    """Whether an array is grey, grey with alpha, RGB or RGBA of 8 bits, with its channels first or last."""
+    """Whether an array is grey, grey with alpha, RGB or RGBA of 8 bits,
+    with its channels first or last.
+    """
     if dtype.name != "uint8" or len(shape) not in (2, 3) or min(shape) < 1:
         return False
     return len(shape) == 2 or shape[2] <= 4 or shape[0] in (1, 3)
@@ -186,17 +207,21 @@ def plane(shape: tuple[int, ...]) -> tuple[int, int, int]:
         ArrayError: it has another number of dimensions.
     """
     if len(shape) not in (2, 3):
-        raise ArrayError(f"it has {len(shape)} dimensions: only arrays with 2 or 3 have height, width and depth")
+        raise ArrayError(
+            f"it has {len(shape)} dimensions: only arrays with 2 or 3 have height, width and depth"
+        )
     return shape[0], shape[1], shape[2] if len(shape) == 3 else 1
 
 
-# image files -----------------------------------------------------------------------------------------------------
+# image files --------------------------------------------------------------------------------------
 
 
 def decode_raster(data: Buffer) -> Array:
-    """The samples of an image file: uint8 or uint16, shape (height, width, channels); grey has one channel.
+    """The samples of an image file: uint8 or uint16, shape (height, width, channels); grey has one
+    channel.
 
-    Palettes are resolved, and samples of 1, 2 or 4 bits are scaled to 0 to 255. Alpha is kept; no rotation is applied.
+    Palettes are resolved, and samples of 1, 2 or 4 bits are scaled to 0 to 255. Alpha is kept; no
+    rotation is applied.
 
     Raises:
         ImageError: it is damaged, of another format, of several pages, or of more than 16 bits.
@@ -205,7 +230,9 @@ def decode_raster(data: Buffer) -> Array:
 
 
 def judge_raster(data: Buffer, check: Check) -> tuple[Array, str]:
-    """The samples of an image file, and its warning; raises as ``decode_raster``, and if ``check`` refuses it."""
+    """The samples of an image file, and its warning;
+    raises as ``decode_raster``, and if ``check`` refuses it.
+    """
     if format_of(data) == "PNG" or bytes(data[:4]) in _TIFF_STARTS:
         return _decode_lossless(data), ""
     judged = grades.judge(data, check, pixels.decode_whole)
@@ -213,7 +240,9 @@ def judge_raster(data: Buffer, check: Check) -> tuple[Array, str]:
 
 
 def decode_tiff(data: Buffer) -> Array:
-    """The samples of a TIFF as ``decode_raster``, and 8-bit CMYK, Lab, YCbCr and palettes with alpha in RGB."""
+    """The samples of a TIFF as ``decode_raster``, and 8-bit CMYK, Lab,
+    YCbCr and palettes with alpha in RGB.
+    """
     return _decode(data, "TIFF", wide=None, converts=True)
 
 
@@ -236,7 +265,9 @@ def _decode(data: Buffer, kind: str, *, wide: bool | None, converts: bool = Fals
         converts = converts and not wide
         low = _low_bytes(data, kind) if wide else None
         image.load()
-        samples = _samples(image.convert(_IN_RGB[image.mode]) if converts and image.mode in _IN_RGB else image)
+        samples = _samples(
+            image.convert(_IN_RGB[image.mode]) if converts and image.mode in _IN_RGB else image
+        )
     return samples if low is None else samples.astype(np.uint16) << 8 | low
 
 
@@ -244,7 +275,8 @@ def _is_wide_tiff(image: Image.Image, length: int) -> bool:
     """Whether a TIFF of ``length`` bytes has 16-bit samples that Pillow reduces to 8 bits.
 
     Raises:
-        ImageError: it can't be read in full, it has several pages, or its bytes can't fill its image or a tile of it.
+        ImageError: it can't be read in full, it has several pages, or its bytes can't fill its
+            image or a tile of it.
     """
     from PIL import TiffImagePlugin as Tiff
 
@@ -253,7 +285,9 @@ def _is_wide_tiff(image: Image.Image, length: int) -> bool:
         raise ImageError("it has several pages: save each as a separate file")
     bits = max(image.tag_v2.get(Tiff.BITSPERSAMPLE, (1,)))
     check_claim(image.width, image.height, length, bits)
-    check_claim(image.tag_v2.get(Tiff.TILEWIDTH, 0), image.tag_v2.get(Tiff.TILELENGTH, 0), length, bits)
+    check_claim(
+        image.tag_v2.get(Tiff.TILEWIDTH, 0), image.tag_v2.get(Tiff.TILELENGTH, 0), length, bits
+    )
     _hush_libtiff()
     if bits != 16:
         return False
@@ -262,7 +296,9 @@ def _is_wide_tiff(image: Image.Image, length: int) -> bool:
     if image.mode in ("I;16", "I;16B"):
         return False
     if image.tag_v2.get(Tiff.PLANAR_CONFIGURATION, 1) != 1:
-        raise ImageError("its 16-bit channels are in separate planes: save it with interleaved channels")
+        raise ImageError(
+            "its 16-bit channels are in separate planes: save it with interleaved channels"
+        )
     return True
 
 
@@ -270,13 +306,16 @@ def _is_wide_tiff(image: Image.Image, length: int) -> bool:
 def _hush_libtiff() -> None:
     """Silence libtiff, which writes to standard error; real faults are raised as errors anyway.
 
-    Its own function removes its error handler. That function is found among the libraries linked to Pillow's module.
+    Its own function removes its error handler. That function is found among the libraries linked to
+    Pillow's module.
     """
     import ctypes
 
     from PIL import _imaging
 
-    with contextlib.suppress(OSError, AttributeError):  # a libtiff built into Pillow hides its functions
+    with contextlib.suppress(
+        OSError, AttributeError
+    ):  # a libtiff built into Pillow hides its functions
         ctypes.CDLL(_imaging.__file__).TIFFSetErrorHandler(None)
 
 
@@ -307,7 +346,9 @@ def _samples(image: Image.Image) -> Array:
         of_palette = "RGBA" if "transparency" in image.info else "RGB"
         image = image.convert("L" if image.mode == "1" else of_palette)
     if image.mode not in ("L", "LA", "RGB", "RGBA"):
-        raise ImageError(f"its samples are of mode {image.mode}: expected grey or RGB of 8 or 16 bits")
+        raise ImageError(
+            f"its samples are of mode {image.mode}: expected grey or RGB of 8 or 16 bits"
+        )
     return _with_channels(np.asarray(image))
 
 
@@ -316,7 +357,9 @@ def _with_channels(samples: Array) -> Array:
 
 
 def _grey_alpha_16(data: Buffer) -> Array:
-    """Grey with alpha at 16 bits: Pillow has no mode for it, but its bytes equal those of 8-bit RGBA."""
+    """Grey with alpha at 16 bits: Pillow has no mode for it,
+    but its bytes equal those of 8-bit RGBA.
+    """
     chunk = b"IHDR" + bytes(data[16:24]) + b"\x08\x06" + bytes(data[26:29])
     renamed = bytes(data[:12]) + chunk + zlib.crc32(chunk).to_bytes(4, "big") + bytes(data[33:])
     samples = _decode(renamed, "PNG", wide=False)

@@ -1,7 +1,9 @@
-"""check_coded: the Huffman codes of a JPEG, read one by one, for sampling factors that the strict decoder can't take.
+"""check_coded: the Huffman codes of a JPEG, read one by one, for sampling factors that the strict
+decoder can't take.
 
-It finds what libjpeg warns of: bad codes, a premature end, bytes that are left over, wrong restart markers, and odd
-scan parameters. It takes some 0.1 s for 100 kB; few images have such factors. ITU-T T.81, Annexes A, B and F.
+It finds what libjpeg warns of: bad codes, a premature end, bytes that are left over, wrong restart
+markers, and odd scan parameters. It takes some 0.1 s for 100 kB; few images have such factors.
+ITU-T T.81, Annexes A, B and F.
 """
 
 from __future__ import annotations
@@ -16,12 +18,16 @@ from imagenet_prep.images.jpeg import ImageError
 Buffer = bytes | memoryview
 
 Table = list[int]
-"""By the next 16 bits: 256 times the length of their code, plus its symbol; 0 if there is no such code."""
+"""By the next 16 bits: 256 times the length of their code, plus its symbol;
+0 if there is no such code.
+"""
 
 _DHT, _DRI = 0xC4, 0xDD
 _RESTART = re.compile(rb"\xff+([\xd0-\xd7])")
 _READ_AHEAD = 8
-"""Bytes after the last code that libjpeg may have read already: it doesn't warn of fewer that are left over."""
+"""Bytes after the last code that libjpeg may have read already:
+it doesn't warn of fewer that are left over.
+"""
 
 
 class _Component(NamedTuple):
@@ -41,18 +47,28 @@ class _Frame(NamedTuple):
 
 
 def check_coded(data: Buffer) -> None:
-    """Raise ImageError unless every scan of a sequential JPEG is whole; only Huffman codes are looked at.
+    """Raise ImageError unless every scan of a sequential JPEG is whole; only Huffman codes are
+    looked at.
 
-    A lenient decoder has taken the JPEG before: the lengths of its segments and the numbers in them are possible.
+    A lenient decoder has taken the JPEG before: the lengths of its segments and the numbers in them
+    are possible.
     """
     tables: dict[int, Table] = {}
     frame = _Frame(0, 0, ())
     interval, scan, coded_from = 0, b"", 0
     for segment in jpeg.iter_segments(data):
         if segment.strays:
-            raise ImageError(f"the JPEG does not decode: {segment.strays} extraneous bytes before a marker")
+            raise ImageError(
+                f"the JPEG does not decode: {segment.strays} extraneous bytes before a marker"
+            )
         if scan:
-            _check_scan(frame, scan, tables, _intervals(bytes(data[coded_from : segment.start]), interval), interval)
+            _check_scan(
+                frame,
+                scan,
+                tables,
+                _intervals(bytes(data[coded_from : segment.start]), interval),
+                interval,
+            )
         content = bytes(data[segment.start + 4 : segment.stop])
         scan = content if segment.marker == jpeg.SOS else b""
         coded_from = segment.stop
@@ -71,7 +87,9 @@ def _read_frame(content: bytes) -> _Frame:
     """A frame header; jpeg.read_header has checked its size."""
     components = (content[at : at + 3] for at in range(6, 6 + 3 * content[5], 3))
     height, width = int.from_bytes(content[1:3], "big"), int.from_bytes(content[3:5], "big")
-    return _Frame(width, height, tuple(_Component(each[0], each[1] >> 4, each[1] & 15) for each in components))
+    return _Frame(
+        width, height, tuple(_Component(each[0], each[1] >> 4, each[1] & 15) for each in components)
+    )
 
 
 def _read_tables(content: bytes) -> Iterator[tuple[int, Table]]:
@@ -100,7 +118,9 @@ def _intervals(coded: bytes, interval: int) -> list[bytes]:
     return [part.replace(b"\xff\x00", b"\xff") for part in parts[::2]]
 
 
-def _check_scan(frame: _Frame, scan: bytes, tables: Mapping[int, Table], parts: list[bytes], interval: int) -> None:
+def _check_scan(
+    frame: _Frame, scan: bytes, tables: Mapping[int, Table], parts: list[bytes], interval: int
+) -> None:
     """Read all codes of a scan."""
     if scan[-3:] != jpeg.WHOLE_COEFFICIENTS:
         raise ImageError("the JPEG does not decode: Invalid SOS parameters for sequential JPEG")
@@ -115,7 +135,10 @@ def _check_scan(frame: _Frame, scan: bytes, tables: Mapping[int, Table], parts: 
         blocks += [(dc, ac)] * several
     units = _count_units(frame, components)
     if interval and len(parts) != -(-units // interval):
-        raise ImageError(f"the JPEG does not decode: {len(parts)} restart intervals, expected {-(-units // interval)}")
+        raise ImageError(
+            f"the JPEG does not decode: {len(parts)} restart intervals, "
+            f"expected {-(-units // interval)}"
+        )
     for number, part in enumerate(parts):
         count = min(interval, units - number * interval) if interval else units
         _read_codes(part, blocks * count)
@@ -126,7 +149,10 @@ def _count_units(frame: _Frame, components: list[_Component]) -> int:
     across, down = max(c.across for c in frame.components), max(c.down for c in frame.components)
     width, height = frame.width, frame.height
     if len(components) == 1:
-        width, height = -(-width * components[0].across // across), -(-height * components[0].down // down)
+        width, height = (
+            -(-width * components[0].across // across),
+            -(-height * components[0].down // down),
+        )
         across = down = 1
     return -(-width // (8 * across)) * -(-height // (8 * down))
 
@@ -151,4 +177,7 @@ def _read_codes(coded: bytes, blocks: list[tuple[Table, Table]]) -> None:
             else:
                 break
     if len(coded) - -(-at // 8) >= _READ_AHEAD:
-        raise ImageError(f"the JPEG does not decode: Corrupt JPEG data: {len(coded) - -(-at // 8)} extraneous bytes")
+        raise ImageError(
+            "the JPEG does not decode: Corrupt JPEG data: "
+            f"{len(coded) - -(-at // 8)} extraneous bytes"
+        )

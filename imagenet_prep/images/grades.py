@@ -1,9 +1,9 @@
 """judge: a JPEG's bytes -> its header, its pixels and its warning; or the reason why it is damaged.
 
-A JPEG is clean if the strict decoder has no complaint. It is warned if its pixels are whole and only its headers or
-markers are unusual. Otherwise it is damaged. The decoder's words don't tell the two apart ("extraneous bytes before
-marker" can be either), so the place decides: a copy gets plain headers, with its coded data as it is, and is decoded
-strictly. ITU-T T.81, Annex B.
+A JPEG is clean if the strict decoder has no complaint. It is warned if its pixels are whole and
+only its headers or markers are unusual. Otherwise it is damaged. The decoder's words don't tell the
+two apart ("extraneous bytes before marker" can be either), so the place decides: a copy gets plain
+headers, with its coded data as it is, and is decoded strictly. ITU-T T.81, Annex B.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from imagenet_prep.text import number_of
 
 Buffer = bytes | memoryview
 Check = Literal["header", "decode", "strict"]
-"""How closely images are checked: their headers alone; all pixels; all pixels, and each warning is damage."""
+"""How closely images are checked: their headers alone; all pixels;
+all pixels, and each warning is damage.
+"""
 
 T = TypeVar("T")
 Decode = Callable[[Buffer, JpegHeader], T]
@@ -30,9 +32,16 @@ _APP0, _APP14, _APP15, _COM = 0xE0, 0xEE, 0xEF, 0xFE
 _START = b"\xff\xd8\xff"
 """The first bytes of a JPEG: TensorFlow and Pillow take no other, libjpeg would."""
 
-_JFIF, _JFIF_LENGTH, _JFIF_MAJOR = b"JFIF\0", 18, 9  # the length and the place of its major revision, from the marker
+_JFIF, _JFIF_LENGTH, _JFIF_MAJOR = (
+    b"JFIF\0",
+    18,
+    9,
+)  # the length and the place of its major revision, from the marker
 _ADOBE, _ADOBE_LENGTH, _ADOBE_TRANSFORM = b"Adobe", 16, 15
-_TRANSFORMS = {3: (0, 1), 4: (0, 2)}  # the codes of Adobe's marker by components; the last is what decoders assume
+_TRANSFORMS = {
+    3: (0, 1),
+    4: (0, 2),
+}  # the codes of Adobe's marker by components; the last is what decoders assume
 
 
 class Judged(Struct, Generic[T], frozen=True):
@@ -92,13 +101,17 @@ def look_closer(data: Buffer, complaint: ImageError, decode: Decode[T]) -> Judge
 
 
 class _Plain:
-    """A copy of a JPEG with plain headers: its coded data and tables, without what is unusual around them.
+    """A copy of a JPEG with plain headers: its coded data and tables, without what is unusual
+    around them.
 
-    Stray bytes and bytes after the end are left out, and the parameters of sequential scans are those of the standard.
-    With ``drops_segments``, application segments and comments are left out too, except those that decide colours.
+    Stray bytes and bytes after the end are left out, and the parameters of sequential scans are
+    those of the standard. With ``drops_segments``, application segments and comments are left out
+    too, except those that decide colours.
     """
 
-    def __init__(self, data: Buffer, complaint: ImageError, *, drops_segments: bool = False) -> None:
+    def __init__(
+        self, data: Buffer, complaint: ImageError, *, drops_segments: bool = False
+    ) -> None:
         self._data = data
         self._complaint = complaint
         self._drops_segments = drops_segments
@@ -150,7 +163,9 @@ class _Plain:
         return content
 
     def _colour_segment(self, marker: int, content: bytearray) -> bytes:
-        """An application segment that decides colours, with the revision and code that decoders assume; b"" if not."""
+        """An application segment that decides colours,
+        with the revision and code that decoders assume; b"" if not.
+        """
         if marker == _APP0 and content[4:9] == _JFIF and len(content) >= _JFIF_LENGTH:
             content[_JFIF_MAJOR] = 1
             return bytes(content)
@@ -163,7 +178,9 @@ class _Plain:
 
 
 def _check_lenient(data: Buffer, copy: bytes) -> None:
-    """Raise ImageError unless Pillow, lenient as most decoders are, reads the copy's pixels from the file itself."""
+    """Raise ImageError unless Pillow, lenient as most decoders are,
+    reads the copy's pixels from the file itself.
+    """
     if _lenient(data) != _lenient(copy):
         raise ImageError("decoders differ: its unusual headers change its pixels")
 

@@ -1,4 +1,5 @@
-"""inks_as_rgb: a JPEG of four components, CMYK or YCCK -> RGB, with the arithmetic of TensorFlow 0.12.1.
+"""inks_as_rgb: a JPEG of four components, CMYK or YCCK -> RGB, with the arithmetic of TensorFlow
+0.12.1.
 
 Its libjpeg-turbo differs from today's in one point: how it interpolates components of half height.
 """
@@ -38,7 +39,9 @@ def inks_as_rgb(image: Image.Image, data: Buffer) -> Image.Image:
 
     image.load()  # it raises an error for a file that is cut
     inks = _stored_inks(image, data)
-    is_adobe = "adobe_transform" in image.info  # libjpeg too ignores an Adobe marker that is too short to have one
+    is_adobe = (
+        "adobe_transform" in image.info
+    )  # libjpeg too ignores an Adobe marker that is too short to have one
     colours = np.empty((*inks.shape[:2], 3), np.uint8)
     for top in range(0, len(inks), _BAND):
         band = inks[top : top + _BAND].astype(np.uint16)
@@ -83,7 +86,8 @@ def _interpolate_rows(data: Buffer, *, is_ycck: bool) -> NDArray[np.uint8]:
 
 
 def _doubled(rows: Plane, height: int) -> Plane:
-    """Twice as many rows, or one less: each is three quarters of its own and one quarter of the nearest other row.
+    """Twice as many rows, or one less: each is three quarters of its own and one quarter of the
+    nearest other row.
 
     Today's libjpeg-turbo adds 2 instead of 1 in every second row.
     """

@@ -1,4 +1,5 @@
-"""JPEG markers: size, components, segments, and whether it starts and ends as it should. Nothing is decoded.
+"""JPEG markers: size, components, segments, and whether it starts and ends as it should. Nothing is
+decoded.
 
 Source: ITU-T T.81, Annex B.
 """
@@ -13,20 +14,28 @@ from typing import NamedTuple
 Buffer = bytes | memoryview
 
 MAX_PIXELS = 1 << 28
-"""Larger images are refused: a 1 kB file can claim 65,535 x 65,535 pixels. ILSVRC2012's largest has some 30 million."""
+"""Larger images are refused: a 1 kB file can claim 65,535 x 65,535 pixels.
+ILSVRC2012's largest has some 30 million.
+"""
 
 FREE_PIXELS = 1 << 25
-"""An image of up to this many pixels is always decoded: some 100 MB of memory, a fraction of a second."""
+"""An image of up to this many pixels is always decoded:
+some 100 MB of memory, a fraction of a second.
+"""
 
 MOST_PER_BYTE = 128
-"""A larger image may have this many pixels per byte of its file: a photograph has two, a blank page fewer than 128."""
+"""A larger image may have this many pixels per byte of its file:
+a photograph has two, a blank page fewer than 128.
+"""
 
 SOI, EOI, SOS = 0xD8, 0xD9, 0xDA
 HUFFMAN = frozenset({0xC0, 0xC1})
 """The sequential frames of Huffman codes: baseline and extended."""
 
 SEQUENTIAL = HUFFMAN | {0xC9}
-"""The frames whose scans hold whole coefficients: baseline and extended, Huffman and arithmetic coding."""
+"""The frames whose scans hold whole coefficients:
+baseline and extended, Huffman and arithmetic coding.
+"""
 
 WHOLE_COEFFICIENTS = b"\x00\x3f\x00"
 """Ss, Se, Ah and Al of their scan headers: T.81, B.2.3."""
@@ -36,7 +45,9 @@ _ALONE = frozenset({0x01, *range(0xD0, 0xD8), EOI, SOI})  # TEM and RST0 to RST7
 _WITHOUT_LENGTH = _ALONE | {SOS, 0xFF}  # the walk of headers ends at SOS; a fill byte
 _FRAME = struct.Struct(">BHHB")
 _NEXT_MARKER = re.compile(rb"\xff+[^\x00\xff]", re.DOTALL)
-_AFTER_SCAN = re.compile(rb"\xff+[^\x00\xff\xd0-\xd7]", re.DOTALL)  # coded data has FF 00 and restart markers
+_AFTER_SCAN = re.compile(
+    rb"\xff+[^\x00\xff\xd0-\xd7]", re.DOTALL
+)  # coded data has FF 00 and restart markers
 
 
 class ImageError(ValueError):
@@ -48,7 +59,9 @@ class StrayBytesError(ImageError):
 
 
 class JpegHeader(NamedTuple):
-    """The header of a JPEG: size in pixels, number of colour components (1 grey, 3 colour, 4 CMYK or YCCK)."""
+    """The header of a JPEG: size in pixels, number of colour components (1 grey,
+    3 colour, 4 CMYK or YCCK).
+    """
 
     width: int
     height: int
@@ -56,13 +69,17 @@ class JpegHeader(NamedTuple):
 
 
 def check_claim(width: int, height: int, length: int, bits: int = 8) -> None:
-    """Raise ImageError for a size that ``length`` bytes can't fill: a decoder would allocate the memory for it.
+    """Raise ImageError for a size that ``length`` bytes can't fill: a decoder would allocate the
+    memory for it.
 
     ``bits`` is the depth of a sample; with more than 8, a pixel counts as several.
     """
     pixels = width * height * max(1, bits // 8)
     if pixels > max(FREE_PIXELS, MOST_PER_BYTE * length):
-        raise ImageError(f"it claims {width} x {height} pixels in {length:,} bytes: possibly a decompression bomb")
+        raise ImageError(
+            f"it claims {width} x {height} pixels in {length:,} bytes: "
+            "possibly a decompression bomb"
+        )
 
 
 def check_size(kind: str, width: int, height: int) -> None:
@@ -70,11 +87,14 @@ def check_size(kind: str, width: int, height: int) -> None:
     if width == 0 or height == 0:
         raise ImageError(f"the {kind}'s size is {width} x {height}")
     if width * height > MAX_PIXELS:
-        raise ImageError(f"the {kind} claims {width} x {height} pixels, over the limit of {MAX_PIXELS:,}")
+        raise ImageError(
+            f"the {kind} claims {width} x {height} pixels, over the limit of {MAX_PIXELS:,}"
+        )
 
 
 def read_header(data: Buffer) -> JpegHeader:
-    """Size and components from the frame header of a JPEG, without decoding; stray bytes before markers are skipped.
+    """Size and components from the frame header of a JPEG, without decoding; stray bytes before
+    markers are skipped.
 
     Raises:
         ImageError: not a JPEG, or no valid frame header before the image data.
@@ -91,14 +111,19 @@ def read_header(data: Buffer) -> JpegHeader:
 
 
 def read_plain_header(data: Buffer) -> JpegHeader:
-    """Size and components of a JPEG that has no stray bytes before its frame header, as ``read_header``.
+    """Size and components of a JPEG that has no stray bytes before its frame header, as
+    ``read_header``.
 
     Raises:
         StrayBytesError: there are some.
         ImageError: not a JPEG, or no valid frame header before the image data.
     """
     if len(data) < 4 or data[0] != 0xFF or data[1] != SOI:
-        raise ImageError("it is empty" if len(data) == 0 else f"not a JPEG: it starts with {bytes(data[:4]).hex(' ')}")
+        raise ImageError(
+            "it is empty"
+            if len(data) == 0
+            else f"not a JPEG: it starts with {bytes(data[:4]).hex(' ')}"
+        )
     position = _find(data, _SOF)
     if position < 0:
         raise ImageError("the JPEG has no frame header: it is cut or damaged")
@@ -140,7 +165,9 @@ def is_frame(marker: int) -> bool:
 
 
 class MarkerSegment(NamedTuple):
-    """A marker segment: its marker, its position from the marker's own 0xFF, and the stray bytes before it."""
+    """A marker segment: its marker, its position from the marker's own 0xFF,
+    and the stray bytes before it.
+    """
 
     marker: int
     start: int
@@ -149,7 +176,8 @@ class MarkerSegment(NamedTuple):
 
 
 def iter_segments(data: Buffer) -> Iterator[MarkerSegment]:
-    """The segments of a JPEG to the end-of-image marker of its own scans, or as far as they can be followed.
+    """The segments of a JPEG to the end-of-image marker of its own scans, or as far as they can be
+    followed.
 
     Stray bytes are skipped to the next marker, as libjpeg does. Between segments is coded data.
     """

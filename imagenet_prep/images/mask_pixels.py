@@ -1,8 +1,9 @@
-"""Masks: outlines (polygons, runs of COCO, segments of a panoptic PNG) -> pixels of 0 and 1, and PNGs of them.
+"""Masks: outlines (polygons, runs of COCO, segments of a panoptic PNG) -> pixels of 0 and 1, and
+PNGs of them.
 
-Polygons become the pixels that pycocotools gives, by pycocotools itself: the extra ``masks``. Runs and segments are
-plain NumPy. Sources of the formats: https://cocodataset.org/#format-data, and pycocotools' common/maskApi.c for the
-text of runs.
+Polygons become the pixels that pycocotools gives, by pycocotools itself: the extra ``masks``. Runs
+and segments are plain NumPy. Sources of the formats: https://cocodataset.org/#format-data, and
+pycocotools' common/maskApi.c for the text of runs.
 """
 
 from __future__ import annotations
@@ -57,20 +58,25 @@ def check_pycocotools() -> None:
         )
 
 
-# outlines -> pixels -------------------------------------------------------------------------------------------
+# outlines -> pixels -------------------------------------------------------------------------------
 
 
 def check_polygon(polygon: Sequence[float], size: Size) -> None:
-    """Raise ImageError for a polygon that can't be filled: x and y in turn, in pixels of an image of this size.
+    """Raise ImageError for a polygon that can't be filled: x and y in turn, in pixels of an image
+    of this size.
 
     Points may lead out of the image by its own width and height: the part inside is filled.
     """
     if len(polygon) < _FEWEST or len(polygon) % 2:
-        raise ImageError(f"a polygon of {len(polygon)} numbers: expected x and y of three points or more")
+        raise ImageError(
+            f"a polygon of {len(polygon)} numbers: expected x and y of three points or more"
+        )
     for place, value in enumerate(polygon):
         side = size[place % 2]
         if not (math.isfinite(value) and -side <= value <= 2 * side):
-            raise ImageError(f"a polygon with {value:g}: expected numbers inside {size[0]} x {size[1]} pixels")
+            raise ImageError(
+                f"a polygon with {value:g}: expected numbers inside {size[0]} x {size[1]} pixels"
+            )
 
 
 def fill_polygons(polygons: Sequence[Sequence[float]], size: Size) -> Pixels:
@@ -92,7 +98,8 @@ def fill_polygons(polygons: Sequence[Sequence[float]], size: Size) -> Pixels:
 
 
 def read_runs(text: str) -> list[int]:
-    """The lengths of runs in COCO's text of them: 5 bits a character, low ones first; each a change from two before.
+    """The lengths of runs in COCO's text of them: 5 bits a character, low ones first; each a change
+    from two before.
 
     Raises:
         ImageError: the text ends within a number, or has a character that is none of them.
@@ -124,7 +131,8 @@ def check_runs(runs: Sequence[int], size: Size) -> None:
 
 
 def box_of_runs(runs: Sequence[int], size: Size) -> tuple[float, float, float, float] | None:
-    """The box around the pixels of runs: xmin, ymin, xmax, ymax; None without any. No pixel is filled for it.
+    """The box around the pixels of runs: xmin, ymin, xmax, ymax; None without any. No pixel is
+    filled for it.
 
     Raises:
         ImageError: they don't fill the size.
@@ -138,7 +146,9 @@ def box_of_runs(runs: Sequence[int], size: Size) -> tuple[float, float, float, f
     if not is_there.any():
         return None
     (left, top), (right, bottom) = (np.divmod(place[is_there], size[1]) for place in (first, last))
-    is_tall = left < right  # from one column to another: it has the bottom of the first, and the top of the last
+    is_tall = (
+        left < right
+    )  # from one column to another: it has the bottom of the first, and the top of the last
     ymin, ymax = (0, size[1]) if is_tall.any() else (int(top.min()), int(bottom.max()) + 1)
     return float(left.min()), float(ymin), float(right.max() + 1), float(ymax)
 
@@ -170,7 +180,10 @@ def segment_numbers(data: Buffer) -> NDArray[np.int32]:
     header = png.read_header(data)
     check_claim(header.width, header.height, len(data), header.depth)
     if header.colour_type != 2 or header.depth != 8:
-        raise ImageError("a PNG of other colours than RGB: expected the number of a segment in red, green and blue")
+        raise ImageError(
+            "a PNG of other colours than RGB: expected the number of a segment in red, "
+            "green and blue"
+        )
     with opened(data, "PNG") as image:
         colours = np.asarray(image.convert("RGB"), np.int32)
     numbers: NDArray[np.int32] = colours @ np.array([1, 1 << 8, 1 << 16], np.int32)
@@ -206,7 +219,9 @@ def decode_values(data: Buffer) -> NDArray[Any]:
 
 
 def box_of_pixels(pixels: Pixels) -> tuple[float, float, float, float] | None:
-    """The box around the pixels of an object, as pycocotools' ``toBbox``: xmin, ymin, xmax, ymax; None without any."""
+    """The box around the pixels of an object, as pycocotools' ``toBbox``: xmin, ymin, xmax, ymax;
+    None without any.
+    """
     import numpy as np
 
     rows, columns = (np.flatnonzero(pixels.any(axis=axis)) for axis in (1, 0))
@@ -217,10 +232,14 @@ def box_of_pixels(pixels: Pixels) -> tuple[float, float, float, float] | None:
 
 @contextlib.contextmanager
 def _opened(data: Buffer) -> Iterator[Image.Image]:
-    """A mask of a format that keeps its values, opened; raises ImageError for another one, or for several frames."""
+    """A mask of a format that keeps its values, opened;
+    raises ImageError for another one, or for several frames.
+    """
     kind = format_of(data) or "file of no known format"
     if kind not in LOSSLESS:
-        raise ImageError(f"a {kind} does not keep the values of a mask: expected {', '.join(LOSSLESS)}")
+        raise ImageError(
+            f"a {kind} does not keep the values of a mask: expected {', '.join(LOSSLESS)}"
+        )
     with opened(data, kind) as image:
         check_claim(image.width, image.height, len(data))
         if getattr(image, "n_frames", 1) > 1:
@@ -228,18 +247,22 @@ def _opened(data: Buffer) -> Iterator[Image.Image]:
         yield image
 
 
-# pixels -> PNG -------------------------------------------------------------------------------------------------
+# pixels -> PNG ------------------------------------------------------------------------------------
 
 
 def encode_mask(pixels: Pixels) -> bytes:
-    """A gray PNG of 8 bits with the values themselves, 0 and 1, as TensorFlow's Object Detection API reads masks."""
+    """A gray PNG of 8 bits with the values themselves, 0 and 1,
+    as TensorFlow's Object Detection API reads masks.
+    """
     from PIL import Image
 
     return _encoded(Image.fromarray(pixels))
 
 
 def fit_pixels(pixels: Pixels, size: Size, orientation: int) -> Pixels:
-    """The pixels at the size of their image in its record, turned as its orientation asked; nothing is mixed."""
+    """The pixels at the size of their image in its record, turned as its orientation asked;
+    nothing is mixed.
+    """
     import numpy as np
     from PIL import Image
 
@@ -247,7 +270,8 @@ def fit_pixels(pixels: Pixels, size: Size, orientation: int) -> Pixels:
 
 
 def png_of(data: Buffer) -> Buffer:
-    """A mask as PNG: its own bytes, or the values and colours of a lossless image of another format.
+    """A mask as PNG: its own bytes, or the values and colours of a lossless image of another
+    format.
 
     Raises:
         ImageError: it can't be decoded, has several frames, or is of a format that loses values.
@@ -259,7 +283,8 @@ def png_of(data: Buffer) -> Buffer:
 
 
 def threshold_mask(data: Buffer, threshold: int) -> bytes:
-    """A PNG of 255 where the brightness of a mask is ``threshold`` or more, 0 elsewhere; for masks in JPEG, too.
+    """A PNG of 255 where the brightness of a mask is ``threshold`` or more, 0 elsewhere; for masks
+    in JPEG, too.
 
     Raises:
         ImageError: it can't be decoded, or has several frames.
@@ -275,7 +300,9 @@ def threshold_mask(data: Buffer, threshold: int) -> bytes:
 
 
 def fit_png(data: Buffer, size: Size, orientation: int) -> bytes:
-    """A PNG of the same values and palette at another size and turn: nearest neighbours, nothing mixed."""
+    """A PNG of the same values and palette at another size and turn:
+    nearest neighbours, nothing mixed.
+    """
     with opened(data, "PNG") as image:
         return _encoded(_fit(image, size, orientation))
 
@@ -291,5 +318,7 @@ def _fit(image: Image.Image, size: Size, orientation: int) -> Image.Image:
 
 def _encoded(image: Image.Image) -> bytes:
     buffer = io.BytesIO()
-    image.save(buffer, "PNG", compress_type=zlib.Z_RLE)  # smaller than the default for masks, in half the time
+    image.save(
+        buffer, "PNG", compress_type=zlib.Z_RLE
+    )  # smaller than the default for masks, in half the time
     return buffer.getvalue()

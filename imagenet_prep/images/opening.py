@@ -1,4 +1,6 @@
-"""opened: an image file's bytes -> Pillow's image, open and bounded; Pillow's errors are ImageErrors."""
+"""opened: an image file's bytes -> Pillow's image, open and bounded;
+Pillow's errors are ImageErrors.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,18 @@ Buffer = bytes | memoryview
 
 _PILLOW = re.compile(r"PIL\.")
 _NO_WARNINGS = ("ignore", None, Warning, _PILLOW, 0)
-"""The filter that silences Pillow's own modules, which warn of odd tags alone; missing data fails in the decoder.
+"""The filter that silences Pillow's own modules, which warn of odd tags alone; missing data fails
+in the decoder.
 
-It stays: taking filters away again, as ``warnings.catch_warnings`` does, is not safe with several threads.
+It stays: taking filters away again, as ``warnings.catch_warnings`` does, is not safe with several
+threads.
 """
 
 
 @contextlib.contextmanager
 def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
-    """An image file of one of these formats, opened by Pillow; errors of Pillow in the block are covered too.
+    """An image file of one of these formats, opened by Pillow; errors of Pillow in the block are
+    covered too.
 
     Raises:
         ImageError: it can't be decoded; any failure of Pillow's parsers is the image's fault.
@@ -42,11 +47,15 @@ def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
                 image.verify()  # checks each chunk's CRC and the end chunk: decoding does neither
         with Image.open(io.BytesIO(data), formats=formats) as image:
             if image.width * image.height > MAX_PIXELS:
-                raise ImageError(f"{image.width} x {image.height} pixels, over the limit of {MAX_PIXELS:,}")
+                raise ImageError(
+                    f"{image.width} x {image.height} pixels, over the limit of {MAX_PIXELS:,}"
+                )
             yield image
     except (ImageError, MemoryError):
         raise
     except UnidentifiedImageError:  # its text names an object in memory
         raise ImageError(f"its header is no {' or '.join(formats)} header, or is cut off") from None
     except Exception as error:  # noqa: BLE001 - a parser of untrusted files
-        raise ImageError(f"the {formats[0] if len(formats) == 1 else 'image'} does not decode: {error}") from None
+        raise ImageError(
+            f"the {formats[0] if len(formats) == 1 else 'image'} does not decode: {error}"
+        ) from None

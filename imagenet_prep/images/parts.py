@@ -1,4 +1,6 @@
-"""ImagePart: a part of an image, in pixels and fractions of them. decode_part decodes it, and little around it."""
+"""ImagePart: a part of an image, in pixels and fractions of them.
+decode_part decodes it, and little around it.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 EXACT = 6
-"""A JPEG is decoded at 1/2, 3/8, ... for an exact part if this many times its new size remain: after resizing, a pixel
-then differs by a level at most from decoding in full (a test checks this)."""
+"""A JPEG is decoded at 1/2, 3/8, ... for an exact part if this many times its new size remain:
+after resizing, a pixel then differs by a level at most from decoding in full (a test checks this).
+"""
 
 LEAST = 16
 """Pixels that a decoded part keeps at least: enough to tell the scale by the width."""
@@ -29,9 +32,10 @@ ROUNDING = 1e-6
 class ImagePart(NamedTuple):
     """A part of an image, in pixels of the whole image.
 
-    With ``is_cut`` it is cut out before it is resized, as RandomResizedCrop does: pixels around it don't count.
-    Without, the image is resized first, as Resize and CenterCrop do: pixels around the part count at its edges, and the
-    part is decoded at reduced scale only if no pixel then differs by more than a level.
+    With ``is_cut`` it is cut out before it is resized, as RandomResizedCrop does: pixels around it
+    don't count. Without, the image is resized first, as Resize and CenterCrop do: pixels around the
+    part count at its edges, and the part is decoded at reduced scale only if no pixel then differs
+    by more than a level.
     """
 
     top: float
@@ -42,11 +46,15 @@ class ImagePart(NamedTuple):
 
 
 PartChooser = Callable[[int, int], tuple[float, float, float, float] | ImagePart]
-"""A function from the height and width of an image to a part of it: (top, left, height, width), or an ImagePart."""
+"""A function from the height and width of an image to a part of it:
+(top, left, height, width), or an ImagePart.
+"""
 
 
 class Cutout(NamedTuple):
-    """Decoded pixels, (height, width, 3) in RGB, and the box of a part within them: left, top, right, bottom."""
+    """Decoded pixels, (height, width, 3) in RGB, and the box of a part within them:
+    left, top, right, bottom.
+    """
 
     pixels: NDArray[np.uint8]
     box: tuple[float, float, float, float]
@@ -67,10 +75,12 @@ class Cutout(NamedTuple):
 
 
 def decode_part(data: Buffer, choose: PartChooser, size: int) -> Cutout:
-    """The part that ``choose`` gives for the image's height and width, decoded to be resized to ``size`` pixels.
+    """The part that ``choose`` gives for the image's height and width, decoded to be resized to
+    ``size`` pixels.
 
-    A JPEG is decoded at 1/2 or less as long as both sides of the part keep ``size`` pixels, ``EXACT`` times as many for
-    a part that is not cut. Most of what is below the part is not decoded, if the JPEG has one scan.
+    A JPEG is decoded at 1/2 or less as long as both sides of the part keep ``size`` pixels,
+    ``EXACT`` times as many for a part that is not cut. Most of what is below the part is not
+    decoded, if the JPEG has one scan.
 
     Raises:
         ImageError: it can't be decoded.
@@ -110,7 +120,9 @@ def cut_out(pixels: NDArray[np.uint8], part: ImagePart, scale: float, size: int)
     return Cutout(np.ascontiguousarray(pixels[rows, columns]), (left, top, right, bottom))
 
 
-def _span(part: ImagePart, first: float, extent: float, limit: int, size: int) -> tuple[slice, float, float]:
+def _span(
+    part: ImagePart, first: float, extent: float, limit: int, size: int
+) -> tuple[slice, float, float]:
     """The rows or columns that count, and where the part starts and ends among them."""
     last = min(first + extent, limit)
     reach = _reach(part, extent, size)
@@ -125,8 +137,9 @@ _LEFT_OVER = "extraneous bytes before marker"
 def _decode_jpeg(data: Buffer, part: ImagePart, size: int) -> NDArray[np.uint8]:
     """The rows of a JPEG down to the end of the part or below, at the least scale that will do.
 
-    The decoder stops at the rows that the header claims. Then it warns of the bytes that are left, as its first warning
-    only if it had no other. It interpolates colours from the next two rows, and decodes 16 at a time.
+    The decoder stops at the rows that the header claims. Then it warns of the bytes that are left,
+    as its first warning only if it had no other. It interpolates colours from the next two rows,
+    and decodes 16 at a time.
     """
     import numpy as np
     import simplejpeg
@@ -136,11 +149,15 @@ def _decode_jpeg(data: Buffer, part: ImagePart, size: int) -> NDArray[np.uint8]:
     smaller = {"min_width": math.ceil(least * header.width / part.width), "min_factor": 2}
     end = math.ceil(part.top + part.height + _reach(part, part.height, size))
     rows = -(-(end + 2) // 16) * 16
-    shorter = jpeg.with_rows(data, rows) if rows < header.height and header.components != 4 else None
+    shorter = (
+        jpeg.with_rows(data, rows) if rows < header.height and header.components != 4 else None
+    )
     if shorter is not None:
         check_claim(header.width, header.height, len(data))
         smaller["min_height"] = math.ceil(rows * least / part.height)
-        with contextlib.suppress(ValueError, KeyError):  # then the whole image is decoded, which tells why
+        with contextlib.suppress(
+            ValueError, KeyError
+        ):  # then the whole image is decoded, which tells why
             height, width = simplejpeg.decode_jpeg_header(shorter, **smaller)[:2]
             pixels = np.empty((height, width, 3), np.uint8)
             try:

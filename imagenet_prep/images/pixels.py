@@ -1,7 +1,7 @@
 """Pixels: decode to RGB, repair, resize and encode again: everything beyond a JPEG's markers.
 
-simplejpeg (libjpeg-turbo) decodes, because it reports libjpeg's warnings; Pillow does the rest. docs/choices.md has
-the measurements. Both are imported for the first image that needs them.
+simplejpeg (libjpeg-turbo) decodes, because it reports libjpeg's warnings; Pillow does the rest.
+docs/choices.md has the measurements. Both are imported for the first image that needs them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 Buffer = bytes | memoryview
 
 REDUCE = 2
-"""A JPEG is decoded at 1/2, 3/8, ... if each side stays at least this many times the target's: the resized image then
-differs from full-size decoding by less than a level on average, and by 8 at most (a test checks this)."""
+"""A JPEG is decoded at 1/2, 3/8, ... if each side stays at least this many times the target's: the
+resized image then differs from full-size decoding by less than a level on average, and by 8 at most
+(a test checks this).
+"""
 
 
 _ORIENTATION = 0x0112
@@ -70,8 +72,9 @@ class Reencode(Struct, frozen=True):
 def check_decode(data: Buffer, header: jpeg.JpegHeader) -> None:
     """Decode all of a JPEG with this header, strictly: libjpeg's warnings count as damage.
 
-    Every coefficient is entropy-decoded. Colour conversion is left out and the inverse transform runs at 1/8 scale.
-    Neither can fail, so both would find nothing more (a test compares this with full decoding).
+    Every coefficient is entropy-decoded. Colour conversion is left out and the inverse transform
+    runs at 1/8 scale. Neither can fail, so both would find nothing more (a test compares this with
+    full decoding).
 
     Raises:
         ImageError: with libjpeg's own message.
@@ -80,7 +83,8 @@ def check_decode(data: Buffer, header: jpeg.JpegHeader) -> None:
 
 
 def decode_for(data: Buffer, header: jpeg.JpegHeader, target: tuple[int, int]) -> Image.Image:
-    """Decode a JPEG with this header to RGB or grey, strictly, at reduced scale where ``target`` (pixels) allows it.
+    """Decode a JPEG with this header to RGB or grey, strictly, at reduced scale where ``target``
+    (pixels) allows it.
 
     Four components are decoded in full size.
 
@@ -109,10 +113,13 @@ def decode_whole(data: Buffer, header: jpeg.JpegHeader) -> Image.Image:
     return decode_for(data, header, (header.width, header.height))
 
 
-def _decoded(data: Buffer, header: jpeg.JpegHeader, colorspace: str, **how: Any) -> NDArray[np.uint8]:
+def _decoded(
+    data: Buffer, header: jpeg.JpegHeader, colorspace: str, **how: Any
+) -> NDArray[np.uint8]:
     """A JPEG decoded by simplejpeg, strictly; or by Pillow, to RGB, if simplejpeg can't.
 
-    simplejpeg can't decode four components as RGB, or odd sampling factors, whose coded data is checked here instead.
+    simplejpeg can't decode four components as RGB, or odd sampling factors, whose coded data is
+    checked here instead.
     """
     import numpy as np
     import simplejpeg  # it imports NumPy: a conversion that decodes nothing never loads either
@@ -156,27 +163,36 @@ def turn_upright(image: Image.Image, orientation: int) -> Image.Image:
 
 
 def encode(image: Image.Image, quality: int, density: int = 0) -> bytes:
-    """A baseline JPEG, 4:2:0, with nothing but the picture; ``density`` is in dots per inch, 0 for none.
+    """A baseline JPEG, 4:2:0, with nothing but the picture; ``density`` is in dots per inch, 0 for
+    none.
 
     Raises:
         ImageError: it is wider or taller than a JPEG can be.
     """
     if max(image.size) > MAX_SIDE:
-        raise ImageError(f"{image.width} x {image.height} pixels: a JPEG has at most {MAX_SIDE:,} per row or column")
+        raise ImageError(
+            f"{image.width} x {image.height} pixels: a JPEG has at most {MAX_SIDE:,} per row or "
+            "column"
+        )
     buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=quality, subsampling="4:2:0", comment=b"", dpi=(density, density))
+    image.save(
+        buffer, "JPEG", quality=quality, subsampling="4:2:0", comment=b"", dpi=(density, density)
+    )
     return buffer.getvalue()
 
 
 def encode_webp(image: Image.Image, quality: int) -> bytes:
-    """A WebP with nothing but the picture: half the bytes of a small JPEG, whose tables alone are 600."""
+    """A WebP with nothing but the picture: half the bytes of a small JPEG,
+    whose tables alone are 600.
+    """
     buffer = io.BytesIO()
     image.save(buffer, "WEBP", quality=quality, exif=b"", icc_profile=b"")
     return buffer.getvalue()
 
 
 def decode_rgb(data: Buffer) -> Image.Image:
-    """Decode an image to RGB, EXIF rotation not applied; alpha is dropped, as TensorFlow's decoder does.
+    """Decode an image to RGB, EXIF rotation not applied; alpha is dropped, as TensorFlow's decoder
+    does.
 
     Raises:
         ImageError: it can't be decoded, or its bytes can't fill the size that it claims.
@@ -194,22 +210,30 @@ def decode_rgb(data: Buffer) -> Image.Image:
 
 
 def decode_array(data: Buffer, min_side: int | None = None) -> NDArray[np.uint8]:
-    """RGB pixels as uint8 of the shape (height, width, 3): twice as fast as ``decode_rgb`` for most JPEGs.
+    """RGB pixels as uint8 of the shape (height, width, 3): twice as fast as ``decode_rgb`` for most
+    JPEGs.
 
-    With ``min_side`` a JPEG is decoded at 1/2 or less as long as both sides keep that many pixels. Its pixels then
-    differ from those of the whole image made smaller.
+    With ``min_side`` a JPEG is decoded at 1/2 or less as long as both sides keep that many pixels.
+    Its pixels then differ from those of the whole image made smaller.
 
     Raises:
         ImageError: it can't be decoded.
     """
     import numpy as np
 
-    smaller = {} if min_side is None else {"min_width": min_side, "min_height": min_side, "min_factor": 2}
-    return decode_whole_array(data, **smaller) if format_of(data) == "JPEG" else np.array(decode_rgb(data))
+    smaller = (
+        {} if min_side is None else {"min_width": min_side, "min_height": min_side, "min_factor": 2}
+    )
+    return (
+        decode_whole_array(data, **smaller)
+        if format_of(data) == "JPEG"
+        else np.array(decode_rgb(data))
+    )
 
 
 def decode_whole_array(data: Buffer, **how: Any) -> NDArray[np.uint8]:
-    """The RGB pixels of a JPEG that is clean or warned, made smaller as simplejpeg's arguments ``how`` say.
+    """The RGB pixels of a JPEG that is clean or warned, made smaller as simplejpeg's arguments
+    ``how`` say.
 
     Bytes after its end are ignored.
 
@@ -227,7 +251,8 @@ def decode_whole_array(data: Buffer, **how: Any) -> NDArray[np.uint8]:
 
 
 def decode_other(data: Buffer, kind: str) -> tuple[Image.Image, tuple[str, ...], int]:
-    """An image of another format than JPEG and PNG, in RGB; what a JPEG of it loses; and its EXIF orientation.
+    """An image of another format than JPEG and PNG, in RGB; what a JPEG of it loses; and its EXIF
+    orientation.
 
     Of an animation it is the first frame. A TIFF is turned already.
 
@@ -245,14 +270,19 @@ def decode_other(data: Buffer, kind: str) -> tuple[Image.Image, tuple[str, ...],
         is_wide, channels = samples.dtype.itemsize > 1, samples.shape[2]
         grey_or_rgb = samples[:, :, : channels - (channels in (2, 4))]
         found = Image.fromarray(
-            (grey_or_rgb >> 8 if is_wide else grey_or_rgb).astype("u1").squeeze(2 if channels < 3 else ())
+            (grey_or_rgb >> 8 if is_wide else grey_or_rgb)
+            .astype("u1")
+            .squeeze(2 if channels < 3 else ())
         )
         return found.convert("RGB"), _named({"16 bits": is_wide, "alpha": channels in (2, 4)}), 1
     with opened(data, kind) as image:
         assert isinstance(image, ImageFile.ImageFile)
         check_claim(image.width, image.height, len(data))
         image.load()
-        lost = {"alpha": image.has_transparency_data, "other frames": getattr(image, "n_frames", 1) > 1}
+        lost = {
+            "alpha": image.has_transparency_data,
+            "other frames": getattr(image, "n_frames", 1) > 1,
+        }
         return _as_rgb(image), _named(lost), image.getexif().get(_ORIENTATION, 1)
 
 

@@ -21,7 +21,9 @@ _CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}  # by colour type; 3 is a palette of 
 
 
 class PngHeader(NamedTuple):
-    """The header of a PNG: size in pixels, bits per sample, colour type, and channels once decoded."""
+    """The header of a PNG: size in pixels, bits per sample,
+    colour type, and channels once decoded.
+    """
 
     width: int
     height: int
@@ -48,7 +50,9 @@ def read_header(data: Buffer) -> PngHeader:
 
 
 def iter_chunks(data: Buffer) -> Iterator[tuple[bytes, int, int]]:
-    """Each chunk's type, and where its content starts and stops; stops at the first incomplete chunk."""
+    """Each chunk's type, and where its content starts and stops;
+    stops at the first incomplete chunk.
+    """
     position = 8
     while position + _CHUNK.size <= len(data):
         length, kind = _CHUNK.unpack_from(data, position)
@@ -62,7 +66,9 @@ def iter_chunks(data: Buffer) -> Iterator[tuple[bytes, int, int]]:
 def lost_in_jpeg(data: Buffer) -> tuple[str, ...]:
     """The names of everything in a PNG that an 8-bit JPEG can't hold."""
     header = read_header(data)
-    has_alpha = header.colour_type in (4, 6) or any(kind == b"tRNS" for kind, _, _ in iter_chunks(data))
+    has_alpha = header.colour_type in (4, 6) or any(
+        kind == b"tRNS" for kind, _, _ in iter_chunks(data)
+    )
     found = {"16 bits": header.depth == 16, "palette": header.colour_type == 3, "alpha": has_alpha}
     return tuple(name for name, is_there in found.items() if is_there)
 

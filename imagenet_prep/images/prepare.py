@@ -1,7 +1,8 @@
-"""An image file's bytes -> the image in its record: the same bytes, unless the image has to be changed.
+"""An image file's bytes -> the image in its record: the same bytes, unless the image has to be
+changed.
 
-One EXIF tag matters here: the orientation. EXIF 2.32, 4.6: a TIFF header and a directory of twelve-byte entries in a
-JPEG's APP1 segment, or a PNG's eXIf chunk.
+One EXIF tag matters here: the orientation. EXIF 2.32, 4.6: a TIFF header and a directory of
+twelve-byte entries in a JPEG's APP1 segment, or a PNG's eXIf chunk.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class Prepared(Struct, frozen=True):
     Args:
         encoded: its bytes.
         width, height: its size in pixels.
-        repair: the repair that was made: "cmyk", or the format that it had, such as "png"; "" for none.
+        repair: the repair that was made: "cmyk", or the format that it had, such as "png"; "" for
+            none.
         lost: the names of everything in an image of another format that its JPEG doesn't hold.
         orientation: the EXIF orientation that it was turned from; 1 if it was not.
         warning: what is unusual in its file, though its pixels are whole; "" for nothing.
@@ -68,12 +70,20 @@ class Prepared(Struct, frozen=True):
 
 
 def count_changes(repairs: Iterable[str]) -> Counter[str]:
-    """The number of images with each change; ``repairs`` are those of ShardInfo, "a.png (png, alpha)"."""
-    return Counter(change for each in repairs for change in each.rpartition(" (")[2].removesuffix(")").split(", "))
+    """The number of images with each change; ``repairs`` are those of ShardInfo,
+    "a.png (png, alpha)".
+    """
+    return Counter(
+        change
+        for each in repairs
+        for change in each.rpartition(" (")[2].removesuffix(")").split(", ")
+    )
 
 
 def repaired_images(repairs: Iterable[str]) -> dict[str, str]:
-    """The former kind of each repaired image, such as "png", by name; ``repairs`` are those of ShardInfo."""
+    """The former kind of each repaired image, such as "png", by name;
+    ``repairs`` are those of ShardInfo.
+    """
     images = {}
     for repair in repairs:
         name, _, changes = repair.removesuffix(")").rpartition(" (")
@@ -82,17 +92,21 @@ def repaired_images(repairs: Iterable[str]) -> dict[str, str]:
     return images
 
 
-def prepare(data: Buffer, check: Check, how: Reencode | None = None, *, upright: bool = False) -> Prepared:
+def prepare(
+    data: Buffer, check: Check, how: Reencode | None = None, *, upright: bool = False
+) -> Prepared:
     """The bytes of an image for its record, from the bytes of its file.
 
-    They are the same, except for repairs: a PNG under a .JPEG name, another format, and a 4-component JPEG. These are
-    decoded to RGB and encoded as baseline JPEG, quality 100, 4:2:0: the bytes of TensorFlow 0.12.1. They are found by
-    their bytes, not by a list of names. With ``how``, every image is decoded, resized and encoded again: ``check`` then
-    decides only whether warned images are taken. With ``upright``, an image that is encoded again is turned as its EXIF
+    They are the same, except for repairs: a PNG under a .JPEG name, another format, and a
+    4-component JPEG. These are decoded to RGB and encoded as baseline JPEG, quality 100, 4:2:0: the
+    bytes of TensorFlow 0.12.1. They are found by their bytes, not by a list of names. With ``how``,
+    every image is decoded, resized and encoded again: ``check`` then decides only whether warned
+    images are taken. With ``upright``, an image that is encoded again is turned as its EXIF
     orientation asks; otherwise the orientation is lost, as in 2016.
 
     Raises:
-        ImageError: the image is damaged, or is not an image; or it is warned, and ``check`` is "strict".
+        ImageError: the image is damaged, or is not an image; or it is warned, and ``check`` is
+            "strict".
     """
     if is_npy(data):
         from imagenet_prep.images.arrays import png_of
@@ -111,7 +125,9 @@ def prepare(data: Buffer, check: Check, how: Reencode | None = None, *, upright:
 def _prepare_jpeg(data: Buffer, check: Check, how: Reencode | None, *, upright: bool) -> Prepared:
     if how is not None:
         return _reencode(data, check, how, upright=upright)
-    judged = grades.judge(data, check, grades.leave_coded if check == "header" else pixels.check_decode)
+    judged = grades.judge(
+        data, check, grades.leave_coded if check == "header" else pixels.check_decode
+    )
     width, height, components = judged.header
     if components == 4:
         repaired = _again(pixels.decode_rgb(judged.plain), None, _turn_of(data, upright), "cmyk")
@@ -128,7 +144,9 @@ def _reencode(data: Buffer, check: Check, how: Reencode, *, upright: bool) -> Pr
     judged = grades.judge(data, check, decode)
     width, height, components = judged.header
     repair = "cmyk" if components == 4 else ""
-    prepared = _again(judged.decoded, how, _turn_of(data, upright), repair, target=how.target(width, height))
+    prepared = _again(
+        judged.decoded, how, _turn_of(data, upright), repair, target=how.target(width, height)
+    )
     return replace(prepared, warning=judged.warning)
 
 
@@ -144,7 +162,9 @@ def _again(
     lost: tuple[str, ...] = (),
     target: tuple[int, int] | None = None,
 ) -> Prepared:
-    """A decoded image, made smaller, turned, and encoded again; without ``how`` it is repaired, as in 2016."""
+    """A decoded image, made smaller, turned, and encoded again;
+    without ``how`` it is repaired, as in 2016.
+    """
     if how is not None:
         image = pixels.shrink(image, target or how.target(*image.size))
     image = pixels.turn_upright(image, orientation)
@@ -153,7 +173,7 @@ def _again(
     return Prepared(encoded, image.width, image.height, repair, lost, orientation)
 
 
-# EXIF ------------------------------------------------------------------------------------------------------------
+# EXIF ---------------------------------------------------------------------------------------------
 
 
 def read_orientation(data: Buffer) -> int:
@@ -168,7 +188,8 @@ def read_orientation(data: Buffer) -> int:
 def turn_box(box: Box, orientation: int) -> Box:
     """A box of an image with this orientation, after the image was turned upright.
 
-    EXIF 2.32, table 6: 2 is mirrored, 3 turned by 180 degrees, 4 both; 5 to 8 are the same with rows for columns.
+    EXIF 2.32, table 6: 2 is mirrored, 3 turned by 180 degrees, 4 both; 5 to 8 are the same with
+    rows for columns.
     """
     xmin, ymin, xmax, ymax = box.xmin, box.ymin, box.xmax, box.ymax
     if orientation >= 5:
@@ -181,7 +202,9 @@ def turn_box(box: Box, orientation: int) -> Box:
 
 
 def _exif_of_png(data: Buffer) -> Iterator[bytes]:
-    return (bytes(data[start:stop]) for kind, start, stop in png.iter_chunks(data) if kind == b"eXIf")
+    return (
+        bytes(data[start:stop]) for kind, start, stop in png.iter_chunks(data) if kind == b"eXIf"
+    )
 
 
 def _find_exif(data: Buffer) -> bytes:
@@ -195,7 +218,9 @@ def _find_exif(data: Buffer) -> bytes:
 
 
 def _exif_of_jpeg(data: Buffer) -> bytes:
-    """The TIFF structure of a JPEG's first EXIF segment before the image data, b"" if there is none."""
+    """The TIFF structure of a JPEG's first EXIF segment before the image data,
+    b"" if there is none.
+    """
     for segment in jpeg.iter_segments(data):
         start = segment.start + 4
         if segment.marker == jpeg.SOS:
@@ -212,7 +237,9 @@ def _orientation(tiff: bytes) -> int:
     magic, directory = struct.unpack_from(f"{order}HI", tiff, 2)
     (count,) = struct.unpack_from(f"{order}H", tiff, directory)
     for number in range(count if magic == 42 else 0):
-        tag, kind, values, value = struct.unpack_from(f"{order}HHIH", tiff, directory + 2 + 12 * number)
+        tag, kind, values, value = struct.unpack_from(
+            f"{order}HHIH", tiff, directory + 2 + 12 * number
+        )
         if tag == _ORIENTATION:
             return int(value) if (kind, values) == (_SHORT, 1) and 1 <= value <= 8 else UPRIGHT
     return UPRIGHT

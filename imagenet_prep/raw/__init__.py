@@ -1,4 +1,6 @@
-"""open: a split as one sequence of records, of its finished shards or straight from the raw data."""
+"""open: a split as one sequence of records,
+of its finished shards or straight from the raw data.
+"""
 
 from __future__ import annotations
 
@@ -59,31 +61,40 @@ def open(  # noqa: PLR0913 - options of the public interface, by keyword
     config: _Path | None = None,
     join: _Path | None = None,
 ) -> ShardSet | RawSet:
-    """The records of one split of a finished set, made by any tool: ``open("/data/imagenet", "train")``.
+    """The records of one split of a finished set, made by any tool: ``open("/data/imagenet",
+    "train")``.
 
-    With ``source="raw"`` the same records come straight from the archives or folders that convert would read. All of
-    the data set is listed first, as convert lists it; its messages become warnings. Nothing is written.
+    With ``source="raw"`` the same records come straight from the archives or folders that convert
+    would read. All of the data set is listed first, as convert lists it; its messages become
+    warnings. Nothing is written.
 
     Args:
         data_dir: the folder that holds the shards; with ``source="raw"`` the DATA_DIR of convert.
         split: the prefix of its shards' names: "train" for train-00000-of-01024.
         check: compare the data of every record with its CRC.
         source: "shards", or "raw" for the data that they are made from.
-        raw, config: for raw data: its folder, if that is not ``data_dir``/raw-data; the recipe of the data set.
-        options: for raw data: how it would be converted, ``ConvertOptions``; ``allow_incomplete`` accepts a part of it.
-        join: for shards: a JSON file {file name: value}, or the 50,000 labels real.json; ``joined`` has the values.
+        raw, config: for raw data: its folder, if that is not ``data_dir``/raw-data; the recipe of
+        the data set. options: for raw data: how it would be converted, ``ConvertOptions``;
+        ``allow_incomplete`` accepts a part of it. join: for shards: a JSON file {file name: value},
+        or the 50,000 labels real.json; ``joined`` has the values.
 
     Raises:
-        InputError: the shards of this split can't be read or lack one; raw data is missing or damaged.
-        IncompleteError: images of the data set are missing, and the options don't allow it.
-        UsageError: no split is named, raw data can only be read in its order, or an option or recipe is wrong.
+        InputError: the shards of this split can't be read or lack one; raw data is missing or
+        damaged. IncompleteError: images of the data set are missing, and the options don't allow
+        it.
+        UsageError: no split is named, raw data can only be read in its order, or an option or
+            recipe is wrong.
     """
     if source == "raw":
-        return _open_raw(Layout(locate(data_dir), raw=locate(raw) if raw else None), split, options, config, join)
+        return _open_raw(
+            Layout(locate(data_dir), raw=locate(raw) if raw else None), split, options, config, join
+        )
     if source != "shards":
         raise UsageError(f"source {source!r}", "expected 'shards' or 'raw'")
     if (raw, options, config) != (None, None, None):
-        raise UsageError("raw, options and config say how raw data is read", "expected source='raw' with them")
+        raise UsageError(
+            "raw, options and config say how raw data is read", "expected source='raw' with them"
+        )
     found = ShardSet(data_dir, split, check=check)
     if found.is_imagenet:
         found.name_classes(_name_imagenet)
@@ -93,7 +104,11 @@ def open(  # noqa: PLR0913 - options of the public interface, by keyword
 
 
 def _open_raw(
-    layout: Layout, split: str, options: MakingOptions | None, config: _Path | None, join: _Path | None
+    layout: Layout,
+    split: str,
+    options: MakingOptions | None,
+    config: _Path | None,
+    join: _Path | None,
 ) -> RawSet:
     if join is not None:
         raise UsageError("join with source='raw'", "expected shards: a join reads all names")
@@ -102,11 +117,16 @@ def _open_raw(
     from imagenet_prep.model import Silent
     from imagenet_prep.raw.raw_set import RawSet
 
-    engine = make_engine("threads")  # a training process may hold resources that don't survive a fork
+    engine = make_engine(
+        "threads"
+    )  # a training process may hold resources that don't survive a fork
     dataset = registry.read_dataset(Path(config)) if config else registry.ILSVRC2012
     options = options or dataset.options
     if options.on_damaged == "skip":
-        hint = "leave it out: Loader(on_damaged='skip') goes on past them; or convert, and open the shards"
+        hint = (
+            "leave it out: Loader(on_damaged='skip') goes on past them; or convert, "
+            "and open the shards"
+        )
         expected = "expected refuse: damaged images are found only when all are read"
         raise UsageError("on_damaged: skip of raw data", expected, hint)
     registry.refuse_other_set(layout, dataset)
@@ -116,10 +136,18 @@ def _open_raw(
     found = {each.catalog.split: each for each in planned.splits}
     if split not in found:
         there = f"found: {', '.join(sorted(found))}"
-        raise InputError(f"no {split} images among the raw data of {layout.data_dir}", there, "name another split")
+        raise InputError(
+            f"no {split} images among the raw data of {layout.data_dir}",
+            there,
+            "name another split",
+        )
     if grown := [each for each in found if each != split and grown_from(each)[0] == split]:
         hint = f"imagenet_prep.open({str(layout.data_dir)!r}, {split!r}) reads its shards"
-        raise UsageError(f"{split} has grown: {grown[0]} has shards of its own", "expected a set that has not", hint)
+        raise UsageError(
+            f"{split} has grown: {grown[0]} has shards of its own",
+            "expected a set that has not",
+            hint,
+        )
     lists = any_number(planned.entry.features)
     numbering = Numbering.read(planned.entry, planned.settings)
     records = RawSet(found[split], numbering, lists, planned.count_unlabelled(found[split]))
@@ -134,7 +162,7 @@ def _name_imagenet(numbering: Numbering) -> Numbering:
     return name_imagenet(numbering)
 
 
-# a column of one's own, from a JSON file ---------------------------------------------------------------------------
+# a column of one's own, from a JSON file ----------------------------------------------------------
 
 _VALIDATION = 50_000
 
@@ -142,20 +170,28 @@ _VALIDATION = 50_000
 def _joined(records: ShardSet, path: _Path) -> list[Any]:
     """The value of each record, by its file name.
 
-    The file holds ``{file name: value}``, or a list of 50,000 values, of ILSVRC2012_val_00000001.JPEG and so on, as
-    real.json of "Are we done with ImageNet?" (github.com/google-research/reassessed-imagenet) does.
+    The file holds ``{file name: value}``, or a list of 50,000 values, of
+    ILSVRC2012_val_00000001.JPEG and so on, as real.json of "Are we done with ImageNet?"
+    (github.com/google-research/reassessed-imagenet) does.
 
     Raises:
-        InputError: the file can't be read, has another form or length, lacks a record, or names one that is not there.
+        InputError: the file can't be read, has another form or length, lacks a record, or names one
+            that is not there.
     """
     values = _load_values(Path(path))
-    whole = records if records.compression != "none" else (records[number] for number in range(len(records)))
+    whole = (
+        records
+        if records.compression != "none"
+        else (records[number] for number in range(len(records)))
+    )
     names = [record.filename for record in whole]
     known = values.keys()
     lacking = [name for name in names if name not in known]
     if lacking:
         what = f"{path} has no value for {number_of(len(lacking), 'record')} of {records!r}"
-        raise InputError(what, f"the first one: {lacking[0]!r}", "name each record by its file name")
+        raise InputError(
+            what, f"the first one: {lacking[0]!r}", "name each record by its file name"
+        )
     unknown = [] if isinstance(values, _RealByImage) else sorted(known - set(names))
     if unknown:
         what = f"{path} names {number_of(len(unknown), 'image')} that {records!r} does not have"
@@ -178,5 +214,10 @@ def _load_values(path: Path) -> dict[str, Any]:
         return values
     if not isinstance(values, list) or len(values) != _VALIDATION:
         held = number_of(len(values), "value") if isinstance(values, list) else repr(values)[:40]
-        raise InputError(f"{path} holds {held}", f"expected {{file name: value}}, or a list of {_VALIDATION:,} values")
-    return _RealByImage({f"ILSVRC2012_val_{number:08d}.JPEG": value for number, value in enumerate(values, 1)})
+        raise InputError(
+            f"{path} holds {held}",
+            f"expected {{file name: value}}, or a list of {_VALIDATION:,} values",
+        )
+    return _RealByImage(
+        {f"ILSVRC2012_val_{number:08d}.JPEG": value for number, value in enumerate(values, 1)}
+    )

@@ -1,4 +1,6 @@
-"""RawSet: the records that convert would write, made from the raw data in place, each on first use."""
+"""RawSet: the records that convert would write,
+made from the raw data in place, each on first use.
+"""
 
 from __future__ import annotations
 
@@ -18,33 +20,42 @@ from imagenet_prep.state.numbering import Numbering
 
 
 class RawSet(RecordSequence):
-    """The records of one split, byte for byte those of the shards that convert would make, in the same order.
+    """The records of one split, byte for byte those of the shards that convert would make, in the
+    same order.
 
-    It is a sequence like ShardSet. ``starts`` are those of the shards that would be made: a Loader gives the same
-    batches for either. Order and repairs are convert's. An image is checked by its header, as by convert with ``check``
-    "header", and decoded only if it has to be encoded again. Consecutive records are scattered over the archives, so
-    reading in order is random access.
+    It is a sequence like ShardSet. ``starts`` are those of the shards that would be made: a Loader
+    gives the same batches for either. Order and repairs are convert's. An image is checked by its
+    header, as by convert with ``check`` "header", and decoded only if it has to be encoded again.
+    Consecutive records are scattered over the archives, so reading in order is random access.
 
-    Archives are mapped on first use, and no file stays open. Several threads can share a set, also after a fork. A
-    pickled set has about 70 bytes per image, and lists nothing again after unpickling: it holds the listing.
+    Archives are mapped on first use, and no file stays open. Several threads can share a set, also
+    after a fork. A pickled set has about 70 bytes per image, and lists nothing again after
+    unpickling: it holds the listing.
 
     Raises:
         IndexError: no record has this number.
-        InputError: an archive or a file is gone or has changed in size, or the image of a record is damaged: the error
-            names file and place.
+        InputError: an archive or a file is gone or has changed in size, or the image of a record is
+            damaged: the error names file and place.
         UsageError: the split is in a file that can only be read in its order.
     """
 
-    def __init__(self, planned: PlannedSplit, numbering: Numbering, lists: frozenset[str], unlabelled: int) -> None:
+    def __init__(
+        self, planned: PlannedSplit, numbering: Numbering, lists: frozenset[str], unlabelled: int
+    ) -> None:
         catalog = planned.catalog
         super().__init__(catalog.split)
         for container in catalog.containers:
             if isinstance(container, Gone):
                 raise gone(container.path)
             if container.reading == "in order":
-                what = f"{container.path} can't be read at random: each image requires reading everything before it"
+                what = (
+                    f"{container.path} can't be read at random: each image requires reading "
+                    "everything before it"
+                )
                 hint = "imagenet-prep convert it, and open its shards"
-                raise UsageError(what, "expected tars that are not compressed, zips or folders", hint)
+                raise UsageError(
+                    what, "expected tars that are not compressed, zips or folders", hint
+                )
         self._numbering = numbering
         self.unlabelled = unlabelled
         self._place = str(planned.source)
@@ -76,8 +87,9 @@ class RawSet(RecordSequence):
 class RawRecord(Record):
     """A record that is made on first use; values from the listing need no access to the image.
 
-    ``shard`` is the archive or folder that holds the image, ``offset`` its start there, ``number`` that of the record
-    in the split. ``encoded`` is a view of the archive if the image is unchanged; ``data`` is a copy.
+    ``shard`` is the archive or folder that holds the image, ``offset`` its start there, ``number``
+    that of the record in the split. ``encoded`` is a view of the archive if the image is unchanged;
+    ``data`` is a copy.
     """
 
     __slots__ = ("_catalog", "_is_known", "_item", "_opened", "_recorded", "_recorder", "_row")
@@ -98,9 +110,17 @@ class RawRecord(Record):
         self._item = catalog.item(row)
         self._recorded: Recorded | None = None
         self._image = self._head = None
-        self._is_known = isinstance(recorder, InceptionRecorder) and not recorder.upright and self._item.label > 0
+        self._is_known = (
+            isinstance(recorder, InceptionRecorder)
+            and not recorder.upright
+            and self._item.label > 0
+        )
         if isinstance(recorder, InceptionRecorder) and self._is_known:
-            self._head = (recorder.numbered(self._item).label, self._item.wnid, self._item.text), 0, None
+            self._head = (
+                (recorder.numbered(self._item).label, self._item.wnid, self._item.text),
+                0,
+                None,
+            )
 
     def __getattr__(self, name: str) -> Any:
         """The data, built on first use."""
@@ -140,7 +160,9 @@ class RawRecord(Record):
             except ImageError as error:
                 name, what = self._item.filename, f"{self.place} is damaged"
                 hint = f"get a sound copy of {self.shard}"
-                raise DamagedRecordError.of("image", self.number, name, what, str(error), hint) from error
+                raise DamagedRecordError.of(
+                    "image", self.number, name, what, str(error), hint
+                ) from error
         return self._recorded
 
     def _read_image(self) -> Buffer:

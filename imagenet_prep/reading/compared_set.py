@@ -33,8 +33,8 @@ class ComparedSet(Struct, frozen=True):
     Args:
         place: the folder, or the manifest.
         shards: the size of each in bytes by name; the recorded size if there is only a manifest.
-        recorded: the recorded entries of shards whose files have the recorded size, index and last record.
-        homes: the set of each recorded shard.
+        recorded: the recorded entries of shards whose files have the recorded size, index and last
+        record. homes: the set of each recorded shard.
         has_files: whether there are shards, not only a manifest.
         problems: why a set of the folder is not a whole one.
     """
@@ -57,29 +57,48 @@ class ComparedSet(Struct, frozen=True):
         if place.is_file():
             manifest = load_manifest(place)
             assert manifest is not None, "the file exists"
-            return cls(place, {name: info.size for name, info in manifest.shards.items()}, manifest.shards, {}, False)
+            return cls(
+                place,
+                {name: info.size for name, info in manifest.shards.items()},
+                manifest.shards,
+                {},
+                False,
+            )
         if not place.is_dir():
-            raise UsageError(f"{place} does not exist", "expected a folder of shards, or a manifest.json")
+            raise UsageError(
+                f"{place} does not exist", "expected a folder of shards, or a manifest.json"
+            )
         layout = Layout(place)
         sizes = layout.find_shards()
         if not sizes:
-            raise InputError(f"{place} holds no shards", "expected files such as train-00000-of-01024")
+            raise InputError(
+                f"{place} holds no shards", "expected files such as train-00000-of-01024"
+            )
         states = [SetState.read(each) for each in layout.sets()]
         known: dict[str, ShardInfo] = {}
         homes: dict[str, Layout] = {}
         for state in states:
             infos = state.manifest.shards if state.manifest else {}
-            exchanged = set(not_done(state.layout, state.manifest, infos)) if state.manifest else set[str]()
+            exchanged = (
+                set(not_done(state.layout, state.manifest, infos)) if state.manifest else set[str]()
+            )
             present = {name: info for name, info in infos.items() if name not in exchanged}
             known.update(present)
             homes.update(dict.fromkeys(present, state.layout))
-        problems = tuple(state.sentence for state in states if not state.is_usable and state.kind != "nothing")
+        problems = tuple(
+            state.sentence for state in states if not state.is_usable and state.kind != "nothing"
+        )
         return cls(place, sizes, known, homes, True, problems)
 
     def of_split(self, split: str) -> list[str]:
         """The shards of one split, in order."""
         parsed = ((parse_shard_name(name), name) for name in self.shards)
-        return [name for place, name in sorted((each, name) for each, name in parsed if each and each[0] == split)]
+        return [
+            name
+            for place, name in sorted(
+                (each, name) for each, name in parsed if each and each[0] == split
+            )
+        ]
 
     @property
     def splits(self) -> list[str]:
@@ -87,7 +106,9 @@ class ComparedSet(Struct, frozen=True):
         return sorted({parsed[0] for parsed in map(parse_shard_name, self.shards) if parsed})
 
     def entry(self, name: str) -> tuple[str, int]:
-        """The digest and the number of records of a shard: recorded, or from its framing without reading an image."""
+        """The digest and the number of records of a shard:
+        recorded, or from its framing without reading an image.
+        """
         info = self.recorded.get(name)
         if info:
             return info.digest, info.records
@@ -95,7 +116,8 @@ class ComparedSet(Struct, frozen=True):
         return index.digest, len(index.names)
 
     def index(self, name: str) -> Index:
-        """The records of a shard in order: from its index if that matches, otherwise from the headers.
+        """The records of a shard in order: from its index if that matches, otherwise from the
+        headers.
 
         A record without a name has "".
 
@@ -111,7 +133,8 @@ class ComparedSet(Struct, frozen=True):
         return Shard.open(Layout(self.place).shard_path(name), in_order=in_order)
 
     def data(self, name: str, places: Sequence[RecordSpan]) -> Iterator[memoryview | None]:
-        """The data of some records of a shard, in ascending order; None for a record that is damaged.
+        """The data of some records of a shard, in ascending order; None for a record that is
+        damaged.
 
         Raises:
             InputError: the records of a compressed shard can't be followed.
@@ -130,7 +153,9 @@ class ComparedSet(Struct, frozen=True):
         """The data of one record; raises InputError if it is damaged, and says where."""
         (data,) = self.data(name, [place])
         shard = self.open(name)
-        return shard.sound(Framed(place.number, place.offset, data or shard.view[:0], 0, data is not None)).data
+        return shard.sound(
+            Framed(place.number, place.offset, data or shard.view[:0], 0, data is not None)
+        ).data
 
 
 def _by_headers(shard: Shard) -> Index:

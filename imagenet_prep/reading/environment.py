@@ -1,4 +1,6 @@
-"""check_rank: a rank and the number of ranks from arguments. rank_in_environment: those of RANK and WORLD_SIZE."""
+"""check_rank: a rank and the number of ranks from arguments.
+rank_in_environment: those of RANK and WORLD_SIZE.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ def check_rank(call: str, rank: int | None, world: int | None) -> tuple[int, int
     """The rank and world that ``call`` was given; None, if it was given neither.
 
     Raises:
-        UsageError: one comes without the other, or they are no whole numbers with the rank below the world.
+        UsageError: one comes without the other, or they are no whole numbers with the rank below
+            the world.
     """
     if rank is None and world is None:
         return None
@@ -37,7 +40,10 @@ def check_rank(call: str, rank: int | None, world: int | None) -> tuple[int, int
     except TypeError:
         is_within = False
     if not is_within:
-        raise UsageError(f"{call}(rank={rank!r}, world={world!r})", "expected whole numbers, the rank below the world")
+        raise UsageError(
+            f"{call}(rank={rank!r}, world={world!r})",
+            "expected whole numbers, the rank below the world",
+        )
     return operator.index(rank), operator.index(world)
 
 

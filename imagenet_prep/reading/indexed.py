@@ -35,7 +35,9 @@ from imagenet_prep.tfrecord.framing import (
 )
 
 _CHECK_SECONDS = 1.0
-"""How often records by number check that their shard was not replaced: a check costs as much as a record."""
+"""How often records by number check that their shard was not replaced:
+a check costs as much as a record.
+"""
 
 
 class RecordedShard(Struct, frozen=True):
@@ -48,20 +50,34 @@ class RecordedShard(Struct, frozen=True):
     def refuse_size(self, path: AnyPath, size: int) -> None:
         """Raise InputError unless a shard has the recorded size, in bytes."""
         if size != self.size:
-            raise InputError(f"{path} holds {size:,} bytes", f"expected {self.size:,} by its manifest", remedy(path))
+            raise InputError(
+                f"{path} holds {size:,} bytes",
+                f"expected {self.size:,} by its manifest",
+                remedy(path),
+            )
 
     def refuse_other(self, path: AnyPath, lengths: Sequence[int], crcs: Sequence[int]) -> None:
-        """Raise InputError unless records of these lengths (of their data, in bytes) and CRCs are the recorded ones."""
+        """Raise InputError unless records of these lengths (of their data,
+        in bytes) and CRCs are the recorded ones.
+        """
         if not self.is_of(lengths, crcs):
             raise InputError(
                 f"{path} does not hold the records in its manifest",
-                f"expected the digest {self.digest[:12]}, got that of {number_of(len(crcs), 'other sound record')}",
+                (
+                    f"expected the digest {self.digest[:12]}, "
+                    f"got that of {number_of(len(crcs), 'other sound record')}"
+                ),
                 remedy(path),
             )
 
     def is_of(self, lengths: Sequence[int], crcs: Sequence[int]) -> bool:
-        """Whether records of these lengths (of their data, in bytes) and CRCs are the recorded ones."""
-        return len(lengths) == len(crcs) == self.records and framing_digest(lengths, crcs) == self.digest
+        """Whether records of these lengths (of their data,
+        in bytes) and CRCs are the recorded ones.
+        """
+        return (
+            len(lengths) == len(crcs) == self.records
+            and framing_digest(lengths, crcs) == self.digest
+        )
 
 
 def find_recorded(manifest: Manifest | None, name: str) -> RecordedShard | None:
@@ -73,8 +89,8 @@ def find_recorded(manifest: Manifest | None, name: str) -> RecordedShard | None:
 class IndexedShard:
     """A shard, and the positions and CRCs of its records, which are found on first use.
 
-    A shard in a manifest is compared with it: its size; its index, or without a matching one its own framing; and the
-    CRC of each record that is read.
+    A shard in a manifest is compared with it: its size; its index, or without a matching one its
+    own framing; and the CRC of each record that is read.
 
     Args:
         layout, name: the place of the shard and its index.
@@ -159,17 +175,23 @@ class IndexedShard:
             if shard.compression != "none" or error.number == number:
                 raise
             offset = self._find_offsets()[number]
-            raise shard.damaged(number, offset, f"neither it nor record {error.number} is intact") from error
+            raise shard.damaged(
+                number, offset, f"neither it nor record {error.number} is intact"
+            ) from error
         if framed is None:
             self._follow()
         assert framed is not None, "a record that was followed"
         return framed
 
     def _find_offsets(self) -> array[int]:
-        """The start of each record and the end of the last one; and the CRCs, if the shard is recorded."""
+        """The start of each record and the end of the last one;
+        and the CRCs, if the shard is recorded.
+        """
         if self._offsets is None:
             with contextlib.suppress(InputError):  # verify reports a bad index
-                self._offsets = self._by_manifest(self._recorded) if self._recorded else self._by_index()
+                self._offsets = (
+                    self._by_manifest(self._recorded) if self._recorded else self._by_index()
+                )
         offsets = self._offsets or self._follow()
         self._count = len(offsets) - 1
         return offsets
@@ -215,11 +237,17 @@ class IndexedShard:
         """Refuse a shard whose number of records differs from the recorded one."""
         if self._count not in (None, count):
             what = f"{self.shard.path} holds {number_of(count, 'record')}"
-            raise InputError(what, f"expected {self._count:,} by its manifest or its index", remedy(self.shard.path))
+            raise InputError(
+                what,
+                f"expected {self._count:,} by its manifest or its index",
+                remedy(self.shard.path),
+            )
 
 
 def _offsets(lengths: Sequence[int]) -> array[int]:
-    """The start of each record and the end of the last one, by the lengths of their data; all in bytes."""
+    """The start of each record and the end of the last one, by the lengths of their data;
+    all in bytes.
+    """
     return array("Q", itertools.accumulate([length + OVERHEAD for length in lengths], initial=0))
 
 
@@ -232,19 +260,25 @@ def _warn_of_cost(shard: Shard) -> None:
     if folder in _warned:
         return
     _warned.add(folder)
-    text = f"{folder} is compressed with {shard.compression}: each [i] inflates all records before it; iterate"
+    text = (
+        f"{folder} is compressed with {shard.compression}: each [i] inflates all records before "
+        "it; iterate"
+    )
     warnings.warn(f"{text} over the set, or write it without compression", stacklevel=5)
 
 
-# indexes of other makers' shards ---------------------------------------------------------------------------------
+# indexes of other makers' shards ------------------------------------------------------------------
 #
-# They are made on first use, and kept in the user's cache folder: nothing is written next to shards of other makers. A
-# cached index belongs to one state of a file: path, size and modification time are in its name. It saves time and is
-# not trusted: reading a record compares its framing. So it does not have to be durable either.
+# They are made on first use, and kept in the user's cache folder: nothing is written next to shards
+# of other makers. A cached index belongs to one state of a file: path, size and modification time
+# are in its name. It saves time and is not trusted: reading a record compares its framing. So it
+# does not have to be durable either.
 
 
 def _cached_offsets(shard: AnyPath) -> array[int] | None:
-    """The start of each record of a shard and the end of the last one, in bytes; None if they are not cached."""
+    """The start of each record of a shard and the end of the last one, in bytes;
+    None if they are not cached.
+    """
     local = local_or_none(shard)
     if local is None:
         return None
@@ -255,7 +289,9 @@ def _cached_offsets(shard: AnyPath) -> array[int] | None:
 
 
 def _keep_offsets(shard: AnyPath, offsets: array[int]) -> None:
-    """Cache the offsets, except those of remote shards; a full disk or a missing permission is no error."""
+    """Cache the offsets, except those of remote shards;
+    a full disk or a missing permission is no error.
+    """
     local = local_or_none(shard)
     if local is None:
         return
@@ -277,5 +313,7 @@ def _cache_path(shard: Path) -> Path:
     home = os.environ.get("XDG_CACHE_HOME")
     folder = Path(home) if home and Path(home).is_absolute() else Path("~/.cache").expanduser()
     status = shard.stat()
-    state = f"{shard.resolve()}\n{status.st_size}\n{status.st_mtime_ns}".encode("utf-8", "surrogateescape")
+    state = f"{shard.resolve()}\n{status.st_size}\n{status.st_mtime_ns}".encode(
+        "utf-8", "surrogateescape"
+    )
     return folder / "imagenet-prep" / "index" / f"{hashlib.sha256(state).hexdigest()[:32]}.idx"

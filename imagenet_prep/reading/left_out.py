@@ -1,4 +1,6 @@
-"""LeftOut: the damaged records that a loader goes on past. MappedRecords: such a loader, for Grain and loops."""
+"""LeftOut: the damaged records that a loader goes on past.
+MappedRecords: such a loader, for Grain and loops.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OnDamagedRecord: TypeAlias = Literal["raise", "skip"]
-"""The policy of a loader for a damaged record: it raises the error, or leaves the record out and goes on."""
+"""The policy of a loader for a damaged record:
+it raises the error, or leaves the record out and goes on.
+"""
 
 
 def check_policy(call: str, on_damaged: object) -> None:
@@ -33,13 +37,17 @@ def with_choice(error: DamagedRecordError) -> DamagedRecordError:
 
 
 class LeftOut:
-    """The damaged records that a loader left out, each counted once and named in one warning of Python's."""
+    """The damaged records that a loader left out,
+    each counted once and named in one warning of Python's.
+    """
 
     def __init__(self) -> None:
         self._faults: dict[int, RecordFault] = {}
 
     def add(self, number: int, fault: RecordFault, words: str) -> None:
-        """Count the record ``number`` of the data set; ``words`` name it and say why, for the warning."""
+        """Count the record ``number`` of the data set;
+        ``words`` name it and say why, for the warning.
+        """
         if number not in self._faults:
             self._faults[number] = fault
             warnings.warn(f"left out: {words}", stacklevel=3)
@@ -49,18 +57,24 @@ class LeftOut:
 
     @property
     def counts(self) -> Counter[str]:
-        """The number of records by fault: "checksum", "record" or "image"; see DamagedRecordError."""
+        """The number of records by fault: "checksum", "record" or "image";
+        see DamagedRecordError.
+        """
         return Counter(self._faults.values())
 
 
 class MappedRecords(Sequence[Any], Generic[T]):
-    """``function(record)`` of every record, computed when it is asked for: a random access source for Grain.
+    """``function(record)`` of every record, computed when it is asked for: a random access source
+    for Grain.
 
-    With ``on_damaged="skip"``, ``[i]`` is None for a damaged record, and iteration leaves it out. Grain passes None by:
-    ``to_iter_dataset`` drops it. ``skipped`` counts such records by fault, in the process that read them.
+    With ``on_damaged="skip"``, ``[i]`` is None for a damaged record, and iteration leaves it out.
+    Grain passes None by: ``to_iter_dataset`` drops it. ``skipped`` counts such records by fault, in
+    the process that read them.
     """
 
-    def __init__(self, records: RecordSequence, function: Callable[[Record], T], on_damaged: OnDamagedRecord) -> None:
+    def __init__(
+        self, records: RecordSequence, function: Callable[[Record], T], on_damaged: OnDamagedRecord
+    ) -> None:
         check_policy("map", on_damaged)
         self._records, self._function = records, function
         self._skips = on_damaged == "skip"

@@ -30,7 +30,15 @@ from imagenet_prep.tfrecord import compression as compressed
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.compression import Compression
 from imagenet_prep.tfrecord.example import ExampleError
-from imagenet_prep.tfrecord.framing import FOOTER, HEADER, OVERHEAD, Framed, FramingError, View, recorded_name
+from imagenet_prep.tfrecord.framing import (
+    FOOTER,
+    HEADER,
+    OVERHEAD,
+    Framed,
+    FramingError,
+    View,
+    recorded_name,
+)
 from imagenet_prep.tfrecord.inception_reader import (
     ImageRecord,
     RecordError,
@@ -48,18 +56,21 @@ T = TypeVar("T")
 _decoder = functools.cache(Decoder)
 
 _Head = tuple[tuple[int | None, str | None, str | None], int, int | None]
-"""Label, wnid and words; where the image starts and stops in the data, or None: then the whole record is parsed."""
+"""Label, wnid and words; where the image starts and stops in the data, or None:
+then the whole record is parsed.
+"""
 
 
 class Record:
-    """One record of a shard: its ``number`` there, from 0, the ``offset`` of its header in bytes, its ``data``.
+    """One record of a shard: its ``number`` there, from 0, the ``offset`` of its header in bytes,
+    its ``data``.
 
-    The data, a serialized tf.train.Example, is a view of the file: nothing is copied. Other values are parsed on
-    first use: ``features`` of any record. A record in Inception's layout also has ``filename``, ``label``,
-    ``class_index`` (the label counted from 0), ``wnid``, ``text``, ``boxes``, ``height``, ``width`` and ``encoded``,
-    and its pixels as ``image`` and ``array``.
-    Values that the record's maker left out are None, or "", or empty. A value that can't be read raises an
-    InputError that names file, record and byte.
+    The data, a serialized tf.train.Example, is a view of the file: nothing is copied. Other values
+    are parsed on first use: ``features`` of any record. A record in Inception's layout also has
+    ``filename``, ``label``, ``class_index`` (the label counted from 0), ``wnid``, ``text``,
+    ``boxes``, ``height``, ``width`` and ``encoded``, and its pixels as ``image`` and ``array``.
+    Values that the record's maker left out are None, or "", or empty. A value that can't be read
+    raises an InputError that names file, record and byte.
     """
 
     __slots__ = ("_head", "_image", "_source", "data", "number", "offset")
@@ -112,7 +123,9 @@ class Record:
         except ExampleError as error:
             reason = f"it is not a tf.train.Example: {error}"
             what = f"{self.place} is damaged"
-            raise DamagedRecordError.of("record", self.number, "", what, reason, remedy(self.shard)) from error
+            raise DamagedRecordError.of(
+                "record", self.number, "", what, reason, remedy(self.shard)
+            ) from error
         except RecordError as error:
             what = f"{self.place} is not an image's in Inception's layout"
             raise InputError(what, *_other_layout(self.shard, str(error))) from error
@@ -126,9 +139,11 @@ class Record:
 
     @property
     def features(self) -> dict[str, Any]:
-        """Every feature by name: one value is that value, none or several are a list, texts are bytes.
+        """Every feature by name: one value is that value, none or several are a list, texts are
+        bytes.
 
-        A feature that may have any number of values, by the manifest or as one of objects, is always a list.
+        A feature that may have any number of values, by the manifest or as one of objects, is
+        always a list.
         """
         return self.parse(_decoder(lists=self._source.conventions.lists).example)
 
@@ -149,12 +164,15 @@ class Record:
 
     @property
     def label(self) -> int | None:
-        """The number of the image's class as the record has it: 1 to 1000 for ImageNet; None without a label."""
+        """The number of the image's class as the record has it: 1 to 1000 for ImageNet;
+        None without a label.
+        """
         return (self._head or self._read_head())[0][0]
 
     @property
     def class_index(self) -> int | None:
-        """The label counted from 0, as networks have it: 0 to 999 for ImageNet; None without a label.
+        """The label counted from 0, as networks have it: 0 to 999 for ImageNet; None without a
+        label.
 
         Raises:
             InputError: the label is below the ``first_label`` of its set.
@@ -201,10 +219,11 @@ class Record:
         return self._decoded(decode_rgb)
 
     def array(self, min_side: int | None = None) -> NDArray[np.uint8]:
-        """Its pixels: uint8 of the shape (height, width, 3), in RGB, the same as those of ``image``.
+        """Its pixels: uint8 of the shape (height, width, 3), in RGB, the same as those of
+        ``image``.
 
-        With ``min_side`` a JPEG is decoded at 1/2 or less as long as both sides keep that many pixels: faster, but THE
-        PIXELS DIFFER from those of the whole image made smaller.
+        With ``min_side`` a JPEG is decoded at 1/2 or less as long as both sides keep that many
+        pixels: faster, but THE PIXELS DIFFER from those of the whole image made smaller.
 
         Raises:
             InputError: the image is damaged; the error names file and record.
@@ -212,11 +231,12 @@ class Record:
         return self._decoded(lambda data: decode_array(data, min_side))
 
     def part(self, choose: PartChooser, size: int) -> NDArray[np.uint8]:
-        """A part of its image, ``size`` pixels wide and high (bilinear, antialiased): uint8, (size, size, 3), in RGB.
+        """A part of its image, ``size`` pixels wide and high (bilinear, antialiased): uint8, (size,
+        size, 3), in RGB.
 
-        ``choose`` gets height and width of the image, and gives the part in pixels and fractions of them: (top, left,
-        height, width), or an ImagePart. A JPEG is decoded at 1/2 or less as long as both sides of the part keep
-        ``size`` pixels, and most rows below it are not decoded.
+        ``choose`` gets height and width of the image, and gives the part in pixels and fractions of
+        them: (top, left, height, width), or an ImagePart. A JPEG is decoded at 1/2 or less as long
+        as both sides of the part keep ``size`` pixels, and most rows below it are not decoded.
 
         Raises:
             InputError: the image is damaged; the error names file and record.
@@ -225,7 +245,9 @@ class Record:
         return self.cutout(choose, size).resized(size)
 
     def cutout(self, choose: PartChooser, size: int) -> Cutout:
-        """The pixels that ``part`` resizes, and the box of the part within them; errors as there."""
+        """The pixels that ``part`` resizes, and the box of the part within them;
+        errors as there.
+        """
         return self._decoded(lambda data: decode_part(data, choose, size))
 
     def _decoded(self, decode: Callable[[memoryview], T]) -> T:
@@ -240,7 +262,9 @@ class Record:
         with contextlib.suppress(InputError):
             name = self.filename
         reason = f"{name}: {error}" if name else str(error)
-        return DamagedRecordError.of("image", self.number, name, what, reason, remedy(self.shard, depth="decode"))
+        return DamagedRecordError.of(
+            "image", self.number, name, what, reason, remedy(self.shard, depth="decode")
+        )
 
 
 def _of_another_process(
@@ -260,7 +284,9 @@ def _head_of(image: ImageRecord) -> _Head:
 
 
 class Shard(Struct, frozen=True):
-    """A TFRecord file, mapped, or an object; its records as they are framed, intact or not, or as checked Records."""
+    """A TFRecord file, mapped, or an object; its records as they are framed,
+    intact or not, or as checked Records.
+    """
 
     path: AnyPath
     view: View
@@ -290,7 +316,9 @@ class Shard(Struct, frozen=True):
         return cls(path, view, compression or compressed.detect(view), opened, conventions)
 
     def refuse_replaced(self) -> None:
-        """Raise InputError if another file has its name now: records by number and in order would differ."""
+        """Raise InputError if another file has its name now:
+        records by number and in order would differ.
+        """
         if self.opened is not None:
             refuse_replaced(local_path(self.path), local_path(self.path), self.opened)
 
@@ -302,8 +330,11 @@ class Shard(Struct, frozen=True):
         """
         return compressed.iter_records(self.view, self.compression)
 
-    def intact_at(self, start: int, stop: int, check: bool = True, expected: int | None = None) -> memoryview | None:
-        """The data of the record whose framing starts and stops at these bytes of a plain shard, or None.
+    def intact_at(
+        self, start: int, stop: int, check: bool = True, expected: int | None = None
+    ) -> memoryview | None:
+        """The data of the record whose framing starts and stops at these bytes of a plain shard, or
+        None.
 
         ``expected`` is the CRC that the record must have.
         """
@@ -370,7 +401,9 @@ class Shard(Struct, frozen=True):
             raise self.damaged(framed.number, framed.offset)
         return Record(self, framed.number, framed.offset, framed.data)
 
-    def damaged(self, number: int, offset: int, reason: str = "the data does not match its CRC") -> DamagedRecordError:
+    def damaged(
+        self, number: int, offset: int, reason: str = "the data does not match its CRC"
+    ) -> DamagedRecordError:
         """The error for a record whose bytes are not those that were written."""
         what = f"{_in_words(self.path, number, offset, self.compression)} is damaged"
         name = _recorded_name(self.path, number)
@@ -379,14 +412,19 @@ class Shard(Struct, frozen=True):
 
     def exchanged(self, number: int, offset: int) -> InputError:
         """The error for a sound record that is not the recorded one."""
-        what = f"{_in_words(self.path, number, offset, self.compression)} is not the one in its manifest"
+        what = (
+            f"{_in_words(self.path, number, offset, self.compression)} is not the one in its "
+            "manifest"
+        )
         return InputError(what, "the shard's index has another CRC for it", remedy(self.path))
 
     def __iter__(self) -> Iterator[Record]:
         """Every record; raises InputError at the first one that is damaged."""
         return self.records()
 
-    def records(self, *, check: bool = True, crcs: Sequence[int] = ()) -> Generator[Record, None, int]:
+    def records(
+        self, *, check: bool = True, crcs: Sequence[int] = ()
+    ) -> Generator[Record, None, int]:
         """Every record, then their number.
 
         Args:
@@ -403,7 +441,9 @@ class Shard(Struct, frozen=True):
             begin, by_map = -1, not check  # unused data should not be read
             with buffered(local_path(self.path), self.view, self.opened) as read:
                 while begin < end or not by_map:
-                    by_map = by_map or begin == end  # the next record is too large for a buffer, or not intact
+                    by_map = (
+                        by_map or begin == end
+                    )  # the next record is too large for a buffer, or not intact
                     begin = end
                     rest = self.view[begin:] if by_map else read(begin)
                     intact = tfrecord.iter_intact(rest, check=check)
@@ -431,9 +471,13 @@ class Shard(Struct, frozen=True):
             if error.offset == 0:
                 kind = looks_like(bytes(self.view[:512]))
                 if kind and not _is_recorded(Layout(self.path.parent), self.path.name):
-                    raise InputError(f"{self.path} is not a TFRecord file", f"it starts as {kind} does") from error
+                    raise InputError(
+                        f"{self.path} is not a TFRecord file", f"it starts as {kind} does"
+                    ) from error
                 what = f"{self.path} is damaged at its first byte, or is not a TFRecord file"
-                raise DamagedRecordError.of("checksum", 0, "", what, error.reason, remedy(self.path)) from error
+                raise DamagedRecordError.of(
+                    "checksum", 0, "", what, error.reason, remedy(self.path)
+                ) from error
             raise self.damaged(error.record, error.offset, error.reason) from error
 
 
@@ -454,7 +498,9 @@ def looks_like(head: bytes) -> str:
     """
     if head[257:262] == b"ustar":
         return "a tar archive"
-    found = next((kind for beginning, kind in _BEGINNINGS.items() if head.startswith(beginning)), "")
+    found = next(
+        (kind for beginning, kind in _BEGINNINGS.items() if head.startswith(beginning)), ""
+    )
     text = head[:-3].decode(errors="replace") or "\0"  # the last character may be cut
     is_text = all(char.isprintable() or char.isspace() for char in text) and "\ufffd" not in text
     return found or ("a text file" if is_text else "")
@@ -466,7 +512,9 @@ def _in_words(path: AnyPath, number: int, offset: int, compression: Compression)
 
 
 def _recorded_name(path: AnyPath, number: int) -> str:
-    """The name of a record's image by the index of its shard; "" without one: the record itself can't be read."""
+    """The name of a record's image by the index of its shard;
+    "" without one: the record itself can't be read.
+    """
     with contextlib.suppress(InputError):
         layout = find_set(Layout(path.parent), split_of(path.name))
         return recorded_name(find_plain(layout.listing_path(path.name)) or b"", number)
@@ -474,15 +522,22 @@ def _recorded_name(path: AnyPath, number: int) -> str:
 
 
 def remedy(path: AnyPath, **settings: str) -> str:
-    """The verify command, with ``settings``, for a shard that imagenet-prep made; otherwise to get a sound copy."""
+    """The verify command, with ``settings``, for a shard that imagenet-prep made;
+    otherwise to get a sound copy.
+    """
     layout = Layout(path.parent)
     if not _is_recorded(layout, path.name):
         return "get a sound copy of it"
-    return f"{command('verify', layout.data_dir, tuple(settings.items()))}    (finds every fault in this set of shards)"
+    return (
+        f"{command('verify', layout.data_dir, tuple(settings.items()))}    (finds every fault "
+        "in this set of shards)"
+    )
 
 
 def recorded_lists(path: AnyPath) -> frozenset[str]:
-    """The features that hold any number of values, by the manifest of a shard's set; none without a sound one."""
+    """The features that hold any number of values, by the manifest of a shard's set;
+    none without a sound one.
+    """
     layout = Layout(path.parent)
     if not split_of(path.name):
         return frozenset()
@@ -493,13 +548,17 @@ def recorded_lists(path: AnyPath) -> frozenset[str]:
 
 
 def _other_layout(path: AnyPath, fault: str) -> tuple[str, str]:
-    """Detail and hint for a record without an image: those of a recipe that names its own features, if it has one."""
+    """Detail and hint for a record without an image:
+    those of a recipe that names its own features, if it has one.
+    """
     with contextlib.suppress(InputError):
         manifest = load_manifest(find_set(Layout(path.parent), split_of(path.name)).manifest_path)
         held = features_by_column(manifest.settings) if manifest else None
         if manifest and held and "image/encoded" not in manifest.dataset.features:
             image, *_ = held.get("encoded") or next(iter(held.values()))
-            detail = f"this set's recipe names its own features ({listed(manifest.dataset.features)})"
+            detail = (
+                f"this set's recipe names its own features ({listed(manifest.dataset.features)})"
+            )
             return detail, f'read record.features["{image}"], or convert with `record: inception`'
     return fault, "its `features` show what it holds"
 

@@ -35,8 +35,8 @@ _S = TypeVar("_S", bound="RecordSequence")
 class RecordSequence(Sequence[Record]):
     """The records of one split's shards, in order; each kind of set defines how it reads a record.
 
-    ``split`` is the prefix of its shards' names. ``unlabelled`` is the number of records without a label, by the set's
-    manifest.
+    ``split`` is the prefix of its shards' names. ``unlabelled`` is the number of records without a
+    label, by the set's manifest.
     """
 
     def __init__(self, split: str) -> None:
@@ -45,7 +45,9 @@ class RecordSequence(Sequence[Record]):
         self._numbering = Numbering()
         self._complete: Callable[[Numbering], Numbering] | None = None
         self._starts: list[int] | None = None
-        self._range: tuple[int, int] | None = None  # of a part: the numbers of its records in the whole
+        self._range: tuple[int, int] | None = (
+            None  # of a part: the numbers of its records in the whole
+        )
         self._opened: dict[int, Any] = {}  # maps of files, each opened on first use
 
     @abstractmethod
@@ -54,7 +56,9 @@ class RecordSequence(Sequence[Record]):
 
     @abstractmethod
     def _find_starts(self) -> list[int]:
-        """The number of each shard's first record in the set, then the total; kept in ``_starts``."""
+        """The number of each shard's first record in the set, then the total;
+        kept in ``_starts``.
+        """
 
     @abstractmethod
     def _record(self, which: int, number: int) -> Record:
@@ -70,7 +74,8 @@ class RecordSequence(Sequence[Record]):
 
     @property
     def first_label(self) -> int:
-        """The label of the first class, from the manifest, or 1: records give ``class_index`` counted from it.
+        """The label of the first class, from the manifest, or 1: records give ``class_index``
+        counted from it.
 
         Set it for a set without a manifest whose labels count from another number.
         """
@@ -82,7 +87,9 @@ class RecordSequence(Sequence[Record]):
 
     @property
     def class_names(self) -> Mapping[int, str]:
-        """The name of each class by its label, those without a record too; empty if the set has no names."""
+        """The name of each class by its label, those without a record too;
+        empty if the set has no names.
+        """
         return self._named.names
 
     @property
@@ -93,11 +100,15 @@ class RecordSequence(Sequence[Record]):
 
     @property
     def object_names(self) -> Mapping[int, str]:
-        """The name of each class of objects by its label in a recipe's set; empty in other sets, ImageNet's too."""
+        """The name of each class of objects by its label in a recipe's set;
+        empty in other sets, ImageNet's too.
+        """
         return self._numbering.objects
 
     def name_classes(self, complete: Callable[[Numbering], Numbering]) -> None:
-        """Let a function complete names and words of classes, which the manifest of ILSVRC2012 does not repeat."""
+        """Let a function complete names and words of classes,
+        which the manifest of ILSVRC2012 does not repeat.
+        """
         self._complete = complete
 
     @property
@@ -112,7 +123,8 @@ class RecordSequence(Sequence[Record]):
         return f"{type(self).__name__}({place!r}, {self.split!r}){part}"
 
     def shard(self: _S, rank: int, world: int) -> _S:
-        """The part of one of ``world`` readers: consecutive records, split evenly (sizes differ by one at most).
+        """The part of one of ``world`` readers: consecutive records, split evenly (sizes differ by
+        one at most).
 
         Raises:
             ValueError: ``rank`` is not one of 0 to ``world`` - 1.
@@ -121,7 +133,10 @@ class RecordSequence(Sequence[Record]):
             raise ValueError(f"rank {rank} is not one of the {world} from 0 to {world - 1}")
         part, (first, last) = copy.copy(self), self._bounds()
         part._opened = self._opened
-        part._range = first + (last - first) * rank // world, first + (last - first) * (rank + 1) // world
+        part._range = (
+            first + (last - first) * rank // world,
+            first + (last - first) * (rank + 1) // world,
+        )
         return part
 
     def __len__(self) -> int:
@@ -134,7 +149,9 @@ class RecordSequence(Sequence[Record]):
     @overload
     def __getitem__(self, index: slice | Iterable[SupportsIndex]) -> list[Record]: ...
 
-    def __getitem__(self, index: SupportsIndex | slice | Iterable[SupportsIndex]) -> Record | list[Record]:
+    def __getitem__(
+        self, index: SupportsIndex | slice | Iterable[SupportsIndex]
+    ) -> Record | list[Record]:
         try:
             number = operator.index(index)  # type: ignore[arg-type]
         except TypeError:
@@ -155,12 +172,16 @@ class RecordSequence(Sequence[Record]):
         """Several records by their numbers, as PyTorch's DataLoader requests a batch."""
         return [self[index] for index in indices]
 
-    def map(self, function: Callable[[Record], T], *, on_damaged: OnDamagedRecord = "raise") -> MappedRecords[T]:
-        """``function`` of every record, each when it is asked for: a source for Grain, and a sequence.
+    def map(
+        self, function: Callable[[Record], T], *, on_damaged: OnDamagedRecord = "raise"
+    ) -> MappedRecords[T]:
+        """``function`` of every record, each when it is asked for: a source for Grain, and a
+        sequence.
 
         Args:
             function: what to make of a record: its pixels and its label, for example.
-            on_damaged: "raise" the error of a damaged record or image, or "skip" it: see MappedRecords.
+            on_damaged: "raise" the error of a damaged record or image, or "skip" it: see
+                MappedRecords.
 
         Raises:
             UsageError: another policy.
@@ -174,7 +195,9 @@ class RecordSequence(Sequence[Record]):
             return
         (first, last), starts = self._range, self._find_starts()
         for which in range(bisect_right(starts, first) - 1, bisect_left(starts, last)):
-            start, stop = (min(max(each, starts[which]), starts[which + 1]) for each in (first, last))
+            start, stop = (
+                min(max(each, starts[which]), starts[which + 1]) for each in (first, last)
+            )
             if (start, stop) == (starts[which], starts[which + 1]):
                 yield from self._records(which)
             else:
@@ -192,29 +215,33 @@ class RecordSequence(Sequence[Record]):
 
 
 class ShardSet(RecordSequence):
-    """The records of one split: in order by iteration, or any of them by its number; each CRC is checked.
+    """The records of one split: in order by iteration, or any of them by its number; each CRC is
+    checked.
 
-    ``[i]`` is a Record; ``[i:j]`` and ``[[i, j, ...]]`` are lists of them. So a ShardSet is a map-style data set of
-    PyTorch and a RandomAccessDataSource of Grain.
+    ``[i]`` is a Record; ``[i:j]`` and ``[[i, j, ...]]`` are lists of them. So a ShardSet is a
+    map-style data set of PyTorch and a RandomAccessDataSource of Grain.
 
-    A plain shard's records are located by its index, if a matching one exists. Otherwise all headers are read once, and
-    their positions cached in the user's cache folder. A record of a compressed shard requires inflating everything
-    before it: iterate over those. The number of records comes from the manifest; sets of other makers are counted at
-    the first ``len`` or ``[]``.
+    A plain shard's records are located by its index, if a matching one exists. Otherwise all
+    headers are read once, and their positions cached in the user's cache folder. A record of a
+    compressed shard requires inflating everything before it: iterate over those. The number of
+    records comes from the manifest; sets of other makers are counted at the first ``len`` or
+    ``[]``.
 
-    ``split`` is the prefix of its shards' names; ``first_label`` the label of its first class from the manifest, or 1;
-    ``class_names`` the name of each class by its label.
+    ``split`` is the prefix of its shards' names; ``first_label`` the label of its first class from
+    the manifest, or 1; ``class_names`` the name of each class by its label.
 
-    Shards are mapped on first use, and no file stays open. Several threads can share a set, also after a fork. A
-    pickled set is small, and maps its shards again after unpickling.
+    Shards are mapped on first use, and no file stays open. Several threads can share a set, also
+    after a fork. A pickled set is small, and maps its shards again after unpickling.
 
     Raises:
         IndexError: no record has this number.
-        InputError: a shard or a record is damaged, or a shard holds more or fewer records than recorded; the error
-            names the file, and for a record its number there and its byte.
+        InputError: a shard or a record is damaged, or a shard holds more or fewer records than
+            recorded; the error names the file, and for a record its number there and its byte.
     """
 
-    def __init__(self, data_dir: str | os.PathLike[str] | Location, split: str, *, check: bool = True) -> None:
+    def __init__(
+        self, data_dir: str | os.PathLike[str] | Location, split: str, *, check: bool = True
+    ) -> None:
         super().__init__(split)
         self._layout = find_set(Layout(locate(data_dir)), split)
         self._check = check
@@ -227,7 +254,9 @@ class ShardSet(RecordSequence):
         self._numbering = Numbering.find(manifest)
         self.is_imagenet = manifest is not None and manifest.dataset.kind == ILSVRC2012
         totals = manifest.totals if manifest else {}
-        self.unlabelled = sum(total.unlabelled for part, total in totals.items() if grown_from(part)[0] == split)
+        self.unlabelled = sum(
+            total.unlabelled for part, total in totals.items() if grown_from(part)[0] == split
+        )
 
     def __repr__(self) -> str:
         return self._described(str(self._layout.output_dir))
@@ -247,7 +276,9 @@ class ShardSet(RecordSequence):
 
     @property
     def joined(self) -> Sequence[Any]:
-        """The values that ``open(..., join=FILE)`` found, one per record, in their order; none without it."""
+        """The values that ``open(..., join=FILE)`` found, one per record, in their order;
+        none without it.
+        """
         first, last = self._bounds()
         return self._joined[first:last]
 
@@ -267,7 +298,9 @@ class ShardSet(RecordSequence):
 
     @property
     def is_counted(self) -> bool:
-        """Whether the manifest counts the records of every shard: otherwise the first ``len`` reads the shards."""
+        """Whether the manifest counts the records of every shard:
+        otherwise the first ``len`` reads the shards.
+        """
         return all(self._recorded)
 
     @property
@@ -276,7 +309,8 @@ class ShardSet(RecordSequence):
         return [stop - start for start, stop in itertools.pairwise(self._find_starts())]
 
     def compare(self, shards: Iterable[int]) -> None:
-        """Compare shards with their manifest without reading all of them: size, index, first and last record.
+        """Compare shards with their manifest without reading all of them: size, index, first and
+        last record.
 
         Raises:
             InputError: one of them is not the recorded shard.
@@ -287,7 +321,10 @@ class ShardSet(RecordSequence):
 
     def _find_starts(self) -> list[int]:
         if self._starts is None:
-            counts = [each.records if each else self._open(k).count() for k, each in enumerate(self._recorded)]
+            counts = [
+                each.records if each else self._open(k).count()
+                for k, each in enumerate(self._recorded)
+            ]
             self._starts = list(itertools.accumulate(counts, initial=0))
         return self._starts
 
@@ -297,7 +334,9 @@ class ShardSet(RecordSequence):
             name, recorded, starts = self._names[which], self._recorded[which], self._starts
             count = starts[which + 1] - starts[which] if starts else None
             conventions = Conventions(self._lists, self.first_label)
-            shard = IndexedShard(self._layout, name, recorded, count, check=self._check, conventions=conventions)
+            shard = IndexedShard(
+                self._layout, name, recorded, count, check=self._check, conventions=conventions
+            )
             self._opened[which] = shard
         return shard
 
@@ -306,12 +345,16 @@ def _find(state: SetState, split: str) -> list[str]:
     """The shards of a split."""
     layout, present = state.layout, frozenset((*state.sizes, *state.orphans))
     if state.kind == "nothing" and not layout.output_dir.exists():
-        raise unreadable(layout.output_dir, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+        raise unreadable(
+            layout.output_dir, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        )
     known = {**_counts_of(present), **_counts_of(state.manifest.shards if state.manifest else ())}
     if not split or not isinstance(split, str):
         there = f"there are {', '.join(sorted(known)) or 'no shards'} in {layout.output_dir}"
         raise UsageError(
-            "open needs the name of a split", there, f"imagenet_prep.open({str(layout.output_dir)!r}, 'train')"
+            "open needs the name of a split",
+            there,
+            f"imagenet_prep.open({str(layout.output_dir)!r}, 'train')",
         )
     state.refuse_unusable([split])
     parts = sorted((each for each in known if grown_from(each)[0] == split), key=grown_from)
@@ -324,15 +367,23 @@ def _find(state: SetState, split: str) -> list[str]:
     return [name for part in parts for name in _complete(layout, part, known[part], present)]
 
 
-def _complete(layout: Layout, split: str, counts: Collection[int], present: Collection[str]) -> list[str]:
-    """The shards of a split, all of them; raises InputError if one is missing, or if they are of two sets."""
+def _complete(
+    layout: Layout, split: str, counts: Collection[int], present: Collection[str]
+) -> list[str]:
+    """The shards of a split, all of them; raises InputError if one is missing,
+    or if they are of two sets.
+    """
     count, *others = sorted(counts)
     if others:
         sets = f"shards of sets of {count} and {others[0]}"
         raise InputError(
-            f"{layout.output_dir} holds {split} {sets}", "expected those of one set", "move the others away"
+            f"{layout.output_dir} holds {split} {sets}",
+            "expected those of one set",
+            "move the others away",
         )
-    lacking = count - sum(parsed[::2] == (split, count) and parsed[1] < count for parsed in _parsed(present))
+    lacking = count - sum(
+        parsed[::2] == (split, count) and parsed[1] < count for parsed in _parsed(present)
+    )
     names = (shard_name(split, k, count) for k in range(count))
     if lacking:
         first = next(name for name in names if name not in present)

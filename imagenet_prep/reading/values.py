@@ -32,13 +32,16 @@ Names = bool | str | Collection[str]
 
 
 OF_OBJECTS = "image/object/"
-"""The beginning of features with a value per object, in the records of any program: they are always lists."""
+"""The beginning of features with a value per object, in the records of any program:
+they are always lists.
+"""
 
 
 class Conventions(Struct, frozen=True):
     """The facts in a set's manifest about the values of its records.
 
-    ``lists`` are the features that hold any number of values, ``first_label`` is the label of the first class.
+    ``lists`` are the features that hold any number of values, ``first_label`` is the label of the
+    first class.
     """
 
     lists: frozenset[str] = frozenset()
@@ -55,7 +58,9 @@ def any_number(features: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
 
 
 class SequenceExample(Struct, frozen=True):
-    """A record with sequences: ``context`` is a dictionary, ``feature_lists`` has a list of steps per name."""
+    """A record with sequences: ``context`` is a dictionary,
+    ``feature_lists`` has a list of steps per name.
+    """
 
     context: Mapping[str, Any] = {}
     feature_lists: Mapping[str, Any] = {}
@@ -70,7 +75,8 @@ class ValueRuleError(ValueError):
 
 
 class Decoder:
-    """Records as values: features in ``text`` are str and not bytes, those in ``lists`` are always lists.
+    """Records as values: features in ``text`` are str and not bytes, those in ``lists`` are always
+    lists.
 
     So are those of objects, by their names.
     """
@@ -94,7 +100,9 @@ class Decoder:
         return name.startswith(OF_OBJECTS) or self._is_in_lists(name)
 
     def _named_value(self, entry: Buffer) -> tuple[str, Any]:
-        """Name and value of a feature; short ones are cached, since many records have the same bytes."""
+        """Name and value of a feature; short ones are cached,
+        since many records have the same bytes.
+        """
         if len(entry) > SHORT:
             return self._entry(entry)
         name, value = self._short(entry)
@@ -112,9 +120,13 @@ class Decoder:
             ValueRuleError: the bytes of a text are not UTF-8.
         """
         context, feature_lists = parse_sequence_example(data)
-        return SequenceExample(self._each(_value_of, context), self._each(_value_of_steps, feature_lists))
+        return SequenceExample(
+            self._each(_value_of, context), self._each(_value_of_steps, feature_lists)
+        )
 
-    def _each(self, convert: Callable[[T, bool, bool], Any], features: Mapping[str, T]) -> dict[str, Any]:
+    def _each(
+        self, convert: Callable[[T, bool, bool], Any], features: Mapping[str, T]
+    ) -> dict[str, Any]:
         return {name: self._converted(convert, name, feature) for name, feature in features.items()}
 
     def _converted(self, convert: Callable[[T, bool, bool], Any], name: str, feature: T) -> Any:
@@ -132,13 +144,17 @@ def _chooser(names: Names) -> Callable[[str], bool]:
 
 
 def _value_of(feature: Feature | None, as_text: bool, as_list: bool) -> Any:
-    """The value of a feature: one value is itself unless ``as_list``; none or several are a list."""
+    """The value of a feature: one value is itself unless ``as_list``;
+    none or several are a list.
+    """
     values = _values(feature, as_text)
     return values[0] if len(values) == 1 and not as_list else values
 
 
 def _value_of_steps(steps: Sequence[Feature | None], as_text: bool, as_lists: bool) -> list[Any]:
-    """The steps of a feature list: values if every step has one and unless ``as_lists``, otherwise a list per step."""
+    """The steps of a feature list: values if every step has one and unless ``as_lists``,
+    otherwise a list per step.
+    """
     values = [_values(step, as_text) for step in steps]
     is_flat = not as_lists and all(len(each) == 1 for each in values)
     return [each[0] for each in values] if is_flat else values

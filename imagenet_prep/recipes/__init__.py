@@ -1,1 +1,3 @@
-"""Recipes: a short file that says what a data set is and what its records hold (docs/recipes.md)."""
+"""Recipes: a short file that says what a data set is and what its records
+hold (docs/recipes.md).
+"""

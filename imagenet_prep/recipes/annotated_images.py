@@ -1,7 +1,8 @@
-"""AnnotatedImages: the images of a listing, and which of them each name or file of annotations means.
+"""AnnotatedImages: the images of a listing, and which of them each name or file of annotations
+means.
 
-Annotation files come in two kinds: one for each image, which has its name (``mark_files``), or one for many images,
-which it names (``mark_named``).
+Annotation files come in two kinds: one for each image, which has its name (``mark_files``), or one
+for many images, which it names (``mark_named``).
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class Roots(Struct, frozen=True):
 class AnnotatedImages(Struct):
     """The images that annotations are sought for, by their ``names``.
 
-    ``splits`` are the splits of files of annotations. ``marked`` are the images with annotations by row, ``divided``
-    their splits, and ``missing`` the names of annotations without an image.
+    ``splits`` are the splits of files of annotations. ``marked`` are the images with annotations by
+    row, ``divided`` their splits, and ``missing`` the names of annotations without an image.
     """
 
     listing: Catalog
@@ -68,7 +69,9 @@ class AnnotatedImages(Struct):
         return image
 
     def place(self, row: int, drawn: Drawn) -> Marked:
-        """The image with its objects as records have them; its header gives a size that the file does not."""
+        """The image with its objects as records have them;
+        its header gives a size that the file does not.
+        """
         image = Marked(drawn.name, drawn.where, drawn.size)
         if drawn.size is None and not drawn.is_relative and drawn.objects:
             image.size = self.size(row)
@@ -89,7 +92,9 @@ class AnnotatedImages(Struct):
         """The files of these paths; raises InputError if one is not there."""
         return (need_annotations(below(self.roots.root, text)) for text in texts)
 
-    def mark_files(self, folders: Sequence[str], ending: str, read: Callable[[Path], Drawn]) -> None:
+    def mark_files(
+        self, folders: Sequence[str], ending: str, read: Callable[[Path], Drawn]
+    ) -> None:
         """Read a file for each image, which has its name with this ending, below folders."""
         paths, missing = files_by_stem(self.names, folders, ending, self.roots)
         for row, path in paths.items():
@@ -106,8 +111,14 @@ class AnnotatedImages(Struct):
                 self.mark(row, self.place(row, drawn))
 
     def class_names(self, keys: BoxKeys) -> BoxNames:
-        """The classes that the recipe names, itself or in a file; raises InputError if one is there twice."""
-        names = BoxNames([str(name) for name in keys.names]) if isinstance(keys.names, list) else BoxNames()
+        """The classes that the recipe names, itself or in a file;
+        raises InputError if one is there twice.
+        """
+        names = (
+            BoxNames([str(name) for name in keys.names])
+            if isinstance(keys.names, list)
+            else BoxNames()
+        )
         if isinstance(keys.names, str):
             names = read_names(need_annotations(below(self.roots.root, keys.names)))
         again = Counter(filter(None, names.order)).most_common(1)
@@ -116,7 +127,8 @@ class AnnotatedImages(Struct):
         return names
 
     def by_name(self, images: Sequence[Any], path: Path) -> Iterator[tuple[int, Any]]:
-        """Each image of an annotation file that is in the listing, with its row; others are added to ``missing``.
+        """Each image of an annotation file that is in the listing, with its row; others are added
+        to ``missing``.
 
         ``images`` are Drawn or Marked.
         """
@@ -128,19 +140,27 @@ class AnnotatedImages(Struct):
             if row < 0:
                 self.missing.append(f"{image.name} ({image.where})")
             else:
-                split = image.split if isinstance(image, Drawn) and image.split else self.splits.get(path)
+                split = (
+                    image.split
+                    if isinstance(image, Drawn) and image.split
+                    else self.splits.get(path)
+                )
                 if split is not None:
                     self.divided[row] = split
                 yield row, image
 
     def _refuse_same_stems(self, stems: Sequence[str], wanted: Sequence[str], path: Path) -> None:
-        """Raise InputError if two images have one name without their endings, and a file means one of them by it."""
+        """Raise InputError if two images have one name without their endings,
+        and a file means one of them by it.
+        """
         lasts = {name.rpartition("/")[2] for name in wanted}
         rows: dict[str, int] = {}
         for row, stem in enumerate(stems):
             if rows.setdefault(stem, row) != row and stem.rpartition("/")[2] in lasts:
                 what = f"{self.names[row]} has the name of {self.names[rows[stem]]}, too: {stem}"
-                raise InputError(what, f"expected one image of each name of {path}", "rename one of them")
+                raise InputError(
+                    what, f"expected one image of each name of {path}", "rename one of them"
+                )
 
 
 def need_annotations(path: Path, expected: str = "file") -> Path:
@@ -152,16 +172,19 @@ def need_annotations(path: Path, expected: str = "file") -> Path:
 
 
 def find_rows(wanted: Sequence[str], names: Sequence[str], base: Path, path: Path) -> list[int]:
-    """The row of the image that each name in an annotation file means, -1 for none; ``names`` are those of all images.
+    """The row of the image that each name in an annotation file means, -1 for none; ``names`` are
+    those of all images.
 
-    Images below a folder that the file is named after come first: 0.jpg in instances_val2017.json is val2017/0.jpg,
-    even if there is a train2017/0.jpg; then those below a folder of the same split, as WIDER_val. Then come all ways of
-    ``match``, then images below a folder such as images, and last the names without folders, if all are in one folder
-    of another machine.
+    Images below a folder that the file is named after come first: 0.jpg in instances_val2017.json
+    is val2017/0.jpg, even if there is a train2017/0.jpg; then those below a folder of the same
+    split, as WIDER_val. Then come all ways of ``match``, then images below a folder such as images,
+    and last the names without folders, if all are in one folder of another machine.
     """
     stem = path.name.partition(".")[0]
     ways: Sequence[Callable[[], list[int]]] = (
-        lambda: _from_folder(wanted, names, lambda each: stem == each or stem.endswith((f"_{each}", f"-{each}"))),
+        lambda: _from_folder(
+            wanted, names, lambda each: stem == each or stem.endswith((f"_{each}", f"-{each}"))
+        ),
         lambda: _of_split(split_in(stem), wanted, names),
         lambda: match(wanted, names, base, path),
         lambda: _from_folder(wanted, names, is_image_folder),
@@ -170,7 +193,9 @@ def find_rows(wanted: Sequence[str], names: Sequence[str], base: Path, path: Pat
     return next((rows for way in ways if max(rows := way(), default=-1) >= 0), [-1] * len(wanted))
 
 
-def _from_folder(wanted: Sequence[str], names: Iterable[str], is_start: Callable[[str], bool]) -> list[int]:
+def _from_folder(
+    wanted: Sequence[str], names: Iterable[str], is_start: Callable[[str], bool]
+) -> list[int]:
     """The rows of paths that start within a folder; -1 for one that is in several."""
     known = functools.cache(is_start)
 
@@ -185,9 +210,13 @@ def _from_folder(wanted: Sequence[str], names: Iterable[str], is_start: Callable
 
 
 def _of_split(split: str, wanted: Sequence[str], names: Sequence[str]) -> list[int]:
-    """The rows of images in folders such as images below a folder of this split; -1 for all without a split."""
+    """The rows of images in folders such as images below a folder of this split;
+    -1 for all without a split.
+    """
     known = functools.cache(split_in)
-    rows = [row for row, name in enumerate(names) if split and split in map(known, name.split("/")[:-1])]
+    rows = [
+        row for row, name in enumerate(names) if split and split in map(known, name.split("/")[:-1])
+    ]
     if not rows or len(rows) == len(names):
         return [-1] * len(wanted)
     places = _from_folder(wanted, [names[row] for row in rows], is_image_folder)
@@ -195,7 +224,9 @@ def _of_split(split: str, wanted: Sequence[str], names: Sequence[str]) -> list[i
 
 
 def split_in(stem: str) -> str:
-    """The split in the words of a name: "train" in instances_train2017; "" if there is none, or several."""
+    """The split in the words of a name: "train" in instances_train2017;
+    "" if there is none, or several.
+    """
     splits = {split_name(word) for word in re.split(r"[\W_]+", stem)} - {""}
     return splits.pop() if len(splits) == 1 else ""
 
@@ -210,17 +241,19 @@ def _of_another_machine(wanted: Sequence[str], names: Iterable[str]) -> list[int
     return [rows.get(text.rpartition("/")[2], -1) for text in plain]
 
 
-# a file for each image -----------------------------------------------------------------------------------------
+# a file for each image ----------------------------------------------------------------------------
 
 
 def files_by_stem(
     names: Sequence[str], folders: Sequence[str], ending: str, roots: Roots
 ) -> tuple[dict[int, Path], list[str]]:
-    """The file of each image, by row, that has its name without the ending; and the files of no image.
+    """The file of each image, by row, that has its name without the ending; and the files of no
+    image.
 
-    Folders count, too, except those that only say what is in them: images/train/a.jpg and labels/train/a.txt, as well
-    as train/images/a.jpg and train/labels/a.txt. If those differ, what follows the annotations' own folder does, unless
-    that is the file of another image by all of its folders.
+    Folders count, too, except those that only say what is in them: images/train/a.jpg and
+    labels/train/a.txt, as well as train/images/a.jpg and train/labels/a.txt. If those differ, what
+    follows the annotations' own folder does, unless that is the file of another image by all of its
+    folders.
     """
     root, paths = roots.root, _paths_by_key(folders, ending, roots.root)
     keys = [_key(os.path.relpath(below(roots.base, name), root)) for name in names]
@@ -233,16 +266,24 @@ def files_by_stem(
             if path is None or path in taken:
                 continue
             if path == Path() or rows.setdefault(path, row) != row:
-                other = "several annotations" if path == Path() else f"{names[rows[path]]}, too: {path}"
+                other = (
+                    "several annotations" if path == Path() else f"{names[rows[path]]}, too: {path}"
+                )
                 what = f"{names[row]} has the name of {other}"
-                raise InputError(what, "expected one annotation of this name for each image", "rename one of them")
+                raise InputError(
+                    what,
+                    "expected one annotation of this name for each image",
+                    "rename one of them",
+                )
             by_row[row] = path
     every = {path for path in paths.values() if path != Path()}
     return by_row, sorted(os.path.relpath(path, root) for path in every - rows.keys())
 
 
 def _by_whole(paths: Mapping[str, Path], key: str) -> Path | None:
-    """The file whose name is that of an image, folders included; None if there is none, or if several have it."""
+    """The file whose name is that of an image, folders included;
+    None if there is none, or if several have it.
+    """
     path = paths.get(key)
     return path if "/" in key and path != Path() else None
 
@@ -255,7 +296,9 @@ def _by_end(paths: Mapping[str, Path], key: str) -> Path | None:
 
 
 def _paths_by_key(folders: Sequence[str], ending: str, root: Path) -> dict[str, Path]:
-    """The files of annotations by a name that images can have; the empty path where several files have it."""
+    """The files of annotations by a name that images can have;
+    the empty path where several files have it.
+    """
     paths: dict[str, Path] = {}
     for folder in [need_annotations(below(root, text), "folder") for text in folders]:
         for name in walk(folder, ending):
@@ -267,7 +310,9 @@ def _paths_by_key(folders: Sequence[str], ending: str, root: Path) -> dict[str, 
 
 
 def _key(name: str, ending: str = ".") -> str:
-    """The path of a file without its ending, if it has one, and without folders that only say what is in them."""
+    """The path of a file without its ending, if it has one,
+    and without folders that only say what is in them.
+    """
     *folders, last = name.split("/")
     kept = [folder for folder in folders if not _says_only_what(folder)]
     stem = last.rpartition(".")[0] if ending else last

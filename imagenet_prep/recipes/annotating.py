@@ -1,4 +1,6 @@
-"""annotate: a recipe's `boxes` and `mask` -> Annotations: the objects and the mask of each image of a listing."""
+"""annotate: a recipe's `boxes` and `mask` -> Annotations:
+the objects and the mask of each image of a listing.
+"""
 
 from __future__ import annotations
 
@@ -73,14 +75,20 @@ class Annotations(Struct):
     @property
     def settings(self) -> dict[str, Any]:
         """The classes of boxes for the manifest: they decide bytes, and verify reads them."""
-        return {"boxes": {str(label): name for label, name in self.classes.items()}} if self.classes else {}
+        return (
+            {"boxes": {str(label): name for label, name in self.classes.items()}}
+            if self.classes
+            else {}
+        )
 
     def renumber(self, classes: Mapping[int, str]) -> None:
         """Give the boxes these labels, by the names of their classes, which must have them all."""
         labels = {name: label for label, name in classes.items()}
         labels_now = {label: labels[name] for label, name in self.classes.items()}
         if "boxes.label" in self.values:
-            self.values["boxes.label"] = [[labels_now[label] for label in row] for row in self.values["boxes.label"]]
+            self.values["boxes.label"] = [
+                [labels_now[label] for label in row] for row in self.values["boxes.label"]
+            ]
         outdated = set(_note_of_labels(self.classes))
         self.classes = dict(sorted(classes.items()))
         self.notes = [note for note in self.notes if note not in outdated]
@@ -120,9 +128,15 @@ def annotate(
 
 
 def annotate_rows(
-    marks: RowMarks, boxes: Boxes | None, listing: Catalog, roots: Roots, policy: BoxesOutside = "refuse"
+    marks: RowMarks,
+    boxes: Boxes | None,
+    listing: Catalog,
+    roots: Roots,
+    policy: BoxesOutside = "refuse",
 ) -> Annotations:
-    """The objects and masks that the rows of a source have; otherwise as ``annotate``. ``boxes`` names classes."""
+    """The objects and masks that the rows of a source have;
+    otherwise as ``annotate``. ``boxes`` names classes.
+    """
     found = Annotations(listing)
     if marks.masks:
         _attach_masks(found, [marks.masks[name] for name in listing.names], roots.root)
@@ -144,11 +158,18 @@ def _add_boxes(found: Annotations, keys: Boxes, images: AnnotatedImages) -> None
     format.mark(keys, images)
     if not images.marked and images.names:
         raise _none_annotated(keys, images)
-    _take_marked(found, keys, images, is_numbered=format.is_numbered, unannotated=format.unannotated)
+    _take_marked(
+        found, keys, images, is_numbered=format.is_numbered, unannotated=format.unannotated
+    )
 
 
 def _take_marked(
-    found: Annotations, keys: Boxes, images: AnnotatedImages, *, is_numbered: bool, unannotated: str = "error"
+    found: Annotations,
+    keys: Boxes,
+    images: AnnotatedImages,
+    *,
+    is_numbered: bool,
+    unannotated: str = "error",
 ) -> None:
     """Give the images their objects; ``is_numbered``: their classes have numbers already."""
     found.is_numbered = is_numbered
@@ -156,13 +177,19 @@ def _take_marked(
     if not is_numbered:
         _label(keys, images)
     rows = _match_up(found, keys, images, keys.unannotated or unannotated)
-    several = [images.marked.get(row) or images.file.captioned.get(row) or Marked("", "") for row in rows]
+    several = [
+        images.marked.get(row) or images.file.captioned.get(row) or Marked("", "") for row in rows
+    ]
     _fill_columns(found, keys, images, rows, several)
     found.divided = _divide(images, rows)
     found.listing = replace(
         images.listing.picked(rows),
-        box_starts=edges_of(np.fromiter((len(image.boxes) for image in several), np.int64, len(several))),
-        boxes=np.fromiter((edge for image in several for box in image.boxes for edge in box), np.float32),
+        box_starts=edges_of(
+            np.fromiter((len(image.boxes) for image in several), np.int64, len(several))
+        ),
+        boxes=np.fromiter(
+            (edge for image in several for box in image.boxes for edge in box), np.float32
+        ),
     )
     found.notes += _note_of_labels(found.classes)
 
@@ -172,29 +199,40 @@ def _none_annotated(keys: Boxes, images: AnnotatedImages) -> InputError:
     where = listed(keys.places)
     if not images.missing:
         return InputError(f"{where} has no annotation of an image", "expected some")
-    what = f"{where}: none of {number_of(len(images.missing), 'annotated image')} is among the images"
+    what = (
+        f"{where}: none of {number_of(len(images.missing), 'annotated image')} is among the images"
+    )
     expected = f"expected names such as {images.names[0]}, and it has {images.missing[0]}"
     return InputError(
         what,
         expected,
-        "get the images; or, if the names start with other folders, run init with --strip FOLDERS/, or write "
+        "get the images; or, if the names start with other folders, "
+        "run init with --strip FOLDERS/, or write "
         "`strip: FOLDERS/` in the recipe",
     )
 
 
 def _match_up(found: Annotations, keys: Boxes, images: AnnotatedImages, policy: str) -> list[int]:
-    """The rows of the images that stay; the notes say which images and annotations have no counterpart."""
+    """The rows of the images that stay; the notes say which images and
+    annotations have no counterpart.
+    """
     file, names, marked = images.file, images.names, images.marked
     missing = list(dict.fromkeys(images.missing))
     bare = [name for row, name in enumerate(names) if row not in marked]
     where = listed(keys.places)
     found.notes += _unmatched("an annotation", "unannotated", where, bare, policy)
     found.notes += _unmatched("an image", "missing", where, missing, keys.missing)
-    found.notes += _notes(file, [names[row] for row, image in sorted(marked.items()) if not image.boxes])
+    found.notes += _notes(
+        file, [names[row] for row, image in sorted(marked.items()) if not image.boxes]
+    )
     found.notes += _notes_of_impossible(marked, file.policy)
     found.notes += file.unread
     found.changed_boxes = _count_changed(marked, names)
-    found.unmatched, found.unread, found.has_outlines = (bare, missing), file.unread, file.has_outlines
+    found.unmatched, found.unread, found.has_outlines = (
+        (bare, missing),
+        file.unread,
+        file.has_outlines,
+    )
     return [row for row in range(len(names)) if row in marked or policy != "skip"]
 
 
@@ -210,18 +248,30 @@ def _divide(images: AnnotatedImages, rows: Sequence[int]) -> dict[str, list[int]
 
 
 def _fill_columns(
-    found: Annotations, keys: Boxes, images: AnnotatedImages, rows: Sequence[int], several: Sequence[Marked]
+    found: Annotations,
+    keys: Boxes,
+    images: AnnotatedImages,
+    rows: Sequence[int],
+    several: Sequence[Marked],
 ) -> None:
     """Add the columns of boxes, and keep the values of the rows that stay."""
     found.values = {name: [values[row] for row in rows] for name, values in found.values.items()}
     found.columns += (*_USUAL, *images.file.columns, *(("boxes.caption",) if keys.captions else ()))
     found.classes = dict(sorted(images.file.classes.items()))
     found.values[SIZE] = [image.size for image in several]
-    for name in (name for name in found.columns if name.startswith("boxes.") and name.partition(".")[2] not in EDGES):
-        found.values[name] = [image.values.get(name, image.columns.get(name, [])) for image in several]
+    for name in (
+        name
+        for name in found.columns
+        if name.startswith("boxes.") and name.partition(".")[2] not in EDGES
+    ):
+        found.values[name] = [
+            image.values.get(name, image.columns.get(name, [])) for image in several
+        ]
     lasts = [images.names[row].rpartition("/")[2] for row in rows]
     ids = zip(several, lasts, strict=True)
-    found.values["boxes.source_id"] = [image.values.get("boxes.source_id", last) for image, last in ids]
+    found.values["boxes.source_id"] = [
+        image.values.get("boxes.source_id", last) for image, last in ids
+    ]
     if images.file.polygons == "masks":
         _add_object_masks(found, several, images.roots.root)
 
@@ -248,7 +298,9 @@ def stamp_of(paths: Sequence[Path]) -> list[Any] | None:
 def _add_masks(found: Annotations, keys: Mask, roots: Roots) -> None:
     root, names = roots.root, list(found.listing.names)
     pairs = pair_masks(keys, names, roots.base, root)
-    bare = [name for row, name in enumerate(names) if row not in pairs.paths and row not in pairs.rows]
+    bare = [
+        name for row, name in enumerate(names) if row not in pairs.paths and row not in pairs.rows
+    ]
     where = listed(_texts(keys.folder))
     found.notes += _unmatched("a mask", "unmasked", where, bare, keys.unmasked)
     found.notes += _unmatched("an image", "missing", where, pairs.missing, keys.missing)
@@ -260,11 +312,17 @@ def _add_masks(found: Annotations, keys: Mask, roots: Roots) -> None:
     _attach_masks(found, paths, root, more)
 
 
-def _attach_masks(found: Annotations, paths: Sequence[Path], root: Path, more: Sequence[int] = ()) -> None:
-    """Give each image of the listing its mask; ``more`` is what a mask's column has next to path and size."""
+def _attach_masks(
+    found: Annotations, paths: Sequence[Path], root: Path, more: Sequence[int] = ()
+) -> None:
+    """Give each image of the listing its mask;
+    ``more`` is what a mask's column has next to path and size.
+    """
     found.values = {
         MASK_STAMP: [stamp_of([path]) for path in paths],
-        "mask.encoded": [[text_of(os.path.relpath(path, root)), path.stat().st_size, *more] for path in paths],
+        "mask.encoded": [
+            [text_of(os.path.relpath(path, root)), path.stat().st_size, *more] for path in paths
+        ],
         "mask.format": ["png"] * len(paths),
     }
     found.columns += ("mask.encoded", "mask.format")
@@ -280,19 +338,25 @@ _SKIPS["unannotated"] = "unannotated: skip (or empty: they are kept without boxe
 
 
 def _unmatched(what: str, key: str, where: str, names: Sequence[str], policy: str) -> list[str]:
-    text = f"{where}: {number_of(len(names), 'annotation' if what == 'an image' else 'image')} without {what}"
+    text = (
+        f"{where}: {number_of(len(names), 'annotation' if what == 'an image' else 'image')} "
+        f"without {what}"
+    )
     hint = f"to leave them out, write next to {where}: {_SKIPS[key]}"
     return left_out(text, names, policy, "expected one for each", hint)
 
 
 def _notes(file: BoxFile, bare: Sequence[str]) -> Iterator[str]:
     if file.cut:
-        yield f"{number_of(len(file.cut), 'box', 'boxes')} cut at the edge of the image: {listed(file.cut)}"
+        yield (
+            f"{number_of(len(file.cut), 'box', 'boxes')} cut at the edge of the image: "
+            f"{listed(file.cut)}"
+        )
     if bare:
         yield f"{number_of(len(bare), 'image has', 'images have')} no box: {listed(bare)}"
 
 
-# impossible boxes ----------------------------------------------------------------------------------------------
+# impossible boxes ---------------------------------------------------------------------------------
 
 
 def _impossible(marked: Mapping[int, Marked]) -> list[ImpossibleBox]:
@@ -301,14 +365,25 @@ def _impossible(marked: Mapping[int, Marked]) -> list[ImpossibleBox]:
 
 
 def _refuse_impossible(marked: Mapping[int, Marked]) -> None:
-    """Raise InputError if the recipe refuses impossible boxes and images have some: the error counts all of them."""
+    """Raise InputError if the recipe refuses impossible boxes and images have some:
+    the error counts all of them.
+    """
     refused = [box for box in _impossible(marked) if box.outcome == "refused"]
     if not refused:
         return
     others = [box.where for box in refused[1:]]
-    more = f"; {number_of(len(others), 'more box', 'more boxes')} can't be: {listed(others)}" if others else ""
-    hint = "correct the annotations, or write in the recipe: boxes_outside: clip (or drop, which leaves such boxes out)"
-    raise InputError(f"{refused[0].where}: {refused[0].problem}", f"{refused[0].expected}{more}", hint)
+    more = (
+        f"; {number_of(len(others), 'more box', 'more boxes')} can't be: {listed(others)}"
+        if others
+        else ""
+    )
+    hint = (
+        "correct the annotations, or write in the recipe: boxes_outside: clip (or drop, "
+        "which leaves such boxes out)"
+    )
+    raise InputError(
+        f"{refused[0].where}: {refused[0].problem}", f"{refused[0].expected}{more}", hint
+    )
 
 
 def _notes_of_impossible(marked: Mapping[int, Marked], policy: BoxesOutside) -> Iterator[str]:
@@ -321,7 +396,9 @@ def _notes_of_impossible(marked: Mapping[int, Marked], policy: BoxesOutside) -> 
 
 
 def _count_changed(marked: Mapping[int, Marked], names: Sequence[str]) -> dict[str, dict[str, int]]:
-    """How many boxes of each image were clipped and dropped, by its name; nothing for the usual image."""
+    """How many boxes of each image were clipped and dropped, by its name;
+    nothing for the usual image.
+    """
     changed: dict[str, dict[str, int]] = {}
     for row, image in sorted(marked.items()):
         if image.impossible:
@@ -339,12 +416,16 @@ def _label(keys: Boxes, images: AnnotatedImages) -> None:
     given = images.class_names(keys)
     for image in marked.values() if given.by_id else ():
         image.columns["boxes.text"] = [given.by_id.get(text, text) for text in image.texts]
-    names = given.order or sorted({text for image in marked.values() for text in image.texts}, key=str.encode)
+    names = given.order or sorted(
+        {text for image in marked.values() for text in image.texts}, key=str.encode
+    )
     first = FIRST if keys.first_label is None else keys.first_label
     file.classes = {label: name for label, name in enumerate(names, first) if name}
     labels = {name: label for label, name in file.classes.items()}
     for image in marked.values():
         strange = next((text for text in image.texts if text not in labels), None)
         if strange is not None:
-            raise fault(image.where, f"the class {strange!r}", f"expected one of {listed(labels, 20)}")
+            raise fault(
+                image.where, f"the class {strange!r}", f"expected one of {listed(labels, 20)}"
+            )
         image.columns["boxes.label"] = [labels[text] for text in image.texts]

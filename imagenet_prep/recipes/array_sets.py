@@ -1,4 +1,6 @@
-"""Arrays of a whole set -> Samples: which array holds the images, which the labels, and what splits and classes are."""
+"""Arrays of a whole set -> Samples: which array holds the images,
+which the labels, and what splits and classes are.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,13 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import arrays as npy
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes import downsampled
-from imagenet_prep.recipes.joined_samples import Samples, join_samples, split_of, usual_label, words_beside_split
+from imagenet_prep.recipes.joined_samples import (
+    Samples,
+    join_samples,
+    split_of,
+    usual_label,
+    words_beside_split,
+)
 from imagenet_prep.sources import array_files
 from imagenet_prep.sources.array_files import ArrayFile
 from imagenet_prep.sources.array_formats import counts_from_1
@@ -33,7 +41,20 @@ NAMES = (downsampled.SYNSETS, "batches.meta.txt", "class_names.txt", "fine_label
 _IMAGES = re.compile(r"(^|[^a-z])(x|images?|data|features|imgs?)([^a-z]|$)")
 _STATISTICS = re.compile(r"(^|[^a-z])(mean|avg|average|std|stddev|var|variance)([^a-z]|$)")
 _PAIRED = frozenset(
-    ("input", "inputs", "output", "outputs", "target", "targets", "mask", "masks", "label", "labels", "depth", "gt")
+    (
+        "input",
+        "inputs",
+        "output",
+        "outputs",
+        "target",
+        "targets",
+        "mask",
+        "masks",
+        "label",
+        "labels",
+        "depth",
+        "gt",
+    )
 ) | {"noisy", "clean", "left", "right", "lr", "hr", "low", "high", "source", "before", "after"}
 """Names of arrays that belong together by their numbers, and are no classes."""
 
@@ -58,7 +79,9 @@ class FoundArray(Struct, frozen=True):
     @property
     def known_as(self) -> str:
         """The words that tell its split and its part."""
-        return self.name if self.path.suffix in (".npz", ".mat") else f"{self.path.stem} {self.name}"
+        return (
+            self.name if self.path.suffix in (".npz", ".mat") else f"{self.path.stem} {self.name}"
+        )
 
     @property
     def is_text(self) -> bool:
@@ -77,7 +100,9 @@ class FoundArray(Struct, frozen=True):
     def is_flat(self) -> bool:
         """Whether it is rows of bytes, each of which may be a square image."""
         shape = self.stored.shape
-        return len(shape) == 2 and shape[1] >= _LEAST_FLAT and round(shape[1] ** 0.5) ** 2 == shape[1]
+        return (
+            len(shape) == 2 and shape[1] >= _LEAST_FLAT and round(shape[1] ** 0.5) ** 2 == shape[1]
+        )
 
     @property
     def split(self) -> str:
@@ -87,8 +112,17 @@ class FoundArray(Struct, frozen=True):
 
 
 def list_arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
-    """The images and labels that have one split in their names, or are in one file, belong together."""
-    words = next((found for path in paths if "meta" in path.name and (found := array_files.names_of_classes(path))), {})
+    """The images and labels that have one split in their names,
+    or are in one file, belong together.
+    """
+    words = next(
+        (
+            found
+            for path in paths
+            if "meta" in path.name and (found := array_files.names_of_classes(path))
+        ),
+        {},
+    )
     class_names: dict[int, str] = {}
     names: list[str] = []
     for path in [path for path in paths if path.name in NAMES]:
@@ -104,7 +138,10 @@ def list_arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
             part = _classes_of_files(members) or _of_arrays(members, words)
             parts.setdefault(split, []).append(part)
         else:
-            unread.append(f"the array {members[0].name} of {members[0].path.name}: not read, no images go with it")
+            unread.append(
+                f"the array {members[0].name} of {members[0].path.name}: not read, "
+                "no images go with it"
+            )
     for several in parts.values():
         several[0].passed += unread
         several[0].class_names = class_names
@@ -113,10 +150,14 @@ def list_arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
     return {split: join_samples(several) for split, several in parts.items()}
 
 
-def _name_classes(parts: Sequence[Samples], names_in_file: Sequence[str], *, are_from_1: bool) -> None:
-    """Give the classes of all parts the names of a file, or of an array, which are in the order of their numbers.
+def _name_classes(
+    parts: Sequence[Samples], names_in_file: Sequence[str], *, are_from_1: bool
+) -> None:
+    """Give the classes of all parts the names of a file, or of an array, which are in the order of
+    their numbers.
 
-    Numbers count from 0; or from 1, if one is as large as there are names, or if ``are_from_1`` and none is 0.
+    Numbers count from 0; or from 1, if one is as large as there are names, or if ``are_from_1`` and
+    none is 0.
     """
     labelled = [part for part in parts if part.label is not None]
     numbers = [label for part in labelled for label in part.columns[str(part.label)]]
@@ -130,7 +171,7 @@ def _name_classes(parts: Sequence[Samples], names_in_file: Sequence[str], *, are
             part.words = {**part.words, str(part.label): dict(enumerate(names, first))}
 
 
-# which arrays belong together ----------------------------------------------------------------------------------
+# which arrays belong together ---------------------------------------------------------------------
 
 
 def open_all(paths: Sequence[Path]) -> tuple[list[FoundArray], list[str]]:
@@ -141,7 +182,9 @@ def open_all(paths: Sequence[Path]) -> tuple[list[FoundArray], list[str]]:
     """
     downsampled.refuse_two_forms(paths)
     arrays = [
-        FoundArray(path, name, stored) for path in paths for name, stored in array_files.open_arrays(path).items()
+        FoundArray(path, name, stored)
+        for path in paths
+        for name, stored in array_files.open_arrays(path).items()
     ]
     shapes = {array.stored.shape[1:] for array in arrays}
     statistics = [array for array in arrays if _is_statistic(array, shapes)]
@@ -157,12 +200,17 @@ def _is_statistic(array: FoundArray, shapes: set[tuple[int, ...]]) -> bool:
     shape = array.stored.shape
     if array_files.is_downsampled(array.path.name):
         return array.name == "mean"
-    is_small = array.stored.dtype.kind == "f" and shape in [(), *((channels,) for channels in _CHANNELS)]
+    is_small = array.stored.dtype.kind == "f" and shape in [
+        (),
+        *((channels,) for channels in _CHANNELS),
+    ]
     return bool(_STATISTICS.search(array.known_as.lower())) and (shape in shapes or is_small)
 
 
 def group_arrays(arrays: Sequence[FoundArray]) -> dict[tuple[str, str], list[FoundArray]]:
-    """The arrays that belong together, by their split and, if it holds images and labels, their file."""
+    """The arrays that belong together, by their split and,
+    if it holds images and labels, their file.
+    """
     groups: dict[tuple[str, str], list[FoundArray]] = {}
     by_path: dict[Path, list[FoundArray]] = {}
     for array in arrays:
@@ -177,12 +225,16 @@ def group_arrays(arrays: Sequence[FoundArray]) -> dict[tuple[str, str], list[Fou
 
 
 def _unnamed_pairs(members: Sequence[FoundArray]) -> dict[str, str]:
-    """The splits of four arrays without names, saved in the order of Keras: images, labels, images, labels."""
+    """The splits of four arrays without names, saved in the order of Keras:
+    images, labels, images, labels.
+    """
     if len(members) != 4 or not all(_UNNAMED.fullmatch(array.name) for array in members):
         return {}
     ordered = sorted(members, key=lambda array: array.name)
     counts = [array.stored.shape[:1] for array in ordered]
-    are_pairs = [array.is_images for array in ordered] == [True, False, True, False] and counts[::2] == counts[1::2]
+    are_pairs = [array.is_images for array in ordered] == [True, False, True, False] and counts[
+        ::2
+    ] == counts[1::2]
     if not are_pairs or counts[0] <= counts[2]:
         return {}
     return {array.name: "train" if place < 2 else "test" for place, array in enumerate(ordered)}
@@ -195,11 +247,16 @@ def class_of_file(path: Path) -> str:
 
 
 def are_class_files(arrays: Sequence[FoundArray]) -> bool:
-    """Whether each file holds the images of the class that it is called by: one array of images in each, all alike."""
+    """Whether each file holds the images of the class that it is called by:
+    one array of images in each, all alike.
+    """
     if len(arrays) < 2 or len({array.path for array in arrays}) < len(arrays):
         return False
     first = arrays[0].stored
-    if any(array.stored.shape[1:] != first.shape[1:] or array.stored.dtype != first.dtype for array in arrays):
+    if any(
+        array.stored.shape[1:] != first.shape[1:] or array.stored.dtype != first.dtype
+        for array in arrays
+    ):
         return False
     if not all(_is_stack(array) for array in arrays):
         return False
@@ -229,18 +286,22 @@ def _classes_of_files(members: Sequence[FoundArray]) -> Samples | None:
 
 
 def rival_files(paths: Sequence[Path]) -> list[Path]:
-    """Files that are a whole set each, by their names: bloodmnist.npz, pathmnist.npz; not part1.npz, part2.npz."""
+    """Files that are a whole set each, by their names: bloodmnist.npz, pathmnist.npz;
+    not part1.npz, part2.npz.
+    """
     arrays, _ = open_all([path for path in paths if path.name not in NAMES])
     by_split: dict[str, dict[str, Path]] = {}
     for (split, file), members in group_arrays(arrays).items():
         if file:
-            name = "_".join(word for word in re.split(r"[\W_\d]+", members[0].path.stem) if not split_of(word))
+            name = "_".join(
+                word for word in re.split(r"[\W_\d]+", members[0].path.stem) if not split_of(word)
+            )
             by_split.setdefault(split, {}).setdefault(name.lower(), members[0].path)
     several = [found for found in by_split.values() if len(found) > 1]
     return list(several[0].values()) if several else []
 
 
-# images and labels ---------------------------------------------------------------------------------------------
+# images and labels --------------------------------------------------------------------------------
 
 
 def _of_arrays(members: Sequence[FoundArray], words: Mapping[str, dict[int, str]]) -> Samples:
@@ -248,7 +309,9 @@ def _of_arrays(members: Sequence[FoundArray], words: Mapping[str, dict[int, str]
     images = [array for array in members if array.is_images]
     said = ", ".join(f"{array.name} {array.stored.shape}" for array in members)
     count = images[0].stored.shape[0] if images else 0
-    class_texts = [array for array in members if array.is_text and array.stored.shape[:1] != (count,)]
+    class_texts = [
+        array for array in members if array.is_text and array.stored.shape[:1] != (count,)
+    ]
     values = [array for array in members if not array.is_images and array not in class_texts]
     if len(images) != 1 or any(array.stored.shape[:1] != (count,) for array in values):
         what = f"{members[0].path} has no array of images with labels for each: {said}"
@@ -277,7 +340,9 @@ def _images_of(images: FoundArray) -> Samples:
     ending = ".png" if npy.is_picture(stored.shape[1:], stored.dtype) else ".npy"
     length = len(stored.header) + stored.item_bytes
     builder, stamp = CatalogBuilder(ArrayFile(path)), path.stat().st_mtime_ns
-    names = [f"{shown_name(path)}/{images.name}/{number:06}{ending}" for number in range(stored.shape[0])]
+    names = [
+        f"{shown_name(path)}/{images.name}/{number:06}{ending}" for number in range(stored.shape[0])
+    ]
     for number, name in enumerate(names):
         builder.append(name, number, length, stamp)
     return Samples(builder.sorted(), names, {})
@@ -286,11 +351,15 @@ def _images_of(images: FoundArray) -> Samples:
 def _values(stored: StoredArray) -> list[Any]:
     values = stored.values()
     flat: list[Any] = (values.reshape(-1) if values.size == len(values) else values).tolist()
-    return [value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in flat]
+    return [
+        value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in flat
+    ]
 
 
 def _class_numbers(labels: list[Any]) -> list[Any]:
-    """One-hot labels, and whole numbers that are stored as floats, as numbers; other labels as they are."""
+    """One-hot labels, and whole numbers that are stored as floats, as numbers;
+    other labels as they are.
+    """
     if all(isinstance(label, list) for label in labels):
         if all(set(label) <= {0, 1} and sum(label) == 1 for label in labels):
             return [label.index(1) for label in labels]
@@ -300,14 +369,15 @@ def _class_numbers(labels: list[Any]) -> list[Any]:
     return labels
 
 
-# whether files hold sets ---------------------------------------------------------------------------------------
+# whether files hold sets --------------------------------------------------------------------------
 
 MOST_FILES = 512
 """So many files of arrays may be the files of a whole set; more are examples."""
 
 
 def are_sets(paths: Sequence[Path]) -> bool:
-    """Whether files of arrays hold the images of a whole set, by their shapes: with labels for each, or a class each.
+    """Whether files of arrays hold the images of a whole set, by their shapes: with labels for
+    each, or a class each.
 
     Otherwise each file is one example. A file of pickled objects is none.
     """
@@ -318,16 +388,22 @@ def are_sets(paths: Sequence[Path]) -> bool:
     except InputError as error:
         return HOLDS_OBJECTS in error.detail
     groups = list(group_arrays(arrays).values())
-    with_images = [members for members in groups if any(array.is_images or array.is_flat for array in members)]
+    with_images = [
+        members for members in groups if any(array.is_images or array.is_flat for array in members)
+    ]
     if not with_images:
         return False
     return all(are_class_files(members) or _has_labels(members) for members in with_images)
 
 
 def _has_labels(members: Sequence[FoundArray]) -> bool:
-    """Whether one array has images, and another one value, or a row of one-hot values, for each of them."""
+    """Whether one array has images, and another one value,
+    or a row of one-hot values, for each of them.
+    """
     images = [array for array in members if array.is_images]
     if len(images) != 1:
         return False
-    counts = [array.stored.shape[0] for array in members if not array.is_images and array.stored.shape]
+    counts = [
+        array.stored.shape[0] for array in members if not array.is_images and array.stored.shape
+    ]
     return images[0].stored.shape[0] in counts

@@ -1,4 +1,6 @@
-"""InitOptions: what a user says of a folder with the options of init, and the commands that say it again."""
+"""InitOptions: what a user says of a folder with the options of init,
+and the commands that say it again.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class InitOptions(Struct, frozen=True):
     output: Path | None = None
 
     def command(self, folder: object, **more: object) -> str:
-        """The command of init with these options, of which ``more`` replaces some; layout is called `as`."""
+        """The command of init with these options, of which ``more`` replaces some;
+        layout is called `as`.
+        """
         values: dict[str, object] = {
             "as": self.layout,
             "label": self.label,
@@ -41,7 +45,9 @@ class InitOptions(Struct, frozen=True):
             "strip": self.strip,
             "output": self.output,
         }
-        settings: list[tuple[str, object]] = [(name, value) for name, value in (values | more).items() if value]
+        settings: list[tuple[str, object]] = [
+            (name, value) for name, value in (values | more).items() if value
+        ]
         splits = more.get("splits", self.splits)
         assert isinstance(splits, Mapping)
         settings = [setting for setting in settings if setting[0] != "splits"]

@@ -1,4 +1,6 @@
-"""The columns that a user names with --label and --image: a recipe takes them, or the command is refused."""
+"""The columns that a user names with --label and --image:
+a recipe takes them, or the command is refused.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _OF_LISTS = ("class-lists", "class-lines")
 
 
 def refuse_unknown_image_column(inspection: Inspection) -> None:
-    """Raise UsageError if tables name the images, and none has the column that the user names for their paths."""
+    """Raise UsageError if tables name the images,
+    and none has the column that the user names for their paths.
+    """
     wanted, columns = inspection.asked.image, _columns_of(inspection)
     if wanted is not None and columns and wanted not in columns:
         raise _no_column(inspection, "image", wanted)
@@ -35,7 +39,9 @@ def refuse_unused_columns(inspection: Inspection, choice: Choice) -> None:
 def _no_column(inspection: Inspection, option: str, wanted: str) -> UsageError:
     columns = _columns_of(inspection)
     what = f"{inspection.folder} has no table with the column {wanted}, which --{option} names"
-    expected = f"expected one of {listed(columns, 20)}" if columns else "expected a table of the images"
+    expected = (
+        f"expected one of {listed(columns, 20)}" if columns else "expected a table of the images"
+    )
     without = inspection.asked.command(inspection.folder, **{option: None})
     return UsageError(what, expected, f"without --{option}: {without}")
 
@@ -65,5 +71,7 @@ def _columns_of(inspection: Inspection) -> list[str]:
     """The columns of all tables that name images."""
     columns: dict[str, None] = {}
     for table in (*inspection.labels, *inspection.partial):
-        columns |= dict.fromkeys(filter(None, (table.column, *table.images, table.label, *table.table.columns)))
+        columns |= dict.fromkeys(
+            filter(None, (table.column, *table.images, table.label, *table.table.columns))
+        )
     return list(columns)

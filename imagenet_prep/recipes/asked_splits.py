@@ -1,4 +1,6 @@
-"""Splits that the user names, such as train=Train: folders, list files or values of a column -> a recipe's `splits`."""
+"""Splits that the user names, such as train=Train:
+folders, list files or values of a column -> a recipe's `splits`.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,12 @@ _MOST_VALUES = 10
 
 
 def asked_folders(inspection: Inspection) -> dict[str, str] | None:
-    """The split of each folder that the user names; None if no split is named, or not all are folders."""
-    folders = {where.strip("/").removeprefix("./"): name for name, where in inspection.asked.splits.items()}
+    """The split of each folder that the user names;
+    None if no split is named, or not all are folders.
+    """
+    folders = {
+        where.strip("/").removeprefix("./"): name for name, where in inspection.asked.splits.items()
+    }
     if not folders or not all(map(_holding(inspection), folders)):
         return None
     return folders
@@ -37,14 +43,18 @@ def _holding(inspection: Inspection) -> Callable[[str], bool]:
 
 
 def asked_lists(inspection: Inspection) -> dict[str, str]:
-    """The list file of each split that the user names, from the folder; none if not all are files."""
+    """The list file of each split that the user names, from the folder;
+    none if not all are files.
+    """
     lists = {name: where.removeprefix("./") for name, where in inspection.asked.splits.items()}
     is_file = [(Path(inspection.folder) / where).is_file() for where in lists.values()]
     return lists if all(is_file) else {}
 
 
 def check_asked(inspection: Inspection) -> None:
-    """Raise UsageError if a split that the user names is no folder, no list file and no value of a column."""
+    """Raise UsageError if a split that the user names is no folder,
+    no list file and no value of a column.
+    """
     splits = inspection.asked.splits
     if not splits:
         return
@@ -60,8 +70,13 @@ def check_asked(inspection: Inspection) -> None:
         else:
             tops = sorted({item.partition("/")[0] for item in inspection.items if "/" in item})
             known = [*tops, *sorted(values)]
-            what = f"{inspection.folder} has no folder, no list and no value {where} for --split {name}"
-            raise UsageError(what, f"expected one of {listed(known, 8)}" if known else "expected a list of files")
+            what = (
+                f"{inspection.folder} has no folder, no list and no value {where} for --split "
+                f"{name}"
+            )
+            raise UsageError(
+                what, f"expected one of {listed(known, 8)}" if known else "expected a list of files"
+            )
     if len(set(sorts.values())) > 1:
         what = ", ".join(f"{name} is one of {sort}" for name, sort in sorts.items())
         raise UsageError(f"--split: {what}", "expected folders, list files or values alone")
@@ -77,31 +92,47 @@ def _refuse_other_values(inspection: Inspection) -> None:
         values = {value for value in file.table.splits or () if value is not None}
         others = sorted(values - file.splits.splits.keys())
         if others:
-            what = f"{file.place} has {listed(others)} in its column {file.splits.name}, and no --split for it"
+            what = (
+                f"{file.place} has {listed(others)} in its column {file.splits.name}, "
+                "and no --split for it"
+            )
             splits = {**inspection.asked.splits, **{value: value for value in others}}
             command = inspection.asked.command(inspection.folder, splits=splits)
-            raise UsageError(what, "expected a split for each value", f"with splits of these names: {command}")
+            raise UsageError(
+                what, "expected a split for each value", f"with splits of these names: {command}"
+            )
 
 
 def refuse_unused_splits(
     folder: Path, asked: InitOptions, inspection: Inspection | None, split_names: Collection[str]
 ) -> None:
-    """Raise UsageError if the recipe lacks a split that the user names; ``split_names`` are those that it has.
+    """Raise UsageError if the recipe lacks a split that the user names; ``split_names`` are those
+    that it has.
 
-    A layout takes some sorts of splits only, and a list with a line that names no image can't be taken.
+    A layout takes some sorts of splits only, and a list with a line that names no image can't be
+    taken.
     """
-    unused = [f"--split {split}={place}" for split, place in asked.splits.items() if split not in split_names]
+    unused = [
+        f"--split {split}={place}"
+        for split, place in asked.splits.items()
+        if split not in split_names
+    ]
     if not unused:
         return
     what = f"{folder}: the recipe would not have {' and '.join(unused)}"
     expected = "expected folders, lists or values that divide the images of this layout"
     if inspection is not None and (unknown := _unknown_line(inspection)):
-        what, expected = f"{folder}: {unknown}", "expected the path of an image in each line, and each image once"
+        what, expected = (
+            f"{folder}: {unknown}",
+            "expected the path of an image in each line, and each image once",
+        )
     raise UsageError(what, expected, f"without --split: {asked.command(folder, splits={})}")
 
 
 def _unknown_line(inspection: Inspection) -> str:
-    """The first line of the user's lists that names no image, for a message; "" if there is none."""
+    """The first line of the user's lists that names no image, for a message;
+    "" if there is none.
+    """
     for name in asked_lists(inspection).values():
         path = inspection.folder / name
         with contextlib.suppress(InputError):

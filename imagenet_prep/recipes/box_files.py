@@ -1,7 +1,9 @@
-"""Parts of every annotation file: Drawn, an image with its objects as a file has them -> Marked, as records do.
+"""Parts of every annotation file: Drawn, an image with its objects as a file has them -> Marked, as
+records do.
 
-Boxes become relative to the image: pixels divided by its size, as in TensorFlow's Object Detection API. ``box_policy``
-decides about boxes that are not inside their image. The readers of each format are in ``formats``.
+Boxes become relative to the image: pixels divided by its size, as in TensorFlow's Object Detection
+API. ``box_policy`` decides about boxes that are not inside their image. The readers of each format
+are in ``formats``.
 """
 
 from __future__ import annotations
@@ -20,7 +22,15 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.mask_pixels import box_of_pixels, check_pycocotools
-from imagenet_prep.recipes.box_policy import BoxesOutside, Corners, ImpossibleBox, PlacedBox, Size, fault, place_box
+from imagenet_prep.recipes.box_policy import (
+    BoxesOutside,
+    Corners,
+    ImpossibleBox,
+    PlacedBox,
+    Size,
+    fault,
+    place_box,
+)
 from imagenet_prep.recipes.labels_file import LabelsFault, csv_rows, read_rows
 from imagenet_prep.recipes.object_masks import Outline, Polygons, check_outline, outline_text
 from imagenet_prep.recipes.object_masks import corners_of as corners_of
@@ -69,7 +79,9 @@ class DrawnObject(Struct, gc=False):
         return cls(label, corners_of([ring]), where, rings=[ring])
 
     @classmethod
-    def rectangle(cls, label: str, corners: Sequence[tuple[float, float]], where: str) -> DrawnObject:
+    def rectangle(
+        cls, label: str, corners: Sequence[tuple[float, float]], where: str
+    ) -> DrawnObject:
         """An object whose box has these two opposite corners, in any order."""
         first, second = corners
         return cls(label, corners_of([[*first, *second]]), where)
@@ -106,8 +118,8 @@ class Marked(Struct):
         columns: the values of each column of objects, one per box or per point.
         values: the values of the image itself by column.
         impossible: those of its boxes that are not as they can be.
-        outlines: that of each box, as text, in pixels, or relative where ``size`` is None; none unless masks are asked.
-        mask_files: the files of outlines.
+        outlines: that of each box, as text, in pixels, or relative where ``size`` is None; none
+        unless masks are asked. mask_files: the files of outlines.
     """
 
     name: str
@@ -129,15 +141,19 @@ class Marked(Struct):
         """Add an object; several values of one column are as many points."""
         self.boxes.append(box)
         for name, value in values.items():
-            self.columns.setdefault(f"boxes.{name}", []).extend(value if isinstance(value, list) else [value])
+            self.columns.setdefault(f"boxes.{name}", []).extend(
+                value if isinstance(value, list) else [value]
+            )
 
 
 class BoxFile(Struct):
-    """The columns and classes of annotation files, and the places of boxes that were ``cut`` by a pixel.
+    """The columns and classes of annotation files, and the places of boxes that were ``cut`` by a
+    pixel.
 
-    ``policy`` decides about impossible boxes, ``polygons`` is the recipe's key, paths start at ``root``. ``captioned``
-    are the images, by row, that have captions alone: they are not annotated. ``unread`` are notes of the parts that no
-    record has. ``has_outlines``: whether objects have outlines, read or not.
+    ``policy`` decides about impossible boxes, ``polygons`` is the recipe's key, paths start at
+    ``root``. ``captioned`` are the images, by row, that have captions alone: they are not
+    annotated. ``unread`` are notes of the parts that no record has. ``has_outlines``: whether
+    objects have outlines, read or not.
     """
 
     policy: BoxesOutside = "refuse"
@@ -151,7 +167,9 @@ class BoxFile(Struct):
     has_outlines: bool = False
 
     def place(self, corners: Corners, image: Marked, where: str) -> PlacedBox:
-        """Place a box in its image, and note it if it is cut or impossible; raises as ``place_box``."""
+        """Place a box in its image, and note it if it is cut or impossible;
+        raises as ``place_box``.
+        """
         placed = place_box(corners, image.size, where, self.policy)
         if placed.is_cut:
             self.cut.append(where)
@@ -173,7 +191,9 @@ class BoxFile(Struct):
         image.add(placed.corners, text=shape.label, **shape.values)
         self.outline(image, shape.rings, shape.where)
 
-    def add_pixels(self, image: Marked, label: str, pixels: NDArray[np.uint8], outline: Outline, where: str) -> None:
+    def add_pixels(
+        self, image: Marked, label: str, pixels: NDArray[np.uint8], outline: Outline, where: str
+    ) -> None:
         """Add an object by the pixels of its outline: its box is the one around them.
 
         Raises:
@@ -181,7 +201,9 @@ class BoxFile(Struct):
         """
         corners = box_of_pixels(pixels)
         if corners is None:
-            raise fault(where, "an object without a pixel", "expected one that is not 0, which is black")
+            raise fault(
+                where, "an object without a pixel", "expected one that is not 0, which is black"
+            )
         placed = self.place(corners, image, where)
         assert placed.corners is not None
         image.add(placed.corners, text=label, area=float(pixels.sum()))
@@ -213,7 +235,8 @@ class PolygonError(InputError):
 
     def __init__(self, where: str) -> None:
         hint = (
-            "write in the recipe's `boxes`: polygons: boxes (the box around each outline), or masks (its pixels, too)"
+            "write in the recipe's `boxes`: polygons: boxes (the box around each outline), "
+            "or masks (its pixels, too)"
         )
         super().__init__(f"{where}: the object is a polygon", "expected a box", hint)
 
@@ -222,8 +245,15 @@ class OutlineError(InputError):
     """An object without an outline, in a recipe that makes masks of outlines."""
 
     def __init__(self, where: str) -> None:
-        hint = "write in the recipe's `boxes`: polygons: boxes (there are no masks then); or draw its outline"
-        super().__init__(f"{where}: the object has no outline", "expected a polygon of each: polygons is masks", hint)
+        hint = (
+            "write in the recipe's `boxes`: polygons: boxes (there are no masks then); "
+            "or draw its outline"
+        )
+        super().__init__(
+            f"{where}: the object has no outline",
+            "expected a polygon of each: polygons is masks",
+            hint,
+        )
 
 
 def columns_named(*columns: str) -> tuple[str, ...]:
@@ -231,7 +261,7 @@ def columns_named(*columns: str) -> tuple[str, ...]:
     return tuple(f"boxes.{name}" for name in columns)
 
 
-# what files hold -----------------------------------------------------------------------------------------------
+# what files hold ----------------------------------------------------------------------------------
 
 
 def size_of(width: float, height: float, where: str) -> Size:
@@ -253,7 +283,9 @@ def number_in(text: str, where: str) -> float:
 
 
 def numbers_in(values: Sequence[Any]) -> list[float]:
-    """The numbers of a JSON whose types nobody has checked; raises TypeError if one is a text, or true or false."""
+    """The numbers of a JSON whose types nobody has checked;
+    raises TypeError if one is a text, or true or false.
+    """
     if any(isinstance(value, bool) or not isinstance(value, (int, float)) for value in values):
         raise TypeError
     return list(values)
@@ -298,11 +330,13 @@ def json_fault(path: Path, error: Exception, expected: str) -> InputError:
     return fault(what, problem.replace("`", ""), expected)
 
 
-# names of classes ----------------------------------------------------------------------------------------------
+# names of classes ---------------------------------------------------------------------------------
 
 
 class BoxNames(Struct, frozen=True):
-    """The classes of boxes that a recipe names: in order, and the name of each by its id in annotation files."""
+    """The classes of boxes that a recipe names: in order,
+    and the name of each by its id in annotation files.
+    """
 
     order: Sequence[str] = ()
     by_id: Mapping[str, str] = {}
@@ -320,8 +354,9 @@ def read_data_yaml(path: Path) -> Mapping[str, Any]:
 def read_names(path: Path) -> BoxNames:
     """The classes of a file.
 
-    ``names`` of a data.yaml, "" for a number without a name; or a line each; or a CSV of names and their numbers from
-    0, as keras-retinanet has it, or of ids and their names, as Open Images has it.
+    ``names`` of a data.yaml, "" for a number without a name; or a line each; or a CSV of names and
+    their numbers from 0, as keras-retinanet has it, or of ids and their names, as Open Images has
+    it.
 
     Raises:
         InputError: it can't be read, or holds none.
@@ -332,7 +367,13 @@ def read_names(path: Path) -> BoxNames:
     if suffix not in (".yaml", ".yml"):
         return BoxNames([line.strip() for line in text_in(path).splitlines() if line.strip()])
     names = read_data_yaml(path).get("names")
-    named = names if isinstance(names, dict) else dict(enumerate(names)) if isinstance(names, list) else {}
+    named = (
+        names
+        if isinstance(names, dict)
+        else dict(enumerate(names))
+        if isinstance(names, list)
+        else {}
+    )
     return BoxNames(_by_number(path, {str(number): name for number, name in named.items()}))
 
 
@@ -342,7 +383,11 @@ _NUMBER = re.compile(r"0|[1-9]\d{0,4}")
 def _by_number(path: Path, named: Mapping[str, Any]) -> list[str]:
     """The names in the order of their numbers."""
     are_numbers = all(map(_NUMBER.fullmatch, named))
-    if not named or not are_numbers or not all(isinstance(name, str) and name for name in named.values()):
+    if (
+        not named
+        or not are_numbers
+        or not all(isinstance(name, str) and name for name in named.values())
+    ):
         raise fault(str(path), "no `names`", "expected the names of the classes, from 0")
     by_number = {int(number): name for number, name in named.items()}
     return [by_number.get(number, "") for number in range(max(by_number) + 1)]
@@ -357,7 +402,9 @@ def _names_in_csv(path: Path) -> BoxNames:
     wrong = next((line for line, cells in rows if len(cells) != 2), None)
     if wrong is not None or not rows:
         raise fault(
-            f"{path}, line {wrong or 1}", "not two columns", "expected a name and its number, or an id and a name"
+            f"{path}, line {wrong or 1}",
+            "not two columns",
+            "expected a name and its number, or an id and a name",
         )
     pairs = [(first.strip(), second.strip()) for _, (first, second) in rows]
     if all(_NUMBER.fullmatch(number) for _, number in pairs):
@@ -368,17 +415,26 @@ def _names_in_csv(path: Path) -> BoxNames:
 
 
 def walk(folder: Path, ending: str) -> Iterator[str]:
-    """The names of the files with this ending, in any case, below a folder, sorted; hidden ones are left out.
+    """The names of the files with this ending, in any case, below a folder, sorted; hidden ones are
+    left out.
 
     ``ending`` "" finds files without an ending.
     """
-    paths = (path for path in folder.rglob("*") if path.suffix.lower() == ending and (ending or path.is_file()))
+    paths = (
+        path
+        for path in folder.rglob("*")
+        if path.suffix.lower() == ending and (ending or path.is_file())
+    )
     names = (path.relative_to(folder).as_posix() for path in paths)
     yield from sorted(name for name in names if not re.search(r"(^|/)\.", name))
 
 
-def columns_in(path: Path, *, header: bool = True) -> tuple[Sequence[int], dict[str, list[str | None]]]:
-    """The line of each row of a CSV, and the cells of each column ("1", "2", ... without a header); None: empty."""
+def columns_in(
+    path: Path, *, header: bool = True
+) -> tuple[Sequence[int], dict[str, list[str | None]]]:
+    """The line of each row of a CSV, and the cells of each column ("1", "2", ...
+    without a header); None: empty.
+    """
     view = view_of(path)
     try:
         return read_rows(bytes(view[0 : len(view)]), "csv", header=header)
@@ -387,8 +443,13 @@ def columns_in(path: Path, *, header: bool = True) -> tuple[Sequence[int], dict[
 
 
 def rows_in(path: Path, *, header: bool = True) -> Iterator[tuple[str, dict[str, str]]]:
-    """The place of each row of a CSV, and its cells by column, as ``columns_in``; "" for an empty one."""
+    """The place of each row of a CSV, and its cells by column, as ``columns_in``;
+    "" for an empty one.
+    """
     lines, cells = columns_in(path, header=header)
     values = zip(*cells.values(), strict=True)
     for line, row in zip(lines, values, strict=False):
-        yield f"{path}, line {line}", {name: cell or "" for name, cell in zip(cells, row, strict=True)}
+        yield (
+            f"{path}, line {line}",
+            {name: cell or "" for name, cell in zip(cells, row, strict=True)},
+        )

@@ -1,7 +1,9 @@
-"""place_box: the corners of an annotated box and a policy -> the box of a record, inside its image, or none.
+"""place_box: the corners of an annotated box and a policy -> the box of a record, inside its image,
+or none.
 
-Three kinds of boxes are impossible: one leads out of its image, one has swapped corners, one is empty. The recipe's
-``boxes_outside`` decides about all of them. A box that leads out by at most a pixel is only rounded: it is cut.
+Three kinds of boxes are impossible: one leads out of its image, one has swapped corners, one is
+empty. The recipe's ``boxes_outside`` decides about all of them. A box that leads out by at most a
+pixel is only rounded: it is cut.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ Size = tuple[int, int]
 """Width and height in pixels."""
 
 NO_PIXELS = 2
-"""Relative corners are smaller, even those of a box that leads out of its image; pixels of a whole file never are."""
+"""Relative corners are smaller, even those of a box that leads out of its image;
+pixels of a whole file never are.
+"""
 
 NAMELESS = "object"
 """The class of objects in files that have no classes."""
@@ -113,14 +117,23 @@ def _find_problem(corners: Corners, size: Size | None, *, has_area: bool) -> tup
     """The problem of a box, and what is right; None for a box that leads out by at most a pixel."""
     xmin, ymin, xmax, ymax = corners
     if xmax < xmin or ymax < ymin:
-        return f"a box of {_shown(corners)} has swapped corners", "expected xmin <= xmax and ymin <= ymax"
+        return (
+            f"a box of {_shown(corners)} has swapped corners",
+            "expected xmin <= xmax and ymin <= ymax",
+        )
     slack = RELATIVE_SLACK if size is None else SLACK
     width, height = size or (1, 1)
     if min(xmin, ymin) < -slack or xmax > width + slack or ymax > height + slack:
         image = "the image" if size is None else f"the image of {width} x {height} pixels"
-        return f"a box of {_shown(corners)} leads out of {image}", "expected it inside: xmin, ymin, xmax, ymax"
+        return (
+            f"a box of {_shown(corners)} leads out of {image}",
+            "expected it inside: xmin, ymin, xmax, ymax",
+        )
     if not has_area:
-        return f"a box of {_shown(corners)} is empty", "expected a width and a height inside the image"
+        return (
+            f"a box of {_shown(corners)} is empty",
+            "expected a width and a height inside the image",
+        )
     return None
 
 

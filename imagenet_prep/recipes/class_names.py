@@ -1,4 +1,6 @@
-"""A file of names of classes, or a mapping in a recipe: id -> name. Ids are names of folders, or numbers of a table."""
+"""A file of names of classes, or a mapping in a recipe: id -> name.
+Ids are names of folders, or numbers of a table.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ from imagenet_prep.storage.files import read_plain
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
 
-FORMS = "expected JSON, pbtxt, a CSV with the columns id and name, or lines: a name, or an id and a name"
+FORMS = (
+    "expected JSON, pbtxt, a CSV with the columns id and name, or lines: a name, "
+    "or an id and a name"
+)
 
 _ID = re.compile(r"-?\d+|n\d{8}")
 _WORDS = re.compile(r"([^\s,;:=]+)(?:\t|\s*[,;:=]\s*|\s+)(\S.*)")
@@ -62,8 +67,9 @@ class NamesOfClasses(Struct, frozen=True):
     def names_of(self, ids: Collection[str], first_label: int | None = None) -> dict[str, str]:
         """The name of each id that has one.
 
-        Names without ids, or with those of WordNet for numbers, count from ``first_label``, if each number then has a
-        name. Otherwise they count from 0; or from 1, if an id is as large as there are names.
+        Names without ids, or with those of WordNet for numbers, count from ``first_label``, if each
+        number then has a name. Otherwise they count from 0; or from 1, if an id is as large as
+        there are names.
         """
         plain = {_plain(key): name for key, name in self.by_id.items()}
         found = {each: plain[_plain(each)] for each in ids if _plain(each) in plain}
@@ -72,7 +78,9 @@ class NamesOfClasses(Struct, frozen=True):
             return found
         numbers = {each: int(each) for each in ids if each.isascii() and each.isdigit()}
         first = int(len(names) in numbers.values())
-        if first_label is not None and all(0 <= number - first_label < len(names) for number in numbers.values()):
+        if first_label is not None and all(
+            0 <= number - first_label < len(names) for number in numbers.values()
+        ):
             first = first_label
         places = {each: number - first for each, number in numbers.items()}
         return {each: names[place] for each, place in places.items() if 0 <= place < len(names)}
@@ -89,7 +97,8 @@ def _plain(key: str) -> str:
 
 
 def name_classes(file: RecipeFile, root: AnyPath, classes: Classes) -> Classes:
-    """The classes with the names that the recipe's `class_names` gives them; their order and numbers stay.
+    """The classes with the names that the recipe's `class_names` gives them; their order and
+    numbers stay.
 
     Raises:
         InputError: the file is not there, or can't be understood, or a class has no name in it.
@@ -106,15 +115,24 @@ def name_classes(file: RecipeFile, root: AnyPath, classes: Classes) -> Classes:
     found = names.names_of(classes.names, file.recipe.first_label)
     lacking = [name for name in classes.names if name not in found]
     if lacking:
-        what = f"{place} names {number_of(len(found), 'class', 'classes')} of {len(classes.names):,}"
-        raise InputError(f"{what}: {listed(lacking)} has no name there", "expected a name for each class")
+        what = (
+            f"{place} names {number_of(len(found), 'class', 'classes')} of {len(classes.names):,}"
+        )
+        raise InputError(
+            f"{what}: {listed(lacking)} has no name there", "expected a name for each class"
+        )
     return renamed(classes, found)
 
 
 def renamed(classes: Classes, names: Mapping[str, str]) -> Classes:
-    """The classes under their names; one of several classes of one name keeps its id in brackets."""
+    """The classes under their names; one of several classes of one name
+    keeps its id in brackets.
+    """
     count = Counter(names.values())
-    unique = [f"{names[each]} ({each})" if count[names[each]] > 1 else names[each] for each in classes.names]
+    unique = [
+        f"{names[each]} ({each})" if count[names[each]] > 1 else names[each]
+        for each in classes.names
+    ]
     return replace(classes, names=tuple(unique), texts=tuple(names[each] for each in classes.names))
 
 
@@ -144,12 +162,23 @@ def _from_json(text: str) -> NamesOfClasses | None:
     return _from_value(value)
 
 
-_HOLDERS = ("id2label", "label2id", "class_to_idx", "idx_to_class", "names", "classes", "categories", "labels")
+_HOLDERS = (
+    "id2label",
+    "label2id",
+    "class_to_idx",
+    "idx_to_class",
+    "names",
+    "classes",
+    "categories",
+    "labels",
+)
 
 
 def _from_value(value: Any) -> NamesOfClasses | None:
     if isinstance(value, dict):
-        inner = next((value[key] for key in _HOLDERS if isinstance(value.get(key), (dict, list))), None)
+        inner = next(
+            (value[key] for key in _HOLDERS if isinstance(value.get(key), (dict, list))), None
+        )
         return _from_value(inner) if inner is not None else _from_mapping(value)
     if not isinstance(value, list):
         return None
@@ -168,7 +197,9 @@ def _from_mapping(value: Mapping[str, Any]) -> NamesOfClasses | None:
         return NamesOfClasses(dict(value))
     if all(isinstance(entry, int) for entry in entries):
         return _keyed((str(entry), name) for name, entry in value.items())
-    if all(isinstance(entry, list) and len(entry) == 2 for entry in entries) and all(map(_ID.fullmatch, value)):
+    if all(isinstance(entry, list) and len(entry) == 2 for entry in entries) and all(
+        map(_ID.fullmatch, value)
+    ):
         pairs = [(str(entry[0]), str(entry[1])) for entry in entries]
         return _keyed([*pairs, *((key, name) for key, (_, name) in zip(value, pairs, strict=True))])
     return None
@@ -187,7 +218,9 @@ def _from_rows(rows: Sequence[Mapping[str, Any]]) -> NamesOfClasses | None:
     """Rows with a column of ids and one of names."""
     columns = {str(name).lower(): name for name in (rows[0] if rows else ())}
     key = next((columns[name] for name in _IDS if name in columns), None)
-    name = next((columns[name] for name in _NAMES if name in columns and columns[name] != key), None)
+    name = next(
+        (columns[name] for name in _NAMES if name in columns and columns[name] != key), None
+    )
     if key is None or name is None:
         return None
     return _keyed((str(row.get(key)), str(row.get(name)).strip()) for row in rows)
@@ -201,7 +234,10 @@ def _from_pbtxt(text: str) -> NamesOfClasses | None:
     """Items of TensorFlow's label maps: id, and display_name or name."""
     pairs = []
     for item in _PB_ITEM.findall(text):
-        fields = {key: single or double or number for key, single, double, number in _PB_FIELD.findall(item)}
+        fields = {
+            key: single or double or number
+            for key, single, double, number in _PB_FIELD.findall(item)
+        }
         if "id" in fields:
             pairs.append((fields["id"], fields.get("display_name") or fields.get("name", "")))
     return _keyed(pairs)
@@ -210,7 +246,13 @@ def _from_pbtxt(text: str) -> NamesOfClasses | None:
 def _from_csv(text: str) -> NamesOfClasses | None:
     """A table with columns of ids and names; or of two columns without a header."""
     lines = text.splitlines()
-    sign = "\t" if lines and "\t" in lines[0] else ";" if lines and ";" in lines[0] and "," not in lines[0] else ","
+    sign = (
+        "\t"
+        if lines and "\t" in lines[0]
+        else ";"
+        if lines and ";" in lines[0] and "," not in lines[0]
+        else ","
+    )
     rows = [row for row in csv.reader(lines, delimiter=sign, skipinitialspace=True) if row]
     if not rows or any(len(row) != len(rows[0]) for row in rows):
         return None
@@ -225,7 +267,9 @@ def _from_csv(text: str) -> NamesOfClasses | None:
 
 
 def _without_numbers(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Ids and names, where each name may have the number of its line before it, as in ImageNet's map_clsloc.txt."""
+    """Ids and names, where each name may have the number of its line before it,
+    as in ImageNet's map_clsloc.txt.
+    """
     split = [name.strip().partition(" ") for _, name in pairs]
     is_counted = all(number == str(line) for line, (number, _, _) in enumerate(split, 1))
     if is_counted and all(name for _, _, name in split):
@@ -235,7 +279,9 @@ def _without_numbers(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 def _from_lines(text: str) -> NamesOfClasses | None:
     """A name a line, in order; or an id and a name in each."""
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    lines = [
+        line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")
+    ]
     if lines and "," in lines[0] and lines[0].partition(",")[0].strip().lower() in _IDS:
         return _from_csv(text)
     pairs = [(str(match[1]), str(match[2])) for match in map(_WORDS.fullmatch, lines) if match]

@@ -14,7 +14,8 @@ from imagenet_prep.text import listed
 
 
 def divisions_of_table(file: RecipeFile, labelled: Labelled) -> list[Division]:
-    """The splits that a table gives: the files of one of each split, or the values of the column `labels.split`.
+    """The splits that a table gives: the files of one of each split, or the values of the column
+    `labels.split`.
 
     Raises:
         InputError: a value is no name of a split, and the recipe doesn't say which split it is.
@@ -30,7 +31,11 @@ def divisions_of_table(file: RecipeFile, labelled: Labelled) -> list[Division]:
         if value is not None:
             rows[names[value]].append(row)
     order = list(file.recipe.splits or ()) or sorted(rows, key=place_of_split)
-    return [Division(split, np.array(rows[split], np.int64), is_ordered=False) for split in order if rows.get(split)]
+    return [
+        Division(split, np.array(rows[split], np.int64), is_ordered=False)
+        for split in order
+        if rows.get(split)
+    ]
 
 
 def _names_of_values(file: RecipeFile, table: LabelTable, labelled: Labelled) -> dict[str, str]:
@@ -46,13 +51,18 @@ def _names_of_values(file: RecipeFile, table: LabelTable, labelled: Labelled) ->
         place = file.convert(value, PlaceKeys, key) if isinstance(value, dict) else PlaceKeys()
         if place.value is None:
             problem = f"labels.split names the column {said.split}"
-            raise file.fault(key, problem, f"expected {{value: ...}}, one of {listed(_values(table))}")
+            raise file.fault(
+                key, problem, f"expected {{value: ...}}, one of {listed(_values(table))}"
+            )
         found[str(place.value)] = split
     for value in _values(table):
         found.setdefault(value, "" if file.recipe.splits else split_name(value))
     unknown = [value for value, split in found.items() if not split]
     if unknown:
-        what = f"{labelled.table_path}: {listed(unknown)} in the column {said.split} is no name of a split"
+        what = (
+            f"{labelled.table_path}: {listed(unknown)} in the column {said.split} is no name of "
+            "a split"
+        )
         hint = f"write in {file.path}: splits: {{train: {{value: {unknown[0]}}}, ...}}"
         raise InputError(what, "expected train, validation or test", hint)
     return found

@@ -1,4 +1,6 @@
-"""Content: what files are by their names. The columns of an item, and the features that a recipe makes of them."""
+"""Content: what files are by their names. The columns of an item,
+and the features that a recipe makes of them.
+"""
 
 from __future__ import annotations
 
@@ -60,20 +62,28 @@ def is_of(content: Content, name: str) -> bool:
 
 
 def becoming_jpeg(names: Iterable[str], is_inception: bool) -> str:
-    """How many images will become JPEGs, by the endings of their names, as text: a mapped record keeps PNGs, too."""
+    """How many images will become JPEGs, by the endings of their names, as text:
+    a mapped record keeps PNGs, too.
+    """
     kept = (".jpg", ".jpeg") if is_inception else (".jpg", ".jpeg", ".png")
-    others = (name.lower() for name in names if is_of("image", name) and not name.lower().endswith(kept))
+    others = (
+        name.lower() for name in names if is_of("image", name) and not name.lower().endswith(kept)
+    )
     found = Counter(f".{name.rpartition('.')[2]}" for name in others)
     return ", ".join(f"{count:,} {ending}" for ending, count in found.most_common())
 
 
 def is_odd(content: Content, name: str) -> bool:
-    """Whether a file is an image, of a format that this content can't be read from: data that would be missing."""
+    """Whether a file is an image, of a format that this content can't be read from:
+    data that would be missing.
+    """
     return content != "array" and not is_of(content, name) and name.lower().endswith(_OTHER_IMAGES)
 
 
 class Mapped(Struct, frozen=True):
-    """One feature: which column it holds, as which kind; ``many`` if it can have several values, or none."""
+    """One feature: which column it holds, as which kind;
+    ``many`` if it can have several values, or none.
+    """
 
     feature: str
     column: str
@@ -104,7 +114,8 @@ def wishes(file: RecipeFile) -> list[Wish]:
     """The features that the recipe lists.
 
     Raises:
-        UsageError: one of them is neither a column nor a mapping of ``from``, ``type`` and ``optional``.
+        UsageError: one of them is neither a column nor a mapping of ``from``, ``type`` and
+            ``optional``.
     """
     from imagenet_prep.recipes.schema import Feature
 
@@ -115,16 +126,23 @@ def wishes(file: RecipeFile) -> list[Wish]:
         if not name:
             raise file.fault(key, "a feature without a name", "expected a text")
         if not isinstance(value, dict) and not (isinstance(value, str) and value):
-            raise file.fault(key, f"{value!r} is not a column", "expected its name, or {from, type, optional}")
-        each: Feature = file.convert({"from": value} if isinstance(value, str) else value, Feature, key)
+            raise file.fault(
+                key, f"{value!r} is not a column", "expected its name, or {from, type, optional}"
+            )
+        each: Feature = file.convert(
+            {"from": value} if isinstance(value, str) else value, Feature, key
+        )
         found.append(Wish(name, each.from_ or name, each.type, each.optional))
     if not found:
         raise file.fault(("record",), "no features", "expected at least one")
     return found
 
 
-def _check_wish(file: RecipeFile, wish: Wish, known: _Known, names: Collection[str], content: Content) -> None:
-    """Compare a feature with the existing columns, whose kinds are known except those of a labels file.
+def _check_wish(
+    file: RecipeFile, wish: Wish, known: _Known, names: Collection[str], content: Content
+) -> None:
+    """Compare a feature with the existing columns, whose kinds are known except those of a labels
+    file.
 
     Raises:
         UsageError: there is no such column, or it can't be of that type.
@@ -133,18 +151,31 @@ def _check_wish(file: RecipeFile, wish: Wish, known: _Known, names: Collection[s
     if column not in names:
         near = difflib.get_close_matches(column, names, 1)
         expected = f"expected {near[0]}, perhaps" if near else f"expected one of {', '.join(names)}"
-        other = next((each for each, columns in OF_CONTENT.items() if column in columns and each != content), None)
+        other = next(
+            (each for each, columns in OF_CONTENT.items() if column in columns and each != content),
+            None,
+        )
         hint = f"content is {content}: {column} is a column of {other}" if other else ""
-        hint = "labels come from class folders, or from a file that `labels` names" if column in OF_CLASS else hint
+        hint = (
+            "labels come from class folders, or from a file that `labels` names"
+            if column in OF_CLASS
+            else hint
+        )
         raise file.fault(key, f"no column {column!r}", expected, hint)
     if wish.kind is not None and wish.kind not in (kinds := known.get(column, (wish.kind,))):
         raise file.fault(key, f"{column} can't be {wish.kind}", f"expected {' or '.join(kinds)}")
 
 
 def promise(features: Collection[Mapped]) -> dict[str, dict[str, Any]]:
-    """The promise for every record: by feature its kind, whether it may be missing, and how many values (None: any)."""
+    """The promise for every record: by feature its kind, whether it may be missing,
+    and how many values (None: any).
+    """
     return {
-        each.feature: {"kind": each.kind, "optional": each.optional, "values": None if each.many else 1}
+        each.feature: {
+            "kind": each.kind,
+            "optional": each.optional,
+            "values": None if each.many else 1,
+        }
         for each in features
     }
 
@@ -153,7 +184,9 @@ def usual(content: Content, of_class: Mapping[str, Kind], is_rescaled: bool) -> 
     """The features of a record where the recipe names none."""
     label, _, text = of_class or ("", "", "")
     if content == "image":
-        columns = {f"image/{name}": name for name in ("encoded", "format", "height", "width", "channels")}
+        columns = {
+            f"image/{name}": name for name in ("encoded", "format", "height", "width", "channels")
+        }
         columns |= {"image/filename": "path", "image/class/label": label, "image/class/text": text}
     else:
         plain = {"image_raw": "raw"} if content == "pixels" else {"raw": "raw", "dtype": "dtype"}
@@ -163,21 +196,37 @@ def usual(content: Content, of_class: Mapping[str, Kind], is_rescaled: bool) -> 
     return [Wish(feature, column) for feature, column in columns.items() if column]
 
 
-# columns of a file of labels -------------------------------------------------------------------------------------
+# columns of a file of labels ----------------------------------------------------------------------
 
 
 def extra_columns(
-    file: RecipeFile, is_inception: bool, labelled: Labelled, content: Content, annotations: Annotations
+    file: RecipeFile,
+    is_inception: bool,
+    labelled: Labelled,
+    content: Content,
+    annotations: Annotations,
 ) -> tuple[Features, dict[str, list[Any]]]:
-    """The features of records (None: Inception's), and the values by row that labels file and annotations have."""
+    """The features of records (None: Inception's),
+    and the values by row that labels file and annotations have.
+    """
     if is_inception:
         return None, {}
     table = labelled.table
     extra = {column_name(name): name for name in table.columns} if table is not None else {}
     objects = {name: OBJECT_FEATURES[name] for name in annotations.columns if name not in extra}
-    of_class = OF_CLASSES if labelled.several else OF_CLASS if labelled.classes.names or labelled.unlabelled else {}
+    of_class = (
+        OF_CLASSES
+        if labelled.several
+        else OF_CLASS
+        if labelled.classes.names or labelled.unlabelled
+        else {}
+    )
     if file.recipe.record is None:
-        asked = [e for e in usual(content, of_class, file.recipe.min_val is not None) if e.feature not in extra]
+        asked = [
+            e
+            for e in usual(content, of_class, file.recipe.min_val is not None)
+            if e.feature not in extra
+        ]
         asked += [Wish(name, name, optional=True) for name in extra]
         asked += [Wish(each.name, name) for name, each in objects.items()]
     else:
@@ -192,7 +241,9 @@ def extra_columns(
     values = dict(annotations.values) | _of_several(labelled)
     for wish in asked:
         if wish.column in extra:
-            features.append(_from_table(file, wish, extra[wish.column], labelled, annotations.listing, values))
+            features.append(
+                _from_table(file, wish, extra[wish.column], labelled, annotations.listing, values)
+            )
         else:
             kind = wish.kind or known[wish.column][0]
             optional = wish.optional or (wish.column in OF_CLASS and labelled.unlabelled > 0)
@@ -205,7 +256,10 @@ def _of_several(labelled: Labelled) -> dict[str, list[Any]]:
     """The values of OF_CLASSES by row of the listing; none if each file has one label."""
     classes = labelled.classes
     each_has = zip(OF_CLASSES, (classes.numbers, classes.names, classes.texts), strict=True)
-    found = {column: [[those[label - 1] for label in row] for row in labelled.several] for column, those in each_has}
+    found = {
+        column: [[those[label - 1] for label in row] for row in labelled.several]
+        for column, those in each_has
+    }
     return found if labelled.several else {}
 
 
@@ -214,14 +268,23 @@ _Known = dict[str, tuple[Kind, ...]]
 
 
 def _kinds(columns: Mapping[str, Kind]) -> _Known:
-    found: _Known = {name: ("int64", "float") if kind == "int64" else (kind,) for name, kind in columns.items()}
+    found: _Known = {
+        name: ("int64", "float") if kind == "int64" else (kind,) for name, kind in columns.items()
+    }
     return found | ({"values": ("float", "int64")} if "values" in columns else {})
 
 
 def _from_table(
-    file: RecipeFile, wish: Wish, name: str, labelled: Labelled, listing: Catalog, values: dict[str, list[Any]]
+    file: RecipeFile,
+    wish: Wish,
+    name: str,
+    labelled: Labelled,
+    listing: Catalog,
+    values: dict[str, list[Any]],
 ) -> Mapped:
-    """A feature of a column of the labels file, whose values go to ``values`` by row of the listing."""
+    """A feature of a column of the labels file,
+    whose values go to ``values`` by row of the listing.
+    """
     table, path = labelled.table, labelled.table_path
     assert table is not None
     assert path is not None
@@ -230,17 +293,24 @@ def _from_table(
     except LabelsFault as fault:
         raise at_line(path, LabelsFault(fault.line, f"{name}: {fault.reason}"), table) from fault
     by_row = [column[row] if row >= 0 else None for row in labelled.table_rows.tolist()]
-    lacking = [row for row, value in enumerate(by_row) if value is None and labelled.labels[row] >= 0]
+    lacking = [
+        row for row, value in enumerate(by_row) if value is None and labelled.labels[row] >= 0
+    ]
     if lacking and not wish.optional:
         row = labelled.table_rows[lacking[0]]
         where = table.place(path, table.lines[row]) if row >= 0 else str(path)
         raise InputError(
             f"{where}: {name} has no value for {listing.names[lacking[0]]}",
             f"expected one in every line, {len(lacking):,} have none",
-            f"fill it in, or write in {file.path}: {wish.feature}: {{from: {wish.column}, optional: true}}",
+            (
+                f"fill it in, or write in {file.path}: {wish.feature}: "
+                f"{{from: {wish.column}, optional: true}}"
+            ),
         )
     if wish.column in values and values[wish.column] != by_row:
-        raise file.fault(("record", wish.feature), f"{wish.column} is of another type above", "expected one type")
+        raise file.fault(
+            ("record", wish.feature), f"{wish.column} is of another type above", "expected one type"
+        )
     values[wish.column] = by_row
     is_list = any(isinstance(value, list) for value in by_row)
     optional = bool(lacking) if file.recipe.record is None else wish.optional

@@ -1,4 +1,6 @@
-"""The classes that init declares: their order, first label and names, from the data and the files next to it."""
+"""The classes that init declares: their order, first label and names,
+from the data and the files next to it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ _MOST_CLASSES = 200
 
 
 class ClassList(Struct, frozen=True):
-    """The keys of a recipe that declare its classes, and the file of their names, if they are many."""
+    """The keys of a recipe that declare its classes,
+    and the file of their names, if they are many.
+    """
 
     text: str = ""
     files: Mapping[Path, bytes] = {}
@@ -61,7 +65,9 @@ def declare_classes(dataset: RecipeDataset, proposal: Proposal, target: Path) ->
         return ClassList(f"classes: {listing}   # {note}\n{first}")
     path = written_file(target, CLASSES)
     if path.exists():
-        raise UsageError(f"{path} already exists", "expected a new file for the names of classes", ANOTHER_NAME)
+        raise UsageError(
+            f"{path} already exists", "expected a new file for the names of classes", ANOTHER_NAME
+        )
     key = block("classes", written_path(target, CLASSES), f"{len(names):,} names, {note}")
     content = "".join(f"{name}\n" for name in names).encode()
     return ClassList(f"{key}\n{first}", {path: content})
@@ -73,7 +79,9 @@ _KINDS = ("folders", "files", "tar")
 
 
 def _first_number(classes: Classes, proposal: Proposal) -> int | None:
-    """The number of the first class that the recipe declares, for classes that are numbers; None for others."""
+    """The number of the first class that the recipe declares, for classes that are numbers;
+    None for others.
+    """
     if proposal.first_label is not None:
         return proposal.first_label
     are_numbers = classes.is_numbered or _are_numbers(proposal)
@@ -86,27 +94,36 @@ def _first_number(classes: Classes, proposal: Proposal) -> int | None:
 
 
 def hot_classes(proposal: Proposal) -> str:
-    """The classes of one-hot columns: they are numbered as the columns are, and one may have no image."""
+    """The classes of one-hot columns: they are numbered as the columns are,
+    and one may have no image.
+    """
     names = proposal.table.options.get("one_hot") if proposal.table is not None else None
     return f"classes: [{', '.join(map(flow, names))}]" if names else ""
 
 
 def order_of_file(dataset: RecipeDataset, inspection: Inspection) -> tuple[str, list[str]]:
-    """The key for classes in the order of the only file that gives one, such as class_indices.json; and its note.
+    """The key for classes in the order of the only file that gives one, such as class_indices.json;
+    and its note.
 
-    A file may have classes that no image is of, up to as many as there are of others: they keep their numbers.
+    A file may have classes that no image is of, up to as many as there are of others: they keep
+    their numbers.
     """
     names = set(dataset.classes.names)
     orders: dict[tuple[str, ...], str] = {}
     for where in () if all(name.isdigit() for name in names) else _name_files(inspection):
         with contextlib.suppress(InputError, OSError):
-            order = _order_in(read_names(inspection.folder / where, (inspection.folder / where).read_bytes()))
+            order = _order_in(
+                read_names(inspection.folder / where, (inspection.folder / where).read_bytes())
+            )
             if names <= set(order):
                 orders.setdefault(tuple(order), where)
     own = dataset.classes.names
     if not orders or (len(orders) == 1 and own in orders):
         return "", []
-    notes = [f"{where} has another order of the classes, not used: {listed(order)}" for order, where in orders.items()]
+    notes = [
+        f"{where} has another order of the classes, not used: {listed(order)}"
+        for order, where in orders.items()
+    ]
     ordered_names, where = next(iter(orders.items()))
     is_sure = _NUMBERED_HERE.search(where.rpartition("/")[2].lower()) is not None
     if len(orders) > 1 or len(ordered_names) > 2 * len(names) or not is_sure:
@@ -115,16 +132,28 @@ def order_of_file(dataset: RecipeDataset, inspection: Inspection) -> tuple[str, 
 
 
 _NUMBERED_HERE = re.compile(r"class|label|categor|idx|index|\.names$|\.json$|\.pbtxt$")
-"""Names of files whose order is that of the numbers; Tiny ImageNet's wnids.txt is in no order that readers keep."""
+"""Names of files whose order is that of the numbers;
+Tiny ImageNet's wnids.txt is in no order that readers keep.
+"""
 
 
 def _order_in(names: NamesOfClasses) -> list[str]:
-    """The names in the order of their numbers from 0 or 1, or of the lines; none if there is no such order."""
+    """The names in the order of their numbers from 0 or 1, or of the lines;
+    none if there is no such order.
+    """
     if not names.by_id:
         return list(names.in_order) if len(set(names.in_order)) == len(names.in_order) else []
-    numbers = {name: int(number) for number, name in names.by_id.items() if number.isascii() and number.isdigit()}
+    numbers = {
+        name: int(number)
+        for number, name in names.by_id.items()
+        if number.isascii() and number.isdigit()
+    }
     counted = sorted(numbers.values())
-    if not counted or counted[0] > 1 or counted != list(range(counted[0], counted[0] + len(names.by_id))):
+    if (
+        not counted
+        or counted[0] > 1
+        or counted != list(range(counted[0], counted[0] + len(names.by_id)))
+    ):
         return []
     return sorted(numbers, key=lambda name: numbers[name])
 
@@ -137,7 +166,9 @@ def _are_numbers(proposal: Proposal) -> bool:
 
 
 class NamedClasses(Struct, frozen=True):
-    """The key of a recipe that names its classes, the classes under these names, and what to tell of them."""
+    """The key of a recipe that names its classes, the classes under these names,
+    and what to tell of them.
+    """
 
     text: str
     classes: Classes
@@ -145,9 +176,14 @@ class NamedClasses(Struct, frozen=True):
 
 
 def name_classes_of(
-    dataset: RecipeDataset, proposal: Proposal, inspection: Inspection | None, target: Path, asked: InitOptions
+    dataset: RecipeDataset,
+    proposal: Proposal,
+    inspection: Inspection | None,
+    target: Path,
+    asked: InitOptions,
 ) -> NamedClasses:
-    """The names of classes that are ids: of the file that --names says, of another column, or of the only such file.
+    """The names of classes that are ids: of the file that --names says, of another column, or of
+    the only such file.
 
     Raises:
         UsageError: the file that --names says is not there.
@@ -156,13 +192,22 @@ def name_classes_of(
     classes = dataset.classes
     if asked.names is not None:
         if not asked.names.is_file():
-            raise UsageError(f"{asked.names} is not there", "expected the file of the names of classes")
+            raise UsageError(
+                f"{asked.names} is not there", "expected the file of the names of classes"
+            )
         path = asked.names.resolve()
         where = place_in_recipe(path, target)
-        found = read_names(path, path.read_bytes()).names_of(classes.names, _first_number(classes, proposal))
+        found = read_names(path, path.read_bytes()).names_of(
+            classes.names, _first_number(classes, proposal)
+        )
         if lacking := [name for name in classes.names if name not in found]:
-            what = f"{asked.names} names {len(found):,} of {number_of(len(classes.names), 'class', 'classes')}"
-            raise InputError(f"{what}: {listed(lacking)} has no name there", "expected a name for each class")
+            what = (
+                f"{asked.names} names {len(found):,} of "
+                f"{number_of(len(classes.names), 'class', 'classes')}"
+            )
+            raise InputError(
+                f"{what}: {listed(lacking)} has no name there", "expected a name for each class"
+            )
         note = "the name of each class, by its id"
         return NamedClasses(block("class_names", where, note), renamed(classes, found))
     names = proposal.table.names if proposal.table is not None else {}
@@ -176,8 +221,12 @@ def name_classes_of(
     return _found_names(classes, _first_number(classes, proposal), inspection, target)
 
 
-def _found_names(classes: Classes, first_number: int | None, inspection: Inspection, target: Path) -> NamedClasses:
-    """The only file of the folder that names all classes: taken if it says which name is of which id."""
+def _found_names(
+    classes: Classes, first_number: int | None, inspection: Inspection, target: Path
+) -> NamedClasses:
+    """The only file of the folder that names all classes:
+    taken if it says which name is of which id.
+    """
     candidates: dict[str, NamesOfClasses] = {}
     if not classes.names:
         return NamedClasses("", classes)
@@ -212,7 +261,9 @@ def _found_names(classes: Classes, first_number: int | None, inspection: Inspect
 def _with_names(inspection: Inspection, target: Path, name: str) -> str:
     """The command that takes a file of names, and writes another recipe."""
     output = target.with_name(f"{target.stem}-named{target.suffix}")
-    return inspection.asked.command(inspection.folder, names=inspection.folder / name, output=output)
+    return inspection.asked.command(
+        inspection.folder, names=inspection.folder / name, output=output
+    )
 
 
 _NAME_FILES = (".json", ".txt", ".csv", ".tsv", ".pbtxt", ".names")
@@ -221,11 +272,21 @@ _MOST_NAME_FILES = 50
 
 
 def _name_files(inspection: Inspection) -> list[str]:
-    """The files that may have the names of classes: the ones without another use, the nearest first."""
+    """The files that may have the names of classes:
+    the ones without another use, the nearest first.
+    """
     known = {name for names in inspection.annotations.values() for name in names}
-    tables = (table.where for table in (*inspection.labels, *inspection.partial) if table.has_labels)
+    tables = (
+        table.where for table in (*inspection.labels, *inspection.partial) if table.has_labels
+    )
     known |= {where for where in tables if not where.endswith(".json")}
     listing = inspection.listing
     sizes = zip(listing.names, listing.lengths.tolist(), strict=True)
-    names = [name for name, size in sizes if name.lower().endswith(_NAME_FILES) and size <= _LARGEST_NAMES]
-    return sorted((name for name in names if name not in known), key=lambda name: name.count("/"))[:_MOST_NAME_FILES]
+    names = [
+        name
+        for name, size in sizes
+        if name.lower().endswith(_NAME_FILES) and size <= _LARGEST_NAMES
+    ]
+    return sorted((name for name in names if name not in known), key=lambda name: name.count("/"))[
+        :_MOST_NAME_FILES
+    ]

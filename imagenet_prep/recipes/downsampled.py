@@ -1,8 +1,10 @@
-"""Downsampled ImageNet: the names of its classes, checks of its batches, and what its user must know of its labels.
+"""Downsampled ImageNet: the names of its classes, checks of its batches, and what its user must
+know of its labels.
 
-Chrabaszcz, Loshchilov, Hutter, "A Downsampled Variant of ImageNet as an Alternative to the CIFAR datasets", 2017: ten
-batches of train images and one of validation images of 8, 16, 32 or 64 pixels, as pickles or npz files. Labels are
-those of the devkit of ILSVRC2012, 1 to 1000, by its file map_clsloc.txt.
+Chrabaszcz, Loshchilov, Hutter, "A Downsampled Variant of ImageNet as an Alternative to the CIFAR
+datasets", 2017: ten batches of train images and one of validation images of 8, 16, 32 or 64 pixels,
+as pickles or npz files. Labels are those of the devkit of ILSVRC2012, 1 to 1000, by its file
+map_clsloc.txt.
 """
 
 from __future__ import annotations
@@ -53,7 +55,11 @@ def read_synsets(path: Path) -> tuple[dict[int, str], dict[int, str]]:
         match = _SYNSET.fullmatch(line.strip())
         if not match or int(match[2]) in wnids or match[1] in known:
             what = f"{path}, line {number}: {line[:100]!r}"
-            raise InputError(what, "expected each class once, such as n02119789 1 kit_fox", "get an intact copy of it")
+            raise InputError(
+                what,
+                "expected each class once, such as n02119789 1 kit_fox",
+                "get an intact copy of it",
+            )
         known.add(match[1])
         wnids[int(match[2])], words[int(match[2])] = match[1], match[3]
     return wnids, words
@@ -72,17 +78,26 @@ def refuse_two_forms(paths: Iterable[Path]) -> None:
 
 
 def refuse_labels(path: Path, labels: Sequence[Any]) -> None:
-    """Raise InputError for a label of a batch that is none of the 1000: labels from 0 would name other classes."""
+    """Raise InputError for a label of a batch that is none of the 1000:
+    labels from 0 would name other classes.
+    """
     if not is_downsampled(path.name):
         return
     wrong = next((label for label in labels if not 1 <= label <= _CLASSES), None)
     if wrong is not None:
         what = f"{path} has the label {wrong}"
-        raise InputError(what, f"expected 1 to {_CLASSES}", "get the published files, or rename these to read them")
+        raise InputError(
+            what,
+            f"expected 1 to {_CLASSES}",
+            "get the published files, or rename these to read them",
+        )
 
 
-def remarks_on(names: Iterable[str], image_names: Iterable[str], *, has_classes: bool) -> tuple[str, ...]:
-    """The order of the labels, whether classes have names, and the splits that lack images; none for other files.
+def remarks_on(
+    names: Iterable[str], image_names: Iterable[str], *, has_classes: bool
+) -> tuple[str, ...]:
+    """The order of the labels, whether classes have names, and the splits that lack images; none
+    for other files.
 
     ``names`` are those of the files, ``image_names`` start with the split of each image.
     """

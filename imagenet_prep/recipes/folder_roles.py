@@ -1,4 +1,6 @@
-"""Roles: the folders of a listing, each with its number of files -> which are splits, classes, or neither."""
+"""Roles: the folders of a listing, each with its number of files -> which are splits,
+classes, or neither.
+"""
 
 from __future__ import annotations
 
@@ -26,25 +28,32 @@ from imagenet_prep.text import listed
 
 _NO_CLASSES = re.compile(
     r"(?:thumbs?|thumbnails?|previews?|samples?|examples?|demo|"  # copies
-    r"depths?|depth ?maps?|disparity|heat ?maps?|overlays?|vis|visualizations?|"  # pictures of images
+    # pictures of images
+    r"depths?|depth ?maps?|disparity|heat ?maps?|overlays?|vis|visualizations?|"
     r"query|queries|gallery|distractors?|"  # halves of a search
     r"aug|augmented|augmentations?|extra|backup|cache|te?mp|outputs?|results|preds?|predictions?|"
-    r"unlabell?ed|(?:\d+ )?clutter|background google|images?|imgs?|jpeg ?images|rgb)(?: images?| imgs?)?"
+    r"unlabell?ed|(?:\d+ )?clutter|background google|images?|imgs?|jpeg ?images|rgb)(?: "
+    r"images?| imgs?)?"
 )
 """Folders that are hardly ever classes."""
 
 _NO_NAMES = re.compile(
     r"\d{4}[-_.]\d{2}[-_.]\d{2}|\d{8}|(?:19|20)\d{2}|\d{3}[A-Z]{5}|\d{5,}|"
-    r"(?:.*[-_ ])?(?:images?|imgs?|part|batch|chunk|shard|session|day|week|vol|volume|disk)[-_ ]?\d+"
+    r"(?:.*[-_ ])?(?:images?|imgs?|part|batch|chunk|shard|session|day|week|vol|volume|disk)[-_ "
+    r"]?\d+"
 )
-"""Folders that are called by days, as cameras do, by numbers with many zeros, or as parts: they may be no classes."""
+"""Folders that are called by days, as cameras do, by numbers with many zeros, or as parts:
+they may be no classes.
+"""
 
 _UNLABELLED = re.compile(r"(?:seg )?(?:preds?|predict|predictions?|unlabell?ed|unsup)")
 """Folders next to splits whose images have no labels."""
 
 
 def is_no_class(folder: str) -> bool:
-    """Whether a folder has a name that classes hardly ever have: thumbnails, query, depth, images."""
+    """Whether a folder has a name that classes hardly ever have:
+    thumbnails, query, depth, images.
+    """
     return bool(_NO_CLASSES.fullmatch(_words(folder)))
 
 
@@ -92,12 +101,13 @@ class Roles(Struct, frozen=True):
 
     Args:
         lead: with a slash, or "".
-        splits: the split of each folder that holds class folders; "" is the top, whose other folders are classes.
-        within: where splits are folders within classes: the split of each such folder, by its name.
+        splits: the split of each folder that holds class folders; "" is the top, whose other
+        folders are classes. within: where splits are folders within classes: the split of each such
+        folder, by its name.
         parts: folders that hold the same classes each.
         unlabelled: folders whose images have no class, as those of a test without labels.
-        doubtful: folders next to the classes whose names are those of splits, or of anything but classes.
-        missed: folders next to splits that may hold more images with labels.
+        doubtful: folders next to the classes whose names are those of splits, or of anything but
+        classes. missed: folders next to splits that may hold more images with labels.
         loose: how many files are in no class folder.
         are_numbers: whether all folders are doubtful since they are called by days or numbers.
         classes: the names of the class folders.
@@ -120,11 +130,14 @@ class Roles(Struct, frozen=True):
         return [*self.unlabelled, *self.doubtful, *self.missed]
 
     def places(self) -> dict[str, dict[str, Any]]:
-        """The recipe's ``splits`` that takes these folders, of a source that starts at ``lead``; none if all do."""
+        """The recipe's ``splits`` that takes these folders, of a source that starts at ``lead``;
+        none if all do.
+        """
         left_out = [f"!{literal(folder)}/**/*" for folder in self.left_out]
         if self.within:
             patterns = {
-                split: [f"*/{literal(name)}/**/*" for name in names] for split, names in _by_split(self.within).items()
+                split: [f"*/{literal(name)}/**/*" for name in names]
+                for split, names in _by_split(self.within).items()
             }
             return {split: {"files": _one(several)} for split, several in patterns.items()}
         if self.parts:
@@ -135,11 +148,15 @@ class Roles(Struct, frozen=True):
         places: dict[str, dict[str, Any]] = {}
         for split, folders in _by_split(self.splits).items():
             is_top = "" in folders
-            places[split] = {"files": ["*/**/*", *below, *left_out]} if is_top else {"folder": _one(folders)}
+            places[split] = (
+                {"files": ["*/**/*", *below, *left_out]} if is_top else {"folder": _one(folders)}
+            )
         return places
 
     def places_in_tars(self) -> dict[str, dict[str, Any]] | None:
-        """The recipe's ``splits`` of a source that starts above ``lead``, as tars do; None if no recipe can say it."""
+        """The recipe's ``splits`` of a source that starts above ``lead``, as tars do;
+        None if no recipe can say it.
+        """
         places = self.places()
         if not self.lead:
             return places
@@ -148,7 +165,9 @@ class Roles(Struct, frozen=True):
         if any("files" in place for place in places.values()):
             return None
         folders = {split: place["folder"] for split, place in places.items()}
-        listings = {split: [value] if isinstance(value, str) else value for split, value in folders.items()}
+        listings = {
+            split: [value] if isinstance(value, str) else value for split, value in folders.items()
+        }
         return {
             split: {"folder": _one([f"{self.lead}{folder}" for folder in listing])}
             for split, listing in listings.items()
@@ -170,13 +189,19 @@ def _one(texts: list[str]) -> str | list[str]:
 def roles_of(root: FolderTree, splits: Mapping[str, str] | None = None) -> Roles:
     """The roles of the folders below ``root``; ``splits`` are those that are known, by folder."""
     if splits is not None:
-        return _roles_below_splits(root, "", {folder: (folder, root.at(folder)) for folder in splits}, splits, [])
+        return _roles_below_splits(
+            root, "", {folder: (folder, root.at(folder)) for folder in splits}, splits, []
+        )
     lead, here = _descend(root)
     names = split_names(here.below)
     others = [name for name in here.below if name not in names]
     inner = {name: _descend_into(name, here.below[name]) for name in names}
     has_images = any(map(is_image_folder, others))
-    classes = [name for name in others if not is_no_class(name) and not (has_images and is_mask_folder(name))]
+    classes = [
+        name
+        for name in others
+        if not is_no_class(name) and not (has_images and is_mask_folder(name))
+    ]
     if _are_splits(inner, set(classes)):
         return _roles_below_splits(here, lead, inner, names, others)
     return _roles_at_the_top(here, lead, inner, names, classes)
@@ -196,13 +221,22 @@ def _descend(root: FolderTree) -> tuple[str, FolderTree]:
 
 
 def _is_only_holder(folder: FolderTree) -> bool:
-    """Whether all files of a folder are in one folder within it, which is no class: class/images/1.jpg."""
+    """Whether all files of a folder are in one folder within it, which is no class:
+    class/images/1.jpg.
+    """
     names = list(folder.below)
-    return not folder.files and len(names) == 1 and is_image_folder(names[0]) and not folder.below[names[0]].below
+    return (
+        not folder.files
+        and len(names) == 1
+        and is_image_folder(names[0])
+        and not folder.below[names[0]].below
+    )
 
 
 def _descend_into(name: str, folder: FolderTree) -> tuple[str, FolderTree]:
-    """The folder that holds the classes of a split, and its path: seg_train/seg_train, train/images."""
+    """The folder that holds the classes of a split, and its path:
+    seg_train/seg_train, train/images.
+    """
     path = name
     while not folder.files and len(folder.below) == 1:
         ((inner, below),) = folder.below.items()
@@ -221,7 +255,7 @@ def _are_splits(inner: Mapping[str, tuple[str, FolderTree]], classes: set[str]) 
     return len(classes) < 2 or any(len(names) > 1 for names in held)
 
 
-# class folders below those of splits ---------------------------------------------------------------------------
+# class folders below those of splits --------------------------------------------------------------
 
 
 def _roles_below_splits(
@@ -244,19 +278,28 @@ def _roles_below_splits(
             unlabelled.append(name)
     for name in others:
         is_flat = not here.below[name].below and bool(splits)
-        is_unlabelled = is_flat or is_no_class(name) or _UNLABELLED.fullmatch(_words(name)) is not None
+        is_unlabelled = (
+            is_flat or is_no_class(name) or _UNLABELLED.fullmatch(_words(name)) is not None
+        )
         (unlabelled if is_unlabelled else missed).append(name)
     ordered = {folder: split for split, folders in _by_split(splits).items() for folder in folders}
-    return Roles(lead, ordered, unlabelled=unlabelled, missed=missed, loose=loose, classes=frozenset(classes))
+    return Roles(
+        lead, ordered, unlabelled=unlabelled, missed=missed, loose=loose, classes=frozenset(classes)
+    )
 
 
-def _classes_of_splits(inner: Mapping[str, tuple[str, FolderTree]], names: Mapping[str, str]) -> dict[str, set[str]]:
+def _classes_of_splits(
+    inner: Mapping[str, tuple[str, FolderTree]], names: Mapping[str, str]
+) -> dict[str, set[str]]:
     """The classes of each split; none where its folders can't be classes.
 
     One folder alone is a class only if another split has it too, or no split has others.
     """
     held = {name: set(folder.below) for name, (_, folder) in inner.items()}
-    classes = {name: folders if not all(map(is_no_class, folders)) else set() for name, folders in held.items()}
+    classes = {
+        name: folders if not all(map(is_no_class, folders)) else set()
+        for name, folders in held.items()
+    }
     trained = [folders for name, folders in classes.items() if names[name] == "train" and folders]
     base = set().union(*trained) if trained else max(classes.values(), key=len, default=set())
     for name, folders in classes.items():
@@ -265,7 +308,7 @@ def _classes_of_splits(inner: Mapping[str, tuple[str, FolderTree]], names: Mappi
     return classes
 
 
-# class folders at the top --------------------------------------------------------------------------------------
+# class folders at the top -------------------------------------------------------------------------
 
 
 def _roles_at_the_top(
@@ -277,7 +320,9 @@ def _roles_at_the_top(
 ) -> Roles:
     splits: dict[str, str] = {}
     copies = _copies(here, classes)
-    are_flat = not any(here.below[name].below and not _is_only_holder(here.below[name]) for name in classes)
+    are_flat = not any(
+        here.below[name].below and not _is_only_holder(here.below[name]) for name in classes
+    )
     are_numbers = len(classes) > 1 and are_flat and all(map(_NO_NAMES.fullmatch, classes))
     known = [] if are_numbers else [name for name in classes if name not in copies]
     unlabelled: list[str] = []
@@ -310,12 +355,16 @@ def _roles_at_the_top(
 
 
 def _copies(here: FolderTree, classes: Sequence[str]) -> list[str]:
-    """The folders next to classes that hold the same classes once more: cat, dog, pets/cat, pets/dog."""
+    """The folders next to classes that hold the same classes once more:
+    cat, dog, pets/cat, pets/dog.
+    """
     known = set(classes)
     return [
         name
         for name in classes
-        if len(here.below[name].below) > 1 and not here.below[name].files and known.issuperset(here.below[name].below)
+        if len(here.below[name].below) > 1
+        and not here.below[name].files
+        and known.issuperset(here.below[name].below)
     ]
 
 
@@ -328,16 +377,25 @@ def _within_classes(here: FolderTree, roles: Roles, known: Sequence[str]) -> Rol
         return replace(roles, within=splits)
     parts = dict(_descend_into(name, here.below[name]) for name in known)
     first = next(iter(parts.values()))
-    is_same = all(part.below.keys() == first.below.keys() and not part.files for part in parts.values())
-    if len(known) > 1 and len(first.below) > 1 and is_same and not all(map(is_no_class, first.below)):
+    is_same = all(
+        part.below.keys() == first.below.keys() and not part.files for part in parts.values()
+    )
+    if (
+        len(known) > 1
+        and len(first.below) > 1
+        and is_same
+        and not all(map(is_no_class, first.below))
+    ):
         return replace(roles, parts=list(parts), classes=frozenset(first.below))
     return roles
 
 
-# folders that a recipe would misread ---------------------------------------------------------------------------
+# folders that a recipe would misread --------------------------------------------------------------
 
 _PAIRED = 0.9
-"""The least share of the files of a folder of masks are called as files of another folder, at the least."""
+"""The least share of the files of a folder of masks are called as files of another folder,
+at the least.
+"""
 
 _MASKED = 0.1
 """The least number of masks next to their images in a set that has masks."""
@@ -353,7 +411,9 @@ class Misread(Struct, frozen=True):
     choice: str
 
 
-def misread(trees: Mapping[str, FolderTree], splits: Mapping[str, str], *, is_divided: bool) -> Misread | None:
+def misread(
+    trees: Mapping[str, FolderTree], splits: Mapping[str, str], *, is_divided: bool
+) -> Misread | None:
     """The folders that a recipe would misread as classes; None without a sign of that.
 
     Args:
@@ -362,7 +422,10 @@ def misread(trees: Mapping[str, FolderTree], splits: Mapping[str, str], *, is_di
         is_divided: whether the recipe says itself where its splits are.
     """
     named = list(dict.fromkeys(name for tree in trees.values() for name in tree.below))
-    listing = f"or classes: [{', '.join(map(flow, named[:_MOST_NAMED]))}{', ...' * (len(named) > _MOST_NAMED)}]"
+    listing = (
+        "or classes: "
+        f"[{', '.join(map(flow, named[:_MOST_NAMED]))}{', ...' * (len(named) > _MOST_NAMED)}]"
+    )
     listing += ", if that is what they are"
     wrong = _misread_splits(trees, splits)
     for lead, tree in trees.items():
@@ -378,9 +441,16 @@ def _misread_splits(trees: Mapping[str, FolderTree], splits: Mapping[str, str]) 
     bare = [lead for lead in trees if not classes[lead] and trees[lead].below]
     if len(trees) < 2 or not bare or len(bare) == len(trees):
         return None
-    what = f"{listed(bare)} holds {listed(trees[bare[0]].below)}, which is no class of the other splits"
-    places = {split: {"folder": lead.rstrip("/")} for lead, split in splits.items() if lead not in bare}
-    return Misread(f"{what}: those images have no labels", "" if "" in splits else f"splits: {in_flow(places)}")
+    what = (
+        f"{listed(bare)} holds {listed(trees[bare[0]].below)}, "
+        "which is no class of the other splits"
+    )
+    places = {
+        split: {"folder": lead.rstrip("/")} for lead, split in splits.items() if lead not in bare
+    }
+    return Misread(
+        f"{what}: those images have no labels", "" if "" in splits else f"splits: {in_flow(places)}"
+    )
 
 
 def misread_inner(folders: Iterable[str]) -> Misread | None:
@@ -398,14 +468,24 @@ def _misread_in(lead: str, tree: FolderTree, *, is_divided: bool) -> Misread | N
     roles = roles_of(tree)
     names = list(tree.below)
     if roles.lead:
-        what = f"all files are in {lead}{roles.lead.rstrip('/')}, and the folders there may be the classes"
+        what = (
+            f"all files are in {lead}{roles.lead.rstrip('/')}, and the folders there may be the "
+            "classes"
+        )
         return Misread(what, f"source: {{folders: .../{lead}{roles.lead.rstrip('/')}}}")
     if roles.are_numbers:
         return None
     if any(roles.splits) or not roles.classes:
         called = [name for name in names if name in split_names(names)] or names
-        how = "splits are" if called != names or split_names(names) else "images and what is made of them"
-        return Misread(f"the folders {listed(called)} are called as {how}, not as classes", _splits_that_fit(roles))
+        how = (
+            "splits are"
+            if called != names or split_names(names)
+            else "images and what is made of them"
+        )
+        return Misread(
+            f"the folders {listed(called)} are called as {how}, not as classes",
+            _splits_that_fit(roles),
+        )
     if roles.within and not is_divided:
         what = f"the folders within the classes are called as splits are: {listed(roles.within)}"
         return Misread(what, _splits_that_fit(roles))
@@ -413,7 +493,10 @@ def _misread_in(lead: str, tree: FolderTree, *, is_divided: bool) -> Misread | N
         what = f"{listed(roles.parts)} hold the same folders: {listed(sorted(roles.classes))}"
         return Misread(what, _splits_that_fit(roles))
     if left_out := [*roles.unlabelled, *roles.doubtful, *roles.missed]:
-        what = f"{listed(left_out)} next to the classes {'is' if len(left_out) == 1 else 'are'} hardly a class"
+        what = (
+            f"{listed(left_out)} next to the classes {'is' if len(left_out) == 1 else 'are'} "
+            "hardly a class"
+        )
         return Misread(what, _splits_that_fit(roles))
     return None
 
@@ -421,14 +504,18 @@ def _misread_in(lead: str, tree: FolderTree, *, is_divided: bool) -> Misread | N
 def _splits_that_fit(roles: Roles) -> str:
     places = roles.places()
     if not roles.classes or not places:
-        return "a file of labels, and a pattern for each split (splits: {train: {files: 'train/*'}, ...})"
+        return (
+            "a file of labels, and a pattern for each split (splits: {train: {files: "
+            "'train/*'}, ...})"
+        )
     return f"splits: {in_flow(places)}"
 
 
 def in_flow(value: Any) -> str:
     """Mappings and lists of names in one line of YAML."""
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{in_flow(name)}: {in_flow(inner)}' for name, inner in value.items())}}}"
+        entries = ", ".join(f"{in_flow(name)}: {in_flow(inner)}" for name, inner in value.items())
+        return f"{{{entries}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(in_flow, value))}]"
     text = str(value)
@@ -439,7 +526,8 @@ def in_flow(value: Any) -> str:
 
 
 def nested(classes: Mapping[str, Sequence[str]]) -> list[str]:
-    """The folders within classes that only paths distinguish; ``classes`` are the files of each, by their paths.
+    """The folders within classes that only paths distinguish; ``classes`` are the files of each, by
+    their paths.
 
     One way down to all files of a class, as in class/images/file, tells nothing apart.
     """
@@ -452,7 +540,9 @@ def nested(classes: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def mask_folders(classes: Mapping[str, Sequence[str]]) -> Misread | None:
-    """The folders of masks next to those of their images, or masks among their images; ``classes`` as ``nested``."""
+    """The folders of masks next to those of their images, or masks among their images;
+    ``classes`` as ``nested``.
+    """
     masks = list(filter(is_mask_folder, classes))
     others = [name for name in classes if not is_mask_folder(name)]
     if not masks or not others or not _are_masks(masks, others, classes):
@@ -462,7 +552,9 @@ def mask_folders(classes: Mapping[str, Sequence[str]]) -> Misread | None:
     return Misread(what, f"the images alone (source: {{files: '{others[0]}/**/*'}}); {listing}")
 
 
-def _are_masks(masks: Sequence[str], others: Sequence[str], classes: Mapping[str, Sequence[str]]) -> bool:
+def _are_masks(
+    masks: Sequence[str], others: Sequence[str], classes: Mapping[str, Sequence[str]]
+) -> bool:
     if any(map(is_image_folder, others)):
         return True
     images = {stem_of(path) for name in others for path in classes[name]}
@@ -482,6 +574,11 @@ def mixed_masks(names: Names) -> Misread | None:
     masks = [name for name, image in images.items() if image in known]
     if not masks or len(masks) < _MASKED * len(names):
         return None
-    what = f"{len(masks):,} of {len(names):,} files are called as masks of others are: {listed(masks)}"
-    ways = "take the masks to a folder of their own outside; or name the classes in the recipe (classes: [...])"
+    what = (
+        f"{len(masks):,} of {len(names):,} files are called as masks of others are: {listed(masks)}"
+    )
+    ways = (
+        "take the masks to a folder of their own outside; or name the classes in the recipe "
+        "(classes: [...])"
+    )
     return Misread(what, f"{ways}, if these are images like the others")

@@ -1,6 +1,8 @@
-"""follow: an item and the image that was made of its file -> its boxes, key points and masks, which fit that image.
+"""follow: an item and the image that was made of its file -> its boxes, key points and masks, which
+fit that image.
 
-Boxes and points are relative, so that they only turn. Masks turn, and get the size of the image; no values are mixed.
+Boxes and points are relative, so that they only turn. Masks turn, and get the size of the image; no
+values are mixed.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ Buffer = bytes | memoryview
 
 
 class ImageForm(NamedTuple):
-    """An image in a record: its size in pixels, and the EXIF orientation that it was turned from."""
+    """An image in a record: its size in pixels,
+    and the EXIF orientation that it was turned from.
+    """
 
     width: int
     height: int
@@ -50,8 +54,8 @@ def follow(item: Item, data: Buffer, form: ImageForm, root: Path | None) -> Item
         root: the folder that paths of masks start at.
 
     Raises:
-        ImageError: boxes or mask are of another size than the file's image, or the mask can't be used.
-        InputError: the mask can't be read.
+        ImageError: boxes or mask are of another size than the file's image, or the mask can't be
+        used. InputError: the mask can't be read.
     """
     facts = read_facts(data)
     stored = facts.width, facts.height
@@ -61,13 +65,17 @@ def follow(item: Item, data: Buffer, form: ImageForm, root: Path | None) -> Item
     files = MaskFiles(root) if root is not None else None
     if columns.get(OBJECT_MASKS):
         is_relative = columns[SIZE] is None
-        columns[OBJECT_MASKS] = _object_masks(columns[OBJECT_MASKS], stored, form, files, is_relative=is_relative)
+        columns[OBJECT_MASKS] = _object_masks(
+            columns[OBJECT_MASKS], stored, form, files, is_relative=is_relative
+        )
     if "mask.encoded" in columns and files is not None:
         columns["mask.encoded"] = _mask(columns, stored, form, files)
     return replace(item, columns=columns)
 
 
-def _follow_objects(columns: dict[str, Any], boxes: Sequence[Box], stored: tuple[int, int], form: ImageForm) -> None:
+def _follow_objects(
+    columns: dict[str, Any], boxes: Sequence[Box], stored: tuple[int, int], form: ImageForm
+) -> None:
     """Turn boxes and points, and scale areas."""
     if columns[SIZE] is not None and tuple(columns[SIZE]) != stored:
         raise _other_size("its boxes are annotated in", columns[SIZE], stored)
@@ -82,14 +90,23 @@ def _follow_objects(columns: dict[str, Any], boxes: Sequence[Box], stored: tuple
 
 def _turn_points(columns: dict[str, Any], orientation: int) -> None:
     """Turn the key points that are there; those that are not, of visibility 0, stay at 0, 0."""
-    points = zip(*(columns[f"boxes.keypoint_{each}"] for each in ("x", "y", "visibility")), strict=True)
-    turned = [turn_box(Box(x, y, x, y), orientation) if seen else Box(x, y, x, y) for x, y, seen in points]
+    points = zip(
+        *(columns[f"boxes.keypoint_{each}"] for each in ("x", "y", "visibility")), strict=True
+    )
+    turned = [
+        turn_box(Box(x, y, x, y), orientation) if seen else Box(x, y, x, y) for x, y, seen in points
+    ]
     columns["boxes.keypoint_x"] = [point.xmin for point in turned]
     columns["boxes.keypoint_y"] = [point.ymin for point in turned]
 
 
 def _object_masks(
-    outlines: Sequence[str], stored: tuple[int, int], form: ImageForm, files: MaskFiles | None, *, is_relative: bool
+    outlines: Sequence[str],
+    stored: tuple[int, int],
+    form: ImageForm,
+    files: MaskFiles | None,
+    *,
+    is_relative: bool,
 ) -> list[bytes]:
     """A PNG of each object's outline, at the size and turn of the image."""
     encoded = []
@@ -104,12 +121,20 @@ def _object_masks(
     return encoded
 
 
-def _mask(columns: Mapping[str, Any], stored: tuple[int, int], form: ImageForm, files: MaskFiles) -> Buffer:
-    """The mask of the whole image as PNG: its own bytes, or its values at the size and turn of the image."""
+def _mask(
+    columns: Mapping[str, Any], stored: tuple[int, int], form: ImageForm, files: MaskFiles
+) -> Buffer:
+    """The mask of the whole image as PNG: its own bytes,
+    or its values at the size and turn of the image.
+    """
     name, length, *threshold = columns["mask.encoded"]
     data = files.read(name, length)
     try:
-        mask = mask_pixels.threshold_mask(data, threshold[0]) if threshold else mask_pixels.png_of(data)
+        mask = (
+            mask_pixels.threshold_mask(data, threshold[0])
+            if threshold
+            else mask_pixels.png_of(data)
+        )
         return _fitted(mask, stored, form)
     except ImageError as error:
         raise ImageError(f"its mask {name}: {error}") from error
@@ -129,5 +154,11 @@ def _fitted(mask: Buffer, stored: tuple[int, int], form: ImageForm) -> Buffer:
 
 def _other_size(what: str, size: Sequence[int], stored: tuple[int, int]) -> ImageError:
     width, height = size
-    turned = ": its EXIF orientation may have been applied to one of them" if (height, width) == stored else ""
-    return ImageError(f"{what} {width} x {height} pixels, the image has {stored[0]} x {stored[1]}{turned}")
+    turned = (
+        ": its EXIF orientation may have been applied to one of them"
+        if (height, width) == stored
+        else ""
+    )
+    return ImageError(
+        f"{what} {width} x {height} pixels, the image has {stored[0]} x {stored[1]}{turned}"
+    )

@@ -1,4 +1,6 @@
-"""Inputs: the files of a recipe's source, listed; and where a recipe may write: its shards, and a manifest."""
+"""Inputs: the files of a recipe's source, listed;
+and where a recipe may write: its shards, and a manifest.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,8 @@ P = TypeVar("P", bound=AnyPath)
 class ManifestFile(Struct, frozen=True):
     """A manifest that is still to be made: ``names`` in their order, one a line.
 
-    With ``paths``, by split, each split gets one of its own in its place. ``lead`` is what comes before the name of a
-    file in the listing.
+    With ``paths``, by split, each split gets one of its own in its place. ``lead`` is what comes
+    before the name of a file in the listing.
     """
 
     path: AnyPath
@@ -88,7 +90,8 @@ class Inputs(Struct, frozen=True):
 
 
 def data_root(file: RecipeFile, root: Path | None) -> Path:
-    """The folder of relative paths: ``root``, or DATAPATH of the environment, or the recipe's own folder.
+    """The folder of relative paths: ``root``, or DATAPATH of the environment, or the recipe's own
+    folder.
 
     Raises:
         InputError: it is not there.
@@ -97,12 +100,16 @@ def data_root(file: RecipeFile, root: Path | None) -> Path:
     found = root or (Path(named) if named else file.path.parent)
     if kind_of(found) != "folder":
         said = "--raw" if root else f"{ROOT_VARIABLE} of the environment"
-        raise InputError(f"{found} is not there", f"expected the folder of the data, as {said} names it")
+        raise InputError(
+            f"{found} is not there", f"expected the folder of the data, as {said} names it"
+        )
     return Path(os.path.abspath(found))  # noqa: PTH100 - resolve() would follow links, and names would change
 
 
 def is_root_named(root: object) -> bool:
-    """Whether ``root`` or DATAPATH says what is put before relative paths: the recipe alone doesn't tell then."""
+    """Whether ``root`` or DATAPATH says what is put before relative paths:
+    the recipe alone doesn't tell then.
+    """
     return root is not None or bool(os.environ.get(ROOT_VARIABLE))
 
 
@@ -168,22 +175,34 @@ def need_path(file: RecipeFile, key: Key, path: P, expected: str = "file") -> P:
     kind = kind_of(path)
     if kind != expected:
         raise InputError(
-            f"{file.place(key)}: {path} is {'not there' if kind == 'nothing' else f'not a {expected}'}",
+            (
+                f"{file.place(key)}: "
+                f"{path} is {'not there' if kind == 'nothing' else f'not a {expected}'}"
+            ),
             f"expected the {expected} that the recipe names",
-            f"paths are relative to --raw, else to {ROOT_VARIABLE} of the environment, else to the recipe",
+            (
+                f"paths are relative to --raw, else to {ROOT_VARIABLE} of the environment, "
+                "else to the recipe"
+            ),
         )
     return path
 
 
-# patterns ------------------------------------------------------------------------------------------------------
+# patterns -----------------------------------------------------------------------------------------
 
 
-def _matching(file: RecipeFile, key: Key, patterns: Sequence[str], root: Path, engine: Engine) -> Inputs:
+def _matching(
+    file: RecipeFile, key: Key, patterns: Sequence[str], root: Path, engine: Engine
+) -> Inputs:
     """Files that match patterns; several patterns are taken together, from one folder."""
     based = [_based(file, key, pattern, root) for pattern in patterns]
     base = based[0][0]
     if strange := next((each for each, _ in based if each != base), None):
-        raise file.fault(key, f"patterns from {base} and {strange}", "expected several patterns to be from one folder")
+        raise file.fault(
+            key,
+            f"patterns from {base} and {strange}",
+            "expected several patterns to be from one folder",
+        )
     found = [_match(file, key, each, engine) for each in based]
     listing = found[0][0]
     if len(found) > 1:  # each file once
@@ -192,11 +211,15 @@ def _matching(file: RecipeFile, key: Key, patterns: Sequence[str], root: Path, e
     return Inputs(listing, Remarks.join(remarks for _, remarks in found), base, base)
 
 
-def _match(file: RecipeFile, key: Key, based: tuple[Path, str], engine: Engine) -> tuple[Catalog, Remarks]:
+def _match(
+    file: RecipeFile, key: Key, based: tuple[Path, str], engine: Engine
+) -> tuple[Catalog, Remarks]:
     base, rest = based
     found = list_matching(base, rest, engine)
     if not len(found[0]):
-        raise InputError(f"{file.place(key)}: no file matches {base / rest}", "expected at least one")
+        raise InputError(
+            f"{file.place(key)}: no file matches {base / rest}", "expected at least one"
+        )
     return found
 
 
@@ -210,7 +233,9 @@ def _based(file: RecipeFile, key: Key, pattern: str, root: Path) -> tuple[Path, 
     need_path(file, key, below(base, split_pattern(rest)[0]), "folder")
     if ".." in rest.split("/"):
         raise file.fault(
-            key, f"{shortened(pattern)!r} is not a pattern", "expected .. before the first special sign only"
+            key,
+            f"{shortened(pattern)!r} is not a pattern",
+            "expected .. before the first special sign only",
         )
     return base, rest
 
@@ -218,7 +243,8 @@ def _based(file: RecipeFile, key: Key, pattern: str, root: Path) -> tuple[Path, 
 def _parted(pattern: str, root: Path) -> tuple[Path, str]:
     """The folder from which a pattern's files are named, and the pattern from there.
 
-    That is the root of the data, or, for a pattern that leads out of it, the folders before its first special sign.
+    That is the root of the data, or, for a pattern that leads out of it, the folders before its
+    first special sign.
     """
     pattern = pattern.removeprefix("./").removeprefix(f"{root.as_posix().rstrip('/')}/")
     if not pattern.startswith("/") and ".." not in pattern.split("/"):
@@ -227,15 +253,19 @@ def _parted(pattern: str, root: Path) -> tuple[Path, str]:
     return Path(os.path.normpath(below(root, fixed))), rest
 
 
-# manifests -----------------------------------------------------------------------------------------------------
+# manifests ----------------------------------------------------------------------------------------
 
 
 def _listed(path: AnyPath, base: Path, engine: Engine) -> Inputs:
     return Inputs(*look_up(read_file_list(path, base), base, engine), base, path, is_ordered=True)
 
 
-def _classic(file: RecipeFile, root: Path, engine: Engine, layout: Layout | None, *, is_raw: bool) -> Inputs:
-    """What ``manifest_file`` names, if it is there; else what the pattern matches, shuffled, for it to be made."""
+def _classic(
+    file: RecipeFile, root: Path, engine: Engine, layout: Layout | None, *, is_raw: bool
+) -> Inputs:
+    """What ``manifest_file`` names, if it is there;
+    else what the pattern matches, shuffled, for it to be made.
+    """
     recipe, pattern, key = file.recipe, file.recipe.input_file_pattern, ("manifest_file",)
     if recipe.manifest_file is None:
         assert pattern is not None
@@ -251,9 +281,14 @@ def _classic(file: RecipeFile, root: Path, engine: Engine, layout: Layout | None
         return _listed_by_split(file, parts, there, base, engine)
     if pattern is None:
         hint = "name an input_file_pattern, and it is made"
-        raise InputError(f"{file.place(key)}: {path} is not there", "expected a list of file names", hint)
+        raise InputError(
+            f"{file.place(key)}: {path} is not there", "expected a list of file names", hint
+        )
     path = place_manifest(file, recipe.manifest_file, root, layout, is_raw=is_raw)
-    parts = {split: place_manifest(file, name, root, layout, is_raw=is_raw) for split, name in names.items()}
+    parts = {
+        split: place_manifest(file, name, root, layout, is_raw=is_raw)
+        for split, name in names.items()
+    }
     inputs = _matching(file, ("input_file_pattern",), [pattern], root, engine)
     found, base = inputs.listing, inputs.base
     if recipe.shuffle:
@@ -264,15 +299,24 @@ def _classic(file: RecipeFile, root: Path, engine: Engine, layout: Layout | None
 
 
 def _names_by_split(file: RecipeFile) -> dict[str, str]:
-    """The ``manifest_file`` of each split: m-train.txt, m-test.txt for m.txt. None where one holds all files."""
+    """The ``manifest_file`` of each split: m-train.txt, m-test.txt for m.txt.
+    None where one holds all files.
+    """
     if any(sort == "manifest" for sort, _ in rules.places_of(file).values()):
         return {}
     path = Path(file.recipe.manifest_file or "")
-    return {split: str(path.with_name(f"{path.stem}-{split}{path.suffix}")) for split in file.recipe.splits or ()}
+    return {
+        split: str(path.with_name(f"{path.stem}-{split}{path.suffix}"))
+        for split in file.recipe.splits or ()
+    }
 
 
 def _listed_by_split(
-    file: RecipeFile, parts: Mapping[str, AnyPath], there: Sequence[AnyPath], base: Path, engine: Engine
+    file: RecipeFile,
+    parts: Mapping[str, AnyPath],
+    there: Sequence[AnyPath],
+    base: Path,
+    engine: Engine,
 ) -> Inputs:
     """The files of one manifest a split, which must all be there."""
     if gone := next((path for path in parts.values() if path not in there), None):
@@ -281,17 +325,25 @@ def _listed_by_split(
         raise InputError(what, "expected a manifest of each split, or of none", hint)
     found = [look_up(read_file_list(path, base), base, engine) for path in parts.values()]
     edges = [0, *itertools.accumulate(len(listing) for listing, _ in found)]
-    divided = {split: range(*each) for split, each in zip(parts, itertools.pairwise(edges), strict=True)}
+    divided = {
+        split: range(*each) for split, each in zip(parts, itertools.pairwise(edges), strict=True)
+    }
     joined = Catalog.join((listing for listing, _ in found), is_listed=True)
     again = next((name for name, count in Counter(joined.names).items() if count > 1), None)
     if again is not None:
-        places = [path.name for path, (listing, _) in zip(parts.values(), found, strict=True) if again in listing.names]
-        raise InputError(f"{again} is in {' and in '.join(places)}", "expected every file in one split")
+        places = [
+            path.name
+            for path, (listing, _) in zip(parts.values(), found, strict=True)
+            if again in listing.names
+        ]
+        raise InputError(
+            f"{again} is in {' and in '.join(places)}", "expected every file in one split"
+        )
     remarks = Remarks.join(each for _, each in found)
     return Inputs(joined, remarks, base, there[0], is_ordered=True, divided=divided)
 
 
-# tars ----------------------------------------------------------------------------------------------------------
+# tars ---------------------------------------------------------------------------------------------
 
 
 def _tars(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
@@ -299,7 +351,9 @@ def _tars(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
     archives, base = _archives(file, key, _texts(file, key), root, engine)
     assert file.recipe.source is not None
     skipped = Skipped()
-    listing = list_tars(archives, engine, folder_each=file.recipe.source.tar_folders, skipped=skipped)
+    listing = list_tars(
+        archives, engine, folder_each=file.recipe.source.tar_folders, skipped=skipped
+    )
     notes = [f"skipped in tars: {skipped.text}"] if skipped.entries else []
     origin = archives[0] if len(archives) == 1 else base
     return Inputs(listing, Remarks(), root, origin, has_folders=True, notes=notes)
@@ -318,20 +372,28 @@ def _samples(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
     origin = first if sum(map(len, groups.values())) == 1 else base
     found = Inputs(samples.listing, Remarks(), root, origin, has_folders=True)
     table = samples.table(source.label, first), first
-    return replace(found, given=splits, table=table, marks=samples.marks or None, notes=samples.passed)
+    return replace(
+        found, given=splits, table=table, marks=samples.marks or None, notes=samples.passed
+    )
 
 
-def _groups(file: RecipeFile, key: Key, root: Path, engine: Engine) -> tuple[dict[str, list[Path]], Path]:
-    """The files that the recipe names by split ("": of no split), and the folder where patterns start."""
+def _groups(
+    file: RecipeFile, key: Key, root: Path, engine: Engine
+) -> tuple[dict[str, list[Path]], Path]:
+    """The files that the recipe names by split ("":
+    of no split), and the folder where patterns start.
+    """
     said = getattr(file.recipe.source, str(key[-1]))
     groups, base = {}, root
     for split, texts in (said if isinstance(said, dict) else {"": said}).items():
         several = [texts] if isinstance(texts, str) else texts
-        groups[split], base = _archives(file, (*key, split) if split else key, several, root, engine)
+        groups[split], base = _archives(
+            file, (*key, split) if split else key, several, root, engine
+        )
     return groups, base
 
 
-# rows ----------------------------------------------------------------------------------------------------------
+# rows ---------------------------------------------------------------------------------------------
 
 
 def _tables(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
@@ -342,7 +404,11 @@ def _tables(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
     paths = [path for several in groups.values() for path in several]
     assert file.recipe.source is not None
     return _listed_rows(
-        file, read_tables(file.recipe.source, groups), root, engine, paths[0] if len(paths) == 1 else base
+        file,
+        read_tables(file.recipe.source, groups),
+        root,
+        engine,
+        paths[0] if len(paths) == 1 else base,
     )
 
 
@@ -353,7 +419,9 @@ def _sealed(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
     if file.sealed is None:
         raise refuse_unsealed(file)
     assert file.recipe.source is not None
-    return _listed_rows(file, read_sealed(file.recipe.source, file.sealed, root), root, engine, file.sealed)
+    return _listed_rows(
+        file, read_sealed(file.recipe.source, file.sealed, root), root, engine, file.sealed
+    )
 
 
 def _listed_rows(file: RecipeFile, rows: Rows, root: Path, engine: Engine, origin: Path) -> Inputs:
@@ -362,12 +430,21 @@ def _listed_rows(file: RecipeFile, rows: Rows, root: Path, engine: Engine, origi
     found = find_images(file, rows, root, engine)
     table = rows.table_of(found.images, list(found.listing.names)), origin
     return Inputs(
-        found.listing, found.remarks, found.base, origin, divided=found.splits, table=table, marks=found.marks
+        found.listing,
+        found.remarks,
+        found.base,
+        origin,
+        divided=found.splits,
+        table=table,
+        marks=found.marks,
     )
 
 
-def _archives(file: RecipeFile, key: Key, texts: Iterable[str], root: Path, engine: Engine) -> tuple[list[Path], Path]:
-    """The files that the recipe names by a path or a pattern, each once; and the folder where patterns start.
+def _archives(
+    file: RecipeFile, key: Key, texts: Iterable[str], root: Path, engine: Engine
+) -> tuple[list[Path], Path]:
+    """The files that the recipe names by a path or a pattern, each once; and the folder where
+    patterns start.
 
     Raises:
         InputError: one is missing.
@@ -377,7 +454,9 @@ def _archives(file: RecipeFile, key: Key, texts: Iterable[str], root: Path, engi
     for text in texts:
         if is_pattern(text):
             base, rest = _based(file, key, text, root)
-            archives |= dict.fromkeys(below(base, name) for name in _match(file, key, (base, rest), engine)[0].names)
+            archives |= dict.fromkeys(
+                below(base, name) for name in _match(file, key, (base, rest), engine)[0].names
+            )
         else:
             archives[need_path(file, key, below(root, text))] = None
     if faults := missing_shards(archives):
@@ -389,17 +468,20 @@ _SOURCES: Mapping[str, Callable[[RecipeFile, Key, Path, Engine], Inputs]] = {
     **dict.fromkeys(("folders", "files", "manifest"), _plain),
     **{"tar": _tars, "table": _tables, "python": _sealed, **dict.fromkeys(rules.SAMPLES, _samples)},
 }
-"""The function that lists each kind of source, by its key; a new kind needs a field in schema.Source too."""
+"""The function that lists each kind of source, by its key;
+a new kind needs a field in schema.Source too.
+"""
 
 
-# where a recipe may write --------------------------------------------------------------------------------------
+# where a recipe may write -------------------------------------------------------------------------
 
 
 def shards_dir(file: RecipeFile, output: AnyPath) -> AnyPath:
     """The folder of the shards, as ``output_file_prefix`` says: ``output`` itself, or one below it.
 
     Raises:
-        UsageError: an absolute prefix leads out of ``output``, or to a folder that has another purpose.
+        UsageError: an absolute prefix leads out of ``output``, or to a folder that has another
+            purpose.
     """
     folder, name = rules.prefix_of(file)
     if folder.startswith("/"):
@@ -407,13 +489,17 @@ def shards_dir(file: RecipeFile, output: AnyPath) -> AnyPath:
         if inside is None:
             what = f"{prefix!r} leads out of {output}"
             hint = f"give {folder} as DATA_DIR, and write output_file_prefix: {name}"
-            raise file.fault(("output_file_prefix",), what, "expected a name, or a path below DATA_DIR", hint)
+            raise file.fault(
+                ("output_file_prefix",), what, "expected a name, or a path below DATA_DIR", hint
+            )
         rules.check_own_folder(file, inside.parts)
     return output / folder
 
 
 def find_manifest(name: str, root: Path, layout: Layout | None) -> AnyPath:
-    """The ``manifest_file`` of this name: below the root of the data, else where ``place_manifest`` once put it."""
+    """The ``manifest_file`` of this name: below the root of the data,
+    else where ``place_manifest`` once put it.
+    """
     path = below(root, name)
     inside = None if layout is None or kind_of(path) != "nothing" else _below(path, root)
     if layout is None or inside is None:
@@ -422,11 +508,13 @@ def find_manifest(name: str, root: Path, layout: Layout | None) -> AnyPath:
     return kept if kind_of(kept) != "nothing" else path
 
 
-def place_manifest(file: RecipeFile, name: str, root: Path, layout: Layout | None, *, is_raw: bool) -> AnyPath:
+def place_manifest(
+    file: RecipeFile, name: str, root: Path, layout: Layout | None, *, is_raw: bool
+) -> AnyPath:
     """The path for a ``manifest_file`` that does not exist yet.
 
-    As its name says, below the root of the data or DATA_DIR. Where ``--raw`` named that root, which is never written
-    to, it has a place among what belongs to the shards.
+    As its name says, below the root of the data or DATA_DIR. Where ``--raw`` named that root, which
+    is never written to, it has a place among what belongs to the shards.
 
     Raises:
         InputError: it would be elsewhere.
@@ -436,8 +524,15 @@ def place_manifest(file: RecipeFile, name: str, root: Path, layout: Layout | Non
         return path
     inside = _below(path, root)
     if inside is None:
-        what = f"{file.place(('manifest_file',))}: {path} is not there, and would be made outside the data"
-        raise InputError(what, f"expected a path below {root}", "name one that is there, or one below that folder")
+        what = (
+            f"{file.place(('manifest_file',))}: {path} is not there, "
+            "and would be made outside the data"
+        )
+        raise InputError(
+            what,
+            f"expected a path below {root}",
+            "name one that is there, or one below that folder",
+        )
     return path if layout is None or not is_raw else layout.lists_dir / inside
 
 
@@ -446,5 +541,8 @@ def _below(path: Path, folder: AnyPath) -> Path | None:
     local = local_or_none(folder)
     if local is None:
         return None
-    found, base = Path(os.path.realpath(path)), Path(os.path.realpath(local))  # resolve() fails at a link to itself
+    found, base = (
+        Path(os.path.realpath(path)),
+        Path(os.path.realpath(local)),
+    )  # resolve() fails at a link to itself
     return found.relative_to(base) if found.is_relative_to(base) else None

@@ -1,4 +1,6 @@
-"""Inspection: one walk through a folder finds images by content, archives, labels files, annotations, the rest."""
+"""Inspection: one walk through a folder finds images by content, archives,
+labels files, annotations, the rest.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ from imagenet_prep.text import listed
 from imagenet_prep.tfrecord.framing import FramingError, parse_header
 
 _WITH_COLUMNS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson")
-"""Endings of files in which images may be named without their endings: other texts hold such words by chance."""
+"""Endings of files in which images may be named without their endings:
+other texts hold such words by chance.
+"""
 
 TABLES = (*_WITH_COLUMNS, ".txt", ".lst", ".list")
 """Endings of files that may be labels files; a file without an ending may be one, too."""
@@ -53,7 +57,20 @@ DATA = (
 """Endings of files that may hold labels or annotations."""
 
 PACKED = (
-    *(".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".gz", ".bz2", ".xz", ".zst", ".zip", ".7z", ".rar", ".parquet"),
+    *(
+        ".tar.gz",
+        ".tgz",
+        ".tar.bz2",
+        ".tar.xz",
+        ".gz",
+        ".bz2",
+        ".xz",
+        ".zst",
+        ".zip",
+        ".7z",
+        ".rar",
+        ".parquet",
+    ),
     *(".arrow", ".feather", ".tfrecord", ".tfrecords", ".lmdb", ".mdb", ".rec", ".beton"),
 )
 """Endings of files that may hold images, and that no layout reads."""
@@ -79,8 +96,8 @@ class Inspection(Struct, frozen=True):
         content: what most of them are; None if there are neither images nor arrays outside of tars.
         items: the files of this content.
         archives: the tars, and what each holds.
-        holders: the files that may hold many images, by the source that reads them: parquet, tfrecord or arrays.
-        labels: the labels files that name at least half of the items.
+        holders: the files that may hold many images, by the source that reads them: parquet,
+        tfrecord or arrays. labels: the labels files that name at least half of the items.
         partial: those that name some.
         refusals: those that name at least half of them, and can't be taken.
         annotations: the files of each tool that is known.
@@ -116,14 +133,18 @@ class Inspection(Struct, frozen=True):
 
 
 def inspect_folder(folder: Path, engine: Engine, asked: InitOptions | None = None) -> Inspection:
-    """Look at every file of a folder once; raises InputError if a tar in it is damaged or compressed."""
+    """Look at every file of a folder once; raises InputError if a tar in
+    it is damaged or compressed.
+    """
     asked = asked or InitOptions()
     listing, remarks = list_folder(folder, engine)
     names = list(listing.names)
     tars = [name for name in names if name.lower().endswith(".tar")]
     kinds = kinds_by_content(folder, names)
     known = {name: kind for name, kind in kinds.items() if kind not in SAMPLES}
-    content = main_content(names) or next(("array" if kind == "NumPy" else "image" for kind in known.values()), None)
+    content = main_content(names) or next(
+        ("array" if kind == "NumPy" else "image" for kind in known.values()), None
+    )
     fit = {name for name, kind in known.items() if fits(content, kind)}
     items = [name for name in names if content and (is_of(content, name) or name in fit)]
     archives = {name: list_tars([below(folder, name)], engine, folder_each=False) for name in tars}
@@ -135,16 +156,28 @@ def inspect_folder(folder: Path, engine: Engine, asked: InitOptions | None = Non
     rest += (hidden := _take_hidden(folder, remarks, last_names(items)) if items else {})
     held = kinds.keys() - known.keys()  # they may be large, and are no texts
     texts = [name for name in rest if name not in held]
-    judged = _judge(folder, texts, items or members, sizes | hidden, asked) if items or members else {}
+    judged = (
+        _judge(folder, texts, items or members, sizes | hidden, asked) if items or members else {}
+    )
     rest = [name for name in rest if judged.get(name) is None]
-    names_of_tables = [name for name, table in judged.items() if table is not None and not name.startswith("../")]
+    names_of_tables = [
+        name for name, table in judged.items() if table is not None and not name.startswith("../")
+    ]
     annotations = _annotations(folder, rest, names_of_tables, items)
-    noted = {*(strange := strange_among(rest, content)), *(name for found in annotations.values() for name in found)}
+    noted = {
+        *(strange := strange_among(rest, content)),
+        *(name for found in annotations.values() for name in found),
+    }
     left = {name: (sizes | hidden)[name] for name in rest if name not in noted}
     others = _others(folder, left, last_names(items), held)
-    faults = [*remarks.obstacles, *missing_shards([*tars, *(name for name in kinds if name not in known)])]
+    faults = [
+        *remarks.obstacles,
+        *missing_shards([*tars, *(name for name in kinds if name not in known)]),
+    ]
     faults += wrong_formats(folder, names, content)
-    faults += _unreadable(folder, [f"{name} ({kind})" for name, kind in known.items() if name not in fit])
+    faults += _unreadable(
+        folder, [f"{name} ({kind})" for name, kind in known.items() if name not in fit]
+    )
     judged = _alike(folder, judged, items or members, asked)
     tables = [found for found in judged.values() if isinstance(found, LabelsFile)]
     refusals = [found for found in judged.values() if isinstance(found, LabelsRefusal)]
@@ -158,7 +191,10 @@ def inspect_folder(folder: Path, engine: Engine, asked: InitOptions | None = Non
         content=content,
         items=items,
         archives=archives,
-        holders={each: [name for name, kind in kinds.items() if kind == each] for each in {*kinds.values()}},
+        holders={
+            each: [name for name, kind in kinds.items() if kind == each]
+            for each in {*kinds.values()}
+        },
         labels=[table for table in tables if table.is_most],
         partial=[table for table in tables if not table.is_most],
         refusals=[refusal for refusal in refusals if refusal.where not in lists_of_splits],
@@ -173,7 +209,9 @@ def inspect_folder(folder: Path, engine: Engine, asked: InitOptions | None = Non
 
 
 def _zips_of_images(folder: Path, names: Iterable[str], engine: Engine) -> dict[str, Catalog]:
-    """The zips that hold images, and what is in them; a damaged one, or one of other files, has to be unpacked."""
+    """The zips that hold images, and what is in them;
+    a damaged one, or one of other files, has to be unpacked.
+    """
     found: dict[str, Catalog] = {}
     for name in (name for name in names if is_zip(name)):
         with contextlib.suppress(InputError):
@@ -192,14 +230,18 @@ def _members(archives: Mapping[str, Catalog]) -> list[str]:
 
 def main_content(names: Iterable[str]) -> Content | None:
     """The content of most files; TIFFs alone are read as numbers, which loses nothing of them."""
-    found = Counter(name.rpartition(".")[2].lower() for name in names if is_of("image", name) or is_of("array", name))
+    found = Counter(
+        name.rpartition(".")[2].lower()
+        for name in names
+        if is_of("image", name) or is_of("array", name)
+    )
     arrays, tiffs = found["npy"] + found["npz"], found["tif"] + found["tiff"]
     if not found or arrays > found.total() - arrays:
         return "array" if found else None
     return "pixels" if tiffs == found.total() - arrays else "image"
 
 
-# images that the names hide ------------------------------------------------------------------------------------
+# images that the names hide -----------------------------------------------------------------------
 
 
 def wrong_formats(where: object, names: Iterable[str], content: Content | None) -> list[InputError]:
@@ -208,32 +250,61 @@ def wrong_formats(where: object, names: Iterable[str], content: Content | None) 
     if not odd:
         return []
     what = f"{where} holds images that can't be read: {counted(odd)}: {listed(odd)}"
-    return [InputError(what, f"expected {', '.join(FORMATS)}", "convert them to PNG or JPEG, or move them away")]
+    return [
+        InputError(
+            what, f"expected {', '.join(FORMATS)}", "convert them to PNG or JPEG, or move them away"
+        )
+    ]
 
 
 def strange_among(names: Iterable[str], content: Content | None) -> list[str]:
     """The arrays among images, or the images among arrays."""
-    return [name for name in names if content and not is_of(content, name) and is_of(_OTHER[content], name)]
+    return [
+        name
+        for name in names
+        if content and not is_of(content, name) and is_of(_OTHER[content], name)
+    ]
 
 
 def strange(where: object, names: Sequence[str], content: Content | None, fit: int) -> InputError:
     """The fault of arrays among images, or of images among arrays."""
-    what = f"{where} holds {counted(names)} next to {fit:,} {'arrays' if content == 'array' else 'images'}"
-    hint = "move one kind to another folder; or write a recipe that names one: source: {files: 'FOLDER/**/*.jpg'}"
-    return InputError(f"{what}: {listed(names)}", "expected images or arrays: records hold one of them", hint)
+    what = (
+        f"{where} holds {counted(names)} next to {fit:,} "
+        f"{'arrays' if content == 'array' else 'images'}"
+    )
+    hint = (
+        "move one kind to another folder; or write a recipe that names one: source: {files: "
+        "'FOLDER/**/*.jpg'}"
+    )
+    return InputError(
+        f"{what}: {listed(names)}", "expected images or arrays: records hold one of them", hint
+    )
 
 
 def _unreadable(where: object, names: Sequence[str]) -> list[InputError]:
     if not names:
         return []
-    what = f"{where} holds images that can't be read with the others: {listed(names)} ({len(names):,} in all)"
-    return [InputError(what, f"expected {', '.join(FORMATS)}, or arrays alone", "convert them, or move them away")]
+    what = (
+        f"{where} holds images that can't be read with the others: "
+        f"{listed(names)} ({len(names):,} in all)"
+    )
+    return [
+        InputError(
+            what,
+            f"expected {', '.join(FORMATS)}, or arrays alone",
+            "convert them, or move them away",
+        )
+    ]
 
 
 def kinds_by_content(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """The kinds of files whose names don't tell, by content: the format of an image, "NumPy", or one of ``SAMPLES``."""
+    """The kinds of files whose names don't tell, by content:
+    the format of an image, "NumPy", or one of ``SAMPLES``.
+    """
     endings = (*ENDINGS["image"], *ENDINGS["array"], ".tar")
-    unknown = (name for name in names if not name.lower().endswith(endings) and not is_odd("image", name))
+    unknown = (
+        name for name in names if not name.lower().endswith(endings) and not is_odd("image", name)
+    )
     return {name: kind for name in unknown if (kind := _kind(below(folder, name)))}
 
 
@@ -244,7 +315,9 @@ def fits(content: Content | None, kind: str) -> bool:
 
 
 def _kind(path: Path) -> str:
-    """The format of an image by its first bytes, or the source that reads such files; "" for another file."""
+    """The format of an image by its first bytes, or the source that reads such files;
+    "" for another file.
+    """
     head = _head(path, 32)
     if head.startswith(b"PAR1"):
         return "parquet"
@@ -256,7 +329,13 @@ def _kind(path: Path) -> str:
     with contextlib.suppress(FramingError):
         parse_header(head[:12], 0, 0)
         return "tfrecord"
-    return "arrays" if may_hold_arrays(path.name, head) else "NumPy" if is_npy(head) else format_of(head)
+    return (
+        "arrays"
+        if may_hold_arrays(path.name, head)
+        else "NumPy"
+        if is_npy(head)
+        else format_of(head)
+    )
 
 
 def _head(path: Path, size: int = 1 << 16) -> bytes:
@@ -266,29 +345,43 @@ def _head(path: Path, size: int = 1 << 16) -> bytes:
     return b""
 
 
-# labels and annotations ----------------------------------------------------------------------------------------
+# labels and annotations ---------------------------------------------------------------------------
 
 
 def _judge(
-    folder: Path, rest: Sequence[str], items: Sequence[str], sizes: Mapping[str, int], asked: InitOptions
+    folder: Path,
+    rest: Sequence[str],
+    items: Sequence[str],
+    sizes: Mapping[str, int],
+    asked: InitOptions,
 ) -> dict[str, LabelsFile | LabelsRefusal | None]:
     """The files that may be labels files, in the folder or next to it, each as one."""
     sought = Sought(folder, items, last_names(items), asked)
     known = sought.known
-    candidates = [name for name in _candidates(rest) if sizes[name] <= _LARGEST] + _beside(folder, items, known)
+    candidates = [name for name in _candidates(rest) if sizes[name] <= _LARGEST] + _beside(
+        folder, items, known
+    )
     candidates += [name for name in _documents(folder, rest) if sizes[name] <= _LARGEST_JSON]
     found = {name: judge_labels(sought, name) for name in candidates}
     tables: list[str] = []
     if not any(found.values()):
         stems = replace(sought, known=last_names(map(without_ending, items)))
         tables = [name for name in candidates if suffix_of(name) in (*_WITH_COLUMNS, ".json")]
-        found |= {name: judge_labels(stems, name, needs_header=True) for name in tables}  # others may be of classes
+        found |= {
+            name: judge_labels(stems, name, needs_header=True) for name in tables
+        }  # others may be of classes
     if not any(found.values()):
         cut = replace(stems, is_cut=True)
         others = {name: judge_labels(cut, name) for name in tables}
-        found |= {name: table for name, table in others.items() if isinstance(table, LabelsFile) and table.is_most}
+        found |= {
+            name: table
+            for name, table in others.items()
+            if isinstance(table, LabelsFile) and table.is_most
+        }
     if not any(found.values()):
-        folders = replace(sought, known=last_names(name.rpartition("/")[0] for name in items) - {""})
+        folders = replace(
+            sought, known=last_names(name.rpartition("/")[0] for name in items) - {""}
+        )
         with_columns = [name for name in tables if suffix_of(name) in _WITH_COLUMNS]
         others = {name: judge_labels(folders, name) for name in with_columns}
         found |= {name: table for name, table in others.items() if _labels_folders(table)}
@@ -300,7 +393,9 @@ def _judge(
 
 
 def _has_columns(table: LabelsFile | LabelsRefusal | None) -> bool:
-    """Whether a text has columns of classes, as the list of Oxford's pets: words alone name files by chance."""
+    """Whether a text has columns of classes, as the list of Oxford's pets:
+    words alone name files by chance.
+    """
     if not isinstance(table, LabelsFile) or table.options.get("format") != "spaces":
         return False
     return bool(table.candidates) or table.has_labels
@@ -314,9 +409,14 @@ def _labels_folders(table: LabelsFile | LabelsRefusal | None) -> bool:
 
 
 def _alike(
-    folder: Path, judged: Mapping[str, LabelsFile | LabelsRefusal | None], items: Sequence[str], asked: InitOptions
+    folder: Path,
+    judged: Mapping[str, LabelsFile | LabelsRefusal | None],
+    items: Sequence[str],
+    asked: InitOptions,
 ) -> dict[str, LabelsFile | LabelsRefusal | None]:
-    """The tables, of which small ones have the labels of the largest in the columns that it has them in."""
+    """The tables, of which small ones have the labels of the largest in
+    the columns that it has them in.
+    """
     tables = [table for table in judged.values() if isinstance(table, LabelsFile) and table.label]
     largest = max(tables, key=lambda table: len(table.rows), default=None)
     found = dict(judged)
@@ -325,13 +425,19 @@ def _alike(
     known = last_names(items).union(last_names(map(without_ending, items)))
     sought = Sought(folder, items, known, replace(asked, label=largest.label))
     for name, table in judged.items():
-        if isinstance(table, LabelsFile) and not table.label and largest.label in table.table.columns:
+        if (
+            isinstance(table, LabelsFile)
+            and not table.label
+            and largest.label in table.table.columns
+        ):
             found[name] = judge_labels(sought, name)
     return found
 
 
 def _candidates(names: Sequence[str]) -> list[str]:
-    """The files that may be labels files: of each ending the first 50, those near the folder before the others."""
+    """The files that may be labels files: of each ending the first 50,
+    those near the folder before the others.
+    """
     several = grouped(names, ending_of).items()
     usual = (found for suffix, found in several if suffix in TABLES or not suffix)
     return [name for found in usual for name in sorted(found, key=_depth)[:MOST_READ]]
@@ -343,7 +449,9 @@ def _depth(name: str) -> int:
 
 def _documents(folder: Path, names: Sequence[str]) -> list[str]:
     """The JSON documents that no known tool wrote: of many the first 50."""
-    several = sorted((name for name in names if name.lower().endswith(".json")), key=_depth)[:MOST_READ]
+    several = sorted((name for name in names if name.lower().endswith(".json")), key=_depth)[
+        :MOST_READ
+    ]
     return [name for name in several if _format_of(folder, name, ".json") is None]
 
 
@@ -354,12 +462,18 @@ def ending_of(name: str) -> str:
 
 
 def _take_hidden(folder: Path, remarks: Remarks, known: frozenset[str]) -> dict[str, int]:
-    """The hidden files that name at least half of the images, with their sizes; they are no longer skipped."""
+    """The hidden files that name at least half of the images, with their sizes;
+    they are no longer skipped.
+    """
     found, read = {}, Counter[str]()
     for name in list(remarks.passed.get(HIDDEN, ())):
         path = below(folder, name)
         read[path.suffix] += 1  # there may be one next to each image
-        if read[path.suffix] > MOST_READ or not path.is_file() or (size := path.stat().st_size) > _LARGEST:
+        if (
+            read[path.suffix] > MOST_READ
+            or not path.is_file()
+            or (size := path.stat().st_size) > _LARGEST
+        ):
             continue
         if _is_text(path) and mentions_half(path, known):
             found[name] = size
@@ -368,18 +482,26 @@ def _take_hidden(folder: Path, remarks: Remarks, known: frozenset[str]) -> dict[
 
 
 def _beside(folder: Path, items: Sequence[str], known: frozenset[str]) -> list[str]:
-    """Labels files next to a folder: their first lines contain its name, or they name half of its images without it."""
+    """Labels files next to a folder: their first lines contain its name,
+    or they name half of its images without it.
+    """
     home = Path(os.path.abspath(folder))  # noqa: PTH100 - links stay, as in names
     within = known.union(map(str.lower, items))
     names: list[str] = []
     with contextlib.suppress(OSError):
         names = sorted(name for name in os.listdir(home.parent) if name.lower().endswith(TABLES))
     names.sort(key=lambda name: stem_of(name) != home.name)
-    return [f"../{name}" for name in _candidates(names) if _is_about(home, home.parent / name, within, known)]
+    return [
+        f"../{name}"
+        for name in _candidates(names)
+        if _is_about(home, home.parent / name, within, known)
+    ]
 
 
 def _is_about(home: Path, path: Path, within: frozenset[str], known: frozenset[str]) -> bool:
-    """Whether a file next to a folder is about its images, and not about those of another folder."""
+    """Whether a file next to a folder is about its images,
+    and not about those of another folder.
+    """
     if not path.is_file() or path.stat().st_size > _LARGEST:
         return False
     head = _head(path, 1 << 20)
@@ -403,7 +525,9 @@ def _annotations(
         for tool, files in by_tool.items():
             found.setdefault(tool, []).extend(files)
         if not by_tool and suffix in DATA and items and 2 * len(paired) >= len(stems) > 1:
-            found.setdefault(f"{suffix} files of the same names as images, maybe", []).extend(paired)
+            found.setdefault(f"{suffix} files of the same names as images, maybe", []).extend(
+                paired
+            )
     for name in tables:
         format = _format_of(folder, name, ending_of(name))
         if format is not None and not format.per_image:
@@ -411,10 +535,14 @@ def _annotations(
     return found
 
 
-def _by_tool(folder: Path, names: Sequence[str], suffix: str, paired: Collection[str]) -> dict[str, list[str]]:
-    """The files of one ending by the tool that wrote them; the first 50 tell, if each image has a file.
+def _by_tool(
+    folder: Path, names: Sequence[str], suffix: str, paired: Collection[str]
+) -> dict[str, list[str]]:
+    """The files of one ending by the tool that wrote them; the first 50 tell, if each image has a
+    file.
 
-    ``paired`` are those that have the names of images: an empty one may be that of an image without objects.
+    ``paired`` are those that have the names of images: an empty one may be that of an image without
+    objects.
     """
     known = {name: _format_of(folder, name, suffix) for name in names[:MOST_READ]}
     formats = {format.key: format for format in known.values() if format is not None}
@@ -423,7 +551,11 @@ def _by_tool(folder: Path, names: Sequence[str], suffix: str, paired: Collection
         if not format.per_image:
             found[format.tool] = [name for name, other in known.items() if other is format]
         elif paired or not format.is_vague:
-            fitting = {name for name, other in known.items() if other is format or (other is None and name in paired)}
+            fitting = {
+                name
+                for name, other in known.items()
+                if other is format or (other is None and name in paired)
+            }
             found[format.tool] = [name for name in names if name in fitting or name not in known]
     return found
 
@@ -447,7 +579,9 @@ def _ends(path: Path) -> bytes:
 def _others(
     folder: Path, sizes: Mapping[str, int], known: frozenset[str], held: Collection[str]
 ) -> dict[str, list[str]]:
-    """The files that nothing is made of, by what they seem to be; files that hold images are not read."""
+    """The files that nothing is made of, by what they seem to be;
+    files that hold images are not read.
+    """
     found: dict[str, list[str]] = {}
     read: Counter[str] = Counter()
     for name, size in sizes.items():

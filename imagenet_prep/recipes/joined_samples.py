@@ -1,4 +1,6 @@
-"""Samples: images with the values next to them, listed from files that hold both; and how several are joined."""
+"""Samples: images with the values next to them, listed from files that hold both;
+and how several are joined.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,17 @@ from imagenet_prep.sources.catalog import Catalog, refuse_twice
 from imagenet_prep.sources.names import Names
 from imagenet_prep.storage.location import AnyPath
 
-_LABELS = ("cls", *LABELS, "labels", "classes", "target", "y", "image/class/label", "fine_label", "fine_labels")
+_LABELS = (
+    "cls",
+    *LABELS,
+    "labels",
+    "classes",
+    "target",
+    "y",
+    "image/class/label",
+    "fine_label",
+    "fine_labels",
+)
 """Usual names of labels, the likeliest first."""
 
 
@@ -29,12 +41,14 @@ class Samples(Struct):
         names: of the images, in the order of the values; the listing has its own.
         columns: the values of each column.
         words: by column of numbers, what the numbers stand for.
-        class_names: the names of the classes by their numbers, where the words alone are not unique.
+        class_names: the names of the classes by their numbers, where the words alone are not
+            unique.
         label: the column that usually has the labels; None if none or several may.
         passed: what is not read, as text.
         lost: the same of what would be missed, such as boxes and masks.
         marks: the boxes of the images.
-        doubt: the refusal of labels that are in other columns in other files, if no column is named.
+        doubt: the refusal of labels that are in other columns in other files, if no column is
+            named.
     """
 
     listing: Catalog
@@ -58,7 +72,10 @@ class Samples(Struct):
             raise self.doubt
         name = self.label if label is None else label or None
         if name is not None and name not in self.columns:
-            raise InputError(f"{where} has no column {name}", f"expected one of {', '.join(self.columns) or 'none'}")
+            raise InputError(
+                f"{where} has no column {name}",
+                f"expected one of {', '.join(self.columns) or 'none'}",
+            )
         columns = dict(self.columns)
         labels = columns.pop(str(name), None) if name else None
         lines, words = range(1, len(self.names) + 1), self.words.get(str(name), {})
@@ -86,11 +103,18 @@ def join_samples(parts: Sequence[Samples]) -> Samples:
             values += part.columns.get(name, [None] * len(part.names))
         for name, own in part.words.items():
             known = words.setdefault(name, {})
-            wrong = next((number for number, text in own.items() if known.get(number, text) != text), None)
+            wrong = next(
+                (number for number, text in own.items() if known.get(number, text) != text), None
+            )
             if wrong is not None:
-                path, what = part.listing.containers[0].path, f"{own[wrong]}, and {known[wrong]} elsewhere"
+                path, what = (
+                    part.listing.containers[0].path,
+                    f"{own[wrong]}, and {known[wrong]} elsewhere",
+                )
                 expected = "expected the same classes in all files"
-                raise InputError(f"{path}: {name} {wrong} is {what}", expected, "make a set of each")
+                raise InputError(
+                    f"{path}: {name} {wrong} is {what}", expected, "make a set of each"
+                )
             known |= own
     listing = refuse_twice(Catalog.join(part.listing for part in parts))
     names = [name for part in parts for name in part.names]
@@ -100,8 +124,13 @@ def join_samples(parts: Sequence[Samples]) -> Samples:
     doubt = next((part.doubt for part in parts if part.doubt), None)
     if len(by_label) > 1 and not doubt:
         said = {each: part.listing.containers[0].path for each, part in by_label.items()}
-        what = " and ".join(f"{path} has {f'labels in {each}' if each else 'no labels'}" for each, path in said.items())
-        ways = " or ".join(f"source: {{..., label: {each}}}" for each in [*filter(None, said), "false"])
+        what = " and ".join(
+            f"{path} has {f'labels in {each}' if each else 'no labels'}"
+            for each, path in said.items()
+        )
+        ways = " or ".join(
+            f"source: {{..., label: {each}}}" for each in [*filter(None, said), "false"]
+        )
         doubt = InputError(what, "expected one column", f"a recipe can say: {ways}")
     class_names = next((part.class_names for part in parts if part.class_names), {})
     lost = list(dict.fromkeys(line for part in parts for line in part.lost))
@@ -112,11 +141,15 @@ def join_samples(parts: Sequence[Samples]) -> Samples:
 def split_of(name: str) -> str:
     """The split that the words of a name, or of its folders, stand for; "" if none does."""
     words = (word for word in re.split(r"[^a-z0-9]+", name.lower()) if not word.startswith("eval"))
-    return next((split for word in words if (split := "test" if word == "t10k" else split_name(word))), "")
+    return next(
+        (split for word in words if (split := "test" if word == "t10k" else split_name(word))), ""
+    )
 
 
 def words_beside_split(name: str) -> list[str]:
-    """The words of a name, except those that stand for splits: bedroom and lmdb for bedroom_train_lmdb."""
+    """The words of a name, except those that stand for splits:
+    bedroom and lmdb for bedroom_train_lmdb.
+    """
     return [word for word in re.split(r"[_\-.]+", name) if not split_of(word)]
 
 

@@ -15,7 +15,8 @@ from imagenet_prep.storage.location import AnyPath
 
 
 def join_tables(tables: Sequence[tuple[str, LabelTable, AnyPath]]) -> LabelTable:
-    """The rows of all tables, each given with its split and its file; a column that one of them lacks is empty there.
+    """The rows of all tables, each given with its split and its file; a column that one of them
+    lacks is empty there.
 
     Raises:
         LabelsFault: one of them has labels, and another one has none.
@@ -55,7 +56,9 @@ def join_tables(tables: Sequence[tuple[str, LabelTable, AnyPath]]) -> LabelTable
 def match_table(
     table: LabelTable, names: Sequence[str], base: AnyPath, path: AnyPath, strip: str | None = None
 ) -> list[int]:
-    """``match`` for the paths of a table; the paths of each of several files are matched from where that file is."""
+    """``match`` for the paths of a table; the paths of each of several
+    files are matched from where that file is.
+    """
     if not table.sections:
         return match(table.paths, names, base, path, strip)
     starts = np.array([start for start, _ in table.sections])
@@ -84,7 +87,8 @@ def _words_of(where: str) -> list[str]:
 
 
 def spread(table: LabelTable, names: Sequence[str]) -> LabelTable:
-    """A table of folders, such as those of patients, with a row for each file in them; any other table as it is.
+    """A table of folders, such as those of patients, with a row for each file in them; any other
+    table as it is.
 
     Its paths are paths of folders, or the ends of them; the first has no ending.
     """

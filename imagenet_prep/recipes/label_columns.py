@@ -1,4 +1,6 @@
-"""The columns of a table -> which of them can be classes, one-hot classes or splits, by their names and values."""
+"""The columns of a table -> which of them can be classes,
+one-hot classes or splits, by their names and values.
+"""
 
 from __future__ import annotations
 
@@ -14,24 +16,154 @@ from imagenet_prep.recipes.splits import split_name
 Columns = Mapping[str, Sequence[Any]]
 
 _CLASSES = (
-    *("label", "class", "labels", "classes", "target", "category", "species", "breed", "diagnosis", "dx", "disease"),
-    *("y", "variety", "type", "kind", "genus", "family", "grade", "level", "severity", "condition", "finding"),
-    *("emotion", "expression", "gender", "sex", "style", "genre", "artist", "brand", "make", "model", "individual"),
-    *("identity", "person", "tag", "tags", "answer", "ground_truth", "groundtruth", "gt", "annotation"),
-    *("attribute", "attributes", "categories", "findings", "genres", "keywords", "classname", "labelname"),
+    *(
+        "label",
+        "class",
+        "labels",
+        "classes",
+        "target",
+        "category",
+        "species",
+        "breed",
+        "diagnosis",
+        "dx",
+        "disease",
+    ),
+    *(
+        "y",
+        "variety",
+        "type",
+        "kind",
+        "genus",
+        "family",
+        "grade",
+        "level",
+        "severity",
+        "condition",
+        "finding",
+    ),
+    *(
+        "emotion",
+        "expression",
+        "gender",
+        "sex",
+        "style",
+        "genre",
+        "artist",
+        "brand",
+        "make",
+        "model",
+        "individual",
+    ),
+    *(
+        "identity",
+        "person",
+        "tag",
+        "tags",
+        "answer",
+        "ground_truth",
+        "groundtruth",
+        "gt",
+        "annotation",
+    ),
+    *(
+        "attribute",
+        "attributes",
+        "categories",
+        "findings",
+        "genres",
+        "keywords",
+        "classname",
+        "labelname",
+    ),
 )
 """Words in the names of columns of classes, the likeliest first."""
 
 _NO_CLASSES = frozenset(
     (
-        *("id", "ids", "idx", "index", "uuid", "guid", "key", "row", "number", "no", "nr", "num", "count"),
-        *("path", "paths", "file", "filename", "filepath", "image", "img", "folder", "dir", "name_of_file"),
-        *("width", "height", "size", "bytes", "resolution", "depth", "channels", "area", "w", "h", "filesize"),
+        *(
+            "id",
+            "ids",
+            "idx",
+            "index",
+            "uuid",
+            "guid",
+            "key",
+            "row",
+            "number",
+            "no",
+            "nr",
+            "num",
+            "count",
+        ),
+        *(
+            "path",
+            "paths",
+            "file",
+            "filename",
+            "filepath",
+            "image",
+            "img",
+            "folder",
+            "dir",
+            "name_of_file",
+        ),
+        *(
+            "width",
+            "height",
+            "size",
+            "bytes",
+            "resolution",
+            "depth",
+            "channels",
+            "area",
+            "w",
+            "h",
+            "filesize",
+        ),
         *("split", "set", "subset", "fold", "partition", "usage", "phase"),
         *("date", "time", "datetime", "timestamp", "year", "month", "day", "created", "modified"),
-        *("url", "uri", "link", "href", "source_url", "license", "md5", "sha1", "sha256", "hash", "checksum"),
-        *("lat", "latitude", "lon", "lng", "long", "longitude", "altitude", "gps", "coordinates", "location"),
-        *("x", "y", "xmin", "ymin", "xmax", "ymax", "x1", "y1", "x2", "y2", "left", "top", "right", "bottom"),
+        *(
+            "url",
+            "uri",
+            "link",
+            "href",
+            "source_url",
+            "license",
+            "md5",
+            "sha1",
+            "sha256",
+            "hash",
+            "checksum",
+        ),
+        *(
+            "lat",
+            "latitude",
+            "lon",
+            "lng",
+            "long",
+            "longitude",
+            "altitude",
+            "gps",
+            "coordinates",
+            "location",
+        ),
+        *(
+            "x",
+            "y",
+            "xmin",
+            "ymin",
+            "xmax",
+            "ymax",
+            "x1",
+            "y1",
+            "x2",
+            "y2",
+            "left",
+            "top",
+            "right",
+            "bottom",
+        ),
         *("bbox", "box", "cx", "cy", "xc", "yc", "x_min", "y_min", "x_max", "y_max"),
         *("caption", "text", "description", "comment", "comments", "notes", "title", "sentence"),
         *("confidence", "score", "probability", "prob", "weight", "conf"),
@@ -39,7 +171,9 @@ _NO_CLASSES = frozenset(
 )
 """Words in the names of columns that hold something else."""
 
-_COORDINATE = re.compile(r"[xy][ _]?(min|max|c|center|[0-9])?|(min|max)[ _]?[xy]|left|top|right|bottom|bbox.*|box.*")
+_COORDINATE = re.compile(
+    r"[xy][ _]?(min|max|c|center|[0-9])?|(min|max)[ _]?[xy]|left|top|right|bottom|bbox.*|box.*"
+)
 LARGEST_NUMBER = 100_000
 """Larger numbers are ids, not numbers of classes."""
 
@@ -68,7 +202,9 @@ class Candidate(Struct, frozen=True):
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether it may as well be a fact that is no class: numbers under a name that says nothing."""
+        """Whether it may as well be a fact that is no class:
+        numbers under a name that says nothing.
+        """
         return self.is_numeric and not self.is_known
 
     @property
@@ -80,7 +216,11 @@ class Candidate(Struct, frozen=True):
 def class_candidates(columns: Columns, path: str) -> list[Candidate]:
     """The columns that can be classes, the likeliest first; ``path`` is the column of paths."""
     others = {name: values for name, values in columns.items() if name != path}
-    hot = [name for name in one_hot_columns(others) if _rank(name, others) >= len(_CLASSES) or _is_absence(name)]
+    hot = [
+        name
+        for name in one_hot_columns(others)
+        if _rank(name, others) >= len(_CLASSES) or _is_absence(name)
+    ]
     candidates: list[Candidate] = []
     if len(hot) > 1:
         candidates.append(Candidate(tuple(hot), len(hot), is_known=_is_exclusive(others, hot)))
@@ -98,11 +238,15 @@ def class_candidates(columns: Columns, path: str) -> list[Candidate]:
 
 def _candidate(name: str, values: Sequence[Any], columns: Columns) -> Candidate:
     distinct = _distinct(values)
-    return Candidate((name,), len(distinct), _rank(name, columns) < len(_CLASSES), all(map(_is_number, distinct)))
+    return Candidate(
+        (name,), len(distinct), _rank(name, columns) < len(_CLASSES), all(map(_is_number, distinct))
+    )
 
 
 def _is_absence(name: str) -> bool:
-    """Whether a column is called No Finding, or the like: a class of its own next to one-hot ones."""
+    """Whether a column is called No Finding, or the like:
+    a class of its own next to one-hot ones.
+    """
     return _words(name)[:1] == ["no"] and len(_words(name)) == 2
 
 
@@ -113,10 +257,14 @@ def _is_id(name: str) -> bool:
 
 
 def distinct_candidates(candidates: Sequence[Candidate], columns: Columns) -> list[Candidate]:
-    """The candidates without those that only name the classes of an earlier one otherwise; numbers come first then."""
+    """The candidates without those that only name the classes of an earlier one otherwise;
+    numbers come first then.
+    """
     kept: list[Candidate] = []
     for candidate in candidates:
-        place = next((place for place, other in enumerate(kept) if _is_same(candidate, other, columns)), None)
+        place = next(
+            (place for place, other in enumerate(kept) if _is_same(candidate, other, columns)), None
+        )
         if place is None:
             kept.append(candidate)
         elif all(map(_is_number, columns[candidate.columns[0]])):
@@ -159,7 +307,9 @@ class SplitColumn(Struct, frozen=True):
 
 
 def split_column(columns: Columns, asked: Mapping[str, str]) -> SplitColumn | None:
-    """The column of splits: that whose values are ``asked`` for, by split, or whose name or values say so."""
+    """The column of splits: that whose values are ``asked`` for,
+    by split, or whose name or values say so.
+    """
     named_first = sorted(columns, key=lambda name: not _is_named_split(name)) if asked else columns
     found = (_as_splits(name, columns[name], asked) for name in named_first)
     return next((column for column in found if column is not None), None)
@@ -168,7 +318,10 @@ def split_column(columns: Columns, asked: Mapping[str, str]) -> SplitColumn | No
 def _is_named_split(name: str) -> bool:
     """Whether a column is called as splits are."""
     words = _words(name)
-    return bool({*words, " ".join(words)} & {"split", "set", "subset", "partition", "usage", "phase", "data set"})
+    return bool(
+        {*words, " ".join(words)}
+        & {"split", "set", "subset", "partition", "usage", "phase", "data set"}
+    )
 
 
 def _as_splits(name: str, values: Sequence[Any], asked: Mapping[str, str]) -> SplitColumn | None:
@@ -176,26 +329,51 @@ def _as_splits(name: str, values: Sequence[Any], asked: Mapping[str, str]) -> Sp
     distinct = {str(value) for value in values if value is not None}
     if asked:
         is_asked = set(asked.values()) <= distinct
-        return SplitColumn(name, {value: split for split, value in asked.items()}) if is_asked else None
+        return (
+            SplitColumn(name, {value: split for split, value in asked.items()})
+            if is_asked
+            else None
+        )
     if len(distinct) < 2 or len(distinct) > _MOST_SPLITS:
         return None
     words = _words(name)
     lower = {value: value.lower() for value in distinct}
-    if words[:1] == ["is"] and len(words) == 2 and words[1] in _YES and set(lower.values()) <= {*_TRUE, *_FALSE}:
+    if (
+        words[:1] == ["is"]
+        and len(words) == 2
+        and words[1] in _YES
+        and set(lower.values()) <= {*_TRUE, *_FALSE}
+    ):
         yes, no = _YES[words[1]]
-        return SplitColumn(name, {value: yes if word in _TRUE else no for value, word in lower.items()})
-    known = {value: _WORDS_OF_SPLITS.get(word) or split_name(value) for value, word in lower.items()}
+        return SplitColumn(
+            name, {value: yes if word in _TRUE else no for value, word in lower.items()}
+        )
+    known = {
+        value: _WORDS_OF_SPLITS.get(word) or split_name(value) for value, word in lower.items()
+    }
     if all(known.values()) and len(set(known.values())) == len(known) and "train" in known.values():
         return SplitColumn(name, dict(sorted(known.items())))
     numbers = sorted(distinct)
-    if _is_named_split(name) and numbers in (["0", "1"], ["0", "1", "2"], ["1", "2"], ["1", "2", "3"]):
+    if _is_named_split(name) and numbers in (
+        ["0", "1"],
+        ["0", "1", "2"],
+        ["1", "2"],
+        ["1", "2", "3"],
+    ):
         names = ("train", "validation", "test") if len(numbers) == 3 else ("train", "test")
         return SplitColumn(name, dict(zip(numbers, names, strict=True)), is_sure=False)
     return None
 
 
 _MOST_SPLITS = 12
-_WORDS_OF_SPLITS = {"trn": "train", "tr": "train", "vld": "validation", "tst": "test", "te": "test", "va": "validation"}
+_WORDS_OF_SPLITS = {
+    "trn": "train",
+    "tr": "train",
+    "vld": "validation",
+    "tst": "test",
+    "te": "test",
+    "va": "validation",
+}
 _TRUE, _FALSE = frozenset(("1", "true", "yes")), frozenset(("0", "false", "no"))
 _YES = {
     "valid": ("validation", "train"),
@@ -214,7 +392,9 @@ def names_beside(columns: Columns, label: str) -> str | None:
     if not all(_is_number(value) for value in numbers):
         return None
     for name, values in columns.items():
-        if name == label or any(not isinstance(value, str) or _is_number(value) for value in values):
+        if name == label or any(
+            not isinstance(value, str) or _is_number(value) for value in values
+        ):
             continue
         pairs = set(zip(numbers, values, strict=True))
         if len(pairs) > 1 and len(pairs) == len(set(numbers)) == len(set(values)) < len(values):
@@ -223,13 +403,21 @@ def names_beside(columns: Columns, label: str) -> str | None:
 
 
 def _order(candidate: Candidate, columns: Columns) -> tuple[int, int, int]:
-    rank = _rank(candidate.columns[0], columns) if not candidate.is_hot else len(_CLASSES) - candidate.is_known
-    is_text = any(isinstance(value, str) and not _is_number(value) for value in columns[candidate.columns[0]])
+    rank = (
+        _rank(candidate.columns[0], columns)
+        if not candidate.is_hot
+        else len(_CLASSES) - candidate.is_known
+    )
+    is_text = any(
+        isinstance(value, str) and not _is_number(value) for value in columns[candidate.columns[0]]
+    )
     return rank, int(not is_text), candidate.classes
 
 
 def _rank(name: str, columns: Columns) -> int:
-    """The place of a name among those of columns of classes; their number, if it is none of them."""
+    """The place of a name among those of columns of classes;
+    their number, if it is none of them.
+    """
     words = _words(name)
     if name.lower() == "y" and "x" in {other.lower() for other in columns}:
         return len(_CLASSES)
@@ -254,9 +442,14 @@ def _may_be_classes(name: str, values: Sequence[Any], columns: Columns) -> bool:
         return False
     if _rank(name, columns) < len(_CLASSES):
         return len(distinct) < len(values) or len(values) < 3 or bool(separator_of(values)[0])
-    if all(_is_number(value) for value in distinct) and max(abs(int(value)) for value in distinct) > LARGEST_NUMBER:
+    if (
+        all(_is_number(value) for value in distinct)
+        and max(abs(int(value)) for value in distinct) > LARGEST_NUMBER
+    ):
         return False
-    if len(_words(name)) == 1 and name.lower() == "id":  # of the classes, as other columns name the files
+    if (
+        len(_words(name)) == 1 and name.lower() == "id"
+    ):  # of the classes, as other columns name the files
         return len(distinct) < len(values)
     words = _words(name)
     if set(words[:-1] if _is_id(name) else words) & _NO_CLASSES:
@@ -265,7 +458,11 @@ def _may_be_classes(name: str, values: Sequence[Any], columns: Columns) -> bool:
 
 
 def _distinct(values: Sequence[Any]) -> set[Any]:
-    return {str(value) if isinstance(value, (list, dict)) else value for value in values if value is not None}
+    return {
+        str(value) if isinstance(value, (list, dict)) else value
+        for value in values
+        if value is not None
+    }
 
 
 def _is_number(value: Any) -> bool:
@@ -283,12 +480,20 @@ def _is_fraction(value: Any) -> bool:
 def _is_exclusive(columns: Columns, hot: Sequence[str]) -> bool:
     """Whether each row has a 1 in just one of the columns."""
     rows = zip(*(columns[name] for name in hot), strict=True)
-    return all(sum(str(value).lower() in ("1", "1.0", "true", "yes") for value in row) == 1 for row in rows)
+    return all(
+        sum(str(value).lower() in ("1", "1.0", "true", "yes") for value in row) == 1 for row in rows
+    )
 
 
 def _coordinates(columns: Columns) -> set[str]:
-    """The columns of numbers that are corners of boxes: by their names, or as two pairs, one above the other."""
-    numbers = [name for name, values in columns.items() if values and all(_is_real(value) for value in values)]
+    """The columns of numbers that are corners of boxes:
+    by their names, or as two pairs, one above the other.
+    """
+    numbers = [
+        name
+        for name, values in columns.items()
+        if values and all(_is_real(value) for value in values)
+    ]
     named = {name for name in numbers if _COORDINATE.fullmatch(name.lower())}
     found = named if len(named) > 1 else set()
     for place in range(len(numbers) - 3):
@@ -307,9 +512,11 @@ def _is_real(value: Any) -> bool:
 
 
 def separator_of(values: Iterable[Any]) -> tuple[str, bool]:
-    """The sign between several labels in the cells of a column, and whether that is sure; "" without a sign of several.
+    """The sign between several labels in the cells of a column, and whether that is sure; ""
+    without a sign of several.
 
-    A semicolon or a bar is sure if a part is in two cells; commas and spaces may be in the name of a class.
+    A semicolon or a bar is sure if a part is in two cells; commas and spaces may be in the name of
+    a class.
     """
     cells = {each for each in values if isinstance(each, str)}
     for sign in (";", "|", ",", " "):

@@ -1,4 +1,6 @@
-"""Labelled: which class each file is of, by a file of labels or by its folder. Classes: their names and numbers."""
+"""Labelled: which class each file is of, by a file of labels or by its folder.
+Classes: their names and numbers.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,14 @@ from imagenet_prep.recipes.folder_roles import (
 )
 from imagenet_prep.recipes.inputs import Inputs, need_path
 from imagenet_prep.recipes.joined_tables import join_tables, match_table, spread
-from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, flat_labels, form_of, parse_labels, typed
+from imagenet_prep.recipes.labels_file import (
+    LabelsFault,
+    LabelTable,
+    flat_labels,
+    form_of,
+    parse_labels,
+    typed,
+)
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.schema import Labels
 from imagenet_prep.recipes.splits import Division
@@ -38,10 +47,11 @@ from imagenet_prep.text import listed, number_of
 
 
 class Labelled(Struct, frozen=True):
-    """Labels by row of the listing (0: none; -1: left out), and the table's row of each file (-1: none).
+    """Labels by row of the listing (0: none; -1: left out), and the table's row of each file (-1:
+    none).
 
-    ``several`` are the labels of each row, from 1, where a file can have more than one; ``labels`` are 0 then.
-    ``unlabelled`` is the number of files without a label in a set that has labels.
+    ``several`` are the labels of each row, from 1, where a file can have more than one; ``labels``
+    are 0 then. ``unlabelled`` is the number of files without a label in a set that has labels.
     """
 
     classes: Classes
@@ -58,7 +68,7 @@ NO_LABEL = -1
 """A number in place of a label that is no class, as in Hugging Face's data sets."""
 
 
-# labels of a file ----------------------------------------------------------------------------------------------
+# labels of a file ---------------------------------------------------------------------------------
 
 
 def read_table(file: RecipeFile, root: AnyPath) -> tuple[LabelTable, AnyPath] | None:
@@ -146,10 +156,16 @@ def label_by_table(
         except LabelsFault as fault:
             raise at_line(path, fault, table) from fault
     policy = _policies(file).unlabelled
-    labels = np.array([*by_row, 0 if policy == "keep" else -1], np.int32)[rows]  # the last is of files without a line
+    labels = np.array([*by_row, 0 if policy == "keep" else -1], np.int32)[
+        rows
+    ]  # the last is of files without a line
     empty = np.flatnonzero(labels == 0).tolist() if table.labels is not None else []
     if empty and policy == "error":
-        raise at_line(path, LabelsFault(table.lines[rows[empty[0]]], f"no label for {listing.names[empty[0]]}"), table)
+        raise at_line(
+            path,
+            LabelsFault(table.lines[rows[empty[0]]], f"no label for {listing.names[empty[0]]}"),
+            table,
+        )
     if empty and policy == "skip":
         labels[empty], empty = -1, []
     if empty:
@@ -182,13 +198,19 @@ def may_lack_labels(file: RecipeFile, table: LabelTable) -> bool:
     policy = _policies(file).unlabelled
     if policy is not None:
         return policy == "keep"
-    return any(label in (None, NO_LABEL, str(NO_LABEL)) for label in table.labels or () if not isinstance(label, list))
+    return any(
+        label in (None, NO_LABEL, str(NO_LABEL))
+        for label in table.labels or ()
+        if not isinstance(label, list)
+    )
 
 
 def _matched(
     file: RecipeFile, inputs: Inputs, listing: Catalog, table: LabelTable, path: AnyPath
 ) -> tuple[Column, list[str]]:
-    """The table's row of each file (-1: none); what is not matched is an error unless the recipe says otherwise."""
+    """The table's row of each file (-1: none); what is not matched is an
+    error unless the recipe says otherwise.
+    """
     said, notes = _policies(file), []
     hits = np.array(match_table(table, listing.names, inputs.base, path, file.recipe.strip))
     rows, found = np.full(len(listing), -1, np.int64), np.flatnonzero(hits >= 0)
@@ -198,18 +220,26 @@ def _matched(
     text = f"{number_of(len(unlabelled), 'file has', 'files have')} no label in {path}"
     hint = "add them, or leave such files out with labels: {file: ..., unlabelled: skip}"
     if said.unlabelled != "keep":
-        notes += left_out(text, unlabelled, said.unlabelled or "error", "expected every file to have a line", hint)
-    lines = [f"{table.paths[number]} ({table.place('', table.lines[number]).lstrip(', ')})" for number in missing]
+        notes += left_out(
+            text, unlabelled, said.unlabelled or "error", "expected every file to have a line", hint
+        )
+    lines = [
+        f"{table.paths[number]} ({table.place('', table.lines[number]).lstrip(', ')})"
+        for number in missing
+    ]
     text = f"{path} labels {number_of(len(missing), 'file that is', 'files that are')} not there"
     hint = "take them out, or skip such lines with labels: {file: ..., missing: ignore}"
-    notes += left_out(text, lines, said.missing, f"expected them among the files in {inputs.origin}", hint)
+    notes += left_out(
+        text, lines, said.missing, f"expected them among the files in {inputs.origin}", hint
+    )
     return rows, notes
 
 
 def _numbered(
     file: RecipeFile, table: LabelTable, path: AnyPath, given: Classes | None, first: int
 ) -> tuple[Classes, list[int], list[list[int]]]:
-    """The classes of a table, each row's label from 1, 0 where the label is empty; and its labels, if it has several.
+    """The classes of a table, each row's label from 1, 0 where the label is empty; and its labels,
+    if it has several.
 
     A row of several has 1 for its label. Raises LabelsFault.
     """
@@ -222,11 +252,21 @@ def _numbered(
     def find(is_wrong: Callable[[Any], bool]) -> tuple[Any, int] | None:
         """The first value that is wrong, and its line."""
         rows = zip(values, table.lines, strict=True)
-        return next(((e, line) for value, line in rows for e in _each(value) if e is not None and is_wrong(e)), None)
+        return next(
+            (
+                (e, line)
+                for value, line in rows
+                for e in _each(value)
+                if e is not None and is_wrong(e)
+            ),
+            None,
+        )
 
     if kind == "float" and (wrong := find(lambda _: True)):
         way = "source: {..., label: false}" if table.of_samples else "labels: {label: false}"
-        raise LabelsFault(wrong[1], f"a label that is not a class: to keep it as a column, write {way}")
+        raise LabelsFault(
+            wrong[1], f"a label that is not a class: to keep it as a column, write {way}"
+        )
     known = set(flat_labels(values) if table.is_several else values) - {None}
     if kind == "int64" and given is None:
         classes = _by_number(file, known, table, path)
@@ -237,20 +277,34 @@ def _numbered(
         places = _places_of_given(classes, first, are_numbers=kind == "int64")
     if wrong := find(lambda each: each not in places) if known - places.keys() else None:
         top = (
-            f"{wrong[0]}, expected {first} to {first + len(classes.names) - 1}: set first_label if they start elsewhere"
+            f"{wrong[0]}, expected {first} to {first + len(classes.names) - 1}: "
+            "set first_label if they start elsewhere"
         )
-        what = f"label {top}" if kind == "int64" else f"{wrong[0]!r} is not among the classes of the recipe"
+        what = (
+            f"label {top}"
+            if kind == "int64"
+            else f"{wrong[0]!r} is not among the classes of the recipe"
+        )
         raise LabelsFault(wrong[1], what)
     if not table.is_several:
         return classes, [places.get(value, 0) for value in values], []
     several = [[] if value is None else [places[each] for each in _each(value)] for value in values]
-    if again := next((line for each, line in zip(several, table.lines, strict=True) if len(set(each)) < len(each)), 0):
+    if again := next(
+        (
+            line
+            for each, line in zip(several, table.lines, strict=True)
+            if len(set(each)) < len(each)
+        ),
+        0,
+    ):
         raise LabelsFault(again, "a label is there twice: expected each once")
     return classes, [int(value is not None) for value in values], several
 
 
 def _places_of_given(classes: Classes, first: int, *, are_numbers: bool) -> dict[Any, int]:
-    """The label, from 1, of each name or number in a table; a number is a name if all classes are called by numbers."""
+    """The label, from 1, of each name or number in a table;
+    a number is a name if all classes are called by numbers.
+    """
     names: Iterable[Any] = classes.names
     if are_numbers and all(map(_NUMBER.fullmatch, classes.names)):
         names = map(int, classes.names)
@@ -268,8 +322,13 @@ def _refuse_two_signs(file: RecipeFile, values: Sequence[Any], table: LabelTable
     single = {value for value in values if not isinstance(value, list)}
     if single == {NO_LABEL, 1} and _policies(file).unlabelled is None:
         line = table.lines[values.index(NO_LABEL)]
-        how = "write classes as 0 and 1, or by their names; labels: {file: ..., unlabelled: keep} takes -1 as no label"
-        raise LabelsFault(line, f"the labels are -1 and 1, and -1 stands for no label elsewhere: {how}")
+        how = (
+            "write classes as 0 and 1, or by their names; labels: {file: ..., unlabelled: "
+            "keep} takes -1 as no label"
+        )
+        raise LabelsFault(
+            line, f"the labels are -1 and 1, and -1 stands for no label elsewhere: {how}"
+        )
 
 
 def _without_no_label(value: Any) -> Any:
@@ -279,20 +338,27 @@ def _without_no_label(value: Any) -> Any:
     return None if value == NO_LABEL else value
 
 
-def _by_number(file: RecipeFile, known: Collection[int], table: LabelTable, path: AnyPath) -> Classes:
-    """Numbers are labels as they stand; a source that lists its classes has those without a file too.
+def _by_number(
+    file: RecipeFile, known: Collection[int], table: LabelTable, path: AnyPath
+) -> Classes:
+    """Numbers are labels as they stand; a source that lists its classes has those without a file
+    too.
 
     Raises LabelsFault.
     """
     listed_numbers = table.class_names.keys() or table.words.keys()
     numbers = sorted({*known, *listed_numbers})
     texts = tuple(table.words.get(number, str(number)) for number in numbers)
-    names = tuple(table.class_names.get(number, text) for number, text in zip(numbers, texts, strict=True))
+    names = tuple(
+        table.class_names.get(number, text) for number, text in zip(numbers, texts, strict=True)
+    )
     names = names if len(set(names)) == len(names) else tuple(map(str, numbers))
     first = file.recipe.first_label
     if first is None:
         is_batch = table.of_samples and is_downsampled(path.name)
-        first = int(is_batch or len(table.class_names) > 0)  # downsampled ImageNet's labels, and its map, are from 1
+        first = int(
+            is_batch or len(table.class_names) > 0
+        )  # downsampled ImageNet's labels, and its map, are from 1
     classes = Classes(names, texts, tuple(numbers), first, is_numbered=True)
     refuse_below_first(file, classes)
     return classes
@@ -302,37 +368,55 @@ def refuse_below_first(file: RecipeFile, classes: Classes) -> None:
     """Raise InputError for a number below that of the first class."""
     least = min(classes.numbers, default=classes.first_label)
     if least < classes.first_label:
-        what = f"{file.path}: the labels have a {least}, and the first label is {classes.first_label}"
-        hint = f"if {least} is a class, write first_label: {max(least, 0)}; {NO_LABEL} stands for no label"
+        what = (
+            f"{file.path}: the labels have a {least}, and the first label is {classes.first_label}"
+        )
+        hint = (
+            f"if {least} is a class, write first_label: {max(least, 0)}; "
+            f"{NO_LABEL} stands for no label"
+        )
         raise InputError(what, f"expected {classes.first_label} or more", hint)
 
 
-# class folders -------------------------------------------------------------------------------------------------
+# class folders ------------------------------------------------------------------------------------
 
 
 def label_by_folder(
-    file: RecipeFile, inputs: Inputs, listing: Catalog, divisions: Sequence[Division], given: Classes | None, first: int
+    file: RecipeFile,
+    inputs: Inputs,
+    listing: Catalog,
+    divisions: Sequence[Division],
+    given: Classes | None,
+    first: int,
 ) -> Labelled:
-    """Labels by the folder of a file, below the folder of its split; ``given`` and ``first`` as for a table.
+    """Labels by the folder of a file, below the folder of its split; ``given`` and ``first`` as for
+    a table.
 
-    A file that is in no class folder, or in one that is not among the recipe's classes, is added to the ``obstacles``
-    of the inputs, and so are folders that would be misread as classes. A folder without a file is skipped, with a note.
+    A file that is in no class folder, or in one that is not among the recipe's classes, is added to
+    the ``obstacles`` of the inputs, and so are folders that would be misread as classes. A folder
+    without a file is skipped, with a note.
     """
     assert file.recipe.source is not None
     divisions = [part for division in divisions for part in division.parts or (division,)]
     files = ClassFolders(listing.names, divisions, file.recipe.source.class_folder)
     inputs.obstacles.extend(folder_faults(inputs.origin, files))
     if given is None:
-        inputs.obstacles.extend(_misread_folders(inputs.origin, files, is_divided=bool(file.recipe.splits)))
+        inputs.obstacles.extend(
+            _misread_folders(inputs.origin, files, is_divided=bool(file.recipe.splits))
+        )
     inputs.obstacles.extend(_strange(file, files, given) if given else ())
     present = set(files)
     classes = given or by_names(file, present, first)
     notes = _passed(inputs, divisions, files.tops)
     if given is None and (inner := nested(files.deep())):
-        notes.append(f"the first folder is the class: {listed(inner)} are only told apart by their paths")
+        notes.append(
+            f"the first folder is the class: {listed(inner)} are only told apart by their paths"
+        )
     without = [name for name in classes.names if name not in present]
     if without:
-        notes.append(f"{number_of(len(without), 'class has', 'classes have')} no file: {listed(without)}")
+        notes.append(
+            f"{number_of(len(without), 'class has', 'classes have')} no file: {listed(without)}"
+        )
     place = {name: label for label, name in enumerate(classes.names, 1)}
     labels = np.full(len(listing), -1, np.int16 if len(classes.names) < 1 << 15 else np.int32)
     for name, runs in files.runs.items():
@@ -345,9 +429,10 @@ def label_by_folder(
 class ClassFolders(Mapping[str, Sequence[str]]):
     """The files of each class folder, by their paths from there; found on request.
 
-    ``runs`` are by class the divisions and places there, from one to another, that hold its files. ``loose`` are files
-    that are in no folder, each with what comes before the class. ``tops`` are the first folders, ``same`` two paths
-    that would be one class. ``kind``: the class is the first folder, the inner one, or the path of all.
+    ``runs`` are by class the divisions and places there, from one to another, that hold its files.
+    ``loose`` are files that are in no folder, each with what comes before the class. ``tops`` are
+    the first folders, ``same`` two paths that would be one class. ``kind``: the class is the first
+    folder, the inner one, or the path of all.
     """
 
     def __init__(self, names: Names, divisions: Sequence[Division], kind: str = "first") -> None:
@@ -360,7 +445,9 @@ class ClassFolders(Mapping[str, Sequence[str]]):
         self.loose: list[tuple[str, str]] = []
         self._deep: dict[str, None] = {}
         for division in divisions:
-            for places, path, slashes in names.folders(division.rows, division.lead, whole=kind != "first"):
+            for places, path, slashes in names.folders(
+                division.rows, division.lead, whole=kind != "first"
+            ):
                 if path is None:
                     self.loose.append((names[division.rows[places.start]], division.lead))
                     continue
@@ -379,10 +466,15 @@ class ClassFolders(Mapping[str, Sequence[str]]):
         return iter(self.runs)
 
     def __getitem__(self, folder: str) -> list[str]:
-        rows = ((each, row) for each, start, stop in self.runs[folder] for row in each.rows[start:stop])
+        rows = (
+            (each, row) for each, start, stop in self.runs[folder] for row in each.rows[start:stop]
+        )
         if self.kind != "first":
             return [self._names[row].rpartition("/")[2] for _, row in rows]
-        return [self._names[row].removeprefix(each.lead).removeprefix(f"{folder}/") for each, row in rows]
+        return [
+            self._names[row].removeprefix(each.lead).removeprefix(f"{folder}/")
+            for each, row in rows
+        ]
 
     def first(self, folder: str) -> str:
         """The name of the first file of a class."""
@@ -398,7 +490,9 @@ class ClassFolders(Mapping[str, Sequence[str]]):
         return {division.lead: division.name for division in self._divisions}
 
     def trees(self) -> dict[str, FolderTree]:
-        """The class folders and those within, by what comes before the classes, with how many files each has."""
+        """The class folders and those within, by what comes before the classes,
+        with how many files each has.
+        """
         trees = {division.lead: FolderTree() for division in self._divisions}
         for _, lead in self.loose:
             trees[lead].files += 1
@@ -409,7 +503,9 @@ class ClassFolders(Mapping[str, Sequence[str]]):
                     tree.add(folder, stop - start)
                     continue
                 names = (self._names[row] for row in division.rows[start:stop])
-                paths = Counter(name.removeprefix(division.lead).rpartition("/")[0] for name in names)
+                paths = Counter(
+                    name.removeprefix(division.lead).rpartition("/")[0] for name in names
+                )
                 for path, count in paths.items():
                     tree.add(path, count)
         return trees
@@ -419,11 +515,15 @@ class ClassFolders(Mapping[str, Sequence[str]]):
         rows: Rows = self._divisions[0].rows
         if len(self._divisions) > 1 or self.loose:
             runs = itertools.chain.from_iterable(self.runs.values())
-            rows = np.concatenate([np.asarray(each.rows[start:stop], np.uint32) for each, start, stop in runs])
+            rows = np.concatenate(
+                [np.asarray(each.rows[start:stop], np.uint32) for each, start, stop in runs]
+            )
         return self._names.picked(rows)
 
 
-def folder_faults(where: object, files: ClassFolders, way: str = "write class_folder: path") -> Iterator[InputError]:
+def folder_faults(
+    where: object, files: ClassFolders, way: str = "write class_folder: path"
+) -> Iterator[InputError]:
     """Two folders of one class (``way`` takes their paths), and files in no class folder."""
     if files.same:
         what = f"{where}: {' and '.join(files.same)} end in the same folder"
@@ -432,10 +532,16 @@ def folder_faults(where: object, files: ClassFolders, way: str = "write class_fo
         name, lead = files.loose[0]
         others = f" (and {len(files.loose) - 1:,} others)" if len(files.loose) > 1 else ""
         expected = f"expected {Path(str(where)).name}/{lead}CLASS/FILE"
-        yield InputError(f"{name} is in no class folder{others}", expected, "move it, or name all in a file of labels")
+        yield InputError(
+            f"{name} is in no class folder{others}",
+            expected,
+            "move it, or name all in a file of labels",
+        )
 
 
-def _misread_folders(where: object, files: ClassFolders, *, is_divided: bool) -> Iterator[InputError]:
+def _misread_folders(
+    where: object, files: ClassFolders, *, is_divided: bool
+) -> Iterator[InputError]:
     """The folders that are no classes."""
     if not files:
         return
@@ -445,7 +551,11 @@ def _misread_folders(where: object, files: ClassFolders, *, is_divided: bool) ->
     elif wrong is None:
         wrong = misread_inner(files)
     if wrong is not None:
-        yield InputError(f"{where}: {wrong.what}", "expected a folder a class", f"a recipe can say: {wrong.choice}")
+        yield InputError(
+            f"{where}: {wrong.what}",
+            "expected a folder a class",
+            f"a recipe can say: {wrong.choice}",
+        )
 
 
 def misread_masks(files: ClassFolders) -> Misread | None:
@@ -459,7 +569,11 @@ def _strange(file: RecipeFile, files: ClassFolders, given: Classes) -> Iterator[
         others = f" (and files in {listed(strange[1:])})" if strange[1:] else ""
         where = f"{strange[0]}, which is not among the classes of {file.path}{others}"
         hint = "add the class, or take the folder out"
-        yield InputError(f"{files.first(strange[0])} is in {where}", f"expected one of {listed(given.names)}", hint)
+        yield InputError(
+            f"{files.first(strange[0])} is in {where}",
+            f"expected one of {listed(given.names)}",
+            hint,
+        )
 
 
 def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> list[str]:
@@ -476,7 +590,9 @@ def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> l
     for lead in sorted(leads):
         known = {*found, *PRIVATE, *(each.rstrip("/") for each in leads if not lead)}
         with scan(below(inputs.base, lead)) as entries:
-            folders = sorted(entry_name(entry) for entry in entries if entry.is_dir(follow_symlinks=False))
+            folders = sorted(
+                entry_name(entry) for entry in entries if entry.is_dir(follow_symlinks=False)
+            )
         empty += [lead + name for name in folders if not name.startswith(".") and name not in known]
     if empty:
         what = "without a file of this content"
@@ -485,13 +601,15 @@ def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> l
     return notes
 
 
-# classes --------------------------------------------------------------------------------------------------------
+# classes ------------------------------------------------------------------------------------------
 
 
 class Classes(Struct, frozen=True):
-    """The classes of a set: names, words, and the numbers that records get. Class ``i`` is label ``i`` + 1.
+    """The classes of a set: names, words, and the numbers that records get. Class ``i`` is label
+    ``i`` + 1.
 
-    ``first_label`` is the number that counts as class 0. ``is_numbered``: the labels are numbers in the data.
+    ``first_label`` is the number that counts as class 0. ``is_numbered``: the labels are numbers in
+    the data.
     """
 
     names: tuple[str, ...] = ()
@@ -502,7 +620,9 @@ class Classes(Struct, frozen=True):
 
 
 def class_order(names: Iterable[str]) -> list[str]:
-    """Names of classes in the order of their labels: as numbers if all are numbers, otherwise by their bytes."""
+    """Names of classes in the order of their labels:
+    as numbers if all are numbers, otherwise by their bytes.
+    """
     several = list(names)
     if all(name.isascii() and name.isdigit() and len(name) < 19 for name in several):
         return sorted(several, key=lambda name: (int(name), name))
@@ -515,8 +635,8 @@ _NUMBER = re.compile("0|[1-9][0-9]{0,17}")
 def by_names(file: RecipeFile, names: Iterable[str], first: int) -> Classes:
     """The classes of folders: in order, the first of them has the number ``first``.
 
-    Names that are all numbers keep them, as the numbers of a table do: a folder that is missing moves none. A needless
-    zero makes them texts, as in a table.
+    Names that are all numbers keep them, as the numbers of a table do: a folder that is missing
+    moves none. A needless zero makes them texts, as in a table.
 
     Raises:
         InputError: a number is below that of the first class.
@@ -525,30 +645,40 @@ def by_names(file: RecipeFile, names: Iterable[str], first: int) -> Classes:
     if not ordered or not all(map(_NUMBER.fullmatch, ordered)):
         return numbered(ordered, ordered, first)
     numbers = tuple(map(int, ordered))
-    classes = Classes(tuple(ordered), tuple(ordered), numbers, file.recipe.first_label or 0, is_numbered=True)
+    classes = Classes(
+        tuple(ordered), tuple(ordered), numbers, file.recipe.first_label or 0, is_numbered=True
+    )
     refuse_below_first(file, classes)
     return classes
 
 
 def labels_in_words(names: Iterable[str], numbers: Iterable[int]) -> str:
-    """The labels of the first three classes and of the last one, as text: "cat 1, dog 2, fox 3, ... wolf 12"."""
+    """The labels of the first three classes and of the last one, as text: "cat 1, dog 2, fox 3, ...
+    wolf 12".
+    """
     labels = [(name, str(number)) for name, number in zip(names, numbers, strict=True)]
     pairs = [name if name == number else f"{name} {number}" for name, number in labels]
     return ", ".join(pairs) if len(pairs) < 5 else f"{', '.join(pairs[:3])}, ... {pairs[-1]}"
 
 
-def class_notes(names: Sequence[str], numbers: Sequence[int], what: str = "labels") -> Iterator[str]:
+def class_notes(
+    names: Sequence[str], numbers: Sequence[int], what: str = "labels"
+) -> Iterator[str]:
     """The labels of classes as text, if they differ from their names."""
     if [*names] != [*map(str, numbers)]:
         yield f"{what}: {labels_in_words(names, numbers)}"
 
 
 def note_on_first(file: RecipeFile, classes: Classes) -> list[str]:
-    """The note that numbers seem to count from 1, where the recipe does not say where they start."""
+    """The note that numbers seem to count from 1,
+    where the recipe does not say where they start.
+    """
     is_open = classes.is_numbered and classes.first_label == 0 and file.recipe.first_label is None
     if not is_open or min(classes.numbers, default=0) != 1:
         return []
-    return ["labels start at 1, and class 0 has no image: if 1 is the first class, write first_label: 1"]
+    return [
+        "labels start at 1, and class 0 has no image: if 1 is the first class, write first_label: 1"
+    ]
 
 
 def numbered(names: Sequence[str], texts: Sequence[str], first: int) -> Classes:
@@ -571,14 +701,20 @@ def given_classes(file: RecipeFile, root: AnyPath, first: int) -> Classes | None
     elif isinstance(said, dict):
         for name, text in said.items():
             if not isinstance(text, str) or not text:
-                raise file.fault(("classes", name), f"{text!r} can't be", "expected the words for that class")
+                raise file.fault(
+                    ("classes", name), f"{text!r} can't be", "expected the words for that class"
+                )
         pairs = list(said.items())
     else:
         pairs = [(str(name), str(name)) for name in said]
     names = [name for name, _ in pairs]
     if not names or len(set(names)) != len(names):
         again = next((name for name in names if names.count(name) > 1), None)
-        raise file.fault(("classes",), f"{again} is there twice" if again else "nothing in it", "expected each once")
+        raise file.fault(
+            ("classes",),
+            f"{again} is there twice" if again else "nothing in it",
+            "expected each once",
+        )
     return numbered(names, [text for _, text in pairs], first)
 
 

@@ -1,4 +1,6 @@
-"""LabelTable, read from a labels file: ``path:label`` or ``path label`` lines, CSV, TSV or JSON lines. A row a file."""
+"""LabelTable, read from a labels file: ``path:label`` or ``path label`` lines,
+CSV, TSV or JSON lines. A row a file.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,17 @@ from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.example import Kind
 
 Form = Literal["lines", "words", "csv", "tsv", "spaces", "jsonl", "json"]
-"""How a labels file is written: ``path:label``, ``path label``, columns by commas, tabs or spaces, or JSON.
+"""How a labels file is written: ``path:label``, ``path label``, columns by commas, tabs or spaces,
+or JSON.
 
-JSON is an object a line ("jsonl"), or one document ("json"): {path: label}, {class: [paths]}, or a list of objects.
+JSON is an object a line ("jsonl"), or one document ("json"): {path: label}, {class: [paths]}, or a
+list of objects.
 """
 
 PATHS = ("path", "filename", "file", "image")
-"""Names under which a column of paths is recognised, where none is named; the first that is there."""
+"""Names under which a column of paths is recognised, where none is named;
+the first that is there.
+"""
 
 LABELS = ("label", "class")
 """The same for the labels."""
@@ -56,12 +62,14 @@ class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of
 
 
 class LabelTable(Struct, frozen=True):
-    """The content of a labels file: a path, a line number and a value of every column a row; None for no value.
+    """The content of a labels file: a path, a line number and a value of every column a row; None
+    for no value.
 
-    ``labels`` is None if the file has no column of labels. Values of CSV and TSV are texts until ``typed``. ``words``
-    are those of labels that are numbers, where the file has them, ``class_names`` the names of these classes, if they
-    are others. ``of_samples``: the images are in the same files. ``splits``: the value of the column that says which
-    split a row is of. ``sections``: where the lines of each of several files start, and the file.
+    ``labels`` is None if the file has no column of labels. Values of CSV and TSV are texts until
+    ``typed``. ``words`` are those of labels that are numbers, where the file has them,
+    ``class_names`` the names of these classes, if they are others. ``of_samples``: the images are
+    in the same files. ``splits``: the value of the column that says which split a row is of.
+    ``sections``: where the lines of each of several files start, and the file.
     """
 
     paths: list[str]
@@ -102,9 +110,17 @@ class LabelTable(Struct, frozen=True):
 
 
 def form_of(name: str) -> Form:
-    """The form of a file by its name: .csv, .tsv, .jsonl, .ndjson or .json; any other has ``path:label`` lines."""
+    """The form of a file by its name: .csv, .tsv, .jsonl, .ndjson or .json;
+    any other has ``path:label`` lines.
+    """
     suffix = name.rpartition(".")[2].lower()
-    forms: dict[str, Form] = {"csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl", "json": "json"}
+    forms: dict[str, Form] = {
+        "csv": "csv",
+        "tsv": "tsv",
+        "jsonl": "jsonl",
+        "ndjson": "jsonl",
+        "json": "json",
+    }
     return forms.get(suffix, "lines")
 
 
@@ -126,16 +142,19 @@ def parse_labels(  # noqa: PLR0913 - what a recipe says of a table, by keyword
         form: how it is written.
         path: the column of paths; by default one of ``PATHS``.
         label: the column of labels; by default one of ``LABELS`` if it is there; False for none.
-        header: whether the first line names the columns. Without one they are "1", "2" and so on: a path and a label.
-        several: how a file has several labels: what is between them, or ``LINES``; "": each has one, or a list.
-        one_hot: the columns of which each is a class, with a 1 where it is the file's; True: all of zeros and ones.
-        split: the column that says which split a file is of.
+        header: whether the first line names the columns. Without one they are "1", "2" and so on: a
+        path and a label. several: how a file has several labels: what is between them, or
+        ``LINES``; "": each has one, or a list. one_hot: the columns of which each is a class, with
+        a 1 where it is the file's; True: all of zeros and ones. split: the column that says which
+        split a file is of.
 
     Raises:
         LabelsFault: a line can't be understood, or a path occurs twice.
     """
     rows = read_rows(content, form, header=header)
-    return make_table(rows, form, path, label, header=header, several=several, one_hot=one_hot, split=split)
+    return make_table(
+        rows, form, path, label, header=header, several=several, one_hot=one_hot, split=split
+    )
 
 
 def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
@@ -149,7 +168,9 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
     one_hot: bool | Sequence[str] = (),
     split: str | None = None,
 ) -> LabelTable:
-    """The table of the ``rows`` of ``read_rows``; the other arguments and errors are those of ``parse_labels``."""
+    """The table of the ``rows`` of ``read_rows``;
+    the other arguments and errors are those of ``parse_labels``.
+    """
     lines, columns = rows[0], dict(rows[1])
     if not header or form in ("lines", "words"):
         path = path or "1"
@@ -157,7 +178,8 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
     splits = None
     if split is not None:
         splits = [
-            None if value is None else str(value) for value in columns.pop(_column([*columns], split, (), "splits"))
+            None if value is None else str(value)
+            for value in columns.pop(_column([*columns], split, (), "splits"))
         ]
     if one_hot:
         wanted = one_hot_columns(columns) if one_hot is True else one_hot
@@ -177,7 +199,12 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
 
 def _without_repeats(table: LabelTable) -> LabelTable:
     """The table without the lines that say once more what a line before them says."""
-    parts = [table.paths, table.labels or table.paths, table.splits or table.paths, *table.columns.values()]
+    parts = [
+        table.paths,
+        table.labels or table.paths,
+        table.splits or table.paths,
+        *table.columns.values(),
+    ]
     seen: set[str] = set()
     kept: list[int] = []
     for row, values in enumerate(zip(*parts, strict=True)):
@@ -199,11 +226,16 @@ def open_text(content: bytes, newline: str = "\n") -> io.TextIOWrapper:
         content.decode("utf-16" if is_wide else "utf-8")
     except UnicodeDecodeError as error:
         raise LabelsFault(content[: error.start].count(b"\n") + 1, "it is not UTF-8") from None
-    return io.TextIOWrapper(io.BytesIO(content), "utf-16" if is_wide else "utf-8-sig", newline=newline)
+    return io.TextIOWrapper(
+        io.BytesIO(content), "utf-16" if is_wide else "utf-8-sig", newline=newline
+    )
 
 
-def read_rows(content: bytes, form: Form, *, header: bool = True) -> tuple[Sequence[int], dict[str, list[Any]]]:
-    """The line on which each row of a table starts, and the values of each column: of lines, "1" and "2".
+def read_rows(
+    content: bytes, form: Form, *, header: bool = True
+) -> tuple[Sequence[int], dict[str, list[Any]]]:
+    """The line on which each row of a table starts, and the values of each column: of lines, "1"
+    and "2".
 
     Raises:
         LabelsFault: it can't be understood.
@@ -231,8 +263,14 @@ _Rows = Iterator[tuple[int, list[str]]]
 
 
 def _header(content: bytes, form: Form, *, has_header: bool) -> tuple[int, list[str], _Rows, int]:
-    """The line and the names of the columns, the rows, and how many columns without a name come last."""
-    readers: dict[Form, Callable[[bytes, Form], _Rows]] = {"csv": csv_rows, "tsv": csv_rows, "spaces": _spaced_rows}
+    """The line and the names of the columns, the rows,
+    and how many columns without a name come last.
+    """
+    readers: dict[Form, Callable[[bytes, Form], _Rows]] = {
+        "csv": csv_rows,
+        "tsv": csv_rows,
+        "spaces": _spaced_rows,
+    }
     rows = readers.get(form, _plain_rows)(content, form)
     if form not in readers:
         return 1, ["1", "2"], rows, 0
@@ -255,7 +293,9 @@ def _plain_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
             continue
         cells = split_line(line, form)
         if not all(cells):
-            expected = "path:label" if form == "lines" else "a path and a label, a space between them"
+            expected = (
+                "path:label" if form == "lines" else "a path and a label, a space between them"
+            )
             raise LabelsFault(number, f"expected {expected}, got {line.rstrip()[:80]!r}")
         yield number, [*cells]
 
@@ -266,7 +306,11 @@ def _spaced_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
     A header without a name for the paths, as CelebA's, gets one.
     """
     numbered = enumerate(open_text(content), 1)
-    rows = [(number, line.split()) for number, line in numbered if line.strip() and not COMMENT.match(line)]
+    rows = [
+        (number, line.split())
+        for number, line in numbered
+        if line.strip() and not COMMENT.match(line)
+    ]
     if len(rows) > 1 and len(rows[0][1]) == 1 and rows[0][1][0].isdigit():
         rows = rows[1:]
     if len(rows) > 1 and len(rows[0][1]) + 1 == len(rows[1][1]):
@@ -275,7 +319,9 @@ def _spaced_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
 
 
 def split_line(line: str, form: Form) -> tuple[str, str]:
-    """Path and label of a line of this form; one of them is empty where the line has another form."""
+    """Path and label of a line of this form;
+    one of them is empty where the line has another form.
+    """
     if form == "words":
         path, label = ([*line.strip().rsplit(None, 1), ""])[:2]
     else:
@@ -291,7 +337,8 @@ def delimiter_of(line: str, form: Form) -> str:
 
 
 def csv_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
-    """The line on which each row of a CSV or TSV starts, and its cells; comments and empty lines are left out.
+    """The line on which each row of a CSV or TSV starts, and its cells; comments and empty lines
+    are left out.
 
     Raises:
         LabelsFault: it can't be understood.
@@ -329,7 +376,8 @@ def _read_jsonl(file: io.TextIOWrapper) -> tuple[Sequence[int], dict[str, list[A
 
 
 def _read_json(content: bytes) -> tuple[Sequence[int], dict[str, list[Any]]]:
-    """{path: label}, {path: {column: value}}, {class: [paths]} or [{column: value}]; lines are numbers of entries.
+    """{path: label}, {path: {column: value}}, {class: [paths]} or [{column: value}]; lines are
+    numbers of entries.
 
     Raises:
         LabelsFault: it is none of these.
@@ -342,11 +390,19 @@ def _read_json(content: bytes) -> tuple[Sequence[int], dict[str, list[Any]]]:
         raise LabelsFault(getattr(error, "lineno", 1), f"not JSON: {error}") from None
     if isinstance(value, dict) and isinstance(value.get("labels"), (dict, list)):
         value = value["labels"]  # as StyleGAN and FiftyOne write them, with the names of classes
-    if isinstance(value, list) and value and all(isinstance(entry, list) and len(entry) == 2 for entry in value):
+    if (
+        isinstance(value, list)
+        and value
+        and all(isinstance(entry, list) and len(entry) == 2 for entry in value)
+    ):
         value = [{"path": path, "label": label} for path, label in value]
     if isinstance(value, dict) and value:
         value = _objects_of(value)
-    if not isinstance(value, list) or not value or not all(isinstance(entry, dict) for entry in value):
+    if (
+        not isinstance(value, list)
+        or not value
+        or not all(isinstance(entry, dict) for entry in value)
+    ):
         raise LabelsFault(1, "expected {path: label}, {class: [paths]} or a list of objects")
     names = dict.fromkeys(name for entry in value for name in entry)
     columns = {name: [entry.get(name) for entry in value] for name in names}
@@ -379,7 +435,9 @@ def _parse_object(line: str, number: int) -> dict[str, Any]:
         if "\\u" in line:
             json.dumps(row, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise LabelsFault(number, "half of a surrogate pair: expected texts that UTF-8 can write") from None
+        raise LabelsFault(
+            number, "half of a surrogate pair: expected texts that UTF-8 can write"
+        ) from None
     except (ValueError, RecursionError) as error:
         raise LabelsFault(number, f"not JSON: {error}") from None
     if not isinstance(row, dict):
@@ -388,7 +446,11 @@ def _parse_object(line: str, number: int) -> dict[str, Any]:
 
 
 def _tabulated(
-    lines: Sequence[int], columns: dict[str, list[Any]], path: str | None, label: str | bool | None, is_text: bool
+    lines: Sequence[int],
+    columns: dict[str, list[Any]],
+    path: str | None,
+    label: str | bool | None,
+    is_text: bool,
 ) -> LabelTable:
     path_column = _column([*columns], path, PATHS, "paths")
     usual = next((name for name in LABELS if name in columns), None) if label is None else None
@@ -408,7 +470,9 @@ _LIST = re.compile(r"\[.*\]", re.DOTALL)
 
 
 def _as_classes(labels: list[Any]) -> list[Any]:
-    """Labels as classes are: 2.000 is 2, and "['a', 'b']", as pandas writes a list, is that list."""
+    """Labels as classes are: 2.000 is 2, and "['a', 'b']",
+    as pandas writes a list, is that list.
+    """
     texts = {label for label in labels if isinstance(label, str)}
     if texts and all(map(_WHOLE.fullmatch, texts)):
         return [None if label is None else _WHOLE.sub(r"\1", label) for label in labels]
@@ -425,21 +489,29 @@ def _as_classes(labels: list[Any]) -> list[Any]:
 
 
 _HOT = "labels of columns"  # a name that is used for no longer than it takes to read a table
-_ON, _OFF = frozenset(("1", "1.0", "true", "yes")), frozenset(("0", "0.0", "-1", "-1.0", "false", "no"))
+_ON, _OFF = (
+    frozenset(("1", "1.0", "true", "yes")),
+    frozenset(("0", "0.0", "-1", "-1.0", "false", "no")),
+)
 
 
 def one_hot_columns(columns: Mapping[str, Sequence[Any]]) -> list[str]:
     """The columns that hold nothing but zeros (or -1) and ones, and both of them."""
     found = []
     for name, values in columns.items():
-        texts = {"0" if value is None else str(value).lower() for value in values if not isinstance(value, list)}
+        texts = {
+            "0" if value is None else str(value).lower()
+            for value in values
+            if not isinstance(value, list)
+        }
         if texts & _ON and texts & _OFF and texts <= _ON | _OFF:
             found.append(name)
     return found
 
 
 def hot_labels(columns: Mapping[str, Sequence[Any]], lines: Sequence[int]) -> list[Any]:
-    """The class of each row, which is the name of the column that holds its 1; a list of them if a row has several.
+    """The class of each row, which is the name of the column that holds its 1; a list of them if a
+    row has several.
 
     Raises:
         LabelsFault: a column holds another value.
@@ -458,10 +530,15 @@ def hot_labels(columns: Mapping[str, Sequence[Any]], lines: Sequence[int]) -> li
 
 
 def _split(table: LabelTable, several: str) -> LabelTable:
-    """The table with a list of labels in each row: of the parts of a cell, or of all lines of a path."""
+    """The table with a list of labels in each row:
+    of the parts of a cell, or of all lines of a path.
+    """
     assert table.labels is not None
     if several != LINES:
-        parts = [() if label is None else map(str.strip, str(label).split(several)) for label in table.labels]
+        parts = [
+            () if label is None else map(str.strip, str(label).split(several))
+            for label in table.labels
+        ]
         return replace(table, labels=[[*filter(None, each)] or None for each in parts])
     rows: dict[str, list[int]] = {}
     for row, path in enumerate(table.paths):
@@ -471,9 +548,16 @@ def _split(table: LabelTable, several: str) -> LabelTable:
         for several_rows in rows.values():
             first = several_rows[0]
             if other := next((row for row in several_rows if values[row] != values[first]), 0):
-                reason = f"{name} is {values[other]}, and {values[first]} in line {table.lines[first]}"
-                raise LabelsFault(table.lines[other], f"{reason}: expected one for all labels of a file")
-    labels = [[table.labels[row] for row in several_rows if table.labels[row]] for several_rows in rows.values()]
+                reason = (
+                    f"{name} is {values[other]}, and {values[first]} in line {table.lines[first]}"
+                )
+                raise LabelsFault(
+                    table.lines[other], f"{reason}: expected one for all labels of a file"
+                )
+    labels = [
+        [table.labels[row] for row in several_rows if table.labels[row]]
+        for several_rows in rows.values()
+    ]
     firsts = table.take([several_rows[0] for several_rows in rows.values()])
     return replace(firsts, labels=[names or None for names in labels])
 
@@ -482,10 +566,17 @@ def _column(header: Sequence[str], wanted: str | None, usual: Sequence[str], wha
     found = next((name for name in ([wanted] if wanted else usual) if name in header), None)
     if found is None:
         expected = repr(wanted) if wanted else "one of " + ", ".join(usual)
-        hint = "" if wanted else "; a file without a header needs labels: {file: ..., header: false}"
-        raise LabelsFault(1, f"no column of {what}: expected {expected}, got {', '.join(header) or 'nothing'}{hint}")
+        hint = (
+            "" if wanted else "; a file without a header needs labels: {file: ..., header: false}"
+        )
+        raise LabelsFault(
+            1,
+            f"no column of {what}: expected {expected}, got {', '.join(header) or 'nothing'}{hint}",
+        )
     if _ENDING.search(found):
-        raise LabelsFault(1, f"it names a file, {found}, no columns: write labels: {{file: ..., header: false}}")
+        raise LabelsFault(
+            1, f"it names a file, {found}, no columns: write labels: {{file: ..., header: false}}"
+        )
     return found
 
 
@@ -500,17 +591,23 @@ def _refuse_twice(table: LabelTable) -> None:
 
 
 def match(
-    paths: Sequence[str], names: Iterable[str], base: AnyPath, table: AnyPath, strip: str | None = None
+    paths: Sequence[str],
+    names: Iterable[str],
+    base: AnyPath,
+    table: AnyPath,
+    strip: str | None = None,
 ) -> list[int]:
-    """The row of the file that each path of a ``table`` means, -1 for none; ``names`` are those of the files.
+    """The row of the file that each path of a ``table`` means, -1 for none; ``names`` are those of
+    the files.
 
     ``strip`` is taken off the paths first.
 
-    Paths are relative to the source (``base``), or to the folder of the table, or to a folder there that has the name
-    of the table, or the first or last word of it (train.csv, train_labels.csv), or bare names, else relative to a
-    folder above: that above the labels file, or above the source. Then comes what follows the folders that all paths
-    start with, as another machine had them; last, a path of folders that ends the name of one file alone. The first way
-    that finds any file counts, with letters as they are, then in any case; then the same without the files' endings, as
+    Paths are relative to the source (``base``), or to the folder of the table, or to a folder there
+    that has the name of the table, or the first or last word of it (train.csv, train_labels.csv),
+    or bare names, else relative to a folder above: that above the labels file, or above the source.
+    Then comes what follows the folders that all paths start with, as another machine had them;
+    last, a path of folders that ends the name of one file alone. The first way that finds any file
+    counts, with letters as they are, then in any case; then the same without the files' endings, as
     VOC's ImageSets have names, and without any: 1.dcm was made 1.png.
     """
     home, near = (os.path.normpath(str(each)) for each in (base, table.parent))
@@ -523,7 +620,9 @@ def match(
     stem = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", without_ending(table.name))
     for (cut, cut_text), form in itertools.product(cuts, forms):
         texts = [form(cut_text(text)) for text in paths]
-        for way in _ways([form(cut(name)) for name in whole], form(home), form(near), texts, form(stem)):
+        for way in _ways(
+            [form(cut(name)) for name in whole], form(home), form(near), texts, form(stem)
+        ):
             found = [way(text) for text in texts]
             if max(found, default=-1) >= 0:
                 return found
@@ -554,14 +653,20 @@ def _folded(path: str) -> str:
 def _ways(
     names: Sequence[str], base: str, near: str, paths: Sequence[str], stem: str
 ) -> Iterator[Callable[[str], int]]:
-    """Functions that find the row that a path means, one after the other; ``stem`` is the name of the table."""
+    """Functions that find the row that a path means, one after the other;
+    ``stem`` is the name of the table.
+    """
     rows = unique_rows(names)
     words = re.split(r"[\W_]+", stem)
     tops = {name.partition("/")[0] for name in names if "/" in name}
 
     def from_folder(folder: object, lead: str = "") -> Callable[[str], int]:
         def find(text: str) -> int:
-            path = os.path.normpath(f"{folder}/{rest}") if (rest := text.removeprefix(lead))[:1] != "/" else rest
+            path = (
+                os.path.normpath(f"{folder}/{rest}")
+                if (rest := text.removeprefix(lead))[:1] != "/"
+                else rest
+            )
             return rows.get(path.removeprefix(f"{base}/"), -1)
 
         return find
@@ -577,7 +682,9 @@ def _ways(
     yield lambda text: bare.get(text, -1)
     yield from_folder(Path(near).parent)
     yield from_folder(Path(base).parent)
-    first, other = (path.split("/")[:-1] for path in (min(paths, default=""), max(paths, default="")))
+    first, other = (
+        path.split("/")[:-1] for path in (min(paths, default=""), max(paths, default=""))
+    )
     for count in range(1, min(len(first), len(other)) + 1):
         if first[:count] != other[:count]:
             break
@@ -585,20 +692,24 @@ def _ways(
         yield from_folder(base, lead)
         yield from_folder(near, lead)
     deep = {text.count("/") for text in paths if "/" in text}
-    ends = {count: unique_rows("/".join(name.split("/")[-count - 1 :]) for name in names) for count in deep}
+    ends = {
+        count: unique_rows("/".join(name.split("/")[-count - 1 :]) for name in names)
+        for count in deep
+    }
     yield lambda text: ends[text.count("/")].get(text, -1) if "/" in text else -1
 
 
-# values --------------------------------------------------------------------------------------------------------
+# values -------------------------------------------------------------------------------------------
 
 
 def typed(
     values: Sequence[Any], lines: Sequence[int], is_text: bool, kind: Kind | None = None
 ) -> tuple[Kind, list[Any]]:
-    """The values of a column as one kind, and that kind: the one asked for, or the narrowest that fits all.
+    """The values of a column as one kind, and that kind: the one asked for, or the narrowest that
+    fits all.
 
-    A list stays one; None stays None. Texts that are all whole numbers are int64, all numbers float: but one that
-    starts with a needless zero (a postcode) makes them texts.
+    A list stays one; None stays None. Texts that are all whole numbers are int64, all numbers
+    float: but one that starts with a needless zero (a postcode) makes them texts.
 
     Raises:
         LabelsFault: a value that is not of that kind, or no value of a record.
@@ -607,17 +718,26 @@ def typed(
     for value, line in zip(values, lines, strict=True):
         for each in _flat(value):
             if not isinstance(each, (str, int, float)):
-                what = f"a value of type {type(each).__name__}: expected text, a number, or a list of them"
+                what = (
+                    f"a value of type {type(each).__name__}: expected text, a number, "
+                    "or a list of them"
+                )
                 raise LabelsFault(line, what)
             firsts.setdefault((type(each), each), line)
     kind = kind or _narrowest(firsts, is_text)
     known = {key: _single(key[1], line, kind, is_text) for key, line in firsts.items()}
 
     def convert(each: Any) -> Any:
-        return known[type(each), each] if is_text else _single(each, 0, kind, is_text)  # 0.0 and -0.0 are one key
+        return (
+            known[type(each), each] if is_text else _single(each, 0, kind, is_text)
+        )  # 0.0 and -0.0 are one key
 
     return kind, [
-        None if value is None else [convert(each) for each in value] if isinstance(value, list) else convert(value)
+        None
+        if value is None
+        else [convert(each) for each in value]
+        if isinstance(value, list)
+        else convert(value)
         for value in values
     ]
 
@@ -626,7 +746,8 @@ def _narrowest(firsts: Mapping[tuple[type, Any], int], is_text: bool) -> Kind:
     kinds = {_kind(value, is_text) for _, value in firsts}
     if "bytes" in kinds and len(kinds) > 1 and not is_text:
         raise LabelsFault(
-            min(line for (sort, _), line in firsts.items() if sort is str), "a text, where other lines have numbers"
+            min(line for (sort, _), line in firsts.items() if sort is str),
+            "a text, where other lines have numbers",
         )
     return next((kind for kind in _KINDS if kind in kinds), "bytes")
 
@@ -666,4 +787,6 @@ def _single(value: Any, line: int, kind: Kind, is_text: bool) -> Any:
             if not abs(number) > _LARGEST or is_infinity:
                 return number
         raise LabelsFault(line, f"{str(value)[:40]} is beyond 32-bit floats")
-    raise LabelsFault(line, f"{str(value)[:80]!r} is not of type {'text' if kind == 'bytes' else kind}")
+    raise LabelsFault(
+        line, f"{str(value)[:80]!r} is not of type {'text' if kind == 'bytes' else kind}"
+    )

@@ -1,4 +1,6 @@
-"""A file of a folder -> LabelsFile, how a recipe reads its labels, or LabelsRefusal: which line can't be, and why."""
+"""A file of a folder -> LabelsFile, how a recipe reads its labels, or LabelsRefusal:
+which line can't be, and why.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,14 @@ from imagenet_prep.recipes.joined_tables import family_of, join_tables, split_in
 from imagenet_prep.recipes.label_columns import Candidate, SplitColumn
 from imagenet_prep.recipes.labels_file import LINES, LabelsFault, LabelTable, form_of
 from imagenet_prep.recipes.splits import place_of_split
-from imagenet_prep.recipes.table_forms import Sought, TableForm, class_values, last_name, parse_table, probe_form
+from imagenet_prep.recipes.table_forms import (
+    Sought,
+    TableForm,
+    class_values,
+    last_name,
+    parse_table,
+    probe_form,
+)
 from imagenet_prep.text import listed, number_of
 
 _PROBED = 50  # names that are sought in a text
@@ -34,11 +43,11 @@ class LabelsFile(Struct, frozen=True):
         table: what it says.
         options: what a recipe must say of it, except its name.
         column: what the column of paths is called, for messages.
-        labels: the label of each line; None if there are none, or they can't be classes: numbers with a fraction can't.
-        rows: which image each line names; -1: none.
+        labels: the label of each line; None if there are none, or they can't be classes: numbers
+        with a fraction can't. rows: which image each line names; -1: none.
         label: the column of labels, or those of one-hot labels, as --label has them; "" for none.
-        candidates: the columns that can be the classes, where none of them is taken; the likeliest first.
-        images: the columns that name images equally well, if there are several.
+        candidates: the columns that can be the classes, where none of them is taken; the likeliest
+        first. images: the columns that name images equally well, if there are several.
         names: the name of each class, by its number, where another column has them.
         lost: the images and lines that have no counterpart, an error each.
         is_most: whether it names at least half of the images.
@@ -79,19 +88,35 @@ class LabelsFile(Struct, frozen=True):
     def label_by_row(self) -> dict[int, Any]:
         """The label of each image that has one, and is in a split if there are splits."""
         pairs = zip(self.rows, self.labels or (), strict=False)
-        undivided = {row for row, split in zip(self.rows, self.table.splits or (), strict=False) if split is None}
-        return {row: label for row, label in pairs if row >= 0 and label is not None and row not in undivided}
+        undivided = {
+            row
+            for row, split in zip(self.rows, self.table.splits or (), strict=False)
+            if split is None
+        }
+        return {
+            row: label
+            for row, label in pairs
+            if row >= 0 and label is not None and row not in undivided
+        }
 
     @property
     def split_names(self) -> list[str]:
-        """The splits that its files or the values of a column say; none if it says nothing of splits."""
+        """The splits that its files or the values of a column say;
+        none if it says nothing of splits.
+        """
         if self.files:
             return list(self.files)
-        return list(self.splits.splits.values()) if self.splits is not None and self.splits.is_sure else []
+        return (
+            list(self.splits.splits.values())
+            if self.splits is not None and self.splits.is_sure
+            else []
+        )
 
     @property
     def is_of_test(self) -> bool:
-        """Whether it lists images of a test, whose labels are not known: test.csv, or an example of a submission."""
+        """Whether it lists images of a test, whose labels are not known:
+        test.csv, or an example of a submission.
+        """
         name = self.where.rpartition("/")[2].lower()
         return "submission" in name or (not self.has_labels and "test" in name)
 
@@ -107,7 +132,9 @@ class LabelsFile(Struct, frozen=True):
 
 
 class LabelsRefusal(Struct, frozen=True):
-    """A file that labels images, and can't be taken; ``is_most`` if it names at least half of them."""
+    """A file that labels images, and can't be taken;
+    ``is_most`` if it names at least half of them.
+    """
 
     where: str
     error: InputError
@@ -124,8 +151,8 @@ def judge_labels(
 ) -> LabelsFile | LabelsRefusal | None:
     """A file as labels of images; None if it names none.
 
-    ``several``: how it gives an image more than one, as for ``parse_labels``. ``needs_header``: its first line must
-    name columns.
+    ``several``: how it gives an image more than one, as for ``parse_labels``. ``needs_header``: its
+    first line must name columns.
     """
     path = _place(sought.folder, where)
     try:
@@ -137,7 +164,11 @@ def judge_labels(
     except OSError:
         return None
     except LabelsFault as fault:
-        if form_of(where) == "json" or _is_of_one_column(content, where) or not mentions_half(path, sought.known):
+        if (
+            form_of(where) == "json"
+            or _is_of_one_column(content, where)
+            or not mentions_half(path, sought.known)
+        ):
             return None
         return LabelsRefusal(where, _wrong_line(sought, where, fault, several), True)
     if table is None or (form_of(where) == "json" and table.labels is None):
@@ -151,7 +182,9 @@ def _is_of_one_column(content: bytes, where: str) -> bool:
 
 
 def _wrong_line(sought: Sought, where: str, fault: LabelsFault, several: str) -> InputError:
-    """The error for a line that can't be understood; and the command, if the lines give images several labels."""
+    """The error for a line that can't be understood;
+    and the command, if the lines give images several labels.
+    """
     path = _place(sought.folder, where)
     what = f"{path}, line {fault.line}: {fault.reason}"
     hint = f"correct that line and run init again; or move {path} away"
@@ -159,7 +192,10 @@ def _wrong_line(sought: Sought, where: str, fault: LabelsFault, several: str) ->
     if not isinstance(lines, LabelsFile) or not lines.has_labels or lines.lost:
         return InputError(what, "expected a file and its label", hint)
     hint += "; or, if an image has several labels, run the command below"
-    counts = f"{lines.labelled:,} of {len(sought.items):,} images, {number_of(lines.classes, 'class', 'classes')}"
+    counts = (
+        f"{lines.labelled:,} of {len(sought.items):,} images, "
+        f"{number_of(lines.classes, 'class', 'classes')}"
+    )
     choice = f"  {counts}: {sought.asked.command(sought.folder, **{'as': 'several-labels'})}"
     return InputError(what, "expected a file and its label", hint).with_choices([choice])
 
@@ -182,7 +218,9 @@ def mentions(content: bytes, names: frozenset[str]) -> bool:
     """Whether a text contains one of these paths without a folder before it."""
     text = _text(content)
     words = (word.removeprefix("./") for word in _BREAKS.split(text))
-    return not names.isdisjoint(words) or any(name in text and f"/{name}" not in text for name in _broken(names))
+    return not names.isdisjoint(words) or any(
+        name in text and f"/{name}" not in text for name in _broken(names)
+    )
 
 
 def _text(content: bytes) -> str:
@@ -199,18 +237,29 @@ def _place(folder: Path, where: str) -> Path:
     return Path(os.path.normpath(folder / where))
 
 
-# whether its lines are those of the images ---------------------------------------------------------------------
+# whether its lines are those of the images --------------------------------------------------------
 
 
-def _fit(sought: Sought, where: str, table: LabelTable, reading: TableForm) -> LabelsFile | LabelsRefusal | None:
-    """The table with what it lacks; a refusal, if its paths can't be understood; None if it names no image."""
+def _fit(
+    sought: Sought, where: str, table: LabelTable, reading: TableForm
+) -> LabelsFile | LabelsRefusal | None:
+    """The table with what it lacks; a refusal, if its paths can't be understood;
+    None if it names no image.
+    """
     folder, items = sought.folder, sought.items
     table = spread(table, items)
     home = Path(os.path.abspath(folder))  # noqa: PTH100 - links stay, as in names
-    hits, names = labels_file.match(table.paths, items, home, home / where, sought.asked.strip), set(items)
-    inner = next((text for text in table.paths if "/" in text and text.removeprefix("./") in names), None)
+    hits, names = (
+        labels_file.match(table.paths, items, home, home / where, sought.asked.strip),
+        set(items),
+    )
+    inner = next(
+        (text for text in table.paths if "/" in text and text.removeprefix("./") in names), None
+    )
     path = _place(folder, where)
-    if inner and where.startswith("../"):  # convert would not find them, as its names start above the folder
+    if inner and where.startswith(
+        "../"
+    ):  # convert would not find them, as its names start above the folder
         what = f"{path} has paths from within {folder}, such as {inner}"
         error = InputError(what, "expected paths from its own folder", f"move it into {folder}")
         return LabelsRefusal(where, error, True)
@@ -218,7 +267,12 @@ def _fit(sought: Sought, where: str, table: LabelTable, reading: TableForm) -> L
     is_asked = bool(sought.asked.label) and bool(there) and reading.taken != ""
     is_most = 2 * len(there) >= len(items) or is_asked or _names_all_but_tests(items, there)
     could_be = 2 * len(last_names(table.paths) & sought.known) >= len(sought.known)
-    if not is_most and could_be and "submission" not in where.lower() and len(there) < len(table.paths):
+    if (
+        not is_most
+        and could_be
+        and "submission" not in where.lower()
+        and len(there) < len(table.paths)
+    ):
         return LabelsRefusal(where, _unmatched(sought, path, table, hits), True)
     if not there:
         return None
@@ -249,31 +303,50 @@ def _names_all_but_tests(items: Sequence[str], there: Collection[int]) -> bool:
 def is_in_test(name: str) -> bool:
     """Whether a folder of a file has a name of test images."""
     folders = name.lower().split("/")[:-1]
-    return any(folder.startswith("test") or folder.endswith(("test", "testing", "unlabeled")) for folder in folders)
+    return any(
+        folder.startswith("test") or folder.endswith(("test", "testing", "unlabeled"))
+        for folder in folders
+    )
 
 
 def _unmatched(sought: Sought, path: Path, table: LabelTable, hits: Sequence[int]) -> InputError:
-    """The error for a table whose files have the names of the images, and whose paths are others."""
+    """The error for a table whose files have the names of the images,
+    and whose paths are others.
+    """
     items, number = sought.items, next(number for number, hit in enumerate(hits) if hit < 0)
     text = table.paths[number]
     place = table.place(path, table.lines[number])
     if prefix := _foreign_prefix(table.paths, items):
         count = sum(name.startswith(prefix) for name in table.paths)
-        error = InputError(f"{place}: {text} is a path of another folder", "expected paths from the folder")
+        error = InputError(
+            f"{place}: {text} is a path of another folder", "expected paths from the folder"
+        )
         is_whole = count == len(items) == len(table.paths)
-        options: dict[str, object] = {"strip": prefix} if is_whole else {"as": "with-labels", "strip": prefix}
+        options: dict[str, object] = (
+            {"strip": prefix} if is_whole else {"as": "with-labels", "strip": prefix}
+        )
         command = sought.asked.command(sought.folder, **options)
         return error.with_choices([f"  {count:,} of {len(items):,} images: {command}"])
     same = [name for name in items if last_name(name) == last_name(text)]
     if len(same) > 1:
         what = f"{place}: {text} can be {' or '.join(same[:3])}"
-        return InputError(what, "expected a path from the folder", f"write {same[0]} in place of {text}, and so on")
+        return InputError(
+            what,
+            "expected a path from the folder",
+            f"write {same[0]} in place of {text}, and so on",
+        )
     first = same[0] if same else items[0]
-    return InputError(f"{place}: {text} is not there", "expected a path from the folder", f"write {first}, for example")
+    return InputError(
+        f"{place}: {text} is not there",
+        "expected a path from the folder",
+        f"write {first}, for example",
+    )
 
 
 def _foreign_prefix(paths: Sequence[str], items: Sequence[str]) -> str:
-    """The start of most paths before the names of images; "" if less than half of the images come of it."""
+    """The start of most paths before the names of images;
+    "" if less than half of the images come of it.
+    """
     found: Counter[str] = Counter()
     by_last: dict[str, list[str]] = {}
     for item in items:
@@ -291,7 +364,9 @@ def _foreign_prefix(paths: Sequence[str], items: Sequence[str]) -> str:
 def _losses(
     path: Path, table: LabelTable, hits: Sequence[int], items: Sequence[str]
 ) -> tuple[list[InputError], dict[str, str]]:
-    """The images without a line, the lines without an image or a label; and the keys of a recipe that skip them."""
+    """The images without a line, the lines without an image or a label;
+    and the keys of a recipe that skip them.
+    """
     lost: list[InputError] = []
     skips: dict[str, str] = {}
     there = set(hits) - {-1}
@@ -314,7 +389,9 @@ def _losses(
         what = f"{path} has {number_of(len(empty), 'line')} without a label: {place}"
         lost.append(InputError(what, "expected one in each"))
         skips["unlabelled"] = "skip"
-    undivided = [line for split, line in zip(table.splits or (), table.lines, strict=False) if split is None]
+    undivided = [
+        line for split, line in zip(table.splits or (), table.lines, strict=False) if split is None
+    ]
     if undivided:
         place = table.place("", undivided[0]).lstrip(", ")
         what = f"{path} has {number_of(len(undivided), 'line')} without a split: {place}"
@@ -322,11 +399,15 @@ def _losses(
     return lost, skips
 
 
-# files of splits -----------------------------------------------------------------------------------------------
+# files of splits ----------------------------------------------------------------------------------
 
 
-def join_by_split(folder: Path, files: Sequence[LabelsFile], items: Sequence[str]) -> list[LabelsFile]:
-    """The files of several splits as one each, if they name different images: by what else their names say."""
+def join_by_split(
+    folder: Path, files: Sequence[LabelsFile], items: Sequence[str]
+) -> list[LabelsFile]:
+    """The files of several splits as one each, if they name different images:
+    by what else their names say.
+    """
     families: dict[tuple[object, ...], list[tuple[str, LabelsFile]]] = {}
     for file in files:
         split = split_in(file.where)
@@ -334,7 +415,9 @@ def join_by_split(folder: Path, files: Sequence[LabelsFile], items: Sequence[str
             plain = {key: value for key, value in file.options.items() if key not in _SKIPS}
             family = (file.has_labels, file.label, str(plain), family_of(file.where))
             families.setdefault(family, []).append((split, file))
-    several = {key: parts for key, parts in families.items() if len({split for split, _ in parts}) > 1}
+    several = {
+        key: parts for key, parts in families.items() if len({split for split, _ in parts}) > 1
+    }
     groups: dict[tuple[object, ...], list[tuple[str, LabelsFile]]] = {}
     for key, parts in several.items():
         groups.setdefault(key[:3], []).extend(parts)
@@ -343,7 +426,9 @@ def join_by_split(folder: Path, files: Sequence[LabelsFile], items: Sequence[str
         if _are_apart(group):
             joined.append(_joined(folder, group, items))
             continue
-        apart = (parts for family, parts in several.items() if family[:3] == key and _are_apart(parts))
+        apart = (
+            parts for family, parts in several.items() if family[:3] == key and _are_apart(parts)
+        )
         joined += [_joined(folder, parts, items) for parts in apart]
     return joined
 
@@ -357,11 +442,15 @@ def _are_apart(parts: Sequence[tuple[str, LabelsFile]]) -> bool:
     return len(rows) == len(set(rows))
 
 
-def _joined(folder: Path, parts: Sequence[tuple[str, LabelsFile]], items: Sequence[str]) -> LabelsFile:
+def _joined(
+    folder: Path, parts: Sequence[tuple[str, LabelsFile]], items: Sequence[str]
+) -> LabelsFile:
     """The files of several splits as one."""
     ordered = sorted(parts, key=lambda part: (place_of_split(part[0]), part[1].where))
     first = ordered[0][1]
-    table = join_tables([(split, file.table, _place(folder, file.where)) for split, file in ordered])
+    table = join_tables(
+        [(split, file.table, _place(folder, file.where)) for split, file in ordered]
+    )
     rows = [row for _, file in ordered for row in file.rows]
     lost, skips = _losses(_place(folder, first.where), table, rows, items)
     options = {key: value for key, value in first.options.items() if key not in _SKIPS}

@@ -1,4 +1,6 @@
-"""MappedRecorder: records of the features that a recipe lists; boxes, key points and masks follow their image."""
+"""MappedRecorder: records of the features that a recipe lists;
+boxes, key points and masks follow their image.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,15 @@ from imagenet_prep.images.prepare import prepare
 from imagenet_prep.model import Item
 from imagenet_prep.recipes.columns import Content, Mapped
 from imagenet_prep.recipes.following import ImageForm, follow, is_annotated
-from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, Kind, SplitEntry, encode_entry, varint
+from imagenet_prep.tfrecord.example import (
+    BytesList,
+    FloatList,
+    Int64List,
+    Kind,
+    SplitEntry,
+    encode_entry,
+    varint,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +38,9 @@ _SIDES = ("height", "width", "depth")
 _LONG = 4096  # bytes that are not worth a copy
 _FLOATS = b"\x12"  # the tag of a float list, where SplitEntry's default is that of a byte string
 _FEW = frozenset(("label", "class", "text", "split", "height", "width", "depth", "channels"))
-_FEW |= frozenset(("colorspace", "format", "dtype", "shape"))  # columns of which many records have the same value
+_FEW |= frozenset(
+    ("colorspace", "format", "dtype", "shape")
+)  # columns of which many records have the same value
 
 
 class MappedRecorder(Recorder, frozen=True):
@@ -58,7 +70,11 @@ class MappedRecorder(Recorder, frozen=True):
     def keeps_size(self) -> bool:
         """Only where a record holds its image as it was, or encoded again in its old size."""
         is_smaller = self.how is not None and self.how.may_shrink
-        return not is_smaller and self.content == "image" and any(each.column == "encoded" for each in self.features)
+        return (
+            not is_smaller
+            and self.content == "image"
+            and any(each.column == "encoded" for each in self.features)
+        )
 
     def record(self, item: Item, data: Buffer) -> Recorded:
         """The Example of all features, in canonical encoding."""
@@ -84,12 +100,15 @@ class MappedRecorder(Recorder, frozen=True):
     def _image(self, data: Buffer) -> RecordedImage:
         """The image of a file as the record has it.
 
-        JPEGs as in ImageNet's records; PNGs are kept unless everything is encoded again, with ``keep`` all formats are.
+        JPEGs as in ImageNet's records; PNGs are kept unless everything is encoded again, with
+        ``keep`` all formats are.
         """
         if self.keep or (self.how is None and format_of(data) == "PNG"):
             return self._kept(data)
         image = prepare(data, self.check, self.how, upright=self.upright)
-        if self.how is not None and image.repair == "png" and not image.lost:  # a JPEG is what was asked for
+        if (
+            self.how is not None and image.repair == "png" and not image.lost
+        ):  # a JPEG is what was asked for
             image = replace(image, repair="")
         form = ImageForm(image.width, image.height, image.orientation)
         channels = jpeg.read_header(image.encoded).components
@@ -109,7 +128,9 @@ class MappedRecorder(Recorder, frozen=True):
         return RecordedImage(_image_columns(data, kind, form, channels), form, warning=warning)
 
     def _numbers(self, data: Buffer) -> tuple[dict[str, Any], str]:
-        """The columns of an array, or of an image's samples, that the features hold; and what the image warns of."""
+        """The columns of an array, or of an image's samples, that the features hold;
+        and what the image warns of.
+        """
         warning = ""
         if self.content == "array":
             array = arrays.parse_array(data, self.key)
@@ -136,7 +157,9 @@ class MappedRecorder(Recorder, frozen=True):
 
 
 class RecordedImage(NamedTuple):
-    """An image in a record: its columns and form, what was changed in it, and what is unusual about its file."""
+    """An image in a record: its columns and form, what was changed in it,
+    and what is unusual about its file.
+    """
 
     columns: dict[str, Any]
     form: ImageForm
@@ -165,7 +188,7 @@ def _joined(parts: list[Buffer]) -> tuple[Buffer, ...]:
     return tuple(joined)
 
 
-# values -> entries of an Example -------------------------------------------------------------------------------
+# values -> entries of an Example ------------------------------------------------------------------
 
 
 def _append(parts: list[Buffer], mapped: Mapped, value: Any) -> None:
@@ -192,7 +215,9 @@ def _append_values(parts: list[Buffer], mapped: Mapped, array: np.ndarray[Any, A
         raise arrays.ArrayError(f"it holds {array.dtype}: its values are not int64")
     if array.dtype.name == "uint64" and array.size and int(array.max()) >> 63:
         raise arrays.ArrayError(f"it holds {int(array.max())}: expected at most 2**63 - 1")
-    parts.append(encode_entry(mapped.feature, Int64List(tuple(map(int, array.reshape(-1).tolist())))))
+    parts.append(
+        encode_entry(mapped.feature, Int64List(tuple(map(int, array.reshape(-1).tolist()))))
+    )
 
 
 _split_entry = functools.lru_cache(maxsize=256)(SplitEntry)
@@ -201,8 +226,14 @@ _split_entry = functools.lru_cache(maxsize=256)(SplitEntry)
 def _entry(feature: str, kind: Kind, value: Any) -> bytes:
     values = tuple(value) if isinstance(value, (list, tuple)) else (value,)
     if kind == "bytes":
-        return encode_entry(feature, BytesList(tuple(e.encode() if isinstance(e, str) else e for e in values)))
-    made = Int64List(tuple(map(int, values))) if kind == "int64" else FloatList(tuple(map(float, values)))
+        return encode_entry(
+            feature, BytesList(tuple(e.encode() if isinstance(e, str) else e for e in values))
+        )
+    made = (
+        Int64List(tuple(map(int, values)))
+        if kind == "int64"
+        else FloatList(tuple(map(float, values)))
+    )
     return encode_entry(feature, made)
 
 

@@ -48,8 +48,9 @@ class MaskPairs(Struct):
 def pair_masks(keys: Mask, names: Sequence[str], base: Path, root: Path) -> MaskPairs:
     """The mask of each image.
 
-    Both have one name, except for their endings and suffixes. Folders count, too, except for words that only say what
-    is in them: train_images/a.jpg has train_masks/a.png. If those differ, what follows the folder of masks counts.
+    Both have one name, except for their endings and suffixes. Folders count, too, except for words
+    that only say what is in them: train_images/a.jpg has train_masks/a.png. If those differ, what
+    follows the folder of masks counts.
 
     Args:
         keys: the recipe's key.
@@ -58,12 +59,15 @@ def pair_masks(keys: Mask, names: Sequence[str], base: Path, root: Path) -> Mask
         root: the folder of the recipe's paths.
 
     Raises:
-        InputError: a folder is not there, several masks have the name of an image, or a mask is of a lossy format.
+        InputError: a folder is not there, several masks have the name of an image, or a mask is of
+            a lossy format.
     """
     image_paths = [os.path.relpath(below(base, name), root) for name in names]
     found = dict(_find_masks(keys, root))
     rows = frozenset(row for row, path in enumerate(image_paths) if path in found)
-    if not keys.suffix and len(rows) == len(names):  # images and masks share a folder, and differ in their endings
+    if not keys.suffix and len(rows) == len(
+        names
+    ):  # images and masks share a folder, and differ in their endings
         rows = frozenset()
     known = {image_paths[row] for row in range(len(names)) if row not in rows}
     candidates = {path: name for path, name in found.items() if path not in known}
@@ -77,14 +81,20 @@ def pair_masks(keys: Mask, names: Sequence[str], base: Path, root: Path) -> Mask
         if mask == _SEVERAL or owners.setdefault(mask, row) != row:
             other = "several masks" if mask == _SEVERAL else f"{names[owners[mask]]}, too: {mask}"
             what = f"{names[row]} has the name of {other}"
-            raise InputError(what, "expected one mask of this name for each image", "rename one of them")
+            raise InputError(
+                what, "expected one mask of this name for each image", "rename one of them"
+            )
         paths[row] = root / mask
-    missing = sorted(str(mask) for mask in by_key.values() if mask not in owners and mask != _SEVERAL)
+    missing = sorted(
+        str(mask) for mask in by_key.values() if mask not in owners and mask != _SEVERAL
+    )
     return MaskPairs(paths, list(dict.fromkeys(missing)), rows)
 
 
 def _find_masks(keys: Mask, root: Path) -> Iterator[tuple[str, str]]:
-    """The files of masks below the folders of a recipe: the path of each from the root, and from its folder."""
+    """The files of masks below the folders of a recipe:
+    the path of each from the root, and from its folder.
+    """
     suffix = (keys.suffix or "").lower()
     for text in [keys.folder] if isinstance(keys.folder, str) else keys.folder:
         folder = below(root, text)
@@ -94,12 +104,19 @@ def _find_masks(keys: Mask, root: Path) -> Iterator[tuple[str, str]]:
         for path in folder.rglob("*"):
             name = path.relative_to(folder).as_posix()
             is_image = path.suffix.lower() in (*LOSSLESS, *LOSSY)
-            if is_image and path.stem.lower().endswith(suffix) and not name.startswith(".") and "/." not in name:
+            if (
+                is_image
+                and path.stem.lower().endswith(suffix)
+                and not name.startswith(".")
+                and "/." not in name
+            ):
                 yield os.path.relpath(path, root), name
 
 
 def _usable(keys: Mask, candidates: dict[str, str]) -> dict[str, str]:
-    """The masks that keep their values; raises InputError if all are JPEGs, and the recipe has no threshold."""
+    """The masks that keep their values; raises InputError if all are JPEGs,
+    and the recipe has no threshold.
+    """
     lossless = {path: name for path, name in candidates.items() if not path.lower().endswith(LOSSY)}
     if keys.threshold is not None:
         return candidates
@@ -110,7 +127,10 @@ def _usable(keys: Mask, candidates: dict[str, str]) -> dict[str, str]:
 
 def lossy_fault(paths: Sequence[str], hint: str = "") -> InputError:
     """The error for masks in JPEG."""
-    by_recipe = f"write in the recipe's `mask`: threshold: {THRESHOLD} (from it on a pixel is 255, below it 0)"
+    by_recipe = (
+        f"write in the recipe's `mask`: threshold: {THRESHOLD} (from it on a pixel is 255, "
+        "below it 0)"
+    )
     what = f"{len(paths):,} masks are JPEGs, which don't keep the values of pixels: {listed(paths)}"
     return InputError(what, f"expected {', '.join(mask_pixels.LOSSLESS)}", hint or by_recipe)
 
@@ -134,12 +154,17 @@ def _lookup(by_key: Mapping[str, Path], key: str) -> Path | None:
 
 
 def reduced(path: str, suffix: str | None) -> str:
-    """A path without its ending and suffix, and without words of folders that only say what is in them.
+    """A path without its ending and suffix, and without words of folders that only say what is in
+    them.
 
     Where no suffix is known, any usual one of masks is taken off.
     """
     *folders, last = path.split("/")
-    kept = [core_of(folder) for folder in folders if not is_image_folder(folder) and not is_mask_folder(folder)]
+    kept = [
+        core_of(folder)
+        for folder in folders
+        if not is_image_folder(folder) and not is_mask_folder(folder)
+    ]
     stem = last.rpartition(".")[0]
     if suffix is None:
         stem = unmasked(stem)

@@ -1,4 +1,6 @@
-"""Names of masks: whether a folder's name says that masks are in it, and which image a mask's name means."""
+"""Names of masks: whether a folder's name says that masks are in it,
+and which image a mask's name means.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +11,63 @@ from collections.abc import Iterable, Sequence
 
 _MASK_FOLDERS = frozenset(
     (
-        *("mask", "masks", "annotation", "annotations", "annotated", "anndir", "label", "labels", "labelled", "gt"),
-        *("groundtruth", "groundtruths", "segmentation", "segmentations", "seg", "segs", "segmentationclass"),
-        *("segmentationobject", "target", "targets", "trimap", "trimaps", "gtfine", "gtcoarse", "matte", "mattes"),
+        *(
+            "mask",
+            "masks",
+            "annotation",
+            "annotations",
+            "annotated",
+            "anndir",
+            "label",
+            "labels",
+            "labelled",
+            "gt",
+        ),
+        *(
+            "groundtruth",
+            "groundtruths",
+            "segmentation",
+            "segmentations",
+            "seg",
+            "segs",
+            "segmentationclass",
+        ),
+        *(
+            "segmentationobject",
+            "target",
+            "targets",
+            "trimap",
+            "trimaps",
+            "gtfine",
+            "gtcoarse",
+            "matte",
+            "mattes",
+        ),
     )
 )
 _IMAGE_FOLDERS = frozenset(
     (
-        *("image", "images", "img", "imgs", "imgdir", "jpegimages", "photo", "photos", "picture", "pictures", "rgb"),
+        *(
+            "image",
+            "images",
+            "img",
+            "imgs",
+            "imgdir",
+            "jpegimages",
+            "photo",
+            "photos",
+            "picture",
+            "pictures",
+            "rgb",
+        ),
         *("input", "inputs", "original", "originals", "leftimg8bit", "raw"),
     )
 )
 _WORDS = r"mask|masks|gt|seg|segmentation|label|labels|labelids|annotation|matte|manual|l|p|m"
 _MASK_NAME = re.compile(rf"(.+)[ _.-](?:{_WORDS})(?:[ _-]?\d+)?")
-_SURE_NAME = re.compile(r"(.+)[ _.-](?:mask|masks|gt|seg|segmentation|label|labels|labelids|annotation)(?:[ _-]?\d+)?")
+_SURE_NAME = re.compile(
+    r"(.+)[ _.-](?:mask|masks|gt|seg|segmentation|label|labels|labelids|annotation)(?:[ _-]?\d+)?"
+)
 
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^A-Za-z\d _.-]+")
 _MASK_PART = re.compile(
@@ -34,7 +79,9 @@ _GLUED = re.compile(r"(.+?)(annot|masks?|labels?|gt)", re.IGNORECASE)
 
 
 _KEPT = 1 << 14
-"""Names of folders whose answers are kept: each is asked about for every file in it, by every format."""
+"""Names of folders whose answers are kept:
+each is asked about for every file in it, by every format.
+"""
 
 
 def _plain(folder: str) -> str:
@@ -55,12 +102,15 @@ def is_mask_folder(name: str) -> bool:
 
 @functools.lru_cache(_KEPT)
 def may_be_mask_folder(name: str) -> bool:
-    """Whether a word of a folder's name means masks, as in train_masks and trainannot: its files must show the rest."""
+    """Whether a word of a folder's name means masks, as in train_masks and trainannot:
+    its files must show the rest.
+    """
     return is_mask_folder(name) or core_of(name, images=False) != name
 
 
 def core_of(folder: str, *, images: bool = True) -> str:
-    """A folder's name without the words that say what is in it: "train" for train_masks, trainannot and train_images.
+    """A folder's name without the words that say what is in it: "train" for train_masks, trainannot
+    and train_images.
 
     With ``images`` false, only words of masks are taken off.
     """
@@ -78,7 +128,9 @@ def _is_said(word: str, *, images: bool) -> bool:
 
 
 def unmasked(stem: str) -> str:
-    """The name of the image that a mask of this name belongs to; the same name if it says nothing of that."""
+    """The name of the image that a mask of this name belongs to;
+    the same name if it says nothing of that.
+    """
     match = _SURE_NAME.fullmatch(stem.lower())
     return stem[: len(match[1])] if match else stem
 
@@ -89,7 +141,9 @@ def is_mask_suffix(suffix: str) -> bool:
 
 
 def folder_around(names: Iterable[str]) -> str:
-    """The name of the folder that each file is directly in: "images" for a/images/1.png and b/images/2.png; or ""."""
+    """The name of the folder that each file is directly in:
+    "images" for a/images/1.png and b/images/2.png; or "".
+    """
     folders = {name.rpartition("/")[0].rpartition("/")[2] for name in names}
     return folders.pop() if len(folders) == 1 else ""
 

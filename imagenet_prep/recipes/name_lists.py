@@ -1,4 +1,6 @@
-"""Lists of texts -> the images that their lines name: by path, by name, without the ending, or by number."""
+"""Lists of texts -> the images that their lines name:
+by path, by name, without the ending, or by number.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ class NameList(Struct, frozen=True):
 
 
 def find_name_lists(inspection: Inspection) -> list[NameList]:
-    """The lists each line of which starts with the name of an image; those of train and validation in one are left out.
+    """The lists each line of which starts with the name of an image; those of train and validation
+    in one are left out.
 
     A line has a name, or a name, a blank and a text.
     """
@@ -50,8 +53,14 @@ def find_name_lists(inspection: Inspection) -> list[NameList]:
     for name in names:
         last = name.rpartition("/")[2]
         lines = read_plain(inspection.folder / name).decode("utf-8-sig", "replace").splitlines()
-        cells = [line.strip().partition(" ") for line in lines if line.strip() and not line.startswith("#")]
-        rows = next(filter(None, (_rows_of([first for first, _, _ in cells], way) for way in ways)), None)
+        cells = [
+            line.strip().partition(" ")
+            for line in lines
+            if line.strip() and not line.startswith("#")
+        ]
+        rows = next(
+            filter(None, (_rows_of([first for first, _, _ in cells], way) for way in ways)), None
+        )
         if rows is not None:
             texts = [text.strip() for _, _, text in cells]
             lists.append(NameList(name, split_in(last), family_of(last), rows, texts))
@@ -59,7 +68,8 @@ def find_name_lists(inspection: Inspection) -> list[NameList]:
     return [
         each
         for each in lists
-        if "trainval" not in each.where.lower() or not {(each.family, "train"), (each.family, "validation")} <= divided
+        if "trainval" not in each.where.lower()
+        or not {(each.family, "train"), (each.family, "validation")} <= divided
     ]
 
 

@@ -1,4 +1,6 @@
-"""Outlines of objects in a plan, as text: polygons, runs, or a file -> the pixels of each, where its record is made."""
+"""Outlines of objects in a plan, as text: polygons, runs,
+or a file -> the pixels of each, where its record is made.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ OBJECT_MASKS = "boxes.mask"
 """The column of the outlines of an image's objects; of their PNGs in its record."""
 
 Polygons = list[list[float]]
-"""The polygons of one object: x, y, x, y, ... each, in pixels or relative, as the boxes of its file are."""
+"""The polygons of one object: x, y, x, y, ...
+each, in pixels or relative, as the boxes of its file are.
+"""
 
 
 class Runs(Struct, gc=False, kw_only=True):
@@ -62,7 +66,9 @@ def outline_text(outline: Outline) -> str:
 
 
 def check_outline(outline: Outline, size: tuple[int, int]) -> None:
-    """Raise ImageError for an outline that can't be filled in an image of this size, (1, 1) if it is relative."""
+    """Raise ImageError for an outline that can't be filled in an image of this size,
+    (1, 1) if it is relative.
+    """
     if isinstance(outline, list):
         if not outline:
             raise ImageError("no polygon")
@@ -75,7 +81,9 @@ def check_outline(outline: Outline, size: tuple[int, int]) -> None:
 
 
 def box_of(outline: Outline, size: tuple[int, int]) -> tuple[float, float, float, float] | None:
-    """The box around an outline, as COCO's own boxes are: xmin, ymin, xmax, ymax in its unit; None for an empty one."""
+    """The box around an outline, as COCO's own boxes are: xmin, ymin, xmax, ymax in its unit;
+    None for an empty one.
+    """
     if isinstance(outline, list):
         return corners_of(outline)
     return mask_pixels.box_of_runs(_runs_of(outline), size)
@@ -104,7 +112,9 @@ def _runs_of(outline: Runs) -> list[int]:
 
 
 class MaskFiles:
-    """The files of masks below a folder. The segments of the last panoptic PNG are kept: its image has several."""
+    """The files of masks below a folder. The segments of the last panoptic PNG are kept:
+    its image has several.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -120,7 +130,9 @@ class MaskFiles:
         """
         data = read_plain(below(self._root, name))
         if len(data) != length:
-            raise ImageError(f"its mask {name} has {len(data):,} bytes, and had {length:,} when it was listed")
+            raise ImageError(
+                f"its mask {name} has {len(data):,} bytes, and had {length:,} when it was listed"
+            )
         return data
 
     def pixels(self, outline: Runs) -> NDArray[np.uint8]:
@@ -135,7 +147,9 @@ class MaskFiles:
         return np.asarray(self._segments == outline.segment, np.uint8)
 
 
-def fill_outline(text: str, size: tuple[int, int], files: MaskFiles | None, *, is_relative: bool) -> NDArray[np.uint8]:
+def fill_outline(
+    text: str, size: tuple[int, int], files: MaskFiles | None, *, is_relative: bool
+) -> NDArray[np.uint8]:
     """The pixels of an outline in an image of this size: 1 inside, 0 elsewhere.
 
     Raises:
@@ -155,7 +169,9 @@ def fill_outline(text: str, size: tuple[int, int], files: MaskFiles | None, *, i
 
 def _scaled(polygons: Polygons, size: tuple[int, int]) -> Polygons:
     """Relative polygons in pixels of an image of this size."""
-    return [[value * size[place % 2] for place, value in enumerate(polygon)] for polygon in polygons]
+    return [
+        [value * size[place % 2] for place, value in enumerate(polygon)] for polygon in polygons
+    ]
 
 
 def _refuse_other_size(got: tuple[int, ...], size: tuple[int, int]) -> None:

@@ -1,4 +1,6 @@
-"""Function: a function of the user's, in a module of the current folder -> PythonRows, each checked as it comes."""
+"""Function: a function of the user's, in a module of the current folder -> PythonRows,
+each checked as it comes.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ _ROW = 'expected a dictionary such as {"file_name": "a.jpg", "label": "cat"}'
 
 
 class PythonRow(Struct, frozen=True):
-    """A row as JSON can hold it, its number from 1, and the bytes of its image; None if it names a file."""
+    """A row as JSON can hold it, its number from 1, and the bytes of its image;
+    None if it names a file.
+    """
 
     number: int
     values: dict[str, Any]
@@ -54,7 +58,8 @@ class Function(Struct, frozen=True):
 
     @classmethod
     def find(cls, file: RecipeFile, name: str) -> Function | None:
-        """The function that a recipe names, not loaded; None if the current folder has no such module.
+        """The function that a recipe names, not loaded; None if the current folder has no such
+        module.
 
         Raises:
             UsageError: it is no name of a function.
@@ -87,7 +92,9 @@ class Function(Struct, frozen=True):
                 number += 1
                 yield self._check(row, number)
         if not number:
-            raise InputError(f"{self.name} yields no row", "expected a row for each image", _CORRECT)
+            raise InputError(
+                f"{self.name} yields no row", "expected a row for each image", _CORRECT
+            )
 
     def _start(self, module: ModuleType) -> Iterator[Any]:
         """Load the module, and call the function."""
@@ -102,16 +109,24 @@ class Function(Struct, frozen=True):
         except (Exception, SystemExit) as error:
             raise self._failed(error, "") from error
         if not callable(function):
-            functions = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+            functions = [
+                key
+                for key, value in vars(module).items()
+                if callable(value) and not key.startswith("_")
+            ]
             what = f"{self.path} has no function {name}"
-            raise InputError(what, f"expected one of {listed(functions) or 'its functions'}", _CORRECT)
+            raise InputError(
+                what, f"expected one of {listed(functions) or 'its functions'}", _CORRECT
+            )
         if isinstance(rows, (dict, str, bytes)) or not hasattr(rows, "__iter__"):
             what = f"{self.name} returns {_shown(rows)}"
             raise InputError(what, "expected rows: yield a dictionary for each image", _CORRECT)
         return iter(rows)
 
     def _failed(self, error: BaseException, when: str) -> InputError:
-        """The error for an exception of the user's code, with the last line of it that the current folder has."""
+        """The error for an exception of the user's code,
+        with the last line of it that the current folder has.
+        """
         what = f"{self.name} failed{when}: {type(error).__name__}: {str(error)[:300]}".rstrip(": ")
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if Path(frame.filename).is_relative_to(self.path.parent)]
@@ -132,18 +147,29 @@ class Function(Struct, frozen=True):
         image = row.get(IMAGE)
         content = bytes(image) if isinstance(image, (bytes, bytearray, memoryview)) else None
         if content is None and image is not None and not isinstance(image, (str, Path)):
-            hint = "encode it: stream = io.BytesIO(); Image.fromarray(array).save(stream, 'PNG'); stream.getvalue()"
-            raise InputError(f"{where}: image is {_shown(image)}", "expected the bytes of an image file", hint)
+            hint = (
+                "encode it: stream = io.BytesIO(); Image.fromarray(array).save(stream, 'PNG'); "
+                "stream.getvalue()"
+            )
+            raise InputError(
+                f"{where}: image is {_shown(image)}", "expected the bytes of an image file", hint
+            )
         if content == b"":
-            raise InputError(f"{where}: image has no bytes", "expected the bytes of an image file", _CORRECT)
+            raise InputError(
+                f"{where}: image has no bytes", "expected the bytes of an image file", _CORRECT
+            )
         rest = {key: value for key, value in row.items() if content is None or key != IMAGE}
         try:
             values = _plain(rest, where, "")
             json.dumps(values, ensure_ascii=False).encode()
         except RecursionError as error:
-            raise InputError(f"{where}: lists too deep", "expected lists of texts and numbers", _CORRECT) from error
+            raise InputError(
+                f"{where}: lists too deep", "expected lists of texts and numbers", _CORRECT
+            ) from error
         except UnicodeEncodeError as error:
-            raise InputError(f"{where}: half of a surrogate pair", "expected texts of UTF-8", _CORRECT) from error
+            raise InputError(
+                f"{where}: half of a surrogate pair", "expected texts of UTF-8", _CORRECT
+            ) from error
         return PythonRow(number, values, content)
 
 
@@ -185,7 +211,9 @@ def _shown(value: object) -> str:
 
 
 def _plain(value: Any, where: str, key: str) -> Any:
-    """A value as JSON can hold it: NumPy's numbers and arrays become Python's, paths texts, tuples lists."""
+    """A value as JSON can hold it: NumPy's numbers and arrays become Python's,
+    paths texts, tuples lists.
+    """
     if value is None or isinstance(value, (str, int, float)):
         return value
     if isinstance(value, Path):
@@ -197,7 +225,12 @@ def _plain(value: Any, where: str, key: str) -> Any:
     if isinstance(value, dict):
         strange = next((name for name in value if not isinstance(name, str) or not name), None)
         if strange is not None or "" in value:
-            raise InputError(f"{where}: the key {_shown(strange)}", "expected texts as keys", _CORRECT)
-        return {name: _plain(each, where, f"{key}.{name}" if key else name) for name, each in value.items()}
+            raise InputError(
+                f"{where}: the key {_shown(strange)}", "expected texts as keys", _CORRECT
+            )
+        return {
+            name: _plain(each, where, f"{key}.{name}" if key else name)
+            for name, each in value.items()
+        }
     expected = "expected texts, numbers, lists and dictionaries of them"
     raise InputError(f"{where}: {key} is {_shown(value)}", expected, _CORRECT)

@@ -1,7 +1,9 @@
-"""Seal the rows that a function of the user's yields: run once by convert, in a file that all later commands read.
+"""Seal the rows that a function of the user's yields: run once by convert, in a file that all later
+commands read.
 
-A sealed file is a zip in the state of the set, called by its content: each image that a row had as bytes, and last the
-rows themselves as lines of JSON. The plan names it, so that ranks, repair and merge read it and run no code.
+A sealed file is a zip in the state of the set, called by its content: each image that a row had as
+bytes, and last the rows themselves as lines of JSON. The plan names it, so that ranks, repair and
+merge read it and run no code.
 """
 
 from __future__ import annotations
@@ -41,8 +43,11 @@ _SCHEMA = 1
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time of a zip: no clock reaches it
 
 
-def sealed_rows(file: RecipeFile, layout: Layout, *, is_again: bool, is_allowed: bool) -> Path | None:
-    """The sealed file of a recipe's rows for convert, made unless it is there; None if the source is no function.
+def sealed_rows(
+    file: RecipeFile, layout: Layout, *, is_again: bool, is_allowed: bool
+) -> Path | None:
+    """The sealed file of a recipe's rows for convert, made unless it is there; None if the source
+    is no function.
 
     The function runs if nothing intact is sealed, if its module has changed, and with ``is_again``.
 
@@ -53,12 +58,24 @@ def sealed_rows(file: RecipeFile, layout: Layout, *, is_again: bool, is_allowed:
     source = file.recipe.source
     if source is None or source.python is None:
         return None
-    recorded, function = recorded_rows(layout, is_whole=is_allowed), Function.find(file, source.python)
-    if recorded is not None and not is_again and (function is None or _head_of(recorded) == _head(function)):
+    recorded, function = (
+        recorded_rows(layout, is_whole=is_allowed),
+        Function.find(file, source.python),
+    )
+    if (
+        recorded is not None
+        and not is_again
+        and (function is None or _head_of(recorded) == _head(function))
+    ):
         return recorded
     if function is None:
-        what = f"{file.place(('source', 'python'))}: the current folder has no {source.python.partition(':')[0]}.py"
-        raise UsageError(what, f"expected the module of {source.python} in {Path.cwd()}", "change to its folder")
+        what = (
+            f"{file.place(('source', 'python'))}: the current folder has no "
+            f"{source.python.partition(':')[0]}.py"
+        )
+        raise UsageError(
+            what, f"expected the module of {source.python} in {Path.cwd()}", "change to its folder"
+        )
     if not is_allowed:
         raise _refuse_code(file, function, is_known=recorded is not None, is_again=is_again)
     _remove_superseded(layout, recorded)
@@ -66,7 +83,9 @@ def sealed_rows(file: RecipeFile, layout: Layout, *, is_again: bool, is_allowed:
 
 
 def recorded_rows(layout: Layout, *, is_whole: bool = False) -> Path | None:
-    """The sealed file that the plan of a set names, if its rows are there and intact; ``is_whole``: its images too."""
+    """The sealed file that the plan of a set names, if its rows are there and intact;
+    ``is_whole``: its images too.
+    """
     plan, folder = load_plan(layout), local_or_none(layout.rows_dir)
     name = plan.recipe.get(RECORDED) if plan is not None else None
     if name is None or folder is None or not (folder / name).is_file():
@@ -84,23 +103,32 @@ def refuse_unsealed(file: RecipeFile, data_dir: object = "DATA_DIR") -> UsageErr
     assert file.recipe.source is not None
     again = command("convert", data_dir, (("config", file.path), ("allow_python", True)))
     return UsageError(
-        f"{file.place(('source', 'python'))}: the rows of {file.recipe.source.python} are not there",
+        (
+            f"{file.place(('source', 'python'))}: the rows of {file.recipe.source.python} are not "
+            "there"
+        ),
         "expected the rows that convert keeps in DATA_DIR: no other command runs code",
         again,
     )
 
 
-def _refuse_code(file: RecipeFile, function: Function, *, is_known: bool, is_again: bool) -> UsageError:
+def _refuse_code(
+    file: RecipeFile, function: Function, *, is_known: bool, is_again: bool
+) -> UsageError:
     """The error for code that would run without permission."""
-    what = f"{file.place(('source', 'python'))}: convert would run {function.name} of {function.path}"
+    what = (
+        f"{file.place(('source', 'python'))}: convert would run {function.name} of {function.path}"
+    )
     why = ", which changed since its rows were kept" if is_known and not is_again else ""
     again = rerun((("allow_python", True),)).replace(" --dry-run", "")  # a dry run runs no code
     return UsageError(
-        what + why, "expected --allow-python: without it no recipe runs code", f"read that file; then: {again}"
+        what + why,
+        "expected --allow-python: without it no recipe runs code",
+        f"read that file; then: {again}",
     )
 
 
-# reading -------------------------------------------------------------------------------------------------------
+# reading ------------------------------------------------------------------------------------------
 
 
 def read_sealed(source: Source, sealed: Path, root: Path) -> Rows:
@@ -116,7 +144,9 @@ def read_sealed(source: Source, sealed: Path, root: Path) -> Rows:
     for number, line in enumerate(lines, 1):
         names |= dict.fromkeys(line["values"])
         archive = sealed if line["is_sealed"] else None
-        rows.append(TableRow(line["values"], f"{head['function']}, row {number}", folder, archive=archive))
+        rows.append(
+            TableRow(line["values"], f"{head['function']}, row {number}", folder, archive=archive)
+        )
     return gather(rows, find_roles(names, head["function"], None, source.label), is_text=False)
 
 
@@ -124,7 +154,9 @@ def _read_lines(sealed: Path) -> list[bytes]:
     """The head and the rows of a sealed file, compared with their checksum."""
     content = read_member(sealed, _ENTRY.encode(), SealedZip.remedy)
     if content is None:
-        raise InputError(f"{sealed} has no rows", "expected the file as convert wrote it", SealedZip.remedy)
+        raise InputError(
+            f"{sealed} has no rows", "expected the file as convert wrote it", SealedZip.remedy
+        )
     return content.splitlines()
 
 
@@ -137,15 +169,21 @@ def _head_of(sealed: Path) -> Any:
     return json.loads(_read_lines(sealed)[0])
 
 
-# sealing -------------------------------------------------------------------------------------------------------
+# sealing ------------------------------------------------------------------------------------------
 
 
 def _seal(function: Function, layout: Layout) -> Path:
-    """Run the function and keep its rows: whole and durable under a name of their content, or not at all."""
+    """Run the function and keep its rows: whole and durable under a name of their content,
+    or not at all.
+    """
     folder = local_or_none(layout.rows_dir)
     if folder is None:
         what = f"{layout.rows_dir} is in an object store"
-        raise UsageError(what, "expected a folder of this machine for the rows of a function", "choose one as DATA_DIR")
+        raise UsageError(
+            what,
+            "expected a folder of this machine for the rows of a function",
+            "choose one as DATA_DIR",
+        )
     folder = folder.absolute()  # the function may change the current folder
     make_folder(folder)
     store = LocalStore(folder)
@@ -168,7 +206,9 @@ def _seal(function: Function, layout: Layout) -> Path:
 
 
 def _set_time(path: Path, digest: str) -> None:
-    """Make the time of change one of the content: the same rows, sealed again, are no changed input."""
+    """Make the time of change one of the content:
+    the same rows, sealed again, are no changed input.
+    """
     seconds = int(digest[:8], 16) >> 1
     os.utime(path, (seconds, seconds))
 
@@ -203,7 +243,9 @@ class _Sealing:
         return self._digest.hexdigest()
 
     def close(self) -> None:
-        """Write nothing more: a ZipFile that is not finished writes its end when it is forgotten."""
+        """Write nothing more: a ZipFile that is not finished writes its
+        end when it is forgotten.
+        """
         self._file.is_over = True
 
     def _write(self, name: str, content: bytes) -> None:
@@ -220,10 +262,14 @@ class _Sealing:
         ):
             raise fault(where, f"{_FILE} is {str(name)[:60]!r}", expected)
         if fault_of_name(name, Path()):
-            raise fault(where, f"{_FILE} is {name[:60]!a}", "expected a name without control characters")
+            raise fault(
+                where, f"{_FILE} is {name[:60]!a}", "expected a name without control characters"
+            )
         if name in self._names:
             raise fault(
-                where, f"{name!r} is in {self._names[name].rpartition(', ')[2]} already", "expected every image once"
+                where,
+                f"{name!r} is in {self._names[name].rpartition(', ')[2]} already",
+                "expected every image once",
             )
         self._names[name] = where
 
@@ -249,7 +295,9 @@ class _Appended:
 
 
 def _remove_superseded(layout: Layout, recorded: Path | None) -> None:
-    """Remove what is older than the plan and not named by it: rows of an earlier plan, and those of killed runs."""
+    """Remove what is older than the plan and not named by it:
+    rows of an earlier plan, and those of killed runs.
+    """
     folder, plan = local_or_none(layout.rows_dir), local_or_none(layout.plan_path)
     if folder is None or plan is None or not folder.is_dir() or not plan.is_file():
         return

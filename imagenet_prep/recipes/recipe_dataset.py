@@ -1,4 +1,6 @@
-"""RecipeDataset: a recipe whose inputs have been listed, and what decides its bytes; grow: its new files apart."""
+"""RecipeDataset: a recipe whose inputs have been listed, and what decides its bytes;
+grow: its new files apart.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,14 @@ from imagenet_prep.state.indexes import agrees, read_written
 from imagenet_prep.state.manifest import CHANGED_BOXES, RECIPE, DatasetEntry
 from imagenet_prep.state.plan_file import Plan, load_plan
 from imagenet_prep.state.set_state import SetState
-from imagenet_prep.storage.layout import Layout, grown_from, grown_name, parse_shard_name, shard_name, split_of
+from imagenet_prep.storage.layout import (
+    Layout,
+    grown_from,
+    grown_name,
+    parse_shard_name,
+    shard_name,
+    split_of,
+)
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
 
@@ -41,8 +50,8 @@ class SplitPlan(Struct, frozen=True):
 
     Args:
         name: "train", ...
-        catalog: its items, in the order before the shuffle; its split is the prefix: ``prefix-00000-of-00008``.
-        origin: the folder, archive or manifest that the recipe names.
+        catalog: its items, in the order before the shuffle; its split is the prefix:
+        ``prefix-00000-of-00008``. origin: the folder, archive or manifest that the recipe names.
         shards: how many there are.
         shuffle: whether the rows are shuffled, with ``seed``.
         seed: of the shuffle.
@@ -70,15 +79,16 @@ class RecipeDataset(Struct, frozen=True):
         path: the recipe.
         splits: in the order in which the recipe has them.
         on_damaged: what happens to damaged items.
-        settings: everything that decides bytes except the items, for fingerprints and the manifest; plain JSON.
-        features: what every record holds: by name its kind, whether it may be missing, and how many values (None: any).
-        classes: names, words and numbers of the classes; empty if there are none.
+        settings: everything that decides bytes except the items, for fingerprints and the manifest;
+        plain JSON. features: what every record holds: by name its kind, whether it may be missing,
+        and how many values (None: any). classes: names, words and numbers of the classes; empty if
+        there are none.
         notes: what to tell the user.
         warnings: the classes that a split lacks, as text.
         grows: whether new files get new shards, and earlier shards stay as they are.
         manifest: a manifest_file that is still to be made.
-        expected: how many "images" and "classes" the recipe says that there are, in all or by prefix.
-        has_labels: whether a file without a label is one that lacks it.
+        expected: how many "images" and "classes" the recipe says that there are, in all or by
+        prefix. has_labels: whether a file without a label is one that lacks it.
         skipped: how many listed files are in no split.
         changed_boxes: how many boxes of each image were "clipped" and "dropped", by its name.
     """
@@ -103,18 +113,31 @@ class RecipeDataset(Struct, frozen=True):
         splits = []
         for number, each in enumerate(self.splits):
             seed = each.seed if each.shuffle else None
-            planned = cut(each.catalog, each.origin, each.recorder, each.shards, seed, self.settings)
-            facts = {"skipped": 0 if number else self.skipped, CHANGED_BOXES: self._changed_boxes(each.catalog)}
-            splits.append(replace(planned, facts={name: fact for name, fact in facts.items() if fact}))
+            planned = cut(
+                each.catalog, each.origin, each.recorder, each.shards, seed, self.settings
+            )
+            facts = {
+                "skipped": 0 if number else self.skipped,
+                CHANGED_BOXES: self._changed_boxes(each.catalog),
+            }
+            splits.append(
+                replace(planned, facts={name: fact for name, fact in facts.items() if fact})
+            )
         prefixes = tuple(each.prefix for each in self.splits)
-        ordering = {each.prefix: {"seed": each.seed, "shuffle": each.shuffle} for each in self.splits}
+        ordering = {
+            each.prefix: {"seed": each.seed, "shuffle": each.shuffle} for each in self.splits
+        }
         expected = {"expected": dict(self.expected)} if self.expected else {}
         return PlannedSet(
             entry=self._entry(prefixes),
             splits=tuple(splits),
             settings={**self.settings, "order": ordering, **expected},
             expected={each.prefix: len(each.catalog) for each in self.splits},
-            notes=(*self.notes, *class_notes(self.classes.names, self.classes.numbers), *self.warnings),
+            notes=(
+                *self.notes,
+                *class_notes(self.classes.names, self.classes.numbers),
+                *self.warnings,
+            ),
             lists=self._lists(),
             has_labels=self.has_labels,
         )
@@ -129,7 +152,9 @@ class RecipeDataset(Struct, frozen=True):
         return DatasetEntry(RECIPE, name, prefixes, features, {}, labels, texts)
 
     def _changed_boxes(self, catalog: Catalog) -> dict[str, dict[str, int]]:
-        """The boxes of a split that ``boxes_outside`` changed: by outcome, how many of each image."""
+        """The boxes of a split that ``boxes_outside`` changed:
+        by outcome, how many of each image.
+        """
         if not self.changed_boxes:
             return {}
         found: dict[str, dict[str, int]] = {}
@@ -139,44 +164,73 @@ class RecipeDataset(Struct, frozen=True):
         return found
 
     def _lists(self) -> dict[AnyPath, bytes]:
-        """The content of the manifest_file that the recipe names and that is not there, by split if each has one."""
+        """The content of the manifest_file that the recipe names and that is not there,
+        by split if each has one.
+        """
         made = self.manifest
         if made is None:
             return {}
         lists: dict[AnyPath, Sequence[str]] = {} if made.paths else {made.path: made.names}
         for split in self.splits if made.paths else ():
             lists[made.paths[split.name]] = [made.lead + name for name in split.catalog.names]
-        return {path: "".join(f"{name}\n" for name in names).encode() for path, names in lists.items()}
+        return {
+            path: "".join(f"{name}\n" for name in names).encode() for path, names in lists.items()
+        }
 
 
-# records --------------------------------------------------------------------------------------------------------
+# records ------------------------------------------------------------------------------------------
 
 
 def make_recorder(
-    file: RecipeFile, features: Features, content: Content, labelled: Labelled, split: str, masks: Path | None
+    file: RecipeFile,
+    features: Features,
+    content: Content,
+    labelled: Labelled,
+    split: str,
+    masks: Path | None,
 ) -> Recorder:
     """The recorder of one split; ``features`` are those of a mapped record."""
     recipe = file.recipe
     check: Check = "decode" if recipe.check == "auto" else recipe.check
     upright = content == "image" and recipe.upright
-    common: Any = {"check": check, "how": recipe.reencode, "upright": upright, "loosely": "check: {} in the recipe"}
+    common: Any = {
+        "check": check,
+        "how": recipe.reencode,
+        "upright": upright,
+        "loosely": "check: {} in the recipe",
+    }
     numbers: Sequence[int] = labelled.classes.numbers
     counted = range(numbers[0], numbers[0] + len(numbers)) if numbers else range(0)
-    numbers = counted if numbers == tuple(counted) else numbers  # in short: every task of a shard carries them
+    numbers = (
+        counted if numbers == tuple(counted) else numbers
+    )  # in short: every task of a shard carries them
     if features is None:
-        return InceptionRecorder(numbers=None if numbers == range(1, len(numbers) + 1) else numbers, **common)
-    bounds = None if recipe.min_val is None or recipe.max_val is None else (recipe.min_val, recipe.max_val)
-    return MappedRecorder(features, content, split, numbers, bounds, recipe.array, masks, recipe.keep, **common)
+        return InceptionRecorder(
+            numbers=None if numbers == range(1, len(numbers) + 1) else numbers, **common
+        )
+    bounds = (
+        None
+        if recipe.min_val is None or recipe.max_val is None
+        else (recipe.min_val, recipe.max_val)
+    )
+    return MappedRecorder(
+        features, content, split, numbers, bounds, recipe.array, masks, recipe.keep, **common
+    )
 
 
 def settings_of(
     file: RecipeFile, features: Features, content: Content, listing: Catalog, classes: Classes
 ) -> dict[str, Any]:
-    """Everything except the items that decides the bytes of records; settings without a value stay out."""
+    """Everything except the items that decides the bytes of records;
+    settings without a value stay out.
+    """
     recipe, endings = file.recipe, listing.names.endings()
-    has_jpegs = content == "pixels" and any(each.lower().endswith((".jpg", ".jpeg")) for each in endings)
+    has_jpegs = content == "pixels" and any(
+        each.lower().endswith((".jpg", ".jpeg")) for each in endings
+    )
     columns = {
-        each.feature: {"from": each.column, "type": each.kind, "optional": each.optional} for each in features or ()
+        each.feature: {"from": each.column, "type": each.kind, "optional": each.optional}
+        for each in features or ()
     }
     settings = {
         **{"recipe": RECIPE_VERSION, "content": content, **recipe.deciding("records")},
@@ -185,9 +239,14 @@ def settings_of(
         "class_numbers": _uncounted(classes),
         "keep": recipe.keep or None,
         "boxes_outside": recipe.boxes_outside if recipe.boxes_outside != "refuse" else None,
-        "upright": (content == "image" and recipe.upright) or None,  # versions that turned none did not have this key
-        "codec": codec() if has_jpegs and recipe.reencode is None else None,  # it decides how a JPEG becomes numbers
-        "rescale": None if recipe.min_val is None else [float(recipe.min_val), float(recipe.max_val or 0)],
+        "upright": (content == "image" and recipe.upright)
+        or None,  # versions that turned none did not have this key
+        "codec": codec()
+        if has_jpegs and recipe.reencode is None
+        else None,  # it decides how a JPEG becomes numbers
+        "rescale": None
+        if recipe.min_val is None
+        else [float(recipe.min_val), float(recipe.max_val or 0)],
         "array": recipe.array,
     }
     return {name: value for name, value in settings.items() if value is not None}
@@ -201,18 +260,20 @@ def _uncounted(classes: Classes) -> list[int] | None:
     return list(classes.numbers)
 
 
-# sets that grow ------------------------------------------------------------------------------------------------
+# sets that grow -----------------------------------------------------------------------------------
 
 
 _HINT = "restore them, or make the whole set again with imagenet-prep convert --overwrite"
 
 
 def grow(made: RecipeDataset, layout: Layout, *, adds: bool) -> RecipeDataset:
-    """A data set whose splits are those that an earlier run made; ``adds``: with one more for the new files of each.
+    """A data set whose splits are those that an earlier run made; ``adds``: with one more for the
+    new files of each.
 
-    A growth stays as it was planned if it has a shard, or if a later one has: a planned shard that is lost, or that a
-    killed run did not record, is made again in its place. Without shards the data set stays as it is. If the plan is
-    lost or damaged, the indexes of the shards tell their files.
+    A growth stays as it was planned if it has a shard, or if a later one has: a planned shard that
+    is lost, or that a killed run did not record, is made again in its place. Without shards the
+    data set stays as it is. If the plan is lost or damaged, the indexes of the shards tell their
+    files.
 
     Raises:
         InputError: a file of an earlier run is gone, or has another length or label now.
@@ -224,10 +285,11 @@ def grow(made: RecipeDataset, layout: Layout, *, adds: bool) -> RecipeDataset:
 
 
 class _EarlierShards(Struct, frozen=True):
-    """The shards of earlier runs: how many each split and growth has, and the finished ones by name.
+    """The shards of earlier runs: how many each split and growth has, and the finished ones by
+    name.
 
-    ``last`` is the number of the latest growth of each split that has a shard. ``damaged`` names the splits whose
-    planned files can't be read.
+    ``last`` is the number of the latest growth of each split that has a shard. ``damaged`` names
+    the splits whose planned files can't be read.
     """
 
     layout: Layout
@@ -244,7 +306,11 @@ class _EarlierShards(Struct, frozen=True):
         entries = {**(state.manifest.shards if state.manifest else {}), **state.journalled}
         if plan is not None:
             planned = plan.fingerprints_by_name()
-            done = {name: info for name, info in entries.items() if planned.get(name) == info.fingerprint}
+            done = {
+                name: info
+                for name, info in entries.items()
+                if planned.get(name) == info.fingerprint
+            }
             counts = {split: totals.shards for split, totals in plan.totals.items()}
             return cls(layout, plan, counts, done, _latest_growths({*done, *state.sizes}))
         done = {name: info for name, info in entries.items() if agrees(layout, info)}
@@ -258,11 +324,18 @@ class _EarlierShards(Struct, frozen=True):
         if not self.damaged:
             return ()
         splits = listed(sorted(self.damaged))
-        return (f"warning: the plan of {splits} is damaged or gone; the indexes of its shards tell its files",)
+        return (
+            (
+                f"warning: the plan of {splits} is damaged or gone; "
+                "the indexes of its shards tell its files"
+            ),
+        )
 
     def growths(self, prefix: str) -> list[str]:
         """The names of a split and of its growths up to the latest with a shard, in order."""
-        growths = sorted((name for name in self.counts if grown_from(name)[0] == prefix), key=grown_from)
+        growths = sorted(
+            (name for name in self.counts if grown_from(name)[0] == prefix), key=grown_from
+        )
         return [name for name in growths if grown_from(name)[1] <= self.last.get(prefix, 0)]
 
     def files(self, name: str) -> Catalog | None:
@@ -294,7 +367,10 @@ class _EarlierShards(Struct, frozen=True):
             written = read_written(self.layout, info)
             if written is None:
                 raise InputError(
-                    f"the plan in {self.layout.plan_path.parent} is damaged, and so is the index of {info.name}",
+                    (
+                        f"the plan in {self.layout.plan_path.parent} is damaged, "
+                        f"and so is the index of {info.name}"
+                    ),
                     "expected one of them: they tell which files the earlier shards hold",
                     "make the whole set again with imagenet-prep convert --overwrite",
                 )
@@ -312,7 +388,9 @@ def _latest_growths(names: Iterable[str]) -> dict[str, int]:
 
 
 def _parts(split: SplitPlan, earlier: _EarlierShards, *, adds: bool) -> Iterator[SplitPlan]:
-    """The split as it was and its growths, of those with a finished shard; and one of its new files."""
+    """The split as it was and its growths, of those with a finished shard;
+    and one of its new files.
+    """
     names = earlier.growths(split.prefix)
     if not names:
         yield split
@@ -326,7 +404,9 @@ def _parts(split: SplitPlan, earlier: _EarlierShards, *, adds: bool) -> Iterator
             growth[_rows_of(then, is_kept, split, places)] = number
             continue
         growth[_known_rows(earlier.names_in_shards(name), name, split, places)] = number
-        if not all(is_done) and number == len(names) - 1:  # it was being made: all other files were its own
+        if (
+            not all(is_done) and number == len(names) - 1
+        ):  # it was being made: all other files were its own
             growth[growth == len(names)] = number
     parts = [np.flatnonzero(growth == number) for number in range(len(names) + 1)]
     counts = [earlier.counts[name] for name in names]
@@ -335,11 +415,15 @@ def _parts(split: SplitPlan, earlier: _EarlierShards, *, adds: bool) -> Iterator
     if adds and len(parts[-1]):  # shards of about the size of the first ones
         first, new = (split.catalog.size(parts[number]) for number in (0, -1))
         count = min(round(new * counts[0] / max(first, 1)), len(parts[-1]))
-        yield _part(split, parts[-1], grown_name(split.prefix, grown_from(names[-1])[1] + 1), max(count, 1))
+        yield _part(
+            split, parts[-1], grown_name(split.prefix, grown_from(names[-1])[1] + 1), max(count, 1)
+        )
 
 
 def _rows_of(then: Catalog, is_done: Column, split: SplitPlan, places: dict[str, int]) -> list[int]:
-    """The rows of the files of an earlier run; raises InputError if one in a finished shard is no longer as it was."""
+    """The rows of the files of an earlier run; raises InputError if one in a finished shard is
+    no longer as it was.
+    """
     now, names = split.catalog, list(then.names)
     rows = _known_rows(names, then.split, split, places)
     if other := _differing(names, is_done & (now.lengths[rows] != then.lengths)):
@@ -353,7 +437,9 @@ def _rows_of(then: Catalog, is_done: Column, split: SplitPlan, places: dict[str,
     return rows
 
 
-def _known_rows(names: Sequence[str], growth: str, split: SplitPlan, places: dict[str, int]) -> list[int]:
+def _known_rows(
+    names: Sequence[str], growth: str, split: SplitPlan, places: dict[str, int]
+) -> list[int]:
     """The rows of files by their names; raises InputError if one is gone."""
     if lost := [name for name in names if name not in places]:
         raise _changed(growth, f"{_files(lost)} not in split {split.name} any more")
@@ -370,7 +456,9 @@ def _files(names: Sequence[str]) -> str:
 
 def _changed(growth: str, how: str, hint: str = _HINT) -> InputError:
     what = f"{growth} can't grow: of its files, {how}"
-    return InputError(what, "expected the files of earlier runs unchanged: only new ones are added", hint)
+    return InputError(
+        what, "expected the files of earlier runs unchanged: only new ones are added", hint
+    )
 
 
 def _part(split: SplitPlan, rows: Column, name: str, shards: int) -> SplitPlan:

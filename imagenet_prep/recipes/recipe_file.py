@@ -1,7 +1,9 @@
-"""A recipe's text -> its keys, and the line that each stands in. Every fault is one error that names the line.
+"""A recipe's text -> its keys, and the line that each stands in. Every fault is one error that
+names the line.
 
-YAML is composed to nodes, not loaded: nodes know their lines and construct nothing. Scalars are read as YAML 1.2's core
-schema has them (``1e-3`` is a number, ``no`` is a text). Tags, anchors and keys that stand twice are refused.
+YAML is composed to nodes, not loaded: nodes know their lines and construct nothing. Scalars are
+read as YAML 1.2's core schema has them (``1e-3`` is a number, ``no`` is a text). Tags, anchors and
+keys that stand twice are refused.
 """
 
 from __future__ import annotations
@@ -35,14 +37,19 @@ _INT = re.compile(r"[-+]?[0-9]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _VALUES = {"null": None, "true": True, "false": False}
 _WORDS: dict[str, bool | None] = {"": None, "~": None}
-_WORDS |= {form(text): value for text, value in _VALUES.items() for form in (str.lower, str.title, str.upper)}
+_WORDS |= {
+    form(text): value
+    for text, value in _VALUES.items()
+    for form in (str.lower, str.title, str.upper)
+}
 
 
 class RecipeFile(Struct, frozen=True):
-    """A recipe that was read: where from, what it says, the line of every key, and all as it was written.
+    """A recipe that was read: where from, what it says, the line of every key, and all as it was
+    written.
 
-    Of one of ILSVRC2012 itself ``recipe`` has the source alone: its settings are those of another table. ``sealed`` is
-    the file of the rows of a Python source, once it is known.
+    Of one of ILSVRC2012 itself ``recipe`` has the source alone: its settings are those of another
+    table. ``sealed`` is the file of the rows of a Python source, once it is known.
     """
 
     path: Path
@@ -53,7 +60,11 @@ class RecipeFile(Struct, frozen=True):
 
     def place(self, key: Key) -> str:
         """File and line of a key, or of what holds it, for messages."""
-        line = next(self.lines[key[:length]] for length in range(len(key), -1, -1) if key[:length] in self.lines)
+        line = next(
+            self.lines[key[:length]]
+            for length in range(len(key), -1, -1)
+            if key[:length] in self.lines
+        )
         return f"{self.path}, line {line}"
 
     def fault(self, key: Key, problem: str, expected: str = "", hint: str = "") -> UsageError:
@@ -79,7 +90,11 @@ class RecipeFile(Struct, frozen=True):
 
                 known = _part_of(kind, (*at, unknown[1])).__struct_encode_fields__
                 near = difflib.get_close_matches(unknown[1], known, 1)
-                expected = f"expected {near[0]}, perhaps" if near else f"expected one of {', '.join(known)}"
+                expected = (
+                    f"expected {near[0]}, perhaps"
+                    if near
+                    else f"expected one of {', '.join(known)}"
+                )
                 raise self.fault((*at, unknown[1]), "no such key", expected) from error
             got: Any = value
             for part in at[len(key) :]:
@@ -89,7 +104,8 @@ class RecipeFile(Struct, frozen=True):
 
 
 def read_recipe(path: Path, text: str | None = None) -> RecipeFile:
-    """Read a recipe, or its ``text``, and check its keys and types; what they mean together is checked by ``rules``.
+    """Read a recipe, or its ``text``, and check its keys and types; what they mean together is
+    checked by ``rules``.
 
     Raises:
         UsageError: it is no YAML, or a key or a type is wrong; the error names file, line and key.
@@ -100,12 +116,18 @@ def read_recipe(path: Path, text: str | None = None) -> RecipeFile:
 
     value, lines = _Nodes(path).read(_read_text(path) if text is None else text)
     if not isinstance(value, dict):
-        raise UsageError(f"{path} is not a recipe", f"expected a mapping of keys, got {_named(value)}")
-    value = {name: each for name, each in value.items() if each is not None}  # an empty key says nothing
+        raise UsageError(
+            f"{path} is not a recipe", f"expected a mapping of keys, got {_named(value)}"
+        )
+    value = {
+        name: each for name, each in value.items() if each is not None
+    }  # an empty key says nothing
     if isinstance(value.get("compression"), str):
         value["compression"] = value["compression"].lower()  # TensorFlow writes GZIP
     file = RecipeFile(path, Recipe(), lines, value)
-    for name in (setting.name for setting in settings_of(Recipe) if setting.is_size and setting.name in value):
+    for name in (
+        setting.name for setting in settings_of(Recipe) if setting.is_size and setting.name in value
+    ):
         if (size := parse_size(value[name])) is None:
             raise file.fault((name,), f"{_named(value[name])} can't be", SIZES)
         value[name] = size
@@ -136,7 +158,7 @@ def read_texts(path: Path, text: str) -> Any:
     return _Nodes(path, typed=False).read(text)[0]
 
 
-# YAML -> values ------------------------------------------------------------------------------------------------
+# YAML -> values -----------------------------------------------------------------------------------
 
 
 class _Nodes:
@@ -157,23 +179,35 @@ class _Nodes:
             return (self._value(node, ()) if node else {}), self._lines
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            raise self._refusal(getattr(mark, "line", 0), "not valid YAML", error.problem or "") from error
+            raise self._refusal(
+                getattr(mark, "line", 0), "not valid YAML", error.problem or ""
+            ) from error
         except yaml.YAMLError as error:
-            raise UsageError(f"{self._path} is not valid YAML", str(error).splitlines()[0]) from error
+            raise UsageError(
+                f"{self._path} is not valid YAML", str(error).splitlines()[0]
+            ) from error
 
     def _check(self, events: Iterable[yaml.Event]) -> None:
-        """Look at each event before a node is made of it: no anchors, no tags, no nesting without end."""
+        """Look at each event before a node is made of it:
+        no anchors, no tags, no nesting without end.
+        """
         import yaml
 
         depth = 0
         for event in events:
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
+                event, yaml.CollectionEndEvent
+            )
             line = getattr(event.start_mark, "line", 0)
             if depth > _MAX_DEPTH:
-                raise self._refusal(line, "values are nested too deep", f"expected at most {_MAX_DEPTH} levels")
+                raise self._refusal(
+                    line, "values are nested too deep", f"expected at most {_MAX_DEPTH} levels"
+                )
             for sort in ("anchor", "tag"):  # an alias is an event with an anchor, too
                 if found := getattr(event, sort, None):
-                    raise self._refusal(line, f"the {sort} {shortened(found)}", "expected plain keys and values")
+                    raise self._refusal(
+                        line, f"the {sort} {shortened(found)}", "expected plain keys and values"
+                    )
 
     def _value(self, node: yaml.Node, key: Key) -> Any:
         import yaml
@@ -199,7 +233,9 @@ class _Nodes:
     def _text(self, node: yaml.Node, what: str) -> str:
         """The text of a scalar; YAML can say what UTF-8 can't write."""
         if not isinstance(node.value, str):
-            raise self._refusal(node.start_mark.line, f"{what} that is not text", "expected the name of a key")
+            raise self._refusal(
+                node.start_mark.line, f"{what} that is not text", "expected the name of a key"
+            )
         if any("\ud800" <= sign <= "\udfff" for sign in node.value):
             raise self._refusal(node.start_mark.line, "half of a surrogate pair", "expected UTF-8")
         return node.value
@@ -217,7 +253,7 @@ def _scalar(text: str) -> Any:
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
-# values -> types -----------------------------------------------------------------------------------------------
+# values -> types ----------------------------------------------------------------------------------
 
 
 def _named(value: object) -> str:
@@ -237,7 +273,11 @@ def _part_of(kind: Any, key: Key) -> Any:
 def _type_at(kind: Any, key: Key) -> Any:
     """The type of a key's value; None for a value within a list."""
     part = _part_of(kind, key) if hasattr(kind, "__struct_fields__") else kind
-    return typing.get_type_hints(part).get(str(key[-1])) if hasattr(part, "__struct_fields__") else part
+    return (
+        typing.get_type_hints(part).get(str(key[-1]))
+        if hasattr(part, "__struct_fields__")
+        else part
+    )
 
 
 def _alternatives(kind: Any, name: str) -> list[Any]:

@@ -14,7 +14,9 @@ from imagenet_prep.escaping import escaped
 
 
 def block(key: str, value: Any, note: str = "") -> str:
-    """A key of the recipe with its value; the keys of a mapping have a line each, and so have the parts of a list."""
+    """A key of the recipe with its value; the keys of a mapping have a line each,
+    and so have the parts of a list.
+    """
     comment = f"   # {escaped(note)}" if note else ""
     if not isinstance(value, Mapping) or key == "labels":
         return f"{key}: {flow(value)}{comment}"
@@ -27,7 +29,9 @@ def block(key: str, value: Any, note: str = "") -> str:
 
 
 def flow(value: Any) -> str:
-    """A value in one line: JSON strings, with JSON's escapes, are YAML. A list of one is written as its part."""
+    """A value in one line: JSON strings, with JSON's escapes, are YAML.
+    A list of one is written as its part.
+    """
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{flow(name)}: {flow(each)}' for name, each in value.items())}}}"
     if isinstance(value, list) and len(value) == 1:
@@ -49,16 +53,24 @@ YAML_WORDS = ("true", "false", "null")
 """Words that YAML reads as other values than texts."""
 
 
-# paths -------------------------------------------------------------------------------------------------------
+# paths --------------------------------------------------------------------------------------------
 
 
 def place_in_recipe(folder: Path, recipe: Path) -> str:
-    """A folder or a file as written in the recipe: relative if it is below the recipe, otherwise absolute."""
+    """A folder or a file as written in the recipe:
+    relative if it is below the recipe, otherwise absolute.
+    """
     full, base = folder.resolve(), recipe.parent.resolve()
     is_below = full.is_relative_to(base) and "DATAPATH" not in os.environ
     return full.relative_to(base).as_posix() if is_below else full.as_posix()
 
 
 def path_below(where: str, name: str) -> str:
-    """A path of the data as the recipe has it: ``name`` starts at the folder that is ``where`` there."""
-    return posixpath.normpath(name if where == "." else f"{where.rstrip('/')}/{name}") if name else where
+    """A path of the data as the recipe has it:
+    ``name`` starts at the folder that is ``where`` there.
+    """
+    return (
+        posixpath.normpath(name if where == "." else f"{where.rstrip('/')}/{name}")
+        if name
+        else where
+    )

@@ -1,4 +1,6 @@
-"""list_recipe: a recipe and its files -> RecipeListing: its images, and whatever would keep convert from them."""
+"""list_recipe: a recipe and its files -> RecipeListing:
+its images, and whatever would keep convert from them.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from imagenet_prep.text import number_of
 
 
 class RecipeListing(Struct, frozen=True):
-    """The files of a recipe as they were listed; see RawListing. ``expected`` are the numbers that the recipe gives."""
+    """The files of a recipe as they were listed; see RawListing.
+    ``expected`` are the numbers that the recipe gives.
+    """
 
     dataset: str
     splits: tuple[RawSplit, ...]
@@ -42,10 +46,15 @@ class RecipeListing(Struct, frozen=True):
         images = sum(len(split.catalog) for split in self.splits)
         there = f"all {number_of(images, 'image')} listed are sound."
         if self.depth == "full":
-            return (), ReasonedLevel("as listed", f"{there} They were not decoded: --depth decode finds damage inside.")
+            return (), ReasonedLevel(
+                "as listed", f"{there} They were not decoded: --depth decode finds damage inside."
+            )
         if all(split.expected is not None for split in self.splits) or "images" in self.expected:
             return (), ReasonedLevel("complete", f"{there} Their number is that of the recipe.")
-        unknown = f'How many "{self.dataset}" should have is not known: its recipe has no `expected` number.'
+        unknown = (
+            f'How many "{self.dataset}" should have is not known: '
+            "its recipe has no `expected` number."
+        )
         return (), ReasonedLevel("as listed", f"{there} {unknown}")
 
 
@@ -63,8 +72,14 @@ def list_recipe(
             dataset = load(file, root, engine, progress=progress)
         except InputError as error:
             refuse(error, subject=file.path.name)
-            return RecipeListing(name, (), tuple(obstacles.listed(file.path.name)), depth or "decode")
-    notes = (*dataset.notes, *class_notes(dataset.classes.names, dataset.classes.numbers), *dataset.warnings)
+            return RecipeListing(
+                name, (), tuple(obstacles.listed(file.path.name)), depth or "decode"
+            )
+    notes = (
+        *dataset.notes,
+        *class_notes(dataset.classes.names, dataset.classes.numbers),
+        *dataset.warnings,
+    )
     splits = tuple(_raw_split(split, dataset, depth) for split in dataset.splits)
     problems = tuple(obstacles.listed(file.path.name))
     depth = depth or _depth_of(splits)
@@ -87,8 +102,12 @@ def _raw_split(split: SplitPlan, dataset: RecipeDataset, depth: Depth | None) ->
 
 
 def _check_of(recorder: Recorder, depth: Depth | None) -> Check:
-    """The recipe's own check, unless a depth is asked for: no less than convert does, except with "full"."""
+    """The recipe's own check, unless a depth is asked for:
+    no less than convert does, except with "full".
+    """
     if depth == "full":
         return "header"
-    is_decoded = depth == "decode" or recorder.how is not None  # convert decodes what it encodes again
+    is_decoded = (
+        depth == "decode" or recorder.how is not None
+    )  # convert decodes what it encodes again
     return "decode" if is_decoded and recorder.check == "header" else recorder.check

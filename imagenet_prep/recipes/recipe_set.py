@@ -72,12 +72,16 @@ class RecipeSet(Dataset):
 
     @classmethod
     def find(cls, layout: Layout, manifest: Manifest | None) -> RecipeSet | None:
-        """The recipe's set of a folder, from its manifest if there is one; None if its shards are not a recipe's."""
+        """The recipe's set of a folder, from its manifest if there is one;
+        None if its shards are not a recipe's.
+        """
         plan = load_plan(layout)
         recipe, root = (plan.recipe.get(key) if plan else None for key in ("recipe", "root"))
         path = local_or_none(locate(recipe)) if recipe else None
         known = manifest or (planned_manifest(plan) if plan else None)
-        is_made = known.dataset.kind == RECIPE if known else bool(layout.set_name)  # ImageNet's sets have no prefix
+        is_made = (
+            known.dataset.kind == RECIPE if known else bool(layout.set_name)
+        )  # ImageNet's sets have no prefix
         return cls(path, locate(root) if root else None, known) if is_made else None
 
     @property
@@ -99,7 +103,9 @@ class RecipeSet(Dataset):
         """The settings of the manifest, or of the recipe."""
         if self.file is not None:
             recipe = self.file.recipe
-            return MakingOptions(**{each: getattr(recipe, each) for each in ("compression", "on_damaged", *_READING)})
+            return MakingOptions(
+                **{each: getattr(recipe, each) for each in ("compression", "on_damaged", *_READING)}
+            )
         if self.manifest is None:
             return MakingOptions()
         compression = self.manifest.settings.get("compression", "none")
@@ -121,12 +127,15 @@ class RecipeSet(Dataset):
         """Count the records without a label, and name the images whose boxes the recipe changed."""
         for split, total in self.manifest.totals.items() if self.manifest else ():
             if total.unlabelled:
-                yield f"{split}: {number_of(total.unlabelled, 'record')} of {total.images:,} without a label"
+                yield (
+                    f"{split}: {number_of(total.unlabelled, 'record')} of {total.images:,} "
+                    "without a label"
+                )
         changed = count_changed_boxes(self.manifest.sources.values() if self.manifest else ())
         if changed:
             yield changed_boxes_text(changed)
 
-    # what its shards must be -----------------------------------------------------------------------------------
+    # what its shards must be ----------------------------------------------------------------------
 
     def examiner(self, foreign: Sequence[AnyPath], *, decode: bool) -> PromiseExaminer:
         """The examiner that compares each record with the promise."""
@@ -135,8 +144,12 @@ class RecipeSet(Dataset):
         holders, classes = features_by_column(settings), box_classes(settings)
         return PromiseExaminer(self.manifest.dataset.features, decode, holders, classes)
 
-    def check_set(self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
-        """Whether the shards hold what the manifest counts: names may lack their folders, and be there twice."""
+    def check_set(
+        self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool
+    ) -> SetFindings:
+        """Whether the shards hold what the manifest counts:
+        names may lack their folders, and be there twice.
+        """
         from imagenet_prep.checks.inventory import check_totals
         from imagenet_prep.recipes.rules import kind_of_total, totals_in
         from imagenet_prep.recipes.splits import missing_classes
@@ -147,44 +160,80 @@ class RecipeSet(Dataset):
             reports = checked.of(shards)
             own = [problem for report in reports for problem in report.problems]
             if manifest and not own and len(reports) == len(shards) and split in manifest.totals:
-                own += check_totals(split, reports, len(checked.labels[split]), manifest, counts_alone=True)
+                own += check_totals(
+                    split, reports, len(checked.labels[split]), manifest, counts_alone=True
+                )
             problems += own
         labels = defaultdict[str, set[int]](set)
         images = _count_set_aside(inventory)  # `expected` counts listed files
         for split in self.splits:
             labels[grown_from(split)[0]] |= checked.labels[split]
-            images[grown_from(split)[0]] += manifest.totals[split].images if manifest and not problems else 0
-        totals = totals_in(manifest.settings.get("expected", {}), images, labels) if manifest and not problems else ()
+            images[grown_from(split)[0]] += (
+                manifest.totals[split].images if manifest and not problems else 0
+            )
+        totals = (
+            totals_in(manifest.settings.get("expected", {}), images, labels)
+            if manifest and not problems
+            else ()
+        )
         for split, name, count, found in totals:
-            if found != count and (found or name == "images"):  # labels under other names are not counted
+            if found != count and (
+                found or name == "images"
+            ):  # labels under other names are not counted
                 said = f"expected {count:,} {name}, got {found:,}"
-                problems.append(Problem(kind_of_total(name, count, found), split or name, said, _REMEDY))
-        named = {split: [f"label {label}" for label in sorted(those)] for split, those in labels.items()}
-        return SetFindings(tuple(problems), tuple(missing_classes(named)) if manifest else (), flavour="recipe")
+                problems.append(
+                    Problem(kind_of_total(name, count, found), split or name, said, _REMEDY)
+                )
+        named = {
+            split: [f"label {label}" for label in sorted(those)] for split, those in labels.items()
+        }
+        return SetFindings(
+            tuple(problems), tuple(missing_classes(named)) if manifest else (), flavour="recipe"
+        )
 
     def claim(
-        self, inventory: Inventory, totals: Sequence[SplitReport], findings: SetFindings, *, is_part: bool
+        self,
+        inventory: Inventory,
+        totals: Sequence[SplitReport],
+        findings: SetFindings,
+        *,
+        is_part: bool,
     ) -> ReasonedLevel:
-        """Complete if the recipe expects a number of images of all splits, which ``check_set`` compares."""
+        """Complete if the recipe expects a number of images of all splits,
+        which ``check_set`` compares.
+        """
         from imagenet_prep.checks.verdict import ReasonedLevel
 
         records = sum(total.records or 0 for total in totals)
         expected = self.manifest.settings.get("expected", {}) if self.manifest else {}
-        counted = {name for name, value in expected.items() if isinstance(value, dict) and "images" in value}
-        is_known = "images" in expected or {grown_from(split)[0] for split in self.splits} == counted
+        counted = {
+            name
+            for name, value in expected.items()
+            if isinstance(value, dict) and "images" in value
+        }
+        is_known = (
+            "images" in expected or {grown_from(split)[0] for split in self.splits} == counted
+        )
         set_aside = _count_set_aside(inventory).total()
         listed_images = records + set_aside
         if set_aside and is_known:
-            reason = f"expected {listed_images:,} images: {records:,} in records, {set_aside:,} set aside as damaged."
+            reason = (
+                f"expected {listed_images:,} images: {records:,} in records, "
+                f"{set_aside:,} set aside as damaged."
+            )
             return ReasonedLevel("incomplete", reason)
         if set_aside:
-            return ReasonedLevel("incomplete", f"{records:,} of {listed_images:,} listed records are in.")
+            return ReasonedLevel(
+                "incomplete", f"{records:,} of {listed_images:,} listed records are in."
+            )
         if is_known:
             return ReasonedLevel("complete", f'the shards of "{self.name}" are whole and right.')
-        unknown = f'How many "{self.name}" should have is not known: its recipe has no `expected` number.'
+        unknown = (
+            f'How many "{self.name}" should have is not known: its recipe has no `expected` number.'
+        )
         return ReasonedLevel("as listed", f"all {records:,} listed records are in. {unknown}")
 
-    # making them -----------------------------------------------------------------------------------------------
+    # making them ----------------------------------------------------------------------------------
 
     def refuse_without_source(self) -> None:
         """Raise InputError if the recipe file has moved, or the plan that names it is lost."""
@@ -192,16 +241,30 @@ class RecipeSet(Dataset):
             raise InputError(
                 f"the plan of {self.name} is damaged or gone: it names the recipe",
                 "expected plan/plan.json as imagenet-prep convert wrote it",
-                "run the same imagenet-prep convert, with --config RECIPE: it makes the plan again; then repair again",
+                (
+                    "run the same imagenet-prep convert, with --config RECIPE: "
+                    "it makes the plan again; then repair again"
+                ),
             )
         if kind_of(self.path) != "file":
             what = f"the recipe of {self.name} isn't there: {self.path}"
-            raise InputError(what, "expected the file that the shards were made by", "put it back, and repair again")
+            raise InputError(
+                what,
+                "expected the file that the shards were made by",
+                "put it back, and repair again",
+            )
 
     def plan(
-        self, layout: Layout, engine: Engine, options: MakingOptions, progress: Progress, splits: Collection[str] = ()
+        self,
+        layout: Layout,
+        engine: Engine,
+        options: MakingOptions,
+        progress: Progress,
+        splits: Collection[str] = (),
     ) -> PlannedSet:
-        """List its files, and cut every split into plans; with ``splits``, the recipe must be the recorded one."""
+        """List its files, and cut every split into plans;
+        with ``splits``, the recipe must be the recorded one.
+        """
         from imagenet_prep.recipes.inputs import data_root, is_root_named
         from imagenet_prep.recipes.loading import load, read
         from imagenet_prep.recipes.python_source import RECORDED, recorded_rows
@@ -224,11 +287,22 @@ class RecipeSet(Dataset):
         if made.grows and not options.overwrite:
             made = grow(made, own, adds=not splits)
         found = made.cut()
-        base = {"root": str(data_root(file, local_or_none(root) if root else None))} if is_root_named(root) else {}
+        base = (
+            {"root": str(data_root(file, local_or_none(root) if root else None))}
+            if is_root_named(root)
+            else {}
+        )
         found = replace(
             found,
-            options=(*_of_the_call(options, file), *((("allow_python", True),) if self.allow_python else ())),
-            recipe={"recipe": str(self.path.resolve()), **base, **({RECORDED: sealed.name} if sealed else {})},
+            options=(
+                *_of_the_call(options, file),
+                *((("allow_python", True),) if self.allow_python else ()),
+            ),
+            recipe={
+                "recipe": str(self.path.resolve()),
+                **base,
+                **({RECORDED: sealed.name} if sealed else {}),
+            },
         )
         return self._recorded(found, splits) if splits else found
 
@@ -240,7 +314,12 @@ class RecipeSet(Dataset):
         return sealed_rows(file, layout, is_again=is_again, is_allowed=self.allow_python)
 
     def list_raw(
-        self, layout: Layout, engine: Engine, options: MakingOptions, progress: Progress, depth: Depth | None
+        self,
+        layout: Layout,
+        engine: Engine,
+        options: MakingOptions,
+        progress: Progress,
+        depth: Depth | None,
     ) -> RecipeListing:
         """List the recipe's files; see Dataset."""
         from imagenet_prep.recipes.loading import read
@@ -259,15 +338,23 @@ class RecipeSet(Dataset):
         names = sorted({*planned.settings, *recorded})
         changed = [name for name in names if planned.settings.get(name) != recorded.get(name)]
         if changed:
-            what = f"{self.path} is not the recipe that the shards were made by: it differs in {', '.join(changed)}"
+            what = (
+                f"{self.path} is not the recipe that the shards were made by: "
+                f"it differs in {', '.join(changed)}"
+            )
             was, now = (settings.get(changed[0]) for settings in (recorded, planned.settings))
-            hint = "bring back the recorded recipe, or make the set again with this one: the same convert, --overwrite"
+            hint = (
+                "bring back the recorded recipe, or make the set again with this one: "
+                "the same convert, --overwrite"
+            )
             raise InputError(what, f"expected {was!r}, got {now!r}", hint)
         own = tuple(split for split in planned.splits if split.catalog.split in splits)
         return replace(planned, splits=own)
 
     def following(self, layout: Layout, states: Mapping[str, State]) -> str:
-        """The same conversion again. A folder in the recipe's prefix is part of where the shards are: not given."""
+        """The same conversion again. A folder in the recipe's prefix is
+        part of where the shards are: not given.
+        """
         from imagenet_prep.recipes.loading import read
         from imagenet_prep.recipes.rules import prefix_of
 
@@ -322,7 +409,9 @@ def refuse_made(layout: Layout) -> None:
 
 
 def _outside(path: AnyPath, folder: str) -> AnyPath:
-    """The path without the folder that it ends with; an absolute folder stays: it may be DATA_DIR itself."""
+    """The path without the folder that it ends with;
+    an absolute folder stays: it may be DATA_DIR itself.
+    """
     parts = () if folder.startswith("/") else Path(folder).parts
     for each in (path, path.resolve()):
         end = "/".join(("", *parts))

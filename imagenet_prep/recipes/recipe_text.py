@@ -36,7 +36,11 @@ def describe(proposal: Proposal, classes: int) -> str:
     text = f"{len(proposal.names):,} {what}"
     if classes:
         text += f" in {classes:,} classes"
-    named = list(dict.fromkeys([*proposal.places, *proposal.splits.values(), *proposal.lists, *proposal.divided]))
+    named = list(
+        dict.fromkeys(
+            [*proposal.places, *proposal.splits.values(), *proposal.lists, *proposal.divided]
+        )
+    )
     if named:
         text += f", in {' and '.join(named)}"
     if proposal.kind == "tar":
@@ -45,8 +49,12 @@ def describe(proposal: Proposal, classes: int) -> str:
     return text + (f", with {proposal.table.place}" if proposal.table else "")
 
 
-def render_recipe(proposal: Proposal, folder: Path, recipe: Path, asked: InitOptions | None = None) -> str:
-    """The text of a recipe for a folder, for the file ``recipe``, without its classes and its record."""
+def render_recipe(
+    proposal: Proposal, folder: Path, recipe: Path, asked: InitOptions | None = None
+) -> str:
+    """The text of a recipe for a folder, for the file ``recipe``,
+    without its classes and its record.
+    """
     asked = asked or InitOptions()
     where = place_in_recipe(folder, recipe)
     named = "the splits, each with a folder per class" if proposal.splits else "a folder per class"
@@ -56,16 +64,30 @@ def render_recipe(proposal: Proposal, folder: Path, recipe: Path, asked: InitOpt
     blocks[-1] += "".join(f"\n# {escaped(remark)}" for remark in proposal.remarks)
     if table:
         names = table.table.columns
-        columns = f", with the {'column' if len(names) == 1 else 'columns'} {', '.join(names)}" if names else ""
+        columns = (
+            f", with the {'column' if len(names) == 1 else 'columns'} {', '.join(names)}"
+            if names
+            else ""
+        )
         said: Any = path_below(where, table.where)
         if table.files:
-            said = {split: [path_below(where, name) for name in names] for split, names in table.files.items()}
+            said = {
+                split: [path_below(where, name) for name in names]
+                for split, names in table.files.items()
+            }
         said = {"file": said, **table.options} if table.options or table.files else said
         blocks.append(block("labels", said, f"{len(table.table.paths):,} lines{columns}"))
         if not table.has_labels:
-            blocks[-1] += "\n# all columns become features; init with --label COLUMN makes one of them the class"
+            blocks[-1] += (
+                "\n# all columns become features; init with --label COLUMN makes one of them "
+                "the class"
+            )
     if asked.strip:
-        blocks.append(block("strip", asked.strip, "taken off every path in tables, lists and annotation files"))
+        blocks.append(
+            block(
+                "strip", asked.strip, "taken off every path in tables, lists and annotation files"
+            )
+        )
     if proposal.written_labels:
         several = {"several": proposal.several} if proposal.several else {}
         said = {"file": written_path(recipe, TABLE), "unlabelled": "skip", **several}
@@ -75,16 +97,23 @@ def render_recipe(proposal: Proposal, folder: Path, recipe: Path, asked: InitOpt
         blocks.append(block(key, paths, _ANNOTATION_NOTES[key]))
         if value.get("polygons") == "masks":
             blocks[-1] += (
-                "\n# polygons: masks makes a PNG of each outline, which costs time and space; boxes leaves them out"
+                "\n# polygons: masks makes a PNG of each outline, which costs time and space; "
+                "boxes leaves them out"
             )
     if proposal.clips_boxes:
-        blocks.append(block("boxes_outside", "clip", "impossible boxes; drop leaves all of them out"))
+        blocks.append(
+            block("boxes_outside", "clip", "impossible boxes; drop leaves all of them out")
+        )
     blocks += [
         block("content", proposal.content, _CONTENT_NOTES[proposal.content]),
         _render_splits(proposal, where, asked),
         "shard_size: 100MB   # files of about this size, at least one; or shards: N",
         "compression: none   # or gzip, zlib",
-        "shuffle: true   # the same order every time\nseed: 12345   # another number is another order",
+        (
+            "shuffle: true   # the same order every time\nseed: "
+            "12345   # another number is another "
+            "order"
+        ),
     ]
     return "\n\n".join(blocks) + "\n"
 
@@ -100,12 +129,18 @@ _CONTENT_NOTES: dict[Content, str] = {
 
 def _annotation(where: str, name: str, value: Any) -> Any:
     """The value of a key of `boxes` or `mask`; most are paths."""
-    is_path = name in (*FORMATS, "captions", "folder") or (name == "names" and isinstance(value, str))
+    is_path = name in (*FORMATS, "captions", "folder") or (
+        name == "names" and isinstance(value, str)
+    )
     if not is_path:
         return value
     if isinstance(value, Mapping):
         return {split: path_below(where, path) for split, path in value.items()}
-    return path_below(where, value) if isinstance(value, str) else [path_below(where, each) for each in value]
+    return (
+        path_below(where, value)
+        if isinstance(value, str)
+        else [path_below(where, each) for each in value]
+    )
 
 
 def _source(proposal: Proposal, where: str) -> dict[str, Any]:
@@ -127,11 +162,16 @@ def _few(names: Sequence[str], where: str) -> list[str]:
     if len(patterns) <= _MOST_NAMED:
         return patterns
     lead = "**/" if any("/" in name for name in names) else ""
-    return [path_below(literal(where), f"{lead}*.{ending}") for ending in sorted({n.rpartition(".")[2] for n in names})]
+    return [
+        path_below(literal(where), f"{lead}*.{ending}")
+        for ending in sorted({n.rpartition(".")[2] for n in names})
+    ]
 
 
 def _patterns(proposal: Proposal, where: str) -> list[str]:
-    """The patterns that match all files, one per file extension; names without one give theirs, with any digits."""
+    """The patterns that match all files, one per file extension;
+    names without one give theirs, with any digits.
+    """
     deep = "**/" if any("/" in name for name in proposal.names) else ""
     around = folder_around(proposal.names)
     deep += f"{literal(around)}/" if around else ""
@@ -151,7 +191,9 @@ def files_of(proposal: Proposal, folder: Path, recipe: Path) -> dict[Path, bytes
     labels = {path_below(where, name): label for name, label in proposal.written_labels.items()}
     lists = dict(proposal.written_lists)
     if proposal.kind == "files":  # their names start at the recipe
-        lists = {split: [path_below(where, name) for name in names] for split, names in lists.items()}
+        lists = {
+            split: [path_below(where, name) for name in names] for split, names in lists.items()
+        }
     return contents_of(recipe, lists, labels)
 
 
@@ -167,17 +209,31 @@ def _render_splits(proposal: Proposal, where: str, asked: InitOptions) -> str:
         how = "each with a file of labels" if table.files else "as the column says"
         return f"# splits: {', '.join(sorted(values))}, {how}"
     if proposal.lists:
-        lists = {name: {"manifest": path_below(where, path)} for name, path in proposal.lists.items()}
+        lists = {
+            name: {"manifest": path_below(where, path)} for name, path in proposal.lists.items()
+        }
         return block("splits", lists, _PLACE_NOTES["manifest"])
     if proposal.places:
         keys = {key for place in proposal.places.values() for key in place}
-        return block("splits", proposal.places, next((note for key, note in _PLACE_NOTES.items() if key in keys)))
+        return block(
+            "splits",
+            proposal.places,
+            next((note for key, note in _PLACE_NOTES.items() if key in keys)),
+        )
     if proposal.splits and proposal.kind == "files":
-        lead = "." if where.startswith("/") else literal(path_below(where, proposal.lead.rstrip("/")))
-        files = {name: {"files": path_below(lead, f"{literal(top)}/**/*")} for top, name in proposal.splits.items()}
+        lead = (
+            "." if where.startswith("/") else literal(path_below(where, proposal.lead.rstrip("/")))
+        )
+        files = {
+            name: {"files": path_below(lead, f"{literal(top)}/**/*")}
+            for top, name in proposal.splits.items()
+        }
         return block("splits", files, "by the folders")
     if proposal.splits:
-        return f"# splits: {', '.join(proposal.splits)}, as the {'source says' if proposal.paths else 'folders say'}"
+        return (
+            f"# splits: {', '.join(proposal.splits)}, "
+            f"as the {'source says' if proposal.paths else 'folders say'}"
+        )
     if len(proposal.names) < FEWEST:
         return f"# splits: {flow(SHARES)}   # one split, train, as it is"
     return block("splits", SHARES, "by a hash of the name, so that new files move no old ones")
@@ -196,22 +252,32 @@ def render_classes(proposal: Proposal) -> str:
     """The classes that the recipe must name: their folders would be read as something else."""
     if not proposal.classes:
         return ""
-    return f"\nclasses: [{', '.join(map(flow, proposal.classes))}]   # each folder, in the order of the labels\n"
+    return (
+        f"\nclasses: [{', '.join(map(flow, proposal.classes))}]   # each folder, "
+        "in the order of the labels\n"
+    )
 
 
 def render_record(dataset: RecipeDataset, proposal: Proposal) -> str:
-    """The record of the recipe, as ``dataset`` has it without the key; and which images become JPEGs."""
+    """The record of the recipe, as ``dataset`` has it without the key;
+    and which images become JPEGs.
+    """
     recorder, numbers = dataset.splits[0].recorder, dataset.classes.numbers
     is_mapped = isinstance(recorder, MappedRecorder)
     found = becoming_jpeg(proposal.names, not is_mapped) if proposal.content == "image" else ""
     kept = "keep: true and a mapping of features in record keep their bytes"
     note = f"# {escaped(found)} become JPEGs; {kept}\n" if found else ""
     if not isinstance(recorder, MappedRecorder):
-        fifteen = f"the fifteen features of ImageNet's records; labels are {numbers[0]} to {numbers[-1]}"
+        fifteen = (
+            f"the fifteen features of ImageNet's records; labels are {numbers[0]} to {numbers[-1]}"
+        )
         return note + block("record", "inception", fifteen)
-    if proposal.annotations or any(each.column.startswith(("boxes.", "mask.")) for each in recorder.features):
-        return (
-            note + "# record: the features of TensorFlow's Object Detection API and DeepLab; a mapping chooses others"
+    if proposal.annotations or any(
+        each.column.startswith(("boxes.", "mask.")) for each in recorder.features
+    ):
+        return note + (
+            "# record: the features of TensorFlow's Object Detection API and DeepLab; "
+            "a mapping chooses others"
         )
     record: dict[str, Any] = {
         e.feature: e.column for e in recorder.features if e.column.removesuffix(".list") in RESERVED

@@ -1,4 +1,6 @@
-"""inputs_of: the Rows of a table or a function -> Inputs: their images found on the disk and in archives, by split."""
+"""inputs_of: the Rows of a table or a function -> Inputs:
+their images found on the disk and in archives, by split.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,8 @@ def find_images(file: RecipeFile, rows: Rows, root: Path, engine: Engine) -> Row
     """Find the image of every row.
 
     Raises:
-        InputError: an image is not there, is outside of the data, or has two rows; or only some rows have a split.
+        InputError: an image is not there, is outside of the data, or has two rows; or only some
+            rows have a split.
     """
     strip = _strip(file)
     paths = [_place_of(image, strip) for image in rows.images]
@@ -70,18 +73,27 @@ def find_images(file: RecipeFile, rows: Rows, root: Path, engine: Engine) -> Row
     listing, remarks = _look_up(rows.images, names, base, engine)
     splits = _splits_of(file, rows.images)
     places = list(dict.fromkeys(splits))
-    order = sorted(range(len(names)), key=lambda row: (places.index(splits[row]), names[row].encode()))
+    order = sorted(
+        range(len(names)), key=lambda row: (places.index(splits[row]), names[row].encode())
+    )
     images = [rows.images[row] for row in order]
     counts = np.array([splits.count(split) for split in places])
     edges = edges_of(counts).tolist()
-    divided = {split: range(*edges[number : number + 2]) for number, split in enumerate(places) if split}
+    divided = {
+        split: range(*edges[number : number + 2]) for number, split in enumerate(places) if split
+    }
     by_name = {names[row]: rows.images[row] for row in order}
     has_boxes = rows.roles.objects is not None or rows.roles.is_box_a_row
-    marks = RowMarks(by_name if has_boxes else {}, find_masks(by_name, functools.partial(_path_of, strip=strip), root))
-    return RowListing(listing.picked(np.array(order, np.int64)), remarks, base, images, divided, marks)
+    marks = RowMarks(
+        by_name if has_boxes else {},
+        find_masks(by_name, functools.partial(_path_of, strip=strip), root),
+    )
+    return RowListing(
+        listing.picked(np.array(order, np.int64)), remarks, base, images, divided, marks
+    )
 
 
-# paths ---------------------------------------------------------------------------------------------------------
+# paths --------------------------------------------------------------------------------------------
 
 
 def _strip(file: RecipeFile) -> str:
@@ -104,12 +116,15 @@ def _path_of(image: RowImage, text: str, strip: str) -> str:
 
 
 def _base_of(images: Sequence[RowImage], paths: Sequence[str], root: Path) -> Path:
-    """The folder where names start: that of the tables, or the root of the data if an image is outside of it.
+    """The folder where names start: that of the tables, or the root of the data if an image is
+    outside of it.
 
     Raises:
         InputError: an image is outside of both.
     """
-    free = [(image, path) for image, path in zip(images, paths, strict=True) if image.archive is None]
+    free = [
+        (image, path) for image, path in zip(images, paths, strict=True) if image.archive is None
+    ]
     folders = {image.folder for image, _ in free} or {text_of(str(root))}
     home = os.path.commonpath(sorted(folders))
     outside: list[tuple[RowImage, str]] = []
@@ -121,14 +136,16 @@ def _base_of(images: Sequence[RowImage], paths: Sequence[str], root: Path) -> Pa
     image, path = outside[0]
     expected = f"expected a path below {root}"
     hint = (
-        "if another machine put folders before the paths, run init with --strip PREFIX, or write `strip: PREFIX` "
+        "if another machine put folders before the paths, run init with --strip PREFIX, "
+        "or write `strip: PREFIX` "
         "in the recipe; or run convert with --raw"
     )
     raise fault(image.where, f"{path} is outside of the data", expected, hint)
 
 
 def find_prefix(images: Sequence[RowImage]) -> tuple[str, int]:
-    """The folders of another machine that all paths start with, and how many images are there without them.
+    """The folders of another machine that all paths start with, and how many images are there
+    without them.
 
     ("", 0) if at least half of the images are there with them, or less than half without.
     """
@@ -157,13 +174,17 @@ def _refuse_twice(images: Sequence[RowImage], names: Sequence[str]) -> None:
     for image, name in zip(images, names, strict=True):
         before = first.setdefault(name, image)
         if before is not image:
-            raise fault(image.where, f"{name} is in {before.where} already", "expected every image once")
+            raise fault(
+                image.where, f"{name} is in {before.where} already", "expected every image once"
+            )
 
 
-# files and members ---------------------------------------------------------------------------------------------
+# files and members --------------------------------------------------------------------------------
 
 
-def _look_up(images: Sequence[RowImage], names: Sequence[str], base: Path, engine: Engine) -> tuple[Catalog, Remarks]:
+def _look_up(
+    images: Sequence[RowImage], names: Sequence[str], base: Path, engine: Engine
+) -> tuple[Catalog, Remarks]:
     """The row of each image, in the order of ``names``."""
     plain, members = _sort_out(images, names, base)
     found, remarks, missing = _plain_files([names[row] for row in plain], base, engine)
@@ -187,7 +208,9 @@ def _look_up(images: Sequence[RowImage], names: Sequence[str], base: Path, engin
 def _sort_out(
     images: Sequence[RowImage], names: Sequence[str], base: Path
 ) -> tuple[list[int], dict[Path, list[tuple[int, str]]]]:
-    """The rows of plain files, and by archive the rows of its members, each with the member's name."""
+    """The rows of plain files, and by archive the rows of its members,
+    each with the member's name.
+    """
     plain: list[int] = []
     members: dict[Path, list[tuple[int, str]]] = {}
     archives: dict[str, Path | None] = {}  # by the beginning of a name; None: it is no file
@@ -209,8 +232,12 @@ def _sort_out(
     return plain, members
 
 
-def _plain_files(names: Sequence[str], base: Path, engine: Engine) -> tuple[Catalog, Remarks, dict[int, str]]:
-    """The files that are there, remarks, and the place of each name that is not, with the reason."""
+def _plain_files(
+    names: Sequence[str], base: Path, engine: Engine
+) -> tuple[Catalog, Remarks, dict[int, str]]:
+    """The files that are there, remarks, and the place of each name that is not,
+    with the reason.
+    """
     starts = range(0, len(names), _CHUNK)
     parts = in_order(engine, LookUp(base), (names[start : start + _CHUNK] for start in starts))
     builder, remarks, missing = CatalogBuilder(), [], dict[int, str]()
@@ -222,9 +249,16 @@ def _plain_files(names: Sequence[str], base: Path, engine: Engine) -> tuple[Cata
 
 
 def _members(
-    archive: Path, wanted: Sequence[tuple[int, str]], names: Sequence[str], engine: Engine, *, is_sealed: bool
+    archive: Path,
+    wanted: Sequence[tuple[int, str]],
+    names: Sequence[str],
+    engine: Engine,
+    *,
+    is_sealed: bool,
 ) -> tuple[tuple[Catalog, list[int]], list[int]]:
-    """The members of an archive that rows name, each row's own, and the rows whose member is not there."""
+    """The members of an archive that rows name, each row's own,
+    and the rows whose member is not there.
+    """
     if is_sealed:
         listing = list_zip(archive, SealedZip)
     elif archive.name.lower().endswith(".zip"):
@@ -234,7 +268,9 @@ def _members(
     places = {name: place for place, name in enumerate(listing.names)}
     rows = [row for row, member in wanted if member in places]
     absent = [row for row, member in wanted if member not in places]
-    picked = listing.picked(np.array([places[member] for _, member in wanted if member in places], np.int64))
+    picked = listing.picked(
+        np.array([places[member] for _, member in wanted if member in places], np.int64)
+    )
     return (replace(picked, names=Names.take(names[row] for row in rows)), rows), absent
 
 
@@ -247,18 +283,22 @@ def _not_there(
         what = f"{images[row].where}: {base / names[row]} {reason}"
     else:
         files = number_of(len(lost), "file")
-        what = f"{images[row].where}: {files} of {len(names):,} are not there, {base / names[row]} {reason}"
+        what = (
+            f"{images[row].where}: {files} of {len(names):,} are not there, "
+            f"{base / names[row]} {reason}"
+        )
     others = [names[row] for row, _ in lost[1 : 1 + _SHOWN]]
     more = f"; then {listed(others)}" if others else ""
     hint = "bring the files back, or take their rows out; paths start at the folder of the table"
     return InputError(what, f"expected every image that a row names{more}", hint)
 
 
-# splits --------------------------------------------------------------------------------------------------------
+# splits -------------------------------------------------------------------------------------------
 
 
 def _splits_of(file: RecipeFile, images: Sequence[RowImage]) -> list[str]:
-    """The split of each image; "" for all if the rows have none, or the recipe divides them by shares or places.
+    """The split of each image; "" for all if the rows have none, or the recipe divides them by
+    shares or places.
 
     Raises:
         InputError: only some have one, or a name can't be that of a split.
@@ -268,11 +308,15 @@ def _splits_of(file: RecipeFile, images: Sequence[RowImage]) -> list[str]:
     places = rules.places_of(file).items()
     by_value = {text: name for name, (sort, texts) in places if sort == "value" for text in texts}
     if by_value and values == {""}:
-        raise file.fault(("splits",), "no row names a split", "expected a column split with these values")
+        raise file.fault(
+            ("splits",), "no row names a split", "expected a column split with these values"
+        )
     if values == {""} or (file.recipe.splits is not None and not by_value):
         return [""] * len(images)
     if bare := next((image for image in images if not image.split), None):
-        raise fault(bare.where, f"{bare.file_name} has no split", "expected one in every row, or in none")
+        raise fault(
+            bare.where, f"{bare.file_name} has no split", "expected one in every row, or in none"
+        )
     names = by_value or _usual_names(values)
     for image in images:
         if image.split not in names:
@@ -280,7 +324,9 @@ def _splits_of(file: RecipeFile, images: Sequence[RowImage]) -> list[str]:
             raise fault(image.where, f"the split {image.split!r}", expected)
         if not rules.SPLIT_NAME.fullmatch(names[image.split]):
             expected = "expected letters, digits, _, -, . and +"
-            raise fault(image.where, f"the split {image.split!r} can't be the name of shards", expected)
+            raise fault(
+                image.where, f"the split {image.split!r} can't be the name of shards", expected
+            )
     return [names[image.split] for image in images]
 
 

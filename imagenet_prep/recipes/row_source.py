@@ -1,7 +1,9 @@
-"""Rows of a table or of a user's function -> RowImages: what each row says of its image, checked and joined.
+"""Rows of a table or of a user's function -> RowImages: what each row says of its image, checked
+and joined.
 
-A row names an image; every other value describes it. The names of the values are those of Hugging Face's imagefolder
-(https://huggingface.co/docs/datasets/image_dataset, "ImageFolder"): file_name, and objects with bbox and categories.
+A row names an image; every other value describes it. The names of the values are those of Hugging
+Face's imagefolder (https://huggingface.co/docs/datasets/image_dataset, "ImageFolder"): file_name,
+and objects with bbox and categories.
 """
 
 from __future__ import annotations
@@ -89,7 +91,8 @@ class RowImage(Struct):
 class ColumnRoles(Struct, frozen=True):
     """The columns that have a meaning, by name; None where no column has it.
 
-    ``is_box_a_row``: each row has one box, in columns of its corners and its class. ``taken`` are the names of all.
+    ``is_box_a_row``: each row has one box, in columns of its corners and its class. ``taken`` are
+    the names of all.
     """
 
     image: str
@@ -131,7 +134,9 @@ class Rows(Struct, frozen=True):
     is_text: bool
 
     def table_of(self, images: Sequence[RowImage], names: Sequence[str]) -> RowTable:
-        """The labels and other columns of the images, in an order of their own, under their ``names`` in a listing."""
+        """The labels and other columns of the images, in an order of their own,
+        under their ``names`` in a listing.
+        """
         columns = dict.fromkeys(name for image in self.images for name in image.columns)
         return RowTable(
             list(names),
@@ -166,31 +171,43 @@ def _number_classes(images: Sequence[RowImage]) -> None:
     if not all(_WHOLE.fullmatch(label) for label in labels):
         return
     for image in images:
-        image.objects = [(shape._replace(label=int(shape.label)), where) for shape, where in image.objects]
+        image.objects = [
+            (shape._replace(label=int(shape.label)), where) for shape, where in image.objects
+        ]
 
 
 def _join(first: RowImage, image: RowImage, roles: ColumnRoles) -> None:
     """Add the box of another row of an image; raises InputError unless all else agrees."""
     if not roles.is_box_a_row:
-        raise fault(image.where, f"{image.file_name!r} is in {first.where} already", "expected every image once")
+        raise fault(
+            image.where,
+            f"{image.file_name!r} is in {first.where} already",
+            "expected every image once",
+        )
     for name in ("split", "label", "mask", "size"):
         _refuse_other(name, getattr(first, name), getattr(image, name), first.where, image.where)
     for name in {**first.columns, **image.columns}:
-        _refuse_other(name, first.columns.get(name), image.columns.get(name), first.where, image.where)
+        _refuse_other(
+            name, first.columns.get(name), image.columns.get(name), first.where, image.where
+        )
     first.objects += image.objects
 
 
 def _refuse_other(name: str, before: Any, now: Any, first: str, where: str) -> None:
     if before != now:
         raise fault(
-            where, f"{name} is {now!r}, and {before!r} in {first}", "expected one value for all boxes of an image"
+            where,
+            f"{name} is {now!r}, and {before!r} in {first}",
+            "expected one value for all boxes of an image",
         )
 
 
-# the columns ---------------------------------------------------------------------------------------------------
+# the columns --------------------------------------------------------------------------------------
 
 
-def find_roles(names: Iterable[str], where: str, image: str | None, label: str | bool | None) -> ColumnRoles:
+def find_roles(
+    names: Iterable[str], where: str, image: str | None, label: str | bool | None
+) -> ColumnRoles:
     """The columns that have a meaning.
 
     Args:
@@ -205,13 +222,21 @@ def find_roles(names: Iterable[str], where: str, image: str | None, label: str |
     known = dict.fromkeys(names)
     for wanted, what in ((image, "images"), (label, "labels")):
         if isinstance(wanted, str) and wanted not in known:
-            raise fault(where, f"no column {wanted} of {what}", f"expected one of {', '.join(known)}")
+            raise fault(
+                where, f"no column {wanted} of {what}", f"expected one of {', '.join(known)}"
+            )
     corners = [edge for edge in EDGES if edge in known]
     if 0 < len(corners) < len(EDGES):
-        raise fault(where, f"columns {', '.join(corners)} alone", f"expected all of {', '.join(EDGES)}, or none")
+        raise fault(
+            where,
+            f"columns {', '.join(corners)} alone",
+            f"expected all of {', '.join(EDGES)}, or none",
+        )
     box_class = _first(BOX_CLASSES, known) if corners else None
     if corners and box_class is None:
-        raise fault(where, "boxes without a class", "expected a column class with the class of each box")
+        raise fault(
+            where, "boxes without a class", "expected a column class with the class of each box"
+        )
     usual = "label" if corners else _first(("label", "class"), known)
     if label is None:
         label = usual if usual in known else None
@@ -234,11 +259,16 @@ def _image_column(known: Mapping[str, Any], where: str) -> str:
     column = _first(FILES, known) or (others[0] if len(others) == 1 else None)
     if column is None:
         expected = f"expected file_name, got {', '.join(known) or 'nothing'}"
-        raise fault(where, "no column names the images", expected, "write in the recipe: source: {..., image: COLUMN}")
+        raise fault(
+            where,
+            "no column names the images",
+            expected,
+            "write in the recipe: source: {..., image: COLUMN}",
+        )
     return column
 
 
-# one row -------------------------------------------------------------------------------------------------------
+# one row ------------------------------------------------------------------------------------------
 
 
 def _read_row(row: TableRow, roles: ColumnRoles) -> RowImage:
@@ -247,15 +277,27 @@ def _read_row(row: TableRow, roles: ColumnRoles) -> RowImage:
     file_name = _text(values.get(roles.image), where, roles.image, "expected the path of an image")
     if file_name is None:
         raise fault(where, f"no {roles.image}", "expected the path of an image in every row")
-    split = _text(values.get(roles.split), where, "split", "expected the name of a split") if roles.split else None
-    mask = _text(values.get(roles.mask), where, "mask", "expected the path of a PNG") if roles.mask else None
+    split = (
+        _text(values.get(roles.split), where, "split", "expected the name of a split")
+        if roles.split
+        else None
+    )
+    mask = (
+        _text(values.get(roles.mask), where, "mask", "expected the path of a PNG")
+        if roles.mask
+        else None
+    )
     objects = read_objects(values.get(roles.objects), where) if roles.objects else []
     size = None
     if roles.is_box_a_row:
         objects = [*objects, *_box_of(values, roles, where)]
         size = _size_of(values, where)
     if row.split and split and split != row.split:
-        raise fault(where, f"split is {split!r}", f"expected {row.split!r}, as the recipe says of this table")
+        raise fault(
+            where,
+            f"split is {split!r}",
+            f"expected {row.split!r}, as the recipe says of this table",
+        )
     return RowImage(
         file_name,
         where,
@@ -300,7 +342,11 @@ def _number(value: Any, where: str, name: str) -> float:
             number = float(value)
         except ValueError:
             number = math.nan
-    if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number):
+    if (
+        isinstance(number, bool)
+        or not isinstance(number, (int, float))
+        or not math.isfinite(number)
+    ):
         raise fault(where, f"{name} is {_shown(value)}", "expected a finite number")
     return number
 
@@ -312,28 +358,38 @@ def _box_of(values: Mapping[str, Any], roles: ColumnRoles, where: str) -> list[R
     if all(edge is None for edge in edges):
         return []
     if label is None or None in edges:
-        raise fault(where, "an empty cell", "expected four corners and a class, or five empty cells: no box")
-    xmin, ymin, xmax, ymax = (_number(edge, where, name) for edge, name in zip(edges, EDGES, strict=True))
+        raise fault(
+            where, "an empty cell", "expected four corners and a class, or five empty cells: no box"
+        )
+    xmin, ymin, xmax, ymax = (
+        _number(edge, where, name) for edge, name in zip(edges, EDGES, strict=True)
+    )
     return [RowObject(_class_of(label, where), (xmin, ymin, xmax, ymax))]
 
 
 def _class_of(value: Any, where: str) -> str | int:
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
-        raise fault(where, f"the class of a box is {_shown(value)}", "expected a text or a whole number")
+        raise fault(
+            where, f"the class of a box is {_shown(value)}", "expected a text or a whole number"
+        )
     if isinstance(value, int) and not 0 <= value < 1 << 62:
         raise fault(where, f"the class of a box is {value}", "expected 0 or more")
     return value
 
 
 def read_objects(value: Any, where: str) -> list[RowObject]:
-    """The objects of a row: lists of boxes and of classes, or a list of objects; a CSV has them as JSON."""
+    """The objects of a row: lists of boxes and of classes, or a list of objects;
+    a CSV has them as JSON.
+    """
     if value is None:
         return []
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
-            raise fault(where, f"objects is not JSON: {error}", '{"bbox": [[x, y, width, height]], ...}') from error
+            raise fault(
+                where, f"objects is not JSON: {error}", '{"bbox": [[x, y, width, height]], ...}'
+            ) from error
     if isinstance(value, list):
         value = _as_lists(value, where)
     expected = "expected {bbox: [[x, y, width, height], ...], categories: [...]}"
@@ -343,7 +399,11 @@ def read_objects(value: Any, where: str) -> list[RowObject]:
     if not isinstance(boxes, list) or not isinstance(labels, list):
         raise fault(where, f"objects has {listed(map(str, value)) or 'nothing'}", expected)
     if len(boxes) != len(labels):
-        raise fault(where, f"{len(boxes):,} boxes and {len(labels):,} classes", "expected one class for each box")
+        raise fault(
+            where,
+            f"{len(boxes):,} boxes and {len(labels):,} classes",
+            "expected one class for each box",
+        )
     return [_object_of(box, label, where) for box, label in zip(boxes, labels, strict=True)]
 
 
@@ -351,7 +411,11 @@ def _as_lists(objects: list[Any], where: str) -> dict[str, list[Any]]:
     """A list of objects as lists of their values."""
     strange = next((each for each in objects if not isinstance(each, dict)), None)
     if strange is not None:
-        raise fault(where, f"an object is {_shown(strange)}", "expected {bbox: [x, y, width, height], category: ...}")
+        raise fault(
+            where,
+            f"an object is {_shown(strange)}",
+            "expected {bbox: [x, y, width, height], category: ...}",
+        )
     found: dict[str, list[Any]] = {"bbox": [], "category": []}
     for each in objects:
         box, label = (each.get(_first(names, each) or "") for names in (_BBOXES, _CATEGORIES))

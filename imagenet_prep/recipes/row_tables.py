@@ -1,4 +1,6 @@
-"""read_tables: the universal tables that a recipe names, CSV, TSV, JSON lines or Parquet -> Rows."""
+"""read_tables: the universal tables that a recipe names, CSV,
+TSV, JSON lines or Parquet -> Rows.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ def read_tables(source: Source, groups: Mapping[str, Sequence[Path]]) -> Rows:
     """The rows of all tables, by split ("": of none).
 
     Raises:
-        InputError: a table or a value can't be understood, there is no row, or tables have different forms.
+        InputError: a table or a value can't be understood, there is no row, or tables have
+            different forms.
     """
     paths = [path for several in groups.values() for path in several]
     _refuse_mixed_forms(paths)
@@ -45,7 +48,9 @@ def read_tables(source: Source, groups: Mapping[str, Sequence[Path]]) -> Rows:
     if not rows:
         raise InputError(f"{paths[0]} has no row", "expected a row for each image", CORRECT)
     where = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
-    return gather(rows, find_roles(names, where, source.image, source.label), is_text=_is_text(paths[0]))
+    return gather(
+        rows, find_roles(names, where, source.image, source.label), is_text=_is_text(paths[0])
+    )
 
 
 def _is_text(path: Path) -> bool:
@@ -62,7 +67,11 @@ def _refuse_mixed_forms(paths: Sequence[Path]) -> None:
     other = next((path for path in paths if _is_text(path) != _is_text(paths[0])), None)
     if other is not None:
         what = f"{paths[0]} and {other.name} have different forms"
-        raise InputError(what, "expected CSV and TSV alone, or JSON lines and Parquet alone", "write them in one form")
+        raise InputError(
+            what,
+            "expected CSV and TSV alone, or JSON lines and Parquet alone",
+            "write them in one form",
+        )
 
 
 def _read_table(path: Path, split: str) -> tuple[list[str], Iterator[TableRow]]:
@@ -105,7 +114,7 @@ _LONGEST = 1 << 20
 """Bytes of a line that are read to find the names of columns."""
 
 
-# Parquet -------------------------------------------------------------------------------------------------------
+# Parquet ------------------------------------------------------------------------------------------
 
 
 def _parquet_rows(path: Path, split: str) -> tuple[list[str], Iterator[TableRow]]:

@@ -1,4 +1,6 @@
-"""Checks that the keys of a recipe fit together: every conflict is one error, before any input is read."""
+"""Checks that the keys of a recipe fit together:
+every conflict is one error, before any input is read.
+"""
 
 from __future__ import annotations
 
@@ -53,11 +55,19 @@ def _check_keys(file: RecipeFile) -> None:
     lower, upper = r.min_val, r.max_val
     given = [key for key in ("num_shards", "shard_size", "shards") if getattr(r, key) is not None]
     if len(given) > 1:
-        raise file.fault((given[1],), f"{given[0]} says how many shards there are already", "expected one of the two")
+        raise file.fault(
+            (given[1],),
+            f"{given[0]} says how many shards there are already",
+            "expected one of the two",
+        )
     if boxes and not _numbers_rows(file):
         _check_boxes(file, boxes)
     has_range = lower is not None and upper is not None
-    is_odd = lower is not None and upper is not None and not (math.isfinite(lower) and lower < upper < math.inf)
+    is_odd = (
+        lower is not None
+        and upper is not None
+        and not (math.isfinite(lower) and lower < upper < math.inf)
+    )
     is_other = isinstance(r.record, str) and not is_inception
     of_numbers = r.content in ("pixels", "array") or has_range
     of_labels = r.labels if isinstance(r.labels, Labels) else None
@@ -65,24 +75,87 @@ def _check_keys(file: RecipeFile) -> None:
     is_twice = of_labels is not None and isinstance(of_labels.label, str)
     has_boxes = boxes or has_rows(file)
     no_labels = r.source and (r.source.files or r.source.manifest) and r.labels is None
-    features, shares = "expected a mapping of features", "expected splits: {train: 0.9, ...}, no manifest_file"
+    features, shares = (
+        "expected a mapping of features",
+        "expected splits: {train: 0.9, ...}, no manifest_file",
+    )
     for key, is_wrong, problem, expected in (
-        ("min_val", lower is not None and not has_range, "max_val is missing", "expected both, or neither"),
-        ("max_val", upper is not None and not has_range, "min_val is missing", "expected both, or neither"),
-        ("max_val", is_odd, f"{upper}, and min_val is {lower}", "expected max_val to be above min_val"),
-        ("min_val", has_range and r.content == "image", "content is image", "expected content: pixels or array"),
+        (
+            "min_val",
+            lower is not None and not has_range,
+            "max_val is missing",
+            "expected both, or neither",
+        ),
+        (
+            "max_val",
+            upper is not None and not has_range,
+            "min_val is missing",
+            "expected both, or neither",
+        ),
+        (
+            "max_val",
+            is_odd,
+            f"{upper}, and min_val is {lower}",
+            "expected max_val to be above min_val",
+        ),
+        (
+            "min_val",
+            has_range and r.content == "image",
+            "content is image",
+            "expected content: pixels or array",
+        ),
         ("record", is_other, f"{r.record!r} can't be", "expected inception, or a mapping"),
         ("record", is_inception and of_numbers, "inception is for images", features),
-        ("array", r.array and r.content in ("image", "pixels"), f"content is {r.content}", "expected content: array"),
-        ("keep", r.keep and r.reencode, "images are encoded again", "expected no resize, max_side and quality"),
+        (
+            "array",
+            r.array and r.content in ("image", "pixels"),
+            f"content is {r.content}",
+            "expected content: array",
+        ),
+        (
+            "keep",
+            r.keep and r.reencode,
+            "images are encoded again",
+            "expected no resize, max_side and quality",
+        ),
         ("keep", r.keep and is_inception, "Inception's records hold JPEGs", features),
-        ("boxes", boxes and is_inception, "Inception's records have no place for it", "expected no `record`"),
-        ("mask", r.mask and is_inception, "Inception's records have no place for it", "expected no `record`"),
-        ("boxes_outside", "boxes_outside" in file.value and not has_boxes, "there are no boxes", "expected `boxes`"),
-        ("classes", r.classes is not None and no_labels, "there are no labels", "expected `labels`, or class folders"),
+        (
+            "boxes",
+            boxes and is_inception,
+            "Inception's records have no place for it",
+            "expected no `record`",
+        ),
+        (
+            "mask",
+            r.mask and is_inception,
+            "Inception's records have no place for it",
+            "expected no `record`",
+        ),
+        (
+            "boxes_outside",
+            "boxes_outside" in file.value and not has_boxes,
+            "there are no boxes",
+            "expected `boxes`",
+        ),
+        (
+            "classes",
+            r.classes is not None and no_labels,
+            "there are no labels",
+            "expected `labels`, or class folders",
+        ),
         ("labels", is_hot and is_twice, "label and one_hot at once", "expected one of them"),
-        ("stratified", r.stratified and (r.manifest_file or not fractions_of(file)), "there are no fractions", shares),
-        ("grow", r.grow and r.stratified, "new files move others with stratified", "expected one of the two"),
+        (
+            "stratified",
+            r.stratified and (r.manifest_file or not fractions_of(file)),
+            "there are no fractions",
+            shares,
+        ),
+        (
+            "grow",
+            r.grow and r.stratified,
+            "new files move others with stratified",
+            "expected one of the two",
+        ),
     ):
         if is_wrong:
             raise file.fault((key,), problem, expected)
@@ -133,13 +206,23 @@ def is_imagenet(file: RecipeFile) -> bool:
 def _check_source(file: RecipeFile) -> None:
     """Exactly one source is named."""
     source = file.recipe.source
-    classic = [key for key in ("manifest_file", "input_file_pattern") if getattr(file.recipe, key) is not None]
+    classic = [
+        key
+        for key in ("manifest_file", "input_file_pattern")
+        if getattr(file.recipe, key) is not None
+    ]
     if source is None:
         if not classic:
-            raise file.fault((), "no source", "expected source: {folders | files | tar | ...}, or input_file_pattern")
+            raise file.fault(
+                (),
+                "no source",
+                "expected source: {folders | files | tar | ...}, or input_file_pattern",
+            )
         return
     if classic:
-        raise file.fault(("source",), f"two sources, {classic[0]} is the other", "expected one of them")
+        raise file.fault(
+            ("source",), f"two sources, {classic[0]} is the other", "expected one of them"
+        )
     kind = _only(file, ("source",), source, source_keys())
     for name, fitting in _OF_SOURCES.items():
         if name in file.value["source"] and kind not in fitting:
@@ -191,13 +274,16 @@ def _check_expected(file: RecipeFile) -> None:
     of_splits = {name: value for name, value in said.items() if isinstance(value, dict)}
     for split, value in of_splits.items():
         file.convert(value, ExpectedTotals, ("expected", split))
-    file.convert({name: said[name] for name in said.keys() - of_splits}, ExpectedTotals, ("expected",))
+    file.convert(
+        {name: said[name] for name in said.keys() - of_splits}, ExpectedTotals, ("expected",)
+    )
 
 
 def totals_in(
     expected: Mapping[str, Any], images: Mapping[str, int], classes: Mapping[str, Collection[Any]]
 ) -> Iterator[tuple[str, str, int, int]]:
-    """Each total of ``expected``: its split ("": the whole set), "images" or "classes", and how many must be and are.
+    """Each total of ``expected``: its split ("": the whole set), "images" or "classes", and how
+    many must be and are.
 
     ``images`` and ``classes`` are those of each split; a total of another split finds none.
     """
@@ -206,18 +292,25 @@ def totals_in(
         own = [name for name in images if split in ("", name)]
         for name, count in totals.items():
             several: set[Any] = set().union(*(classes[each] for each in own))
-            yield split, name, count, sum(images[each] for each in own) if name == "images" else len(several)
+            yield (
+                split,
+                name,
+                count,
+                sum(images[each] for each in own) if name == "images" else len(several),
+            )
 
 
 _LACKING = {"images": ProblemKind.MISSING_IMAGE, "classes": ProblemKind.MISSING_CLASS}
 
 
 def kind_of_total(name: str, expected: int, actual: int) -> ProblemKind:
-    """The kind of problem of a total of ``expected`` that is wrong; ``name`` is "images" or "classes"."""
+    """The kind of problem of a total of ``expected`` that is wrong;
+    ``name`` is "images" or "classes".
+    """
     return _LACKING[name] if actual < expected else ProblemKind.WRONG_COUNT
 
 
-# splits and shards ---------------------------------------------------------------------------------------------
+# splits and shards --------------------------------------------------------------------------------
 
 
 def _check_splits(file: RecipeFile) -> None:
@@ -233,9 +326,13 @@ def _check_splits(file: RecipeFile) -> None:
         raise file.fault(("splits",), what, "expected one sort")
     for name, value in fractions.items():
         if not 0 < value <= 1:
-            raise file.fault(("splits", name), f"{value:g} can't be", "expected a fraction above 0, at most 1")
+            raise file.fault(
+                ("splits", name), f"{value:g} can't be", "expected a fraction above 0, at most 1"
+            )
     if fractions and not math.isclose(sum(fractions.values()), 1, abs_tol=1e-6):
-        raise file.fault(("splits",), f"the fractions sum to {sum(fractions.values()):g}", "expected 1")
+        raise file.fault(
+            ("splits",), f"the fractions sum to {sum(fractions.values()):g}", "expected 1"
+        )
     places_of(file)
 
 
@@ -245,11 +342,17 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 def fractions_of(file: RecipeFile) -> dict[str, float]:
     """The fractions of the splits; none if they are given otherwise."""
-    return {name: float(value) for name, value in (file.recipe.splits or {}).items() if _is_number(value)}
+    return {
+        name: float(value)
+        for name, value in (file.recipe.splits or {}).items()
+        if _is_number(value)
+    }
 
 
 def places_of(file: RecipeFile) -> dict[str, tuple[str, list[str]]]:
-    """Where each split's files are: ("folder" | "files" | "manifest" | "value", texts); none if fractions decide."""
+    """Where each split's files are: ("folder" | "files" | "manifest" | "value", texts);
+    none if fractions decide.
+    """
     from imagenet_prep.recipes.schema import Labels, PlaceKeys
 
     places = {}
@@ -258,32 +361,44 @@ def places_of(file: RecipeFile) -> dict[str, tuple[str, list[str]]]:
             continue
         key: Key = ("splits", name)
         if not isinstance(value, dict):
-            raise file.fault(key, f"{value!r} can't be", "expected a fraction, or {folder | files | manifest: ...}")
+            raise file.fault(
+                key,
+                f"{value!r} can't be",
+                "expected a fraction, or {folder | files | manifest: ...}",
+            )
         place = file.convert(value, PlaceKeys, key)
         sort = _only(file, key, place, PlaceKeys.__struct_fields__)
         of_table = isinstance(file.recipe.labels, Labels) and file.recipe.labels.split is not None
         if sort == "value" and not of_table and not has_rows(file):
-            raise file.fault((*key, sort), "no column of splits", "expected labels: {file: ..., split: COLUMN}")
+            raise file.fault(
+                (*key, sort), "no column of splits", "expected labels: {file: ..., split: COLUMN}"
+            )
         place_texts = getattr(place, sort)
-        places[name] = sort, list(place_texts) if isinstance(place_texts, list) else [str(place_texts)]
+        places[name] = (
+            sort,
+            list(place_texts) if isinstance(place_texts, list) else [str(place_texts)],
+        )
     return places
 
 
 def prefix_of(file: RecipeFile) -> tuple[str, str]:
-    """Folder and first part of the names of shards, of ``output_file_prefix``; both empty if it is not given.
+    """Folder and first part of the names of shards, of ``output_file_prefix``; both empty if it is
+    not given.
 
     An absolute one is compared by ``inputs.shards_dir``, which knows DATA_DIR.
 
     Raises:
-        UsageError: it leads out of its folder, or to one that has another purpose; or it can't be a part of a name
-            that patterns find.
+        UsageError: it leads out of its folder, or to one that has another purpose; or it can't be a
+            part of a name that patterns find.
     """
     prefix = file.recipe.output_file_prefix
     if prefix is None:
         return "", ""
     folder, _, name = prefix.rpartition("/")
     if ".." in prefix.split("/") or not SPLIT_NAME.fullmatch(name) or grown_from(name)[0] != name:
-        expected = "expected a name of letters, digits, _, -, . and +, that does not end like -grown2"
+        expected = (
+            "expected a name of letters, digits, _, -, . and +, that does not end like -grown2"
+        )
         raise file.fault(("output_file_prefix",), f"{prefix!r} can't be", expected)
     if not prefix.startswith("/"):
         check_own_folder(file, folder.split("/"))
@@ -294,7 +409,9 @@ def check_own_folder(file: RecipeFile, folders: Iterable[str]) -> None:
     """Raise UsageError if shards would go to a folder that has another purpose."""
     if not {RAW_NAME, STATE_NAME}.isdisjoint(folders):
         what = f"{file.recipe.output_file_prefix!r} can't be"
-        raise file.fault(("output_file_prefix",), what, f"expected no folder {RAW_NAME} or {STATE_NAME} in it")
+        raise file.fault(
+            ("output_file_prefix",), what, f"expected no folder {RAW_NAME} or {STATE_NAME} in it"
+        )
 
 
 def shard_size(file: RecipeFile) -> int | None:
@@ -315,5 +432,8 @@ def shard_counts(file: RecipeFile) -> int | Mapping[str, int] | None:
 
     recipe = file.recipe
     if isinstance(recipe.shards, dict):
-        return {split: file.convert(value, Shards, ("shards", split)) for split, value in recipe.shards.items()}
+        return {
+            split: file.convert(value, Shards, ("shards", split))
+            for split, value in recipe.shards.items()
+        }
     return recipe.num_shards if recipe.shards is None else recipe.shards

@@ -16,7 +16,9 @@ BySplit = Text | list[Text] | dict[str, Paths]
 
 
 class Source(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where the items are: one of the keys down to ``imagenet``. The others say more of some of them."""
+    """Where the items are: one of the keys down to ``imagenet``.
+    The others say more of some of them.
+    """
 
     folders: Text | None = None
     files: Paths | None = None
@@ -54,7 +56,8 @@ class Labels(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class BoxKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The keys of annotations of objects, whatever their format; ``Boxes`` has a key for each format, too.
+    """The keys of annotations of objects, whatever their format; ``Boxes`` has a key for each
+    format, too.
 
     A source whose rows have boxes needs no format.
     """
@@ -70,7 +73,9 @@ class BoxKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def format(self) -> str:
-        """The key of the format that the recipe names; "" where the rows of the source have the boxes."""
+        """The key of the format that the recipe names;
+        "" where the rows of the source have the boxes.
+        """
         return next((name for name in FORMATS if getattr(self, name, None) is not None), "")
 
     @property
@@ -97,7 +102,9 @@ class BoxKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 if TYPE_CHECKING:
 
     class Boxes(BoxKeys, frozen=True):
-        """The annotations of objects: one of the keys of formats, and what to do with what has no counterpart."""
+        """The annotations of objects: one of the keys of formats,
+        and what to do with what has no counterpart.
+        """
 else:
     Boxes = defstruct(
         "Boxes",
@@ -155,13 +162,17 @@ class Feature(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Recipe(CommonSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A recipe: its settings, and its other keys, None if not said. Mappings of free keys are checked one by one."""
+    """A recipe: its settings, and its other keys, None if not said.
+    Mappings of free keys are checked one by one.
+    """
 
     manifest_file: Text | None = None
     input_file_pattern: Text | None = None
     output_file_prefix: Text | None = None
     num_shards: Shards | None = None
-    shard_size: Annotated[Annotated[int, Meta(ge=1)] | None, about("Bytes of each shard.", is_size=True)] = None
+    shard_size: Annotated[
+        Annotated[int, Meta(ge=1)] | None, about("Bytes of each shard.", is_size=True)
+    ] = None
     min_val: float | None = None
     max_val: float | None = None
     source: Source | None = None
@@ -174,7 +185,11 @@ class Recipe(CommonSettings, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     boxes_outside: Annotated[
         BoxesOutside,
         about(
-            "Refuse boxes that lead out of their image, are swapped or empty; or clip or drop them.", only_images=True
+            (
+                "Refuse boxes that lead out of their image, are swapped or empty; "
+                "or clip or drop them."
+            ),
+            only_images=True,
         ),
     ] = "refuse"
     mask: Mask | None = None
@@ -186,5 +201,9 @@ class Recipe(CommonSettings, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     expected: dict[str, Any] | None = None
     record: Text | dict[str, Any] | None = None
     shards: Shards | dict[str, Any] | None = None
-    keep: Annotated[bool, about("Keep the bytes of images of every format.", only_images=True)] = False
-    upright: Annotated[bool, about("Turn images that are encoded again as their EXIF asks.", only_images=True)] = True
+    keep: Annotated[bool, about("Keep the bytes of images of every format.", only_images=True)] = (
+        False
+    )
+    upright: Annotated[
+        bool, about("Turn images that are encoded again as their EXIF asks.", only_images=True)
+    ] = True

@@ -1,4 +1,6 @@
-"""SharedNumbering: the classes that the sets of one DATA_DIR have already; a later set takes their numbers."""
+"""SharedNumbering: the classes that the sets of one DATA_DIR have already;
+a later set takes their numbers.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ _MOST_IN_A_HINT = 50
 
 
 class KnownNumbering(Struct, frozen=True):
-    """The numbering that a set has, or several sets; and the names of boxes by label. ``name`` is for messages."""
+    """The numbering that a set has, or several sets; and the names of boxes by label.
+    ``name`` is for messages.
+    """
 
     name: str
     numbering: Numbering
@@ -35,7 +39,9 @@ class KnownNumbering(Struct, frozen=True):
 
     @classmethod
     def find(cls, layout: Layout) -> KnownNumbering | None:
-        """The numbering of one set, from its manifest or its plan; None if it has no classes, or is not a recipe's."""
+        """The numbering of one set, from its manifest or its plan;
+        None if it has no classes, or is not a recipe's.
+        """
         record: Manifest | Plan | None = usable_manifest(layout.manifest_path) or load_plan(layout)
         if record is None or record.dataset.kind != RECIPE:
             return None
@@ -93,12 +99,14 @@ class SharedNumbering(Struct, frozen=True):
         return next((numbering.first_label for numbering in known if numbering.labels), None)
 
     def settle(self, file: RecipeFile, classes: Classes) -> Classes:
-        """The classes of a set with the numbers that DATA_DIR has for them, and its classes without a file.
+        """The classes of a set with the numbers that DATA_DIR has for them, and its classes without
+        a file.
 
         Classes that the recipe lists, and those that are numbers, keep their numbers.
 
         Raises:
-            InputError: a class or a number means something else in another set, or the class is not there.
+            InputError: a class or a number means something else in another set, or the class is not
+                there.
         """
         if not classes.names:
             return classes
@@ -113,9 +121,11 @@ class SharedNumbering(Struct, frozen=True):
         return classes if base is None else _with_others(classes, base)
 
     def _find_base(self, classes: Classes, declared: int | None) -> Numbering | None:
-        """The numbering to take: that of the set itself if it has all classes, otherwise that of the others.
+        """The numbering to take: that of the set itself if it has all classes, otherwise that of
+        the others.
 
-        None where the recipe declares another first label: then its own numbers are compared with those.
+        None where the recipe declares another first label: then its own numbers are compared with
+        those.
         """
         own = self.own.numbering if self.own is not None else Numbering()
         if own.labels.keys() >= set(classes.names) and declared in (None, own.first_label):
@@ -124,13 +134,16 @@ class SharedNumbering(Struct, frozen=True):
         return known if known.labels and declared in (None, known.first_label) else None
 
     def number_boxes(self, file: RecipeFile, annotations: Annotations) -> None:
-        """Give boxes the labels that DATA_DIR has for their classes, unless their files or the recipe number them.
+        """Give boxes the labels that DATA_DIR has for their classes, unless their files or the
+        recipe number them.
 
         Raises:
             InputError: a label of boxes, or a class, means something else in another set.
         """
         keys, classes = file.recipe.boxes, annotations.classes
-        known = next((each.boxes for each in (self.own, self.known) if each is not None and each.boxes), {})
+        known = next(
+            (each.boxes for each in (self.own, self.known) if each is not None and each.boxes), {}
+        )
         is_numbered = keys is not None and (keys.names is not None or keys.first_label is not None)
         is_numbered = is_numbered or annotations.is_numbered
         if not is_numbered and set(classes.values()) <= set(known.values()):
@@ -138,7 +151,9 @@ class SharedNumbering(Struct, frozen=True):
         self._refuse_other_boxes(file, annotations.classes)
 
     def _refuse_other_boxes(self, file: RecipeFile, boxes: Mapping[int, str]) -> None:
-        """Raise InputError if a label of boxes, or a class of boxes, means something else in another set."""
+        """Raise InputError if a label of boxes, or a class of boxes,
+        means something else in another set.
+        """
         if self.known is None or not boxes:
             return
         labels = {name: label for label, name in boxes.items()}
@@ -152,7 +167,10 @@ class SharedNumbering(Struct, frozen=True):
             expected = f"expected {label} for {name}, as in {self.known.name}"
             hint = f"write in the `boxes` of all recipes: names: {_flow(names)}"
             if _are_numbered_by_files(file.recipe.boxes):
-                hint = "give the categories of all files the same ids, or put this set elsewhere, with --output"
+                hint = (
+                    "give the categories of all files the same ids, or put this set elsewhere, "
+                    "with --output"
+                )
             raise InputError(what, expected, hint)
 
 
@@ -185,7 +203,11 @@ class _NumberingCheck(Struct, frozen=True):
         if classes.first_label != known.first_label:
             what = f"{self.file.path}: the first label is {classes.first_label}"
             expected = f"expected {known.first_label}, as in {self.known.name}"
-            raise InputError(what, expected, f"write in the recipes of all sets: first_label: {known.first_label}")
+            raise InputError(
+                what,
+                expected,
+                f"write in the recipes of all sets: first_label: {known.first_label}",
+            )
 
     def _text_of(self, number: int) -> str | None:
         """The words of a class that DATA_DIR has."""
@@ -193,14 +215,25 @@ class _NumberingCheck(Struct, frozen=True):
         return None if name is None else self.known.numbering.texts.get(name, name)
 
     def _refuse(self, name: str, number: int) -> None:
-        """Raise the error for a class with another number, a number of another class, or a class that is not there."""
+        """Raise the error for a class with another number, a number of another class,
+        or a class that is not there.
+        """
         known, where = self.known.numbering, self.known.name
         has_own_numbers = self.file.recipe.classes is not None or self.classes.is_numbered
-        what, expected = f"{name} is no class there", f"expected the classes of {where}: {listed(known.labels)}"
+        what, expected = (
+            f"{name} is no class there",
+            f"expected the classes of {where}: {listed(known.labels)}",
+        )
         if name in known.labels:
-            what, expected = f"class {name} would have label {number}", f"expected {known.labels[name]}, as in {where}"
+            what, expected = (
+                f"class {name} would have label {number}",
+                f"expected {known.labels[name]}, as in {where}",
+            )
         elif has_own_numbers and number in known.names:
-            what, expected = f"label {number} would be {name}", f"expected {known.names[number]}, as in {where}"
+            what, expected = (
+                f"label {number} would be {name}",
+                f"expected {known.names[number]}, as in {where}",
+            )
         raise InputError(f"{self.file.path}: {what}", expected, self._hint())
 
     def _hint(self) -> str:
@@ -230,7 +263,9 @@ def _quoted(name: str) -> str:
 
 
 def _renumbered(classes: Classes, known: Numbering) -> Classes:
-    """The classes with the numbers and the words that they have; those that are not there keep theirs."""
+    """The classes with the numbers and the words that they have;
+    those that are not there keep theirs.
+    """
     pairs = list(zip(classes.names, classes.texts, classes.numbers, strict=True))
     numbers = tuple(known.labels.get(name, number) for name, _, number in pairs)
     texts = tuple(known.texts.get(name, text) for name, text, _ in pairs)

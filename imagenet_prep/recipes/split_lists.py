@@ -1,4 +1,6 @@
-"""Split lists: train.txt and test.txt with a name of an image in each line -> the split of each image."""
+"""Split lists: train.txt and test.txt with a name of an image in each line
+-> the split of each image.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ class SplitLists(Struct, frozen=True):
 
 
 def find_split_lists(inspection: Inspection, names: Sequence[str], lead: str) -> list[SplitLists]:
-    """The lists that divide images, by their names from ``lead``: at least half of them, each into one split.
+    """The lists that divide images, by their names from ``lead``: at least half of them, each into
+    one split.
 
     A folder can have several, such as train1.txt and test1.txt, train2.txt and test2.txt.
     """
@@ -54,7 +57,9 @@ def find_split_lists(inspection: Inspection, names: Sequence[str], lead: str) ->
     return found
 
 
-def read_split_lists(folder: Path, files: Mapping[str, str], names: Sequence[str], lead: str) -> SplitLists | None:
+def read_split_lists(
+    folder: Path, files: Mapping[str, str], names: Sequence[str], lead: str
+) -> SplitLists | None:
     """The images that list files name; None if a line names no image, or two name the same.
 
     Args:
@@ -76,8 +81,11 @@ def read_split_lists(folder: Path, files: Mapping[str, str], names: Sequence[str
     return SplitLists(files, divided, is_plain) if len(set(every)) == len(every) else None
 
 
-def find_split_table(inspection: Inspection, names: Sequence[str], taken: Collection[str]) -> SplitLists | None:
-    """The splits of images by the column of a table that says nothing of classes, such as CelebA's partition.
+def find_split_table(
+    inspection: Inspection, names: Sequence[str], taken: Collection[str]
+) -> SplitLists | None:
+    """The splits of images by the column of a table that says nothing of classes, such as CelebA's
+    partition.
 
     Args:
         inspection: the folder.
@@ -85,7 +93,11 @@ def find_split_table(inspection: Inspection, names: Sequence[str], taken: Collec
         taken: the tables that are used otherwise.
     """
     wanted = set(names)
-    tables = [table for table in inspection.labels if table.splits is not None and table.where not in taken]
+    tables = [
+        table
+        for table in inspection.labels
+        if table.splits is not None and table.where not in taken
+    ]
     if len(tables) != 1:
         return None
     (table,) = tables
@@ -96,7 +108,9 @@ def find_split_table(inspection: Inspection, names: Sequence[str], taken: Collec
     is_said = column.is_sure or (len(column.splits) == len(USUAL) and not others)
     if not is_said or table.has_labels:
         return None
-    divided: dict[str, list[str]] = {split: [] for split in USUAL if split in column.splits.values()}
+    divided: dict[str, list[str]] = {
+        split: [] for split in USUAL if split in column.splits.values()
+    }
     for row, value in zip(table.rows, values, strict=True):
         if row >= 0 and value is not None and inspection.items[row] in wanted:
             divided.setdefault(column.splits[str(value)], []).append(inspection.items[row])
@@ -113,7 +127,9 @@ def _plain_rows(path: Path, names: Sequence[str], base: Path) -> list[int]:
 
 
 def _rows_of_column(path: Path, names: Sequence[str], base: Path) -> list[int]:
-    """The image of each line, by the only column that has their names; none if there is no such column."""
+    """The image of each line, by the only column that has their names;
+    none if there is no such column.
+    """
     lines = read_cells(path)
     columns = min(map(len, lines), default=0)
     for column in range(columns):
@@ -125,12 +141,17 @@ def _rows_of_column(path: Path, names: Sequence[str], base: Path) -> list[int]:
 
 
 def read_cells(path: Path) -> list[list[str]]:
-    """The cells of each line of a table: by commas, semicolons or tabs as its first line has them, otherwise by blanks.
+    """The cells of each line of a table: by commas, semicolons or tabs as its first line has them,
+    otherwise by blanks.
 
     Raises:
         InputError: it can't be read.
     """
-    lines = [line for line in read_plain(path).decode("utf-8-sig", "replace").splitlines() if line.strip()]
+    lines = [
+        line
+        for line in read_plain(path).decode("utf-8-sig", "replace").splitlines()
+        if line.strip()
+    ]
     sign = next((sign for sign in ("\t", ",", ";") if lines and sign in lines[0]), "")
     if not sign:
         return [line.split() for line in lines]
@@ -141,13 +162,23 @@ def _called_as_splits(inspection: Inspection) -> Iterator[dict[str, str]]:
     """The files that are called as splits are, by split; those that are called alike together."""
     items = set(inspection.items)
     sizes = zip(inspection.listing.names, inspection.listing.lengths.tolist(), strict=True)
-    texts = [name for name, size in sizes if _may_be_list(name) and name not in items and size <= _LARGEST]
+    texts = [
+        name
+        for name, size in sizes
+        if _may_be_list(name) and name not in items and size <= _LARGEST
+    ]
     alike: dict[tuple[str, str], list[str]] = {}
     for name in texts:
-        alike.setdefault((name.rpartition("/")[0], "".join(re.findall(r"\d+$", stem_of(name)))), []).append(name)
+        alike.setdefault(
+            (name.rpartition("/")[0], "".join(re.findall(r"\d+$", stem_of(name)))), []
+        ).append(name)
     for several in alike.values():
         splits = _splits_of(several)
-        if len(splits) > 1 and "train" in splits.values() and len(set(splits.values())) == len(splits):
+        if (
+            len(splits) > 1
+            and "train" in splits.values()
+            and len(set(splits.values())) == len(splits)
+        ):
             files = {split: name for name, split in splits.items()}
             yield {split: files[split] for split in sorted(files, key=place_of_split)}
 
@@ -158,9 +189,13 @@ def _may_be_list(name: str) -> bool:
 
 
 def _splits_of(names: Iterable[str]) -> dict[str, str]:
-    """The split of each file by its name; trainval is left out where it is divided into train and val."""
+    """The split of each file by its name; trainval is left out where it is
+    divided into train and val.
+    """
     stems = {name.removesuffix(suffix_of(name)) or name: name for name in names}
     known = {stem.rpartition("/")[2].lower() for stem in stems}
     if {"train", "val"} <= known:
-        stems = {stem: name for stem, name in stems.items() if not stem.lower().endswith("trainval")}
+        stems = {
+            stem: name for stem, name in stems.items() if not stem.lower().endswith("trainval")
+        }
     return {stems[stem]: split for stem, split in split_names(stems).items()}

@@ -1,4 +1,6 @@
-"""Which split each file is of; and layouts of folders that would be misread: masks, annotations, nested classes."""
+"""Which split each file is of; and layouts of folders that would be misread:
+masks, annotations, nested classes.
+"""
 
 from __future__ import annotations
 
@@ -50,13 +52,17 @@ _FILLING = frozenset(("set", "data", "images", "image", "imgs", "img", "split", 
 
 
 def split_name(folder: str) -> str:
-    """The split that a folder is called as: "train" for train2017 or Training_set; "" if it is not."""
+    """The split that a folder is called as: "train" for train2017 or Training_set;
+    "" if it is not.
+    """
     match = _SPLIT.fullmatch(folder)
     return _SPLIT_OF_WORD[re.sub(r"[^a-z]", "", match[1].lower())] if match else ""
 
 
 def name_as_split(folder: str) -> str:
-    """The name of a split for a folder of any name: other characters than letters, digits and _ become hyphens."""
+    """The name of a split for a folder of any name:
+    other characters than letters, digits and _ become hyphens.
+    """
     name = re.sub(r"[^A-Za-z0-9_]", "-", folder)
     return f"_{name[1:]}" if name.startswith("-") else name
 
@@ -64,11 +70,14 @@ def name_as_split(folder: str) -> str:
 def split_names(folders: Iterable[str]) -> dict[str, str]:
     """The split of each folder that is called as one, by its path; eval next to test is validation.
 
-    A word within longer names counts where the names are the same without it, as in pets_train and pets_test.
-    Folders of one split have its name, if they differ in numbers only; otherwise each has its own.
+    A word within longer names counts where the names are the same without it, as in pets_train and
+    pets_test. Folders of one split have its name, if they differ in numbers only; otherwise each
+    has its own.
     """
     last = {folder: folder.rpartition("/")[2] for folder in folders}
-    splits = _splits_by_a_word(last) | {folder: split_name(name) for folder, name in last.items() if split_name(name)}
+    splits = _splits_by_a_word(last) | {
+        folder: split_name(name) for folder, name in last.items() if split_name(name)
+    }
     tests = [folder for folder, split in splits.items() if split == "test"]
     evals = [folder for folder in tests if "eval" in last[folder].lower()]
     if len(evals) == 1 and len(tests) > 1 and "validation" not in splits.values():
@@ -77,12 +86,15 @@ def split_names(folders: Iterable[str]) -> dict[str, str]:
     for folder, split in splits.items():
         words.setdefault(split, set()).add(re.sub(r"[\W\d_]", "", last[folder].lower()))
     return {
-        folder: split if len(words[split]) == 1 else name_as_split(last[folder]) for folder, split in splits.items()
+        folder: split if len(words[split]) == 1 else name_as_split(last[folder])
+        for folder, split in splits.items()
     }
 
 
 def _splits_by_a_word(names: Mapping[str, str]) -> dict[str, str]:
-    """The split of each folder whose name is that of another except the word of the split; ``names`` by path."""
+    """The split of each folder whose name is that of another except the word of the split;
+    ``names`` by path.
+    """
     alike: dict[tuple[str, ...], dict[str, str]] = {}
     for folder, name in names.items():
         joined = _TRAIN_AND_VAL.sub("trainval", name)
@@ -93,14 +105,19 @@ def _splits_by_a_word(names: Mapping[str, str]) -> dict[str, str]:
             alike.setdefault(rest, {})[folder] = splits[0] if splits else "train"
     found: dict[str, str] = {}
     for rest, group in alike.items():
-        is_named = any(set(re.findall(r"[a-z]+", names[folder].lower())) - {*rest, *_FILLING} for folder in group)
+        is_named = any(
+            set(re.findall(r"[a-z]+", names[folder].lower())) - {*rest, *_FILLING}
+            for folder in group
+        )
         if rest and is_named and len(group) > 1 and len(set(group.values())) == len(group):
             found |= group
     return found
 
 
 def splits_above(names: Iterable[str]) -> dict[str, str]:
-    """The folders of splits that all files are in, and the split that each is: train2017 is train; else none."""
+    """The folders of splits that all files are in, and the split that each is: train2017 is train;
+    else none.
+    """
     places: dict[str, str] = {}
     for name in names:
         folders = name.split("/")[:-1]
@@ -118,11 +135,13 @@ def stem_of(name: str) -> str:
     return last.rpartition(".")[0] or last
 
 
-# names and types of files ------------------------------------------------------------------------------------
+# names and types of files -------------------------------------------------------------------------
 
 
 def suffix_of(name: str) -> str:
-    """The ending of a file's name as types are counted by: ".jpg"; the whole name if it has none."""
+    """The ending of a file's name as types are counted by: ".jpg";
+    the whole name if it has none.
+    """
     last = name.rpartition("/")[2]
     stem, dot, suffix = last.rpartition(".")
     return f".{suffix.lower()}" if dot and stem else last
@@ -140,10 +159,18 @@ def counted(names: Iterable[str], most: int = 8) -> str:
     """How many files there are of each type: "12 .gif, 3 .webp"."""
     found = Counter(map(suffix_of, names)).most_common()
     text = ", ".join(f"{count:,} {suffix}" for suffix, count in found[:most])
-    return text + (f", {sum(count for _, count in found[most:]):,} others" if len(found) > most else "")
+    return text + (
+        f", {sum(count for _, count in found[most:]):,} others" if len(found) > most else ""
+    )
 
 
-FOLDERS = {"train": "train", "validation": "validation", "valid": "validation", "val": "validation", "test": "test"}
+FOLDERS = {
+    "train": "train",
+    "validation": "validation",
+    "valid": "validation",
+    "val": "validation",
+    "test": "test",
+}
 """Folders that are splits if a set has no others, and the split that each is."""
 
 USUAL = ("train", "validation", "test")
@@ -151,7 +178,9 @@ USUAL = ("train", "validation", "test")
 
 
 def place_of_split(split: str) -> tuple[int, str]:
-    """The place of a split among others, as a key to sort by: the usual ones first, then by name."""
+    """The place of a split among others, as a key to sort by:
+    the usual ones first, then by name.
+    """
     return (USUAL.index(split) if split in USUAL else len(USUAL)), split
 
 
@@ -162,10 +191,11 @@ _ALL = 1 << 64
 
 
 class Division(Struct, frozen=True):
-    """One split: its rows of the listing, whether in an order of their own, and how many folders lead to its classes.
+    """One split: its rows of the listing, whether in an order of their own, and how many folders
+    lead to its classes.
 
-    ``lead`` is what comes before the class in each name: "train/", or nothing. A split of several folders has a part
-    for each in ``parts``.
+    ``lead`` is what comes before the class in each name: "train/", or nothing. A split of several
+    folders has a part for each in ``parts``.
     """
 
     name: str
@@ -198,18 +228,26 @@ def divide(
     """
     fractions, places = rules.fractions_of(file), rules.places_of(file)
     if inputs.divided:
-        divisions = [Division(name, rows, inputs.is_ordered) for name, rows in inputs.divided.items()]
+        divisions = [
+            Division(name, rows, inputs.is_ordered) for name, rows in inputs.divided.items()
+        ]
     elif annotated:
-        divisions = [Division(name, array("I", rows), inputs.is_ordered) for name, rows in annotated.items()]
+        divisions = [
+            Division(name, array("I", rows), inputs.is_ordered) for name, rows in annotated.items()
+        ]
     elif file.recipe.stratified:
-        divisions = [Division(ONLY, range(len(listing)), inputs.is_ordered)]  # divided once the classes are known
+        divisions = [
+            Division(ONLY, range(len(listing)), inputs.is_ordered)
+        ]  # divided once the classes are known
     elif fractions:
         shares, parts = Shares(fractions), {name: array("I") for name in fractions}
         for row, name in enumerate(listing.names):
             parts[shares.split_of(name)].append(row)
         divisions = [Division(name, rows, inputs.is_ordered) for name, rows in parts.items()]
     elif places:
-        divisions = [_placed(file, inputs, listing, root, name, place) for name, place in places.items()]
+        divisions = [
+            _placed(file, inputs, listing, root, name, place) for name, place in places.items()
+        ]
     elif folders := _folders_of(inputs, listing, classes_below):
         divisions = [
             Division(split, listing.names.below(f"{top}/"), is_ordered=False, lead=f"{top}/")
@@ -235,12 +273,20 @@ def _refuse_empty(file: RecipeFile, divisions: Sequence[Division]) -> None:
         what = f"{file.place(('splits', split))}: no file is in split {split}"
         remedy = f"correct what `splits` says of {split}, or take that split out"
         if rules.fractions_of(file):
-            remedy = f"give {split} a larger fraction, or take `splits` out: all files are in one split then"
+            remedy = (
+                f"give {split} a larger fraction, or take `splits` out: "
+                "all files are in one split then"
+            )
         raise InputError(what, "expected at least one", remedy)
 
 
 def _placed(
-    file: RecipeFile, inputs: Inputs, listing: Catalog, root: AnyPath, name: str, place: tuple[str, list[str]]
+    file: RecipeFile,
+    inputs: Inputs,
+    listing: Catalog,
+    root: AnyPath,
+    name: str,
+    place: tuple[str, list[str]],
 ) -> Division:
     sort, texts = place
     key = ("splits", name, sort)
@@ -261,7 +307,9 @@ def _placed(
     return Division(name, rows, inputs.is_ordered)
 
 
-def _in_folders(name: str, listing: Catalog, folders: Sequence[str], *, is_ordered: bool) -> Division:
+def _in_folders(
+    name: str, listing: Catalog, folders: Sequence[str], *, is_ordered: bool
+) -> Division:
     """The files in some folders: of one, or a part for each."""
     parts = []
     for folder in folders:
@@ -275,7 +323,9 @@ def _in_folders(name: str, listing: Catalog, folders: Sequence[str], *, is_order
 
 
 def _accepting(file: RecipeFile, key: Key, patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Whether a name matches one of the patterns, and none of those that start with an exclamation mark."""
+    """Whether a name matches one of the patterns,
+    and none of those that start with an exclamation mark.
+    """
     wanted, unwanted = list[re.Pattern[str]](), list[re.Pattern[str]]()
     for text in patterns:
         pattern = text.removeprefix("!")
@@ -296,9 +346,11 @@ _MOST_SPLITS = 64
 
 
 def split_folders(names: Names, classes_below: int) -> dict[str, str]:
-    """The splits that a set's own folders are, by folder; none if one of them is no name of a split.
+    """The splits that a set's own folders are, by folder; none if one of them is no name of a
+    split.
 
-    Files are at least ``classes_below`` folders below their split's. ``names`` are sorted by their bytes.
+    Files are at least ``classes_below`` folders below their split's. ``names`` are sorted by their
+    bytes.
     """
     tops: dict[str, range] = {}
     row = 0
@@ -315,7 +367,9 @@ def split_folders(names: Names, classes_below: int) -> dict[str, str]:
 
 
 def are_in_an_image_folder(names: Names) -> bool:
-    """Whether all files are in one folder whose name says no more than that images are in it; names are sorted."""
+    """Whether all files are in one folder whose name says no more than that images are in it;
+    names are sorted.
+    """
     top = names[0].partition("/")[0] if len(names) else ""
     is_alone = is_image_folder(top) and len(names.below(f"{top}/")) == len(names)
     return is_alone and not any(name.count("/") > 1 for name in names)
@@ -328,7 +382,10 @@ def _check_disjoint(listing: Catalog, divisions: Sequence[Division]) -> list[str
         if owner[places].any():
             row = next(row for row in division.rows if owner[row])
             raise InputError(
-                f"{listing.names[row]} is in the splits {divisions[owner[row] - 1].name} and {division.name}",
+                (
+                    f"{listing.names[row]} is in the splits {divisions[owner[row] - 1].name} and "
+                    f"{division.name}"
+                ),
                 "expected every file in one split",
                 "change `splits` in the recipe, or the manifests that it names",
             )
@@ -337,13 +394,14 @@ def _check_disjoint(listing: Catalog, divisions: Sequence[Division]) -> list[str
     return [f"{left:,} of {len(listing):,} files are in no split, and are left out"] if left else []
 
 
-# by the hash of a name ------------------------------------------------------------------------------------------
+# by the hash of a name ----------------------------------------------------------------------------
 
 
 class Shares:
     """Splits by fractions, in the order in which they are named: files that come later move none.
 
-    A name's SHA-256 (UTF-8), its first 8 bytes as a big-endian number over 2^64, falls in the range of one split.
+    A name's SHA-256 (UTF-8), its first 8 bytes as a big-endian number over 2^64, falls in the range
+    of one split.
 
     Args:
         fractions: of each split; they sum to 1.
@@ -365,11 +423,12 @@ def hash_of(name: str) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
 
 
-# by class -------------------------------------------------------------------------------------------------------
+# by class -----------------------------------------------------------------------------------------
 
 
 def stratify(file: RecipeFile, listing: Catalog, whole: Division, labels: Column) -> list[Division]:
-    """The splits by fractions of each class: its files in the order of their hashes, the first go to the first split.
+    """The splits by fractions of each class: its files in the order of their hashes, the first go
+    to the first split.
 
     Args:
         file: the recipe.
@@ -385,18 +444,25 @@ def stratify(file: RecipeFile, listing: Catalog, whole: Division, labels: Column
         edges = list(accumulate(apportion(len(of_class), [*fractions.values()])))[:-1]
         for name, part in zip(fractions, np.split(of_class, edges), strict=True):
             parts[name].append(part)
-    divisions = [Division(name, np.sort(np.concatenate(each)), whole.is_ordered) for name, each in parts.items()]
+    divisions = [
+        Division(name, np.sort(np.concatenate(each)), whole.is_ordered)
+        for name, each in parts.items()
+    ]
     _refuse_empty(file, divisions)
     return divisions
 
 
 def apportion(count: int, fractions: Sequence[float]) -> list[int]:
-    """How many of a class's files each split gets, near its fraction; one at least, if there are enough.
+    """How many of a class's files each split gets, near its fraction; one at least, if there are
+    enough.
 
-    The rest is given one by one, each file to the split that is furthest below its fraction, the first of equals.
+    The rest is given one by one, each file to the split that is furthest below its fraction, the
+    first of equals.
     """
     least, room = int(count >= len(fractions)), len(fractions)
-    found = [max(math.floor(count * fraction) - room, least) for fraction in fractions]  # these are given in any case
+    found = [
+        max(math.floor(count * fraction) - room, least) for fraction in fractions
+    ]  # these are given in any case
     for _ in range(count - sum(found)):
         lacks = [count * fraction - given for fraction, given in zip(fractions, found, strict=True)]
         found[lacks.index(max(lacks))] += 1
@@ -404,11 +470,16 @@ def apportion(count: int, fractions: Sequence[float]) -> list[int]:
 
 
 def missing_classes(found: Mapping[str, Collection[str]]) -> list[str]:
-    """A warning for each split that lacks classes of the others; ``found`` are the classes of each split, in order."""
+    """A warning for each split that lacks classes of the others;
+    ``found`` are the classes of each split, in order.
+    """
     every = dict.fromkeys(chain.from_iterable(found.values()))
     lacking = {split: every.keys() - own for split, own in found.items() if own}
     return [
-        f"warning: split {split} lacks {len(names):,} of {number_of(len(every), 'class', 'classes')}: "
+        (
+            f"warning: split {split} lacks {len(names):,} of "
+            f"{number_of(len(every), 'class', 'classes')}: "
+        )
         + listed(name for name in every if name in names)
         for split, names in lacking.items()
         if names

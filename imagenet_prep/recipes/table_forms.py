@@ -1,4 +1,6 @@
-"""A text -> TableForm: how it is written, and which of its columns are the paths, the labels and the splits."""
+"""A text -> TableForm: how it is written, and which of its columns are the paths,
+the labels and the splits.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ class Sought(Struct, frozen=True):
     Args:
         folder: the folder of the data.
         items: the images in it.
-        known: their names without folders, in lower case; or other names that they may have in a table.
+        known: their names without folders, in lower case; or other names that they may have in a
+            table.
         asked: the columns that the user names.
         is_cut: whether paths of a table count without their endings, as the known names are.
     """
@@ -55,7 +58,9 @@ def last_name(path: str) -> str:
 
 
 class TableForm(Struct):
-    """How a file is written; ``column`` is that of paths, ``path`` and ``label`` are what a recipe must name."""
+    """How a file is written; ``column`` is that of paths,
+    ``path`` and ``label`` are what a recipe must name.
+    """
 
     form: Form
     header: bool
@@ -95,16 +100,24 @@ def probe_form(content: bytes, where: str, known: frozenset[str], several: str =
     usual = form_of(where)
     if usual in ("jsonl", "json"):
         return TableForm(usual, header=True, several=several)
-    lines = (line for line in labels_file.open_text(content) if line.strip() and not labels_file.COMMENT.match(line))
+    lines = (
+        line
+        for line in labels_file.open_text(content)
+        if line.strip() and not labels_file.COMMENT.match(line)
+    )
     first = list(itertools.islice(lines, _PROBED))
-    forms: Sequence[Form] = ("csv", "tsv") if usual == "csv" else ("tsv",) if usual == "tsv" else _FORMS
+    forms: Sequence[Form] = (
+        ("csv", "tsv") if usual == "csv" else ("tsv",) if usual == "tsv" else _FORMS
+    )
     hits = {form: [_names_image(line, form, known) for line in first] for form in forms}
     best = max(forms, key=lambda form: (sum(hits[form]), form == usual))
     is_wide = any(len(line.split()) > 2 for line in first)
     if best == "words" and (is_wide or first[0].strip().isdigit()) and _are_even(first):
         best = "spaces"
     is_counted = best == "spaces" and first[0].strip().isdigit()
-    return TableForm(best, header=hits[best][is_counted : is_counted + 1] != [True], several=several)
+    return TableForm(
+        best, header=hits[best][is_counted : is_counted + 1] != [True], several=several
+    )
 
 
 def _are_even(lines: Sequence[str]) -> bool:
@@ -121,8 +134,11 @@ def _names_image(line: str, form: Form, known: frozenset[str]) -> bool:
     return len(cells) > 1 and any(last_name(cell.strip().strip('"')) in known for cell in cells)
 
 
-def parse_table(content: bytes, reading: TableForm, where: str, sought: Sought) -> LabelTable | None:
-    """The table, with the column that names most images as that of paths; None if no column names one.
+def parse_table(
+    content: bytes, reading: TableForm, where: str, sought: Sought
+) -> LabelTable | None:
+    """The table, with the column that names most images as that of paths; None if no column names
+    one.
 
     The form gets the columns that are taken.
 
@@ -145,7 +161,9 @@ def parse_table(content: bytes, reading: TableForm, where: str, sought: Sought) 
     _choose_paths(reading, columns, hits, sought.asked)
     _choose_labels(reading, columns, sought.asked, where)
     table = _table(rows, reading)
-    if reading.taken and not reading.one_hot and class_values(table) is None:  # numbers with a fraction, for example
+    if (
+        reading.taken and not reading.one_hot and class_values(table) is None
+    ):  # numbers with a fraction, for example
         reading.label, reading.taken, reading.names = False, "", {}
         table = _table(rows, reading)
     return table
@@ -155,7 +173,9 @@ _OF_SPLITS = frozenset(("partition", "partitions", "split", "splits"))
 
 
 def _splits_of_list(where: str, table: LabelTable) -> SplitColumn | None:
-    """The splits that a list gives in place of classes, if it is called so, as list_eval_partition.txt is."""
+    """The splits that a list gives in place of classes, if it is called so,
+    as list_eval_partition.txt is.
+    """
     if _OF_SPLITS.isdisjoint(family_of(where.rpartition("/")[2])) or table.labels is None:
         return None
     column = split_column({"split": table.labels}, {})
@@ -183,8 +203,12 @@ def _count_images(values: Iterable[Any], sought: Sought) -> int:
     return sum(last_name(text) in sought.known for text in texts)
 
 
-def _choose_paths(reading: TableForm, columns: Columns, hits: Mapping[str, int], asked: InitOptions) -> None:
-    """Take the column that names most images; those that name half as many are other ways to read the table."""
+def _choose_paths(
+    reading: TableForm, columns: Columns, hits: Mapping[str, int], asked: InitOptions
+) -> None:
+    """Take the column that names most images; those that name half as many
+    are other ways to read the table.
+    """
     usual = next((name for name in (PATHS if reading.header else "1") if name in columns), None)
     best = max(columns, key=lambda name: (hits[name], name == usual))
     if asked.image in columns and hits.get(asked.image or ""):
@@ -197,8 +221,14 @@ def _choose_paths(reading: TableForm, columns: Columns, hits: Mapping[str, int],
 
 
 def _choose_labels(reading: TableForm, columns: Columns, asked: InitOptions, where: str) -> None:
-    """Take the column of labels: the one that is asked for, the one that is called so, or the only one that can be."""
-    others = {name: values for name, values in columns.items() if name not in {reading.column, *reading.images}}
+    """Take the column of labels: the one that is asked for, the one that is called so,
+    or the only one that can be.
+    """
+    others = {
+        name: values
+        for name, values in columns.items()
+        if name not in {reading.column, *reading.images}
+    }
     reading.splits = split_column(others, asked.splits)
     if reading.splits is not None:
         others.pop(reading.splits.name)
@@ -236,20 +266,30 @@ def _take(reading: TableForm, columns: Columns, names: Sequence[str]) -> None:
         reading.one_hot, reading.label = names, None
         return
     name = names[0]
-    default = next((usual for usual in LABELS if usual in columns), None) if reading.header else None
+    default = (
+        next((usual for usual in LABELS if usual in columns), None) if reading.header else None
+    )
     if not reading.header and reading.path is None:
         default = "2"
     reading.label = None if name == default else name
     if beside := names_beside(columns, name):
         pairs = zip(columns[name], columns[beside], strict=True)
-        reading.names = {str(number): text for number, text in sorted(pairs, key=lambda pair: int(pair[0]))}
+        reading.names = {
+            str(number): text for number, text in sorted(pairs, key=lambda pair: int(pair[0]))
+        }
 
 
 def class_values(table: LabelTable) -> list[Any] | None:
     """The labels of a table, if they can be classes: in a list, each is once."""
     with contextlib.suppress(LabelsFault):
-        kind, values = labels_file.typed(table.labels or (), table.lines if table.labels else (), table.is_text)
+        kind, values = labels_file.typed(
+            table.labels or (), table.lines if table.labels else (), table.is_text
+        )
         lists = (value for value in values if isinstance(value, list))
-        if table.labels is not None and kind != "float" and all(len(set(each)) == len(each) for each in lists):
+        if (
+            table.labels is not None
+            and kind != "float"
+            and all(len(set(each)) == len(each) for each in lists)
+        ):
             return values
     return None

@@ -1,4 +1,6 @@
-"""Files that init writes next to a recipe and that it names: lists of splits and of classes, and a table of labels."""
+"""Files that init writes next to a recipe and that it names:
+lists of splits and of classes, and a table of labels.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def written_path(recipe: Path, end: str) -> str:
     return path.resolve().as_posix() if "DATAPATH" in os.environ else path.name
 
 
-def contents_of(recipe: Path, lists: Mapping[str, Sequence[str]], labels: Mapping[str, str]) -> dict[Path, bytes]:
+def contents_of(
+    recipe: Path, lists: Mapping[str, Sequence[str]], labels: Mapping[str, str]
+) -> dict[Path, bytes]:
     """The content of each file.
 
     Args:

@@ -14,7 +14,15 @@ from imagenet_prep.reading.values import Decoder, Names, SequenceExample
 from imagenet_prep.records.writer import FileWriter, ShardWriter, open_writer, write
 from imagenet_prep.storage.layout import by_number, split_of
 
-__all__ = ["FileWriter", "SequenceExample", "ShardWriter", "open_writer", "read", "read_sequences", "write"]
+__all__ = [
+    "FileWriter",
+    "SequenceExample",
+    "ShardWriter",
+    "open_writer",
+    "read",
+    "read_sequences",
+    "write",
+]
 
 
 T = TypeVar("T")
@@ -23,14 +31,17 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 def read(paths: Paths, *, text: Names = False, lists: Names = False) -> Iterator[dict[str, Any]]:
-    """The records of TFRecord files as dictionaries, one at a time; compression is detected, every CRC checked.
+    """The records of TFRecord files as dictionaries, one at a time; compression is detected, every
+    CRC checked.
 
-    A feature with one value is that value; a feature with none or several is a list. Features of objects
-    (``image/object/...``) are always lists, and so are features of any number of values in a set with a manifest.
+    A feature with one value is that value; a feature with none or several is a list. Features of
+    objects (``image/object/...``) are always lists, and so are features of any number of values in
+    a set with a manifest.
 
     Args:
-        paths: a file, a pattern such as "movies-*", or several of either; a pattern's files are read in order of names.
-        text: features whose bytes are UTF-8 and are returned as str; others stay bytes.
+        paths: a file, a pattern such as "movies-*", or several of either; a pattern's files are
+        read in order of names. text: features whose bytes are UTF-8 and are returned as str; others
+        stay bytes.
         lists: features that are always lists, whatever their number of values.
 
     Raises:
@@ -60,17 +71,22 @@ def _both(lists: Names, names: frozenset[str]) -> Names:
     return names | ({lists} if isinstance(lists, str) else set(lists))
 
 
-def read_sequences(paths: Paths, *, text: Names = False, lists: Names = False) -> Iterator[SequenceExample]:
-    """The records of files of SequenceExamples. Steps are values if each of a feature list has one, otherwise lists.
+def read_sequences(
+    paths: Paths, *, text: Names = False, lists: Names = False
+) -> Iterator[SequenceExample]:
+    """The records of files of SequenceExamples. Steps are values if each of a feature list has one,
+    otherwise lists.
 
     Args:
         paths: as for ``read``.
-        text: features and feature lists whose bytes are UTF-8 and are returned as str; others stay bytes.
-        lists: features that are always lists, and feature lists whose steps are, whatever their number of values.
+        text: features and feature lists whose bytes are UTF-8 and are returned as str; others stay
+        bytes. lists: features that are always lists, and feature lists whose steps are, whatever
+        their number of values.
 
     Raises:
         UsageError: a file does not exist.
-        InputError: a record is damaged or is not a SequenceExample; the error names file, record and byte.
+        InputError: a record is damaged or is not a SequenceExample; the error names file, record
+            and byte.
     """
     return _iter_parsed(_files(paths), Decoder(text, lists).sequence_example)
 
@@ -88,10 +104,14 @@ def _matching(pattern: str) -> list[Path]:
         return [Path(pattern)]
     found = sorted(glob.glob(pattern), key=by_number) if glob.has_magic(pattern) else []  # noqa: PTH207 - it may be absolute
     if not found:
-        raise UsageError(f"{pattern} is not a file", "expected a TFRecord file, or a pattern that matches some")
+        raise UsageError(
+            f"{pattern} is not a file", "expected a TFRecord file, or a pattern that matches some"
+        )
     for name in found:
         if not Path(name).is_file():
-            raise UsageError(f"{name} is not a file", f"expected {pattern} to match TFRecord files only")
+            raise UsageError(
+                f"{name} is not a file", f"expected {pattern} to match TFRecord files only"
+            )
     return [Path(name) for name in found]
 
 

@@ -32,7 +32,9 @@ _EXPECTED = "expected bool, int, float, str or bytes, or a flat list or an array
 
 
 class Message(Protocol):
-    """A tf.train.Example or a tf.train.SequenceExample, recognised by its methods: TensorFlow is not imported."""
+    """A tf.train.Example or a tf.train.SequenceExample, recognised by its methods:
+    TensorFlow is not imported.
+    """
 
     def SerializeToString(self) -> bytes:  # noqa: N802 - protobuf's name
         """The bytes of the message."""
@@ -57,16 +59,19 @@ class Encoder:
         self._seen: dict[tuple[str, str], tuple[Kind, int]] = {}
         for name, kind in self._schema.items():
             if kind not in KINDS.values():
-                raise UsageError(f"schema: {name!r} is {kind!r}", f"expected one of {', '.join(KINDS.values())}")
+                raise UsageError(
+                    f"schema: {name!r} is {kind!r}", f"expected one of {', '.join(KINDS.values())}"
+                )
 
     def encode(self, record: Writable, number: int) -> bytes:
-        """A tf.train.Example for a dictionary, a tf.train.SequenceExample for one of ours; ``number`` is for errors.
+        """A tf.train.Example for a dictionary, a tf.train.SequenceExample for one of ours;
+        ``number`` is for errors.
 
         Messages of TensorFlow and their bytes are written unchanged.
 
         Raises:
-            UsageError: a value can't be stored, or its kind differs from earlier records; or the bytes are of neither
-                message.
+            UsageError: a value can't be stored, or its kind differs from earlier records; or the
+                bytes are of neither message.
         """
         data = _serialized(record)
         if data is not None:
@@ -89,20 +94,28 @@ class Encoder:
         return encode_example(features)
 
     def _each(
-        self, convert: Callable[[Any, Kind | None], T], values: Mapping[str, Any], number: int, part: str
+        self,
+        convert: Callable[[Any, Kind | None], T],
+        values: Mapping[str, Any],
+        number: int,
+        part: str,
     ) -> dict[str, T]:
         """Every value, converted; None is left out."""
         converted = {}
         for name, value in values.items():
             if not isinstance(name, str):
-                raise UsageError(f"record {number}: a {part} has the name {name!r}", "expected a str")
+                raise UsageError(
+                    f"record {number}: a {part} has the name {name!r}", "expected a str"
+                )
             if value is None:
                 continue
             try:
                 utf8(name)
                 converted[name] = convert(value, self._schema.get(name))
             except ValueRuleError as error:
-                raise UsageError(f"record {number}: {part} {name!r} can't be written", str(error), error.hint) from None
+                raise UsageError(
+                    f"record {number}: {part} {name!r} can't be written", str(error), error.hint
+                ) from None
         return converted
 
     def _remember(self, parts: Mapping[str, Mapping[str, Feature | None]], number: int) -> None:
@@ -150,15 +163,18 @@ def _changed(part: str, name: str, number: int, kind: Kind, since: int, before: 
     return UsageError(
         f"record {number}: {part} {name!r} is of kind {kind}",
         f"in record {since} it is of kind {before}: expected the same in all records",
-        "" if "bytes" in (kind, before) else f"schema={{{name!r}: 'float'}} makes it float everywhere",
+        ""
+        if "bytes" in (kind, before)
+        else f"schema={{{name!r}: 'float'}} makes it float everywhere",
     )
 
 
-# values -> features: the rules by which a value gets its kind --------------------------------------------------
+# values -> features: the rules by which a value gets its kind -------------------------------------
 
 
 def feature_of(value: Any, kind: Kind | None = None) -> Feature | None:
-    """The feature of a value, of the given kind or an inferred one; None for an empty list without a kind.
+    """The feature of a value, of the given kind or an inferred one; None for an empty list without
+    a kind.
 
     Raises:
         ValueRuleError: the value has no kind or several, or is too large.
@@ -181,7 +197,9 @@ def steps_of(value: Any, kind: Kind | None = None) -> tuple[Feature | None, ...]
 
 
 def _flat(value: Any) -> list[Any]:
-    """A flat list of plain values: a single value becomes a list of one, an array is read in C order."""
+    """A flat list of plain values: a single value becomes a list of one,
+    an array is read in C order.
+    """
     if isinstance(value, _SCALARS):
         return [value]
     if _is_array(value):
@@ -200,7 +218,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, _SCALARS):
         return value
     if value is None:
-        raise ValueRuleError(f"it holds None: {_EXPECTED}", "leave it out; a step without values is []")
+        raise ValueRuleError(
+            f"it holds None: {_EXPECTED}", "leave it out; a step without values is []"
+        )
     if isinstance(value, Sequence) or _is_array(value):
         hint = "flatten it, or write a SequenceExample"
         raise ValueRuleError(f"it holds a {type(value).__name__} within a list: {_EXPECTED}", hint)
@@ -217,7 +237,9 @@ def _dimensions(array: Any) -> int:
 
 
 def _unwrapped(array: Any) -> Any:
-    """An array's values as Python objects; times and objects are refused, since times would lose their unit."""
+    """An array's values as Python objects; times and objects are refused,
+    since times would lose their unit.
+    """
     dtype = getattr(array, "dtype", None)
     if getattr(dtype, "kind", None) in ("m", "M"):
         raise ValueRuleError(f"it holds {dtype}: {_EXPECTED}", "write a number or a text")
@@ -225,7 +247,9 @@ def _unwrapped(array: Any) -> Any:
 
 
 def _infer(values: Iterable[Any]) -> Kind | None:
-    """The one kind of all values; whole numbers among floats are floats, and an empty list has no kind."""
+    """The one kind of all values; whole numbers among floats are floats,
+    and an empty list has no kind.
+    """
     types = {type(value) for value in values}
     kinds = {_kind(each) for each in types}
     if kinds == {"int64", "float"}:
@@ -257,7 +281,9 @@ def _int64(value: Any) -> int:
     if not isinstance(value, int):
         raise ValueRuleError(f"it holds {type(value).__name__}: expected int64")
     if not -(1 << 63) <= value < 1 << 63:
-        raise ValueRuleError(f"it holds {_shown(value)}: expected -2**63 to 2**63 - 1", "write it as a text")
+        raise ValueRuleError(
+            f"it holds {_shown(value)}: expected -2**63 to 2**63 - 1", "write it as a text"
+        )
     return int(value)
 
 

@@ -33,7 +33,9 @@ _LOCK = "lock"
 def _check_target(target: Path) -> None:
     with writing_all_of(target):
         if not target.name or (target.exists() and not target.is_file()):
-            raise UsageError(f"{target} can't be written", "expected the name of a file, new or to be replaced")
+            raise UsageError(
+                f"{target} can't be written", "expected the name of a file, new or to be replaced"
+            )
 
 
 def write(
@@ -49,14 +51,15 @@ def write(
 
     Args:
         path: the file; its folder is created if it does not exist.
-        records: dictionaries, each becoming a tf.train.Example, or SequenceExamples; or messages of tf.train or their
-            bytes, which are written unchanged.
+        records: dictionaries, each becoming a tf.train.Example, or SequenceExamples; or messages of
+            tf.train or their bytes, which are written unchanged.
         compression: of the whole file: None, "gzip" or "zlib", in any case.
-        schema: the kind of each feature that should not be inferred, by name: "int64", "float" or "bytes".
+        schema: the kind of each feature that should not be inferred, by name: "int64", "float" or
+            "bytes".
 
     Raises:
-        UsageError: a record can't be written; the error names record and feature. Or the path is a URL.
-        SpaceError: no space is left.
+        UsageError: a record can't be written; the error names record and feature. Or the path is a
+        URL. SpaceError: no space is left.
         BusyError: another process is writing that file.
         WriteError: the system refuses to write.
     """
@@ -67,12 +70,15 @@ def write(
 
 
 def open_writer(
-    path: str | os.PathLike[str], compression: str | None = None, *, schema: Mapping[str, Kind] | None = None
+    path: str | os.PathLike[str],
+    compression: str | None = None,
+    *,
+    schema: Mapping[str, Kind] | None = None,
 ) -> FileWriter:
     """A writer of one file, for a ``with`` block: ``write(image=..., label=...)`` appends a record.
 
-    The file appears when the block ends, and replaces an existing one. If the block raises, nothing appears. Arguments
-    and errors are those of ``write``.
+    The file appears when the block ends, and replaces an existing one. If the block raises, nothing
+    appears. Arguments and errors are those of ``write``.
     """
     refuse_url(path)
     _check_target(Path(path))
@@ -80,18 +86,21 @@ def open_writer(
 
 
 class ShardWriter:
-    """Writes records to a set of shards, ``PREFIX-00000-of-00008`` and so on, that appear together when the block ends.
+    """Writes records to a set of shards, ``PREFIX-00000-of-00008`` and so on, that appear together
+    when the block ends.
 
-    If the block raises, nothing appears. With ``shards``, records are distributed in turn. With ``shard_size``, a new
-    shard starts when a record would exceed that size; a record larger than that has a shard of its own.
+    If the block raises, nothing appears. With ``shards``, records are distributed in turn. With
+    ``shard_size``, a new shard starts when a record would exceed that size; a record larger than
+    that has a shard of its own.
 
     Args:
-        prefix: the path of every shard up to its number; its folder is created if it does not exist.
+        prefix: the path of every shard up to its number; its folder is created if it does not
+            exist.
         shards: the number of shards; those without a record are empty files.
-        shard_size: bytes before compression, as a number or as a text such as "100MB" (10^6) or "1.5GiB" (2^30).
-        compression: of each shard as a whole: None, "gzip" or "zlib", in any case.
-        schema: the kind of each feature that should not be inferred, by name: "int64", "float" or "bytes".
-        overwrite: replace existing shards with this prefix.
+        shard_size: bytes before compression, as a number or as a text such as "100MB" (10^6) or
+        "1.5GiB" (2^30). compression: of each shard as a whole: None, "gzip" or "zlib", in any case.
+        schema: the kind of each feature that should not be inferred, by name: "int64", "float" or
+        "bytes". overwrite: replace existing shards with this prefix.
 
     ``records`` counts the records written; ``paths`` are the shards, once the block has ended.
 
@@ -116,7 +125,9 @@ class ShardWriter:
         refuse_url(prefix)
         self._prefix = Path(prefix)
         if not self._prefix.name:
-            raise UsageError(f"prefix {os.fspath(prefix)!r}", "expected the path that all shard names start with")
+            raise UsageError(
+                f"prefix {os.fspath(prefix)!r}", "expected the path that all shard names start with"
+            )
         self._count = shards or 1
         self._size = None if shard_size is None else parse_size(shard_size)
         if shard_size is not None and self._size is None:
@@ -142,7 +153,10 @@ class ShardWriter:
             WriteError: the system refuses to write.
         """
         if self._open:
-            raise UsageError(f"this writer of {self._prefix} was used before", "expected a new one for each block")
+            raise UsageError(
+                f"this writer of {self._prefix} was used before",
+                "expected a new one for each block",
+            )
         with contextlib.ExitStack() as stack:
             self._store = stack.enter_context(staging(self._prefix))
             stack.callback(self._discard)
@@ -150,7 +164,8 @@ class ShardWriter:
             if old and not self._overwrite:
                 raise UsageError(
                     f"{self._prefix.with_name(old[0])} already exists",
-                    f"{number_of(len(old), 'shard begins', 'shards begin')} with {self._prefix.name}: "
+                    f"{number_of(len(old), 'shard begins', 'shards begin')} with "
+                    f"{self._prefix.name}: "
                     "two sets would match one pattern",
                     "remove them, or replace them with overwrite=True",
                 )
@@ -159,7 +174,8 @@ class ShardWriter:
         return self
 
     def write(self, record: Any = None, /, **features: Any) -> None:
-        """Append one record, or one of these features. If the record itself is refused, you can continue with the next.
+        """Append one record, or one of these features. If the record itself is refused, you can
+        continue with the next.
 
         Raises:
             UsageError: a value can't be stored; or the block has ended, or has not started.
@@ -167,12 +183,16 @@ class ShardWriter:
             WriteError: the system refuses to write; the whole set is discarded.
         """
         if self._block is None:
-            raise UsageError(f"{self._prefix} is not being written", "expected a call within the with block")
+            raise UsageError(
+                f"{self._prefix} is not being written", "expected a call within the with block"
+            )
         if self._failure is not None:
             raise self._failure
         if features:
             if record is not None:
-                raise UsageError(f"a record and the feature {next(iter(features))}", "expected one of the two")
+                raise UsageError(
+                    f"a record and the feature {next(iter(features))}", "expected one of the two"
+                )
             record = features
         data = self._encoder.encode(record, self.records)
         check_length(data, self.records, self._compression)
@@ -182,13 +202,18 @@ class ShardWriter:
                 for file in self._open:
                     file.flush()
                 self._held = 0
-        except BaseException as error:  # half a piece may be written: the set is lost, even if the block catches this
+        except (
+            BaseException
+        ) as error:  # half a piece may be written: the set is lost, even if the block catches this
             self._failure = error
             raise
         self.records += 1
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         """Publish all shards, or none after an exception."""
         assert self._block is not None
@@ -213,7 +238,11 @@ class ShardWriter:
     def _file_for(self, data: bytes) -> RecordFile:
         """The file for a record: the next one in turn, or the last one if it has room."""
         file = self._open[self.records % len(self._open)]
-        if self._size is not None and file.records.size and file.records.size + len(data) + OVERHEAD > self._size:
+        if (
+            self._size is not None
+            and file.records.size
+            and file.records.size + len(data) + OVERHEAD > self._size
+        ):
             self._finish_open()
             file = self._new_file(len(self._finished))
             self._open = [file]
@@ -237,7 +266,9 @@ class ShardWriter:
         names = [name for name, shard in parsed.items() if shard and shard[0] == self._prefix.name]
         for path in map(self._prefix.with_name, names):
             if path.is_dir():
-                raise UsageError(f"{path} is a folder", "expected a shard, or nothing", "move it away")
+                raise UsageError(
+                    f"{path} is a folder", "expected a shard, or nothing", "move it away"
+                )
         return names
 
 
@@ -254,7 +285,7 @@ class FileWriter(ShardWriter):
         return []  # a rename replaces an existing file
 
 
-# files that appear together under their final names, once all are complete ------------------------------------
+# files that appear together under their final names, once all are complete ------------------------
 
 
 def check_compression(compression: str | None) -> Compression:
@@ -270,7 +301,9 @@ def check_compression(compression: str | None) -> Compression:
 
 
 def check_length(data: bytes, number: int, compression: Compression) -> None:
-    """Raise UsageError if record ``number`` is too long for readers; our own limit for compressed files is lower."""
+    """Raise UsageError if record ``number`` is too long for readers;
+    our own limit for compressed files is lower.
+    """
     limit = MAX_MESSAGE if compression == "none" else MAX_RECORD
     if len(data) > limit:
         raise UsageError(f"record {number} has {len(data):,} bytes", f"expected at most {limit:,}")
@@ -278,7 +311,9 @@ def check_length(data: bytes, number: int, compression: Compression) -> None:
 
 @contextlib.contextmanager
 def writing_all_of(target: Path) -> Iterator[None]:
-    """Turn a system error on writing ``target`` into one that names it and says that nothing of it is kept."""
+    """Turn a system error on writing ``target`` into one that names it and
+    says that nothing of it is kept.
+    """
     try:
         with writing(target):
             yield
@@ -308,7 +343,10 @@ def staging(target: Path) -> Iterator[LocalStore]:
                 raise BusyError(
                     f"{target} is being written by someone else",
                     "expected one writer at a time",
-                    f"give each process a name of its own to write under{remove_claim(folder / _LOCK)}",
+                    (
+                        "give each process a name of its own to write "
+                        f"under{remove_claim(folder / _LOCK)}"
+                    ),
                 ) from None
             stack.callback(_quietly, _empty, folder)
             _empty(folder)
@@ -327,8 +365,14 @@ def _quietly(call: Callable[..., object], *arguments: object) -> None:
         call(*arguments)
 
 
-def publish(files: Sequence[RecordFile], store: LocalStore, names: Sequence[str], replaced: Sequence[str] = ()) -> None:
-    """Give finished files their names, in place of ``replaced``; if that fails, only those are there, as before.
+def publish(
+    files: Sequence[RecordFile],
+    store: LocalStore,
+    names: Sequence[str],
+    replaced: Sequence[str] = (),
+) -> None:
+    """Give finished files their names, in place of ``replaced``; if that fails, only those are
+    there, as before.
 
     Replaced files wait in the hidden folder, which is removed after this.
     """
@@ -351,9 +395,11 @@ def publish(files: Sequence[RecordFile], store: LocalStore, names: Sequence[str]
 
 
 class RecordFile:
-    """One TFRecord file being written; it is open only during a flush, so the number of files is unlimited.
+    """One TFRecord file being written; it is open only during a flush, so the number of files is
+    unlimited.
 
-    ``records`` receives the records. A system error is raised as a SpaceError or a WriteError that names ``target``.
+    ``records`` receives the records. A system error is raised as a SpaceError or a WriteError that
+    names ``target``.
     """
 
     def __init__(self, sink: Sink, target: Path, compression: Compression) -> None:

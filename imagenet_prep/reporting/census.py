@@ -1,4 +1,6 @@
-"""TakeCensus: a shard -> a row of numbers per record. take_census: all shards -> Census. No image is decoded."""
+"""TakeCensus: a shard -> a row of numbers per record.
+take_census: all shards -> Census. No image is decoded.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +34,28 @@ SMALL_SIDE, LARGE_SIDE, MOST_EXTREME = 32, 4000, 5
 """In pixels; the last is the longest allowed ratio of two sides."""
 
 SHOWN_FEATURES = 200
-"""Features of another maker's records that are counted, at most: each record may have names of its own."""
+"""Features of another maker's records that are counted, at most:
+each record may have names of its own.
+"""
 
 _FRONT, _BACK = 512, 256  # bytes at the ends of an image, on pages that are read anyway
 
 
-UNREAD, UNLABELED, GREY, FOUR, ROTATED, PNG, BROKEN, TINY, HUGE, EXTREME, CHANGED = (1 << bit for bit in range(11))
-"""Marks of a record: not an Example, no label, kinds of odd images; CHANGED: repaired or turned, says the manifest."""
+UNREAD, UNLABELED, GREY, FOUR, ROTATED, PNG, BROKEN, TINY, HUGE, EXTREME, CHANGED = (
+    1 << bit for bit in range(11)
+)
+"""Marks of a record: not an Example, no label, kinds of odd images;
+CHANGED: repaired or turned, says the manifest.
+"""
 
-_COLUMNS = {"marks": "u2", "label": "i8", "boxes": "u4", "bytes": "u8", "width": "u4", "height": "u4"}
+_COLUMNS = {
+    "marks": "u2",
+    "label": "i8",
+    "boxes": "u4",
+    "bytes": "u8",
+    "width": "u4",
+    "height": "u4",
+}
 _COLUMNS |= {"ends": "u4", "chance": "u4"}
 _PLACE = {"split": "u2", "shard": "u4", "number": "u4"}
 _UNREAD = (UNREAD | UNLABELED, *[0] * 7)
@@ -49,8 +64,8 @@ _UNREAD = (UNREAD | UNLABELED, *[0] * 7)
 class FeatureCensus(Struct, frozen=True):
     """The values of one feature, in every record that has it with the promised kind.
 
-    ``fewest`` and ``most`` are values per record; ``low`` and ``high`` bounds of the numbers themselves, or of the
-    lengths of byte strings; ``not_numbers`` counts records with a NaN.
+    ``fewest`` and ``most`` are values per record; ``low`` and ``high`` bounds of the numbers
+    themselves, or of the lengths of byte strings; ``not_numbers`` counts records with a NaN.
     """
 
     kind: str = ""
@@ -80,19 +95,26 @@ class FeatureCensus(Struct, frozen=True):
         if isinstance(feature, BytesList):
             numbers = [*map(len, feature.values)]
         else:
-            numbers = [value for value in feature.values if value == value]  # a NaN can't be ordered
-        count, low, high = len(feature.values), min(numbers, default=math.inf), max(numbers, default=-math.inf)
+            numbers = [
+                value for value in feature.values if value == value
+            ]  # a NaN can't be ordered
+        count, low, high = (
+            len(feature.values),
+            min(numbers, default=math.inf),
+            max(numbers, default=-math.inf),
+        )
         return cls(KINDS[type(feature)], 1, count, count, low, high, len(numbers) < count)
 
 
 class Census(Struct):
     """The contents of all shards.
 
-    ``rows`` is a NumPy table with a row per record, in order of shards. Its columns are split and shard (numbers),
-    number (in the shard), marks (bits), label, boxes (their number), bytes (of the image file), width, height, ends (a
-    checksum of the file's ends), and chance, a number that depends on the image alone. ``words`` and ``wnids`` name
-    classes by label. ``faults`` are shards that could not be read to their end, each with the reason. ``features`` are
-    those that a recipe promises, and ``others`` counts records with more.
+    ``rows`` is a NumPy table with a row per record, in order of shards. Its columns are split and
+    shard (numbers), number (in the shard), marks (bits), label, boxes (their number), bytes (of the
+    image file), width, height, ends (a checksum of the file's ends), and chance, a number that
+    depends on the image alone. ``words`` and ``wnids`` name classes by label. ``faults`` are shards
+    that could not be read to their end, each with the reason. ``features`` are those that a recipe
+    promises, and ``others`` counts records with more.
     """
 
     rows: Rows
@@ -120,15 +142,20 @@ class Census(Struct):
     def labels(self, split: int) -> dict[int, int]:
         """The number of images of each class in a split."""
         own = self.rows[(self.rows["split"] == split) & (self.rows["marks"] & UNLABELED == 0)]
-        return dict(zip(*(each.tolist() for each in np.unique(own["label"], return_counts=True)), strict=True))
+        return dict(
+            zip(
+                *(each.tolist() for each in np.unique(own["label"], return_counts=True)),
+                strict=True,
+            )
+        )
 
 
 class TakeCensus(Struct, frozen=True):
     """Counts the contents of single shards, by name; picklable.
 
     Args:
-        kinds: the kind of each feature that a recipe promises, none if nobody does; None for records of ILSVRC2012.
-        names: the feature names in a recipe's records.
+        kinds: the kind of each feature that a recipe promises, none if nobody does; None for
+        records of ILSVRC2012. names: the feature names in a recipe's records.
         words_of: returns the words of a class that a record leaves out.
         changed: the names of changed images, by shard.
     """
@@ -140,13 +167,17 @@ class TakeCensus(Struct, frozen=True):
     changed: Mapping[str, frozenset[str]] = {}
 
     def __call__(self, name: str) -> Census:
-        """The census of one shard. Unreadable records are counted; a damaged shard ends only its own reading."""
+        """The census of one shard. Unreadable records are counted;
+        a damaged shard ends only its own reading.
+        """
         rows: list[tuple[int, ...]] = []
         census = Census(np.array([], list(_COLUMNS.items())), [name])
         try:
             for _, data in Shard.open(self.layout.shard_path(name)).unchecked():
                 seen = self._see(data, census)
-                rows.append(_UNREAD if seen is None else self._row(seen, f"{name} {len(rows)}", census))
+                rows.append(
+                    _UNREAD if seen is None else self._row(seen, f"{name} {len(rows)}", census)
+                )
         except FramingError as error:
             census.faults[name] = str(error)
         except InputError as error:
@@ -165,12 +196,16 @@ class TakeCensus(Struct, frozen=True):
         kinds = self.kinds or _first_kinds(held, census)
         for name, kind in kinds.items():
             if name in held and KINDS[type(held[name])] == kind:
-                census.features[name] = census.features.get(name, FeatureCensus()) + FeatureCensus.of(held[name])
+                census.features[name] = census.features.get(
+                    name, FeatureCensus()
+                ) + FeatureCensus.of(held[name])
         census.others += not held.keys() <= kinds.keys()
         return see(held, self.names)
 
     def _row(self, seen: Shown, place: str, census: Census) -> tuple[int, ...]:
-        """The numbers of one record; the size is the one in the image's header, or else in the record."""
+        """The numbers of one record; the size is the one in the image's header,
+        or else in the record.
+        """
         encoded, (width, height), marks = seen.encoded, seen.size or (0, 0), 0
         if seen.label is None:
             marks |= UNLABELED
@@ -206,17 +241,29 @@ def _inspect(encoded: memoryview, *, is_own: bool) -> tuple[tuple[int, int], int
     if kind != "JPEG":
         kinds = {PNG: not is_own, GREY: is_own and channels < 3}
     else:
-        kinds = {GREY: channels == 1, FOUR: channels not in (1, 3), ROTATED: read_orientation(encoded) != UPRIGHT}
+        kinds = {
+            GREY: channels == 1,
+            FOUR: channels not in (1, 3),
+            ROTATED: read_orientation(encoded) != UPRIGHT,
+        }
     short, long = sorted((width, height))
-    kinds |= {TINY: short < SMALL_SIDE, HUGE: long > LARGE_SIDE, EXTREME: long > MOST_EXTREME * short}
+    kinds |= {
+        TINY: short < SMALL_SIDE,
+        HUGE: long > LARGE_SIDE,
+        EXTREME: long > MOST_EXTREME * short,
+    }
     return (width, height), sum(kind for kind, is_so in kinds.items() if is_so)
 
 
-# all shards ------------------------------------------------------------------------------------------------------
+# all shards ---------------------------------------------------------------------------------------
 
 
 def take_census(
-    names: Sequence[str], take: TakeCensus, splits: Sequence[str], engine: Engine, progress: Progress
+    names: Sequence[str],
+    take: TakeCensus,
+    splits: Sequence[str],
+    engine: Engine,
+    progress: Progress,
 ) -> Census:
     """The census of these shards; unreadable ones are among its faults."""
     found = dict(each_shard(engine, take, names, "count", progress))
@@ -224,15 +271,23 @@ def take_census(
 
 
 def join(parts: Sequence[tuple[str, Census | Exception]], splits: Sequence[str]) -> Census:
-    """The censuses of single shards, in order, as one; of two names of a class the first in the alphabet counts."""
+    """The censuses of single shards, in order, as one;
+    of two names of a class the first in the alphabet counts.
+    """
     counted = [(name, part) for name, part in parts if isinstance(part, Census)]
-    whole = Census(np.zeros(sum(len(part.rows) for _, part in counted), [*_PLACE.items(), *_COLUMNS.items()]))
+    whole = Census(
+        np.zeros(sum(len(part.rows) for _, part in counted), [*_PLACE.items(), *_COLUMNS.items()])
+    )
     whole.shards, start = [name for name, _ in counted], 0
     for shard, (name, part) in enumerate(counted):
         rows = whole.rows[start : start + len(part.rows)]
         for column in _COLUMNS:
             rows[column] = part.rows[column]
-        rows["split"], rows["shard"], rows["number"] = splits.index(split_of(name) or name), shard, np.arange(len(rows))
+        rows["split"], rows["shard"], rows["number"] = (
+            splits.index(split_of(name) or name),
+            shard,
+            np.arange(len(rows)),
+        )
         start += len(rows)
         for texts, own in ((whole.words, part.words), (whole.wnids, part.wnids)):
             texts.update((label, min(text, texts.get(label, text))) for label, text in own.items())
@@ -247,7 +302,9 @@ def join(parts: Sequence[tuple[str, Census | Exception]], splits: Sequence[str])
 def each_shard(
     engine: Engine, work: Callable[[str], R], names: Sequence[str], label: str, progress: Progress
 ) -> Iterator[tuple[str, R | Exception]]:
-    """The outcome of each shard; an unreadable shard, or one whose worker died, has an outcome too."""
+    """The outcome of each shard; an unreadable shard,
+    or one whose worker died, has an outcome too.
+    """
     progress.begin(f"report: {label}", len(names), "shards")
     for outcome in engine.map(work, names):
         progress.advance()

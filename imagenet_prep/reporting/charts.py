@@ -14,7 +14,9 @@ from imagenet_prep.reporting.census import UNLABELED, UNREAD, Census
 from imagenet_prep.text import number_of, size_text
 
 BARS = 20
-"""Bars of a chart, at most; those at both ends have the rest, which is under 1 % of the images each."""
+"""Bars of a chart, at most; those at both ends have the rest,
+which is under 1 % of the images each.
+"""
 
 
 class Bar(NamedTuple):
@@ -33,7 +35,8 @@ class Bar(NamedTuple):
 class Chart(Struct, frozen=True):
     """A histogram: ``values`` has the value of each row of the census, NaN where there is none.
 
-    The height of a bar is a share of its split, relative to the tallest (``tallest``, in percent of a split).
+    The height of a bar is a share of its split, relative to the tallest (``tallest``, in percent of
+    a split).
     """
 
     key: str
@@ -46,7 +49,10 @@ class Chart(Struct, frozen=True):
     def is_in(self, bar: Bar, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Whether a bar counts each of these rows."""
         values = self.values[rows]
-        low, high = (-math.inf if bar.low is None else bar.low), (math.inf if bar.high is None else bar.high)
+        low, high = (
+            (-math.inf if bar.low is None else bar.low),
+            (math.inf if bar.high is None else bar.high),
+        )
         return (values >= low) & (values < high)
 
 
@@ -75,7 +81,9 @@ def plain(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
 
 
-def draw_charts(census: Census, splits: Mapping[str, int], thing: str, *, has_boxes: bool) -> list[Chart]:
+def draw_charts(
+    census: Census, splits: Mapping[str, int], thing: str, *, has_boxes: bool
+) -> list[Chart]:
     """Every chart with something to draw; ``splits`` are numbers by name."""
     rows = census.rows
     size, width, height = rows["bytes"], rows["width"].astype(float), rows["height"].astype(float)
@@ -89,7 +97,9 @@ def draw_charts(census: Census, splits: Mapping[str, int], thing: str, *, has_bo
         "boxes": np.where(read & has_boxes, rows["boxes"], np.nan),
         "images": np.full(len(rows), np.nan),
     }
-    _, classes, counts = np.unique(rows[["split", "label"]][labeled], return_inverse=True, return_counts=True)
+    _, classes, counts = np.unique(
+        rows[["split", "label"]][labeled], return_inverse=True, return_counts=True
+    )
     values["images"][labeled] = counts[classes.ravel()]
     return [
         _draw(key, measure, values[key], rows["split"], splits)
@@ -99,26 +109,42 @@ def draw_charts(census: Census, splits: Mapping[str, int], thing: str, *, has_bo
 
 
 def _draw(
-    key: str, measure: Measure, values: NDArray[np.float64], split_of: NDArray[np.uint16], splits: Mapping[str, int]
+    key: str,
+    measure: Measure,
+    values: NDArray[np.float64],
+    split_of: NDArray[np.uint16],
+    splits: Mapping[str, int],
 ) -> Chart:
     known = ~np.isnan(values)
     edges = edges_of(values[known], measure.step)
-    weights = 1 / values if key == "images" else np.ones(len(values))  # a class is counted once, not per image
+    weights = (
+        1 / values if key == "images" else np.ones(len(values))
+    )  # a class is counted once, not per image
     counts, texts = {}, []
     for split, number in splits.items():
         own = known & (split_of == number)
         if own.any():
             bins = np.clip(np.searchsorted(edges, values[own], "right") - 1, 0, len(edges) - 2)
-            counts[number] = np.rint(np.bincount(bins, weights[own], len(edges) - 1)).astype(int).tolist()
+            counts[number] = (
+                np.rint(np.bincount(bins, weights[own], len(edges) - 1)).astype(int).tolist()
+            )
             mean = np.average(values[own], weights=weights[own])
             low, high = measure.text(values[own].min()), measure.text(values[own].max())
-            texts.append(f"{split}: " + (low if low == high else f"{low} to {high}, {measure.text(mean)} on average"))
+            texts.append(
+                f"{split}: "
+                + (low if low == high else f"{low} to {high}, {measure.text(mean)} on average")
+            )
     shares = {number: [100 * count / sum(own) for count in own] for number, own in counts.items()}
     bars = tuple(
-        Bar(*limits, *({number: own[k] for number, own in each.items()} for each in (counts, shares)))
+        Bar(
+            *limits,
+            *({number: own[k] for number, own in each.items()} for each in (counts, shares)),
+        )
         for k, limits in enumerate(_limits(edges, values[known], measure))
     )
-    return Chart(key, measure.title, "; ".join(texts) + ".", bars, max(map(max, shares.values())), values)
+    return Chart(
+        key, measure.title, "; ".join(texts) + ".", bars, max(map(max, shares.values())), values
+    )
 
 
 def edges_of(values: NDArray[np.float64], smallest: float) -> NDArray[np.float64]:
@@ -126,14 +152,18 @@ def edges_of(values: NDArray[np.float64], smallest: float) -> NDArray[np.float64
     low, high = np.quantile(values, (0.01, 0.99), method="nearest")
     steps = (smallest * digit * 10**power for power in range(20) for digit in (1, 2, 5))
     step = next(step for step in steps if np.floor(high / step) - np.floor(low / step) < BARS)
-    edges: NDArray[np.float64] = np.round(np.arange(np.floor(low / step), np.floor(high / step) + 2) * step, 6)
+    edges: NDArray[np.float64] = np.round(
+        np.arange(np.floor(low / step), np.floor(high / step) + 2) * step, 6
+    )
     return edges
 
 
 def _limits(
     edges: NDArray[np.float64], values: NDArray[np.float64], measure: Measure
 ) -> Iterator[tuple[float | None, float | None, str]]:
-    """Both limits and the name of each bar; the first and the last have none if values are beyond."""
+    """Both limits and the name of each bar;
+    the first and the last have none if values are beyond.
+    """
     text, last = measure.text, len(edges) - 2
     for k in range(last + 1):
         low, high = float(edges[k]), float(edges[k + 1])
@@ -146,7 +176,11 @@ def _limits(
             yield low, None, f"{text(low)} or more"
         else:
             last_value = high - 1 if text is plain else high
-            yield low, high, text(low) if last_value == low else f"{text(low)} to {text(last_value)}"
+            yield (
+                low,
+                high,
+                text(low) if last_value == low else f"{text(low)} to {text(last_value)}",
+            )
 
 
 def bar_label(bar: Bar, splits: Mapping[str, int], nouns: tuple[str, str]) -> str:

@@ -1,4 +1,5 @@
-"""look: a record -> its contents, read leniently: every valid value is used, every missing one is left out.
+"""look: a record -> its contents, read leniently: every valid value is used, every missing one is
+left out.
 
 verify reports the faults of a record; a page should still show the rest of it.
 """
@@ -15,7 +16,14 @@ from imagenet_prep.checks.examiner import no_words
 from imagenet_prep.images import format_of
 from imagenet_prep.model import Box
 from imagenet_prep.state.manifest import features_by_column
-from imagenet_prep.tfrecord.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example
+from imagenet_prep.tfrecord.example import (
+    BytesList,
+    ExampleError,
+    Feature,
+    FloatList,
+    Int64List,
+    parse_example,
+)
 from imagenet_prep.tfrecord.inception import EDGES
 
 Words = Callable[[str | None, str], str]
@@ -26,8 +34,8 @@ LONGEST_TEXT = 100
 class Shown(Struct, frozen=True):
     """The contents of a record: "", None or () where it has no value.
 
-    ``size`` is width and height in pixels as the record states them, if plausible; ``encoded`` is the image file.
-    ``box_names`` are the classes of the boxes, or () if the record has none.
+    ``size`` is width and height in pixels as the record states them, if plausible; ``encoded`` is
+    the image file. ``box_names`` are the classes of the boxes, or () if the record has none.
     """
 
     filename: str
@@ -59,7 +67,9 @@ _BY_RECIPE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 def names_of(settings: Mapping[str, Any]) -> Names:
-    """The names in the records of a recipe with these settings: the mapped ones, then the usual ones."""
+    """The names in the records of a recipe with these settings:
+    the mapped ones, then the usual ones.
+    """
     held = features_by_column(settings)
     return {
         what: (*(name for column in columns for name in held.get(column, ())), *usual)
@@ -74,7 +84,8 @@ USUAL = names_of({})
 def look(data: memoryview, names: Names = USUAL, words_of: Words = no_words) -> Shown | None:
     """The contents of a record, or None if its data is not a tf.train.Example.
 
-    ``words_of`` returns the words of a class that the record leaves out, from its wnid or its file name.
+    ``words_of`` returns the words of a class that the record leaves out, from its wnid or its file
+    name.
     """
     try:
         return see(parse_example(data), names, words_of)
@@ -113,12 +124,18 @@ def see(features: Mapping[str, Feature], names: Names, words_of: Words = no_word
 
 def _first(features: Mapping[str, Feature], names: tuple[str, ...], kind: type[Feature]) -> Any:
     """The first value of the first of these features that exists with this kind."""
-    found = (feature.values[0] for name in names if isinstance(feature := features.get(name), kind) and feature.values)
+    found = (
+        feature.values[0]
+        for name in names
+        if isinstance(feature := features.get(name), kind) and feature.values
+    )
     return next(found, None)
 
 
 def _size(width: int | None, height: int | None) -> tuple[int, int] | None:
-    """A size that a record states, if an image can have it: no JPEG has more than 65,535 pixels per side."""
+    """A size that a record states, if an image can have it:
+    no JPEG has more than 65,535 pixels per side.
+    """
     if width is None or height is None or not (0 < width < 1 << 16 and 0 < height < 1 << 16):
         return None
     return width, height
@@ -129,13 +146,27 @@ def boxes_in(features: Mapping[str, Feature | None]) -> Iterator[tuple[Box, str 
     edges = [features.get(f"image/object/bbox/{edge}") for edge in EDGES]
     lists = [edge.values if isinstance(edge, FloatList) else () for edge in edges]
     texts = features.get("image/object/class/text")
-    corners, names = list(zip(*lists, strict=False)), texts.values if isinstance(texts, BytesList) else ()
+    corners, names = (
+        list(zip(*lists, strict=False)),
+        texts.values if isinstance(texts, BytesList) else (),
+    )
     for number, each in enumerate(corners):
         if all(map(math.isfinite, each)):
-            yield Box(*each), _clean(str(names[number], "utf-8", "replace")) if len(names) == len(corners) else None
+            yield (
+                Box(*each),
+                _clean(str(names[number], "utf-8", "replace"))
+                if len(names) == len(corners)
+                else None,
+            )
 
 
 def _clean(text: str) -> str:
-    """Text from a file, cut to a length that fits the page, without characters that reverse or hide text."""
+    """Text from a file, cut to a length that fits the page,
+    without characters that reverse or hide text.
+    """
     short = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
-    return short if short.isprintable() else "".join(each if each.isprintable() else "�" for each in short)
+    return (
+        short
+        if short.isprintable()
+        else "".join(each if each.isprintable() else "�" for each in short)
+    )

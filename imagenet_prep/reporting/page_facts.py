@@ -1,4 +1,6 @@
-"""Facts: everything that the page is made from -> its words and tables. The template only places them."""
+"""Facts: everything that the page is made from -> its words and tables.
+The template only places them.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ _DEPTHS = {
 _DEPTHS_BY_RECIPE = {
     **_DEPTHS,
     "full": "Every byte was read, and every record was compared with the recipe.",
-    "decode": "Every byte was read, every record was compared with the recipe, and every JPEG was decoded.",
+    "decode": (
+        "Every byte was read, every record was compared with the recipe, "
+        "and every JPEG was decoded."
+    ),
 }
 
 
@@ -86,10 +91,10 @@ class Subject(Struct, frozen=True):
 class Facts(Struct, frozen=True):
     """Everything that the page is made from.
 
-    ``name`` is that of the folder, or of the only file; ``paths`` are private locations with their names on the page.
-    ``samples`` are the images to show first, ``more`` those that a filter can show, ``pictures`` all images by row.
-    ``copies`` and ``near`` are rows of images that are equal or look alike; ``near`` is None if nobody asked.
-    ``annotations`` are annotate's counts by split.
+    ``name`` is that of the folder, or of the only file; ``paths`` are private locations with their
+    names on the page. ``samples`` are the images to show first, ``more`` those that a filter can
+    show, ``pictures`` all images by row. ``copies`` and ``near`` are rows of images that are equal
+    or look alike; ``near`` is None if nobody asked. ``annotations`` are annotate's counts by split.
     """
 
     name: str
@@ -138,7 +143,7 @@ def _found_features(census: Census) -> dict[str, dict[str, object]]:
     return {name: {"kind": each.kind, "optional": each.records < count} for name, each in found}
 
 
-# the verdict ---------------------------------------------------------------------------------------------------
+# the verdict --------------------------------------------------------------------------------------
 
 
 def summary(facts: Facts) -> str:
@@ -168,11 +173,18 @@ def banner(facts: Facts) -> dict[str, Any]:
 def _gaps(facts: Facts) -> list[str]:
     """The records and shards that the numbers of the page leave out."""
     faults, unread = sorted(facts.census.faults.items()), len(facts.census.marked(UNREAD))
-    gaps = [f"{name} could not be read to its end: {facts.without_paths(reason)}" for name, reason in faults]
+    gaps = [
+        f"{name} could not be read to its end: {facts.without_paths(reason)}"
+        for name, reason in faults
+    ]
     if len(gaps) > SHOWN_NAMES:
-        gaps[SHOWN_NAMES:] = [f"the unread rest of {number_of(len(gaps) - SHOWN_NAMES, 'more shard')}"]
+        gaps[SHOWN_NAMES:] = [
+            f"the unread rest of {number_of(len(gaps) - SHOWN_NAMES, 'more shard')}"
+        ]
     if unread:
-        gaps.append(f"{number_of(unread, 'record that is', 'records that are')} not a tf.train.Example")
+        gaps.append(
+            f"{number_of(unread, 'record that is', 'records that are')} not a tf.train.Example"
+        )
     return [f"Not counted below: {gap}" for gap in gaps]
 
 
@@ -183,11 +195,15 @@ Line = tuple[str, int | str | None, int | None, int | None]
 def totals(facts: Facts) -> list[tuple[str, list[Line]]]:
     """The totals of each split, in order, compared with the manifest if there is one."""
     found = {total.split: total for total in facts.verdict.totals}
-    return [(split, _lines(found[split], facts)) for split in facts.subject.splits if split in found]
+    return [
+        (split, _lines(found[split], facts)) for split in facts.subject.splits if split in found
+    ]
 
 
 def _lines(total: SplitReport, facts: Facts) -> list[Line]:
-    """The lines of one split; your own set has lines of classes and boxes only if records hold some."""
+    """The lines of one split; your own set has lines of classes and boxes
+    only if records hold some.
+    """
     subject, manifest = facts.subject, facts.manifest
     whole = (subject.published or {}).get(total.split)
     made = manifest.totals.get(total.split) if manifest else None
@@ -204,24 +220,38 @@ def _lines(total: SplitReport, facts: Facts) -> list[Line]:
     if classes or subject.has_classes:
         lines.append(("classes", classes, right, whole and whole.classes))
     if subject.has_boxes:
-        lines.append(("boxes", total.boxes, counted.boxes if counted and whole else None, whole and whole.boxes))
+        lines.append(
+            (
+                "boxes",
+                total.boxes,
+                counted.boxes if counted and whole else None,
+                whole and whole.boxes,
+            )
+        )
     lines.append(("shards", total.shards, made.shards if made else None, whole and whole.shards))
     return [*lines, ("size", size_text(total.bytes), None, None)]
 
 
-# problems ------------------------------------------------------------------------------------------------------
+# problems -----------------------------------------------------------------------------------------
 
 
 def problem_groups(facts: Facts) -> list[dict[str, Any]]:
-    """The problems by kind, in the order in which they were found; SHOWN_PROBLEMS of them are listed."""
+    """The problems by kind, in the order in which they were found;
+    SHOWN_PROBLEMS of them are listed.
+    """
     found: defaultdict[str, list[Problem]] = defaultdict(list)
     for problem in facts.verdict.shown_problems:
         found[problem.kind.value].append(problem)
-    return [_group(kind, problems, SHOWN_PROBLEMS // len(found), facts) for kind, problems in found.items()]
+    return [
+        _group(kind, problems, SHOWN_PROBLEMS // len(found), facts)
+        for kind, problems in found.items()
+    ]
 
 
 def _group(kind: str, problems: Sequence[Problem], share: int, facts: Facts) -> dict[str, Any]:
-    """The first ``share`` of these problems as rows; ``remedy`` applies to all, "" if each has its own."""
+    """The first ``share`` of these problems as rows;
+    ``remedy`` applies to all, "" if each has its own.
+    """
     remedies = [facts.without_paths(str(problem.remedy)) for problem in problems]
     common = remedies[0] if len(set(remedies)) == 1 else ""
     rows = [
@@ -232,11 +262,13 @@ def _group(kind: str, problems: Sequence[Problem], share: int, facts: Facts) -> 
     return {"kind": kind, "total": len(problems), "count": count, "remedy": common, "rows": rows}
 
 
-# features ------------------------------------------------------------------------------------------------------
+# features -----------------------------------------------------------------------------------------
 
 
 def feature_rows(facts: Facts) -> list[dict[str, Any]]:
-    """A row per feature that a recipe promises: how many records have it, how many values, and their bounds."""
+    """A row per feature that a recipe promises:
+    how many records have it, how many values, and their bounds.
+    """
     total, rows = len(facts.census.rows) - len(facts.census.marked(UNREAD)), []
     for name, promised in sorted(facts.subject.features.items()):
         found = facts.census.features.get(name, FeatureCensus())
@@ -246,23 +278,33 @@ def feature_rows(facts: Facts) -> list[dict[str, Any]]:
             bounds += " byte" if bounds == "1" else " bytes"
         if found.not_numbers:
             bounds += f", NaN in {found.not_numbers:,} records"
-        row = {"name": name, "kind": kind, "is_optional": is_optional, "records": found.records, "bounds": bounds}
+        row = {
+            "name": name,
+            "kind": kind,
+            "is_optional": is_optional,
+            "records": found.records,
+            "bounds": bounds,
+        }
         counts = spread_text(found.fewest, found.most)
         rows.append({**row, "differs": found.records < total and not is_optional, "counts": counts})
     return rows
 
 
 def spread_text(low: float, high: float, form: str = "{:,}") -> str:
-    """The bounds of some numbers: "3 to 1,024", or "3" if all are the same; "" if there are none."""
+    """The bounds of some numbers: "3 to 1,024", or "3" if all are the same;
+    "" if there are none.
+    """
     texts = [form.format(each) for each in (low, high)] if low <= high else []
     return " to ".join(dict.fromkeys(texts))
 
 
-# where the shards come from ------------------------------------------------------------------------------------
+# where the shards come from -----------------------------------------------------------------------
 
 
 def origin(facts: Facts) -> Iterator[tuple[str, str, bool]]:
-    """Order, fingerprint, sources, settings and versions: name, value, and whether the value is an exact code."""
+    """Order, fingerprint, sources, settings and versions:
+    name, value, and whether the value is an exact code.
+    """
     verdict, manifest, is_own = facts.verdict, facts.manifest, facts.subject.is_own
     if not is_own and not facts.is_file:
         if verdict.flavour:
@@ -273,16 +315,26 @@ def origin(facts: Facts) -> Iterator[tuple[str, str, bool]]:
     if manifest is None or facts.is_foreign:
         yield "made by", "unknown: there is no manifest", False
     else:
-        yield "made by", f"imagenet-prep {manifest.version}" + (" and a recipe" if is_own else ""), False
+        yield (
+            "made by",
+            f"imagenet-prep {manifest.version}" + (" and a recipe" if is_own else ""),
+            False,
+        )
         for split, source in manifest.sources.items():
             if isinstance(source, dict):
-                shown = {name: source[name] for name in ("images", "boxes", "skipped") if name in source}
+                shown = {
+                    name: source[name] for name in ("images", "boxes", "skipped") if name in source
+                }
                 count = number_of(source.get("images", 0), "file") if is_own else _plain(shown)
                 yield f"{split} from", f"{source.get('name', '')}; {count}", False
                 yield f"{split}, names and sizes", str(source.get("names_and_sizes", "")), True
         for name, value in manifest.settings.items():
             yield name.replace("_", " "), _plain(value), False
-    yield "report by", f"imagenet-prep {__version__}, Jinja2 {version('jinja2')}, Pillow {version('pillow')}", False
+    yield (
+        "report by",
+        f"imagenet-prep {__version__}, Jinja2 {version('jinja2')}, Pillow {version('pillow')}",
+        False,
+    )
 
 
 def _plain(value: object) -> str:
@@ -290,7 +342,9 @@ def _plain(value: object) -> str:
     if isinstance(value, dict):
         apart = "; " if any(isinstance(each, dict) for each in value.values()) else ", "
         known = {name.replace("_", " "): each for name, each in value.items() if each is not None}
-        return apart.join(f"{name}{':' * isinstance(each, dict)} {_plain(each)}" for name, each in known.items())
+        return apart.join(
+            f"{name}{':' * isinstance(each, dict)} {_plain(each)}" for name, each in known.items()
+        )
     if isinstance(value, list):
         return ", ".join(map(_plain, value))
     if isinstance(value, bool):

@@ -1,4 +1,5 @@
-"""choose: a census -> the records to show. Images: their thumbnails and colours, and the duplicates among all images.
+"""choose: a census -> the records to show. Images: their thumbnails and colours, and the duplicates
+among all images.
 
 One worker per shard reads the images again.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -56,7 +58,9 @@ SHOWN_CLASSES = 2000
 """Classes, by label, that the page lists and shows images of."""
 
 _MORE_BYTES, _MOST_BYTES_A_PIXEL = 2_500_000, 0.15
-"""Bytes of all further thumbnails together, and of one per squared longer side: a photograph has about as many."""
+"""Bytes of all further thumbnails together, and of one per squared longer side:
+a photograph has about as many.
+"""
 
 OTHER_SHARE = 4
 """One of this many samples comes from another split than the largest, if there are several."""
@@ -65,7 +69,9 @@ MEASURED = 512
 """Images of one split that give the mean and the standard deviation of the channels."""
 
 SHORT_SIDE, CROP = 256, 224
-"""In pixels: a measured image is resized and cropped as torchvision's Resize and CenterCrop would."""
+"""In pixels: a measured image is resized and cropped as torchvision's
+Resize and CenterCrop would.
+"""
 
 NEAR = 3
 """Bits in which the 64-bit perceptual hashes of near-duplicates differ at most."""
@@ -74,9 +80,10 @@ NEAR = 3
 class Sample(Struct, frozen=True):
     """An image to show.
 
-    ``size`` is the width and height of the image in pixels, and ``boxes`` are relative to it, each with its name or "".
-    ``thumbnail`` has ``form``, or is b"" if the image can't be decoded. ``file_size`` is that of the image itself in
-    bytes. ``row`` is that of the census, ``offset`` the byte of the record in its shard.
+    ``size`` is the width and height of the image in pixels, and ``boxes`` are relative to it, each
+    with its name or "". ``thumbnail`` has ``form``, or is b"" if the image can't be decoded.
+    ``file_size`` is that of the image itself in bytes. ``row`` is that of the census, ``offset``
+    the byte of the record in its shard.
     """
 
     row: int
@@ -92,7 +99,9 @@ class Sample(Struct, frozen=True):
 
 
 class Colours(NamedTuple):
-    """Mean and standard deviation of red, green and blue, 0 to 1, over all pixels of some images of a split."""
+    """Mean and standard deviation of red, green and blue, 0 to 1,
+    over all pixels of some images of a split.
+    """
 
     split: int
     images: int
@@ -100,11 +109,13 @@ class Colours(NamedTuple):
     deviation: tuple[float, ...]
 
 
-# which images ----------------------------------------------------------------------------------------------------
+# which images -------------------------------------------------------------------------------------
 
 
 def best_first(census: Census) -> Order:
-    """The rows with an image: those with boxes first, then by chance, which depends on the image alone."""
+    """The rows with an image: those with boxes first, then by chance,
+    which depends on the image alone.
+    """
     rows = census.rows
     usable = np.flatnonzero((rows["bytes"] > 0) & (rows["marks"] & BROKEN == 0))
     found = rows[usable]
@@ -112,17 +123,23 @@ def best_first(census: Census) -> Order:
 
 
 def choose(census: Census, best: Order, count: int) -> list[int]:
-    """``count`` rows of all splits, spread evenly over the classes; the same for the same records."""
+    """``count`` rows of all splits, spread evenly over the classes;
+    the same for the same records.
+    """
     split_of = census.rows["split"]
     sizes = np.bincount(split_of)
     groups = [best[split_of[best] == split] for split in np.argsort(-sizes, kind="stable")]
     groups = [group for group in groups if len(group)]
     share = count // OTHER_SHARE // max(1, len(groups) - 1)
     shares = {number: min(share, len(group)) for number, group in enumerate(groups) if number}
-    for number, group in enumerate(groups):  # the largest fills what the others lack, and the reverse
+    for number, group in enumerate(
+        groups
+    ):  # the largest fills what the others lack, and the reverse
         rest = count - sum(shares.values())
         shares[number] = min(len(group), shares.get(number, 0) + rest)
-    return [row for number, group in enumerate(groups) for row in spread(census, group, shares[number])]
+    return [
+        row for number, group in enumerate(groups) for row in spread(census, group, shares[number])
+    ]
 
 
 def spread(census: Census, best: Order, count: int) -> list[int]:
@@ -132,12 +149,18 @@ def spread(census: Census, best: Order, count: int) -> list[int]:
     turns = int(np.searchsorted(ends, count, "right"))
     taken = int(ends[turns - 1]) if turns else 0
     rest = count - taken
-    partial = [taken + (2 * k + 1) * int(sizes[turns]) // (2 * rest) for k in range(rest)] if turns < len(sizes) else []
+    partial = (
+        [taken + (2 * k + 1) * int(sizes[turns]) // (2 * rest) for k in range(rest)]
+        if turns < len(sizes)
+        else []
+    )
     return by_turn[[*range(taken), *partial]].tolist() if taken or partial else []
 
 
 def _turns(census: Census, best: Order) -> tuple[Order, Order]:
-    """The first row of every class, by label, then the second of each, and so on; the number of rows in each turn."""
+    """The first row of every class, by label, then the second of each, and so on;
+    the number of rows in each turn.
+    """
     rows = census.rows[best]
     labels = np.where(rows["marks"] & UNLABELED, np.iinfo(np.int64).max, rows["label"])
     by_class = np.argsort(labels, kind="stable")
@@ -147,17 +170,25 @@ def _turns(census: Census, best: Order) -> tuple[Order, Order]:
 
 
 def choose_more(census: Census, best: Order, charts: Iterable[Chart]) -> list[int]:
-    """Rows that a filter can show: OF_A_BAR of each bar of each chart, then OF_A_CLASS of each listed class."""
+    """Rows that a filter can show: OF_A_BAR of each bar of each chart,
+    then OF_A_CLASS of each listed class.
+    """
     bars = [best[chart.is_in(bar, best)][:OF_A_BAR] for chart in charts for bar in chart.bars]
     labels = census.rows["label"][best]
     listed = best[np.isin(labels, np.unique(labels)[:SHOWN_CLASSES])]
     by_turn, sizes = _turns(census, listed)
-    return list(dict.fromkeys(np.concatenate([*bars, by_turn[: sizes[:OF_A_CLASS].sum()]]).tolist()))
+    return list(
+        dict.fromkeys(np.concatenate([*bars, by_turn[: sizes[:OF_A_CLASS].sum()]]).tolist())
+    )
 
 
 def form_of(count: int) -> Form:
-    """The form of so many further images: smaller if they are more, so that the page stays small."""
-    return Form(min(240, math.isqrt(int(_MORE_BYTES / _MOST_BYTES_A_PIXEL / max(1, count)))), "webp", 60)
+    """The form of so many further images: smaller if they are more,
+    so that the page stays small.
+    """
+    return Form(
+        min(240, math.isqrt(int(_MORE_BYTES / _MOST_BYTES_A_PIXEL / max(1, count)))), "webp", 60
+    )
 
 
 def within_limit(samples: Iterable[Sample]) -> Iterator[Sample]:
@@ -169,14 +200,18 @@ def within_limit(samples: Iterable[Sample]) -> Iterator[Sample]:
             yield sample
 
 
-# reading them ----------------------------------------------------------------------------------------------------
+# reading them -------------------------------------------------------------------------------------
 
 LookAt = Callable[[int, int, Shown, memoryview], T]
-"""A function of a row, the offset of its record, what the record holds, and its image; picklable."""
+"""A function of a row, the offset of its record, what the record holds, and its image;
+picklable.
+"""
 
 
 class Images(Struct, frozen=True):
-    """The images of a census, read again by their rows; ``names`` are those of a recipe's records."""
+    """The images of a census, read again by their rows;
+    ``names`` are those of a recipe's records.
+    """
 
     layout: Layout
     census: Census
@@ -185,21 +220,29 @@ class Images(Struct, frozen=True):
     progress: Progress
 
     def visit(self, rows: Iterable[int], look_at: LookAt[T], label: str) -> dict[int, T]:
-        """The result of ``look_at`` by row, in order; images that can't be decoded, or are gone, have none."""
+        """The result of ``look_at`` by row, in order;
+        images that can't be decoded, or are gone, have none.
+        """
         wanted: defaultdict[str, dict[int, int]] = defaultdict(dict)
         for row in rows:
             shard, number = self.census.place(row)
             wanted[shard][number] = row
         work = functools.partial(_visit, self.layout, self.names, dict(wanted), look_at)
-        found = each_shard(self.engine, work, sorted(wanted), label, self.progress) if wanted else ()
+        found = (
+            each_shard(self.engine, work, sorted(wanted), label, self.progress) if wanted else ()
+        )
         return dict(sorted(pair for _, pairs in found if isinstance(pairs, list) for pair in pairs))
 
-    def show(self, forms: Mapping[int, Form], measured: Sequence[int]) -> tuple[dict[int, Sample], Colours]:
+    def show(
+        self, forms: Mapping[int, Form], measured: Sequence[int]
+    ) -> tuple[dict[int, Sample], Colours]:
         """The images in these forms, by row, and the colours of the ``measured`` rows."""
         look_at = functools.partial(_take, forms, frozenset(measured))
         found = self.visit({**forms, **dict.fromkeys(measured)}, look_at, "samples")
         counts = [counts for _, counts in found.values() if counts]
-        by_value = np.sum(counts, axis=0, dtype=np.int64).reshape(3, 256) if counts else np.ones((3, 256))
+        by_value = (
+            np.sum(counts, axis=0, dtype=np.int64).reshape(3, 256) if counts else np.ones((3, 256))
+        )
         levels, total = np.arange(256) / 255, by_value[0].sum()
         mean = by_value @ levels / total
         deviation = np.sqrt(by_value @ levels**2 / total - mean**2)
@@ -212,32 +255,47 @@ class Images(Struct, frozen=True):
         rows = self.census.rows
         keys = rows["bytes"] << np.uint64(32) | rows["ends"]
         _, groups, counts = np.unique(keys, return_inverse=True, return_counts=True)
-        likely = np.flatnonzero((counts[groups] > 1) & (rows["bytes"] > 0)).tolist()  # only these are read
+        likely = np.flatnonzero(
+            (counts[groups] > 1) & (rows["bytes"] > 0)
+        ).tolist()  # only these are read
         by_digest: defaultdict[str, list[int]] = defaultdict(list)
         for row, digest in self.visit(likely, _digest, "duplicates").items():
             by_digest[digest].append(row)
         return [group for group in by_digest.values() if len(group) > 1]
 
     def find_near(self, copies: Sequence[Sequence[int]]) -> list[list[int]]:
-        """The rows of images that look alike, unless all are copies of one file. Every image is decoded.
+        """The rows of images that look alike, unless all are copies of one file. Every image is
+        decoded.
 
         Raises:
             UsageError: ImageHash is not installed.
         """
-        hashes = self.visit(np.flatnonzero(self.census.rows["bytes"]).tolist(), _hash, "near-duplicates")
+        hashes = self.visit(
+            np.flatnonzero(self.census.rows["bytes"]).tolist(), _hash, "near-duplicates"
+        )
         group_of = {row: number for number, group in enumerate(copies) for row in group}
         rows = list(hashes)
-        groups = [[rows[k] for k in group] for group in group_near(np.array([*hashes.values()], np.uint64))]
-        return [group for group in groups if len({group_of.get(row, -1 - row) for row in group}) > 1]
+        groups = [
+            [rows[k] for k in group]
+            for group in group_near(np.array([*hashes.values()], np.uint64))
+        ]
+        return [
+            group for group in groups if len({group_of.get(row, -1 - row) for row in group}) > 1
+        ]
 
 
 def _visit(
-    layout: Layout, names: Names, wanted: Mapping[str, Mapping[int, int]], look_at: LookAt[T], shard: str
+    layout: Layout,
+    names: Names,
+    wanted: Mapping[str, Mapping[int, int]],
+    look_at: LookAt[T],
+    shard: str,
 ) -> list[tuple[int, T]]:
     """The results of one shard; ``wanted`` are rows by shard and number there."""
     found, rows = [], wanted[shard]
     with contextlib.suppress(FramingError, InputError):
-        for number, (offset, data) in zip(range(max(rows) + 1), Shard.open(layout.shard_path(shard)).unchecked()):  # noqa: B905
+        records = Shard.open(layout.shard_path(shard)).unchecked()
+        for number, (offset, data) in enumerate(itertools.islice(records, max(rows) + 1)):
             if number in rows and (seen := look(data, names)) and seen.encoded is not None:
                 with contextlib.suppress(ImageError):
                     found.append((rows[number], look_at(rows[number], offset, seen, seen.encoded)))
@@ -245,24 +303,36 @@ def _visit(
 
 
 def _take(
-    forms: Mapping[int, Form], measured: frozenset[int], row: int, offset: int, seen: Shown, encoded: memoryview
+    forms: Mapping[int, Form],
+    measured: frozenset[int],
+    row: int,
+    offset: int,
+    seen: Shown,
+    encoded: memoryview,
 ) -> tuple[Sample | None, list[int] | None]:
-    """The image in its form, and how many of its pixels have each value of red, then green, then blue."""
+    """The image in its form, and how many of its pixels have each value of red,
+    then green, then blue.
+    """
     form, picture, counts, size = forms.get(row), b"", None, seen.size or (4, 3)
     with contextlib.suppress(ImageError):  # the page reports it
-        image, size = decode(encoded, max(form.max_side if form else 0, SHORT_SIDE if row in measured else 0))
+        image, size = decode(
+            encoded, max(form.max_side if form else 0, SHORT_SIDE if row in measured else 0)
+        )
         picture = thumbnail(image, size, form) if form else b""
         counts = count_colours(image) if row in measured else None
     if form is None:
         return None, counts
     named = zip(seen.boxes, seen.box_names or [""] * len(seen.boxes), strict=True)
     boxes = tuple((box, name) for box, name in named if box.is_inside)
-    sample = Sample(row, offset, seen.filename, seen.label, seen.wnid, size, len(encoded), boxes, form, picture)
+    sample = Sample(
+        row, offset, seen.filename, seen.label, seen.wnid, size, len(encoded), boxes, form, picture
+    )
     return sample, counts
 
 
 def decode(encoded: memoryview, side: int) -> tuple[Image, tuple[int, int]]:
-    """An image, at reduced scale if that is enough for ``side`` pixels, and its original width and height.
+    """An image, at reduced scale if that is enough for ``side`` pixels, and its original width and
+    height.
 
     Raises:
         ImageError: it can't be decoded.
@@ -278,11 +348,15 @@ def decode(encoded: memoryview, side: int) -> tuple[Image, tuple[int, int]]:
 def thumbnail(image: Image, size: tuple[int, int], form: Form) -> bytes:
     """An image of this original size, reduced and encoded."""
     encode = pixels.encode if form.format == "jpeg" else pixels.encode_webp
-    return encode(pixels.shrink(image, Reencode(max_side=form.max_side).target(*size)), form.quality)
+    return encode(
+        pixels.shrink(image, Reencode(max_side=form.max_side).target(*size)), form.quality
+    )
 
 
 def count_colours(image: Image) -> list[int]:
-    """How many pixels have each value of red, then of green and blue, after Resize(256) and CenterCrop(224)."""
+    """How many pixels have each value of red, then of green and blue,
+    after Resize(256) and CenterCrop(224).
+    """
     from PIL.Image import Resampling
 
     side = min(image.size) * CROP / SHORT_SIDE
@@ -320,7 +394,8 @@ def require_imagehash() -> None:
 def group_near(hashes: NDArray[np.uint64]) -> list[list[int]]:
     """The positions of hashes that differ in NEAR bits at most, directly or through others.
 
-    Two such hashes agree in at least one of NEAR + 1 bands of bits, so only hashes with a common band are compared.
+    Two such hashes agree in at least one of NEAR + 1 bands of bits, so only hashes with a common
+    band are compared.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -335,11 +410,15 @@ def group_near(hashes: NDArray[np.uint64]) -> list[list[int]]:
             if not len(same):
                 break
             pair = np.stack([order[same], order[same + lag]])
-            bits = np.unpackbits((unique[pair[0]] ^ unique[pair[1]]).view(np.uint8).reshape(-1, 8), axis=1).sum(1)
+            bits = np.unpackbits(
+                (unique[pair[0]] ^ unique[pair[1]]).view(np.uint8).reshape(-1, 8), axis=1
+            ).sum(1)
             pairs.append(pair[:, bits <= NEAR])
     ends = np.concatenate(pairs, axis=1)
     graph = coo_array((np.ones(ends.shape[1]), tuple(ends)), (len(unique), len(unique)))
     groups: defaultdict[int, list[int]] = defaultdict(list)
-    for position, group in enumerate(connected_components(graph, directed=False)[1][inverse].tolist()):
+    for position, group in enumerate(
+        connected_components(graph, directed=False)[1][inverse].tolist()
+    ):
         groups[group].append(position)
     return [group for group in groups.values() if len(group) > 1]

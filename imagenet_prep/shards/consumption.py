@@ -1,9 +1,11 @@
-"""Consumption: raw data that gives its space to the shards while they are made (``--consume``), one record per split.
+"""Consumption: raw data that gives its space to the shards while they are made (``--consume``), one
+record per split.
 
-The archive is read once, in its order. Its images are appended to one bundle per shard. Step by step, the bundles are
-made durable, then the number of images in them is recorded, and only then is the space of those images freed. Holes
-are punched into a tar; other files are removed once all of their images are durable. The content of each file is
-recorded before the first hole, so after a crash at any moment, the next run plans the same shards and resumes.
+The archive is read once, in its order. Its images are appended to one bundle per shard. Step by
+step, the bundles are made durable, then the number of images in them is recorded, and only then is
+the space of those images freed. Holes are punched into a tar; other files are removed once all of
+their images are durable. The content of each file is recorded before the first hole, so after a
+crash at any moment, the next run plans the same shards and resumes.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ from imagenet_prep.text import number_of
 if TYPE_CHECKING:
     from imagenet_prep.shards.run import Work
 
-_KINDS: Mapping[str, type[Archive | ParquetImages]] = {each.__name__: each for each in (Archive, ParquetImages)}
+_KINDS: Mapping[str, type[Archive | ParquetImages]] = {
+    each.__name__: each for each in (Archive, ParquetImages)
+}
 _LEAST_STEP = 16 << 20  # bytes; each step of a pass makes every bundle durable
 
 
@@ -58,7 +62,10 @@ class ConsumedFile(Struct, frozen=True):
     def is_at(self, path: Path) -> bool:
         """Whether the file is at ``path`` as it was recorded: a hole changes its time."""
         status = path.stat() if path.exists() else None
-        return status is not None and (status.st_size, status.st_mtime_ns) == (self.size, self.mtime_ns)
+        return status is not None and (status.st_size, status.st_mtime_ns) == (
+            self.size,
+            self.mtime_ns,
+        )
 
 
 class ConsumptionRecord(Struct, kw_only=True):
@@ -70,8 +77,8 @@ class ConsumptionRecord(Struct, kw_only=True):
         listing: the name of the saved content of the files, a digest of it.
         shards: the shards with bundles: their fingerprints by name.
         total: the number of images of these shards.
-        rows: how many of them, from the first of the pass, are durable in bundles; -1 while files are moved.
-        is_over: whether all images are in shards.
+        rows: how many of them, from the first of the pass, are durable in bundles; -1 while files
+        are moved. is_over: whether all images are in shards.
     """
 
     split: str
@@ -93,7 +100,8 @@ class Consumption(ConsumptionRecord, kw_only=True):
         """Load the record of a split; None if its raw data was never consumed.
 
         Raises:
-            InputError: the record is lost, or has changed since it was written: it might free the only copy of images.
+            InputError: the record is lost, or has changed since it was written: it might free the
+                only copy of images.
         """
         if local_or_none(layout.data_dir) is None:
             return None  # only files on a disk can free their space
@@ -119,7 +127,9 @@ class Consumption(ConsumptionRecord, kw_only=True):
             path = local_path(each.path)
             status, name = path.stat(), str(path.relative_to(data_dir))
             digests = _digests(layout, path)
-            files.append(ConsumedFile(name, type(each).__name__, status.st_size, status.st_mtime_ns, digests))
+            files.append(
+                ConsumedFile(name, type(each).__name__, status.st_size, status.st_mtime_ns, digests)
+            )
         fingerprints = {plan_name(plan): plan.fingerprint for plan in work.plans}
         packed = catalog.pack()
         found = cls(
@@ -171,7 +181,7 @@ class Consumption(ConsumptionRecord, kw_only=True):
         """The containers that read the files at their current place."""
         return [_KINDS[each.kind](path) for each, path in zip(self.files, self._moved, strict=True)]
 
-    # the pass --------------------------------------------------------------------------------------------------
+    # the pass -------------------------------------------------------------------------------------
 
     def take_files(self) -> None:
         """Move the files to a place that no other stage reads, before the pass starts.
@@ -205,20 +215,25 @@ class Consumption(ConsumptionRecord, kw_only=True):
         self._save()
 
     def keep(self, done: int, written: Sequence[Path], following: tuple[int, int] | None) -> None:
-        """Make the bundles ``written`` durable, record that the first ``done`` images are, then free their space.
+        """Make the bundles ``written`` durable, record that the first ``done`` images are, then
+        free their space.
 
-        ``following`` is container and offset of the next image: nothing before it is read again. None: no image
-        is read again.
+        ``following`` is container and offset of the next image: nothing before it is read again.
+        None: no image is read again.
         """
         if written:
             with writing(self.paths.bundles):
-                sync_file_system(self.paths.bundles)  # all at once; fsync then reports errors per file
+                sync_file_system(
+                    self.paths.bundles
+                )  # all at once; fsync then reports errors per file
             for path in written:
                 with writing(path), path.open("rb") as file:
                     os.fsync(file.fileno())
             with writing(self.paths.bundles):
                 fsync_dir(self.paths.bundles)
-        if not self.is_read and self.rows != done:  # after the pass, a request may cover fewer shards
+        if (
+            not self.is_read and self.rows != done
+        ):  # after the pass, a request may cover fewer shards
             self.rows = done
             self._save()
         current, offset = following or (len(self.files), 0)
@@ -230,7 +245,9 @@ class Consumption(ConsumptionRecord, kw_only=True):
                     punch(path, 0, offset)
 
     def finish(self) -> None:
-        """Remove the rest of the files and the bundles, then record that all images are in shards."""
+        """Remove the rest of the files and the bundles,
+        then record that all images are in shards.
+        """
         for folder in (self.paths.files, self.paths.bundles):
             shutil.rmtree(folder, ignore_errors=True)
         self.is_over = True
@@ -241,7 +258,8 @@ def _changed(path: Path) -> InputError:
     return InputError(
         f"{path} has changed since it was written, or is gone",
         "expected the record of raw data that was consumed",
-        f"put it back; or move {path.parent} away and get the raw data again with imagenet-prep download: "
+        f"put it back; or move {path.parent} away and get the raw data again with imagenet-prep "
+        "download: "
         "finished shards are kept",
     )
 
@@ -251,11 +269,13 @@ def _digests(layout: Layout, path: Path) -> dict[str, str]:
 
 
 def is_gone(split: PlannedSplit) -> bool:
-    """Whether the raw data of a split exists only on record: it was consumed, or is being consumed."""
+    """Whether the raw data of a split exists only on record:
+    it was consumed, or is being consumed.
+    """
     return any(isinstance(each, Gone) for each in split.catalog.containers)
 
 
-# whether it is allowed, and can resume -------------------------------------------------------------------------
+# whether it is allowed, and can resume ------------------------------------------------------------
 
 
 def refuse_another_output(layout: Layout) -> None:
@@ -269,15 +289,18 @@ def refuse_another_output(layout: Layout) -> None:
 
 
 def check_consumable(splits: Sequence[PlannedSplit], layout: Layout) -> None:
-    """Refuse to consume raw data that can't be fetched again, or whose space can't be freed; nothing is written.
+    """Refuse to consume raw data that can't be fetched again, or whose space can't be freed;
+    nothing is written.
 
     Raises:
-        UsageError: it is outside DATA_DIR/raw-data, or holds several splits, or its file system can't free the space.
-        InputError: none of its digests is known.
+        UsageError: it is outside DATA_DIR/raw-data, or holds several splits, or its file system
+        can't free the space. InputError: none of its digests is known.
     """
     layout.refuse_urls()
     refuse_another_output(layout)
-    containers = [each for split in splits if not is_gone(split) for each in split.catalog.containers]
+    containers = [
+        each for split in splits if not is_gone(split) for each in split.catalog.containers
+    ]
     splits_in = Counter(each.path for each in containers)
     for each in containers:
         path = local_path(each.path)
@@ -288,7 +311,11 @@ def check_consumable(splits: Sequence[PlannedSplit], layout: Layout) -> None:
             raise InputError(
                 f"{path} can't be consumed: nothing proves that it can be fetched again",
                 "expected a digest from a download, or from a check of the existing file",
-                f"check it: {command('download', layout.data_dir)}    (with the site that it is from)",
+                (
+                    f"check it: {command('download', layout.data_dir)}    (with the site that "
+                    "it is "
+                    "from)"
+                ),
             )
     for folder in {local_path(each.path).parent for each in containers}:
         with writing(folder):
@@ -316,7 +343,9 @@ def _obstacle(container: Container, path: Path, layout: Layout) -> str:
     own, data_dir = local_path(layout.own_raw_dir), local_path(layout.data_dir)
     if type(container).__name__ not in _KINDS:
         return "it is a folder, or a kind of file whose space can't be freed"
-    if not path.is_relative_to(own) or path.resolve() != data_dir.resolve() / path.relative_to(data_dir):
+    if not path.is_relative_to(own) or path.resolve() != data_dir.resolve() / path.relative_to(
+        data_dir
+    ):
         return f"it is outside {own}, which is read-only for --consume; or it is a link"
     if path.stat().st_nlink > 1:
         return "it has another name elsewhere (a hard link), which would lose it too"
@@ -326,18 +355,32 @@ def _obstacle(container: Container, path: Path, layout: Layout) -> str:
 
 
 def refuse_lost(before: Plan | None, splits: Sequence[PlannedSplit], layout: Layout) -> None:
-    """Raise InputError for a split of the plan ``before`` that was being consumed, and that nothing remains of."""
+    """Raise InputError for a split of the plan ``before`` that was being consumed,
+    and that nothing remains of.
+    """
     if before is None or ("consume", True) not in before.options:
         return
     for split in before.totals.keys() - {each.catalog.split for each in splits}:
         raise InputError(
-            f"{layout.consumed(split).record} is gone, and no {split} images are in {layout.raw_dir}",
-            "expected it: their raw data was consumed, and images that are in no shard yet were only next to it",
-            f"put its folder back, or get the raw data again: {command('download', layout.data_dir)}",
+            (
+                f"{layout.consumed(split).record} is gone, and no {split} images are in "
+                f"{layout.raw_dir}"
+            ),
+            (
+                "expected it: their raw data was consumed, and images that are in no shard yet "
+                "were "
+                "only next to it"
+            ),
+            (
+                "put its folder back, or get the raw data again: "
+                f"{command('download', layout.data_dir)}"
+            ),
         )
 
 
-def refuse_gone(splits: Sequence[PlannedSplit], waiting: Collection[str], layout: Layout, *, consume: bool) -> None:
+def refuse_gone(
+    splits: Sequence[PlannedSplit], waiting: Collection[str], layout: Layout, *, consume: bool
+) -> None:
     """Refuse a conversion whose raw data is gone, before any existing file is removed for it.
 
     Args:
@@ -355,30 +398,40 @@ def refuse_gone(splits: Sequence[PlannedSplit], waiting: Collection[str], layout
         if not is_gone(split) or not plans:
             continue
         found = Consumption.find(layout, split.catalog.split)
-        with_images = [name for name, plan in plans.items() if plan.start < plan.stop]  # the others have no bundle
+        with_images = [
+            name for name, plan in plans.items() if plan.start < plan.stop
+        ]  # the others have no bundle
         if (
             found is None
-            or (found.is_read and not all((found.paths.bundles / name).exists() for name in with_images))
+            or (
+                found.is_read
+                and not all((found.paths.bundles / name).exists() for name in with_images)
+            )
             or any(found.shards.get(name) != plan.fingerprint for name, plan in plans.items())
         ):
             raise gone(split.source)
         if not consume:
             raise UsageError(
-                f"{split.source} is being consumed, and {len(plans):,} of its shards are not made yet",
+                (
+                    f"{split.source} is being consumed, and {len(plans):,} of its shards are not "
+                    "made yet"
+                ),
                 "expected that conversion to resume",
                 "run the same imagenet-prep convert with --consume",
             )
 
 
-# the work ------------------------------------------------------------------------------------------------------
+# the work -----------------------------------------------------------------------------------------
 
 
-def consumed_needs(layout: Layout, pending: PendingShards, *, under_way: int, whole: int) -> list[Need]:
+def consumed_needs(
+    layout: Layout, pending: PendingShards, *, under_way: int, whole: int
+) -> list[Need]:
     """The space for pending shards in addition to the raw data that gives its space to them.
 
-    It includes the framing of records. Raw data and bundles, or bundles and shards, exist twice for a while: a step of
-    the pass, or the bytes held until the next sync with the shards ``under_way``. It also includes ``whole``, the
-    largest file that can only be freed as a whole.
+    It includes the framing of records. Raw data and bundles, or bundles and shards, exist twice for
+    a while: a step of the pass, or the bytes held until the next sync with the shards
+    ``under_way``. It also includes ``whole``, the largest file that can only be freed as a whole.
     """
     if not pending.shards:
         return []
@@ -390,7 +443,9 @@ def consumed_needs(layout: Layout, pending: PendingShards, *, under_way: int, wh
 
 
 def consumed_step(size: int) -> int:
-    """Bytes after which a pass through ``size`` bytes frees their space: a small part of it, but not too often."""
+    """Bytes after which a pass through ``size`` bytes frees their space:
+    a small part of it, but not too often.
+    """
     return max(size // 32, _LEAST_STEP)
 
 
@@ -399,9 +454,15 @@ def consuming_needs(works: Sequence[Work], layout: Layout, workers: int) -> list
     needs = []
     for work in works:
         if not is_gone(work.split):
-            wholes = (each.path.stat().st_size for each in work.split.catalog.containers if not each.is_sliced)
+            wholes = (
+                each.path.stat().st_size
+                for each in work.split.catalog.containers
+                if not each.is_sliced
+            )
             whole = max(wholes, default=0)
-            needs += consumed_needs(layout, work.pending, under_way=workers * work.largest, whole=whole)
+            needs += consumed_needs(
+                layout, work.pending, under_way=workers * work.largest, whole=whole
+            )
     return needs
 
 
@@ -413,25 +474,39 @@ def begin_consuming(works: Sequence[Work], layout: Layout, progress: Progress) -
     """
     layout.shards.sync()  # finished shards must be durable: the space of their images is freed, too
     layout.indexes.sync()
-    fresh = [each.path for work in works if not is_gone(work.split) for each in work.split.catalog.containers]
+    fresh = [
+        each.path
+        for work in works
+        if not is_gone(work.split)
+        for each in work.split.catalog.containers
+    ]
     if fresh:
         more = f" and {len(fresh) - 1:,} more" if len(fresh) > 1 else ""
         what = f"{fresh[0].name}{more}, {sum(path.stat().st_size for path in fresh):,} bytes"
-        then = "give their space to the shards; then they are gone (imagenet-prep download fetches them)"
+        then = (
+            "give their space to the shards; then they are gone (imagenet-prep download fetches "
+            "them)"
+        )
         progress.note(f"--consume: {what} {then}")
     return [_claim(work, layout) for work in works]
 
 
 def _claim(work: Work, layout: Layout) -> Work:
     is_new = not is_gone(work.split)
-    found = Consumption.begin(work, layout) if is_new else Consumption.find(layout, work.split.catalog.split)
+    found = (
+        Consumption.begin(work, layout)
+        if is_new
+        else Consumption.find(layout, work.split.catalog.split)
+    )
     if found is None or found.is_over:
         return work
     found.take_files()
     if not work.plans and not found.is_read:  # existing shards hold all images
         found.keep(found.total, (), None)
     if found.is_read:
-        for name in found.shards.keys() - set(map(plan_name, work.plans)):  # a crash left their bundles behind
+        for name in found.shards.keys() - set(
+            map(plan_name, work.plans)
+        ):  # a crash left their bundles behind
             (found.paths.bundles / name).unlink(missing_ok=True)
     return replace(work, consumption=found)
 

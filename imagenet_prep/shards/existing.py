@@ -22,7 +22,8 @@ class ExistingShards(Struct, frozen=True):
 
     Args:
         sizes: bytes of each shard by name, without those of other sets.
-        replaced: recorded shards that the plan does not have, or makes from other items or settings.
+        replaced: recorded shards that the plan does not have, or makes from other items or
+            settings.
         foreign: shards without any record.
     """
 
@@ -48,14 +49,19 @@ class ExistingShards(Struct, frozen=True):
             before: the plan on the disk.
             journal: of the set.
             changed: finished shards whose images changed, whatever their fingerprint says.
-            known_splits: splits of shards that are ours or foreign, in addition to those of the plans.
+            known_splits: splits of shards that are ours or foreign, in addition to those of the
+                plans.
 
         Raises:
-            UsageError: another set of the folder has a split of the plan; or finished shards are of a split that is
-                not planned.
+            UsageError: another set of the folder has a split of the plan; or finished shards are of
+                a split that is not planned.
         """
         records = _Records.gather(layout, plan, before, journal)
-        own_splits = {*known_splits, *plan.totals, *(before.totals if before else ())} - records.other_splits
+        own_splits = {
+            *known_splits,
+            *plan.totals,
+            *(before.totals if before else ()),
+        } - records.other_splits
         own_splits = {grown_from(split)[0] for split in own_splits}
         sizes, replaced, foreign = dict[str, int](), list[str](), list[str]()
         for name, size in layout.find_shards().items():
@@ -63,7 +69,10 @@ class ExistingShards(Struct, frozen=True):
             if not is_recorded and grown_from(split_of(name))[0] not in own_splits:
                 continue
             sizes[name] = size
-            if journal.get(name) is not None and grown_from(split_of(name))[0] not in records.planned_splits:
+            if (
+                journal.get(name) is not None
+                and grown_from(split_of(name))[0] not in records.planned_splits
+            ):
                 raise _of_another_set(layout, plan, split_of(name))
             if name in changed or records.is_replaced(name):
                 replaced.append(name)
@@ -72,7 +81,9 @@ class ExistingShards(Struct, frozen=True):
         return cls(sizes, tuple(replaced), tuple(foreign))
 
     def refuse_foreign(self, layout: Layout, plan: Plan, *, overwrite: bool) -> None:
-        """Raise UsageError rather than mix a set with shards of another program, or replace them unasked."""
+        """Raise UsageError rather than mix a set with shards of another program,
+        or replace them unasked.
+        """
         if not self.foreign:
             return
         planned = plan.fingerprints_by_name()
@@ -80,8 +91,13 @@ class ExistingShards(Struct, frozen=True):
         if may_replace and overwrite:
             return
         hint = "move them away, or choose another folder with --output"
-        if may_replace and not any(grown_from(split_of(name))[1] > 1 for name in planned):  # --overwrite grows nothing
-            hint = "move them away, choose another folder with --output, or let --overwrite replace those in the way"
+        if may_replace and not any(
+            grown_from(split_of(name))[1] > 1 for name in planned
+        ):  # --overwrite grows nothing
+            hint = (
+                "move them away, choose another folder with --output, "
+                "or let --overwrite replace those in the way"
+            )
         count = number_of(len(self.foreign), "shard")
         raise UsageError(
             f"{layout.output_dir} holds {count} not made here, {self.foreign[0]} first",
@@ -90,7 +106,9 @@ class ExistingShards(Struct, frozen=True):
         )
 
     def refuse_replaced(self, layout: Layout, plan: Plan, changed: Mapping[str, str]) -> None:
-        """Raise UsageError for finished shards that were made differently; ``changed`` has the evidence by name."""
+        """Raise UsageError for finished shards that were made differently;
+        ``changed`` has the evidence by name.
+        """
         if not self.replaced:
             return
         evidence = next((changed[name] for name in self.replaced if changed.get(name)), "")
@@ -124,7 +142,10 @@ class _Records(Struct, frozen=True):
             raise UsageError(
                 f"{layout.output_dir} holds the {split} shards of another set",
                 f"expected none: that set is recorded in {others[split].state_dir}",
-                "give this set another output_file_prefix in its recipe, or choose another folder with --output",
+                (
+                    "give this set another output_file_prefix in its recipe, "
+                    "or choose another folder with --output"
+                ),
             )
         pending = Replacement.find(layout, before) if before else None
         return cls(
@@ -134,7 +155,9 @@ class _Records(Struct, frozen=True):
             planned=plan.fingerprints_by_name(),
             planned_splits=frozenset(grown_from(split)[0] for split in plan.totals),
             planned_before=before.fingerprints_by_name() if before else {},
-            pending=frozenset(pending.remaining(layout, before)) if pending and before else frozenset(),
+            pending=frozenset(pending.remaining(layout, before))
+            if pending and before
+            else frozenset(),
             other_splits=frozenset(others),
         )
 
@@ -148,12 +171,16 @@ class _Records(Struct, frozen=True):
         if name in self.pending:
             return True
         fingerprint = self._recorded_fingerprint(name)
-        if fingerprint is None:  # a killed run left it: it is made again in its place, if it is planned
+        if (
+            fingerprint is None
+        ):  # a killed run left it: it is made again in its place, if it is planned
             return name in self.planned_before and name not in self.planned
         return fingerprint != self.planned.get(name)
 
     def is_foreign(self, name: str) -> bool:
-        """Whether another program made a shard. A crash leaves an index without an entry: that shard is made again."""
+        """Whether another program made a shard. A crash leaves an index without an entry:
+        that shard is made again.
+        """
         return name not in self.planned or not self.layout.index_path(name).exists()
 
     def _recorded_fingerprint(self, name: str) -> str | None:
@@ -181,17 +208,26 @@ def _of_another_set(layout: Layout, plan: Plan, split: str) -> UsageError:
 
 
 def _bring_boxes_back(other: Manifest | Plan | None, layout: Layout, plan: Plan) -> str:
-    """The advice if the finished shards have boxes, and their file is gone: --overwrite would lose them; or ""."""
+    """The advice if the finished shards have boxes, and their file is gone:
+    --overwrite would lose them; or "".
+    """
     for split, totals in plan.totals.items():
         had_boxes = other is not None and split in other.totals and other.totals[split].boxes > 0
         if had_boxes and totals.boxes == 0 and plan.dataset.kind == ILSVRC2012:
-            annotate = command("annotate", layout.data_dir, Layout(layout.data_dir, layout.raw).elsewhere())
-            return f"bring the boxes back, then convert again: {annotate}    (--overwrite would leave the boxes out)"
+            annotate = command(
+                "annotate", layout.data_dir, Layout(layout.data_dir, layout.raw).elsewhere()
+            )
+            return (
+                f"bring the boxes back, then convert again: {annotate}    (--overwrite would "
+                "leave the boxes out)"
+            )
     return ""
 
 
 def _find_differences(other: Manifest | Plan | None, plan: Plan) -> str:
-    """The difference between the recorded set and the one to make: only images, or settings as well."""
+    """The difference between the recorded set and the one to make:
+    only images, or settings as well.
+    """
     if other is None:
         return "an input or an option changed since then"
     return f"changed since then: {', '.join(differences(plan, other))}"

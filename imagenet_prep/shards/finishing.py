@@ -1,4 +1,6 @@
-"""finish_set: the manifest of a set whose shards are all done, written last, after a look at each of them."""
+"""finish_set: the manifest of a set whose shards are all done,
+written last, after a look at each of them.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,18 @@ from imagenet_prep.storage.layout import Layout, grown_from, split_of
 from imagenet_prep.text import number_of
 
 
-def find_lost(plan: Plan, layout: Layout, journal: Journal, seen: Mapping[str, Identity] = {}) -> list[str]:
+def find_lost(
+    plan: Plan, layout: Layout, journal: Journal, seen: Mapping[str, Identity] = {}
+) -> list[str]:
     """The shards of a plan that are not there as the journal says.
 
-    A file is not read again if it has the identity that it had when it was made, or when its index was read: ``seen``.
-    Size, index and last record of all others are compared; in an object store, those of every shard.
+    A file is not read again if it has the identity that it had when it was made, or when its index
+    was read: ``seen``. Size, index and last record of all others are compared; in an object store,
+    those of every shard.
     """
-    unchanged = {name for name, identity in seen.items() if is_same(layout.shard_path(name), identity)}
+    unchanged = {
+        name for name, identity in seen.items() if is_same(layout.shard_path(name), identity)
+    }
     planned = planned_manifest(plan)
     doubtful = {name: info for name, info in planned.shards.items() if name not in unchanged}
     return not_done(layout, replace(planned, shards=doubtful), journal)
@@ -40,8 +47,8 @@ def finish_set(
 
     Raises:
         UsageError: another run has claimed the folder since, with --overwrite.
-        InputError: the folder holds other shards too; or ``refuse_images`` raises it: the images are not those of the
-            data set.
+        InputError: the folder holds other shards too; or ``refuse_images`` raises it: the images
+            are not those of the data set.
     """
     refuse_superseded(plan, layout)
     _refuse_strays(plan, layout)
@@ -57,7 +64,9 @@ def finish_set(
 
 
 def _refuse_strays(plan: Plan, layout: Layout) -> None:
-    """Raise InputError for shards of the plan's splits that it does not have: a glob would read them too."""
+    """Raise InputError for shards of the plan's splits that it does not have:
+    a glob would read them too.
+    """
     splits = {*plan.dataset.splits, *plan.totals}
     shards = [name for name in layout.find_shards() if grown_from(split_of(name))[0] in splits]
     planned = plan.fingerprints_by_name()
@@ -78,6 +87,9 @@ def refuse_superseded(plan: Plan, layout: Layout) -> None:
         return
     raise UsageError(
         f"another convert claimed {layout.output_dir} for a set of other images or settings",
-        f"expected no other imagenet-prep convert there; these differ: {', '.join(differences(plan, claimed))}",
+        (
+            "expected no other imagenet-prep convert there; these differ: "
+            f"{', '.join(differences(plan, claimed))}"
+        ),
         "run one of them again with --overwrite, after the other has ended",
     )

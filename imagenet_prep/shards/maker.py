@@ -1,4 +1,6 @@
-"""ShardMaker: makes one shard, the task of one worker: from a ShardTask to a file under its final name."""
+"""ShardMaker: makes one shard, the task of one worker:
+from a ShardTask to a file under its final name.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ _REMEDY = "get a sound copy of it, or leave it out: --on-damaged skip, in a reci
 class Outcome(Struct, frozen=True):
     """The outcome of a shard.
 
-    ``info`` is None if bad images prevented the shard; ``problems`` name them. ``identity`` is that of its file on a
-    disk, for a later look whether it is still the same.
+    ``info`` is None if bad images prevented the shard; ``problems`` name them. ``identity`` is that
+    of its file on a disk, for a later look whether it is still the same.
     """
 
     info: ShardInfo | None
@@ -41,7 +43,8 @@ class Outcome(Struct, frozen=True):
 
 
 class ShardTask(Struct, frozen=True):
-    """The work on one shard: picklable, complete, and without anything that could differ between two runs.
+    """The work on one shard: picklable, complete, and without anything that could differ between
+    two runs.
 
     Args:
         name: of the shard.
@@ -51,11 +54,12 @@ class ShardTask(Struct, frozen=True):
         recorder: makes the record of an image.
         compression: of the whole shard.
         on_damaged: whether damaged images refuse the shard, or are left out.
-        expected: the entry that the shard must match when it is made again; any other shard is refused before it
-            replaces anything. Exactly the same images are left out, and the outcome is this entry, fingerprint
-            included.
+        expected: the entry that the shard must match when it is made again; any other shard is
+            refused before it replaces anything. Exactly the same images are left out, and the
+            outcome is this entry, fingerprint included.
         bundle: the file that holds just its images, unused once the shard is durable.
-        syncs: whether the maker also makes index and names durable, because the journal may be on another machine.
+        syncs: whether the maker also makes index and names durable, because the journal may be on
+            another machine.
     """
 
     name: str
@@ -84,7 +88,9 @@ class ShardMaker(Struct, Portable[ShardTask], frozen=True):
         return [each.path for each in task.catalog.containers[:1] if isinstance(each.path, Path)]
 
     def sent(self, task: ShardTask) -> ShardTask:
-        """The task for another machine: it syncs index and name too, since the driver's sync can't."""
+        """The task for another machine: it syncs index and name too,
+        since the driver's sync can't.
+        """
         return replace(task, syncs=True)
 
     def __call__(self, task: ShardTask) -> Outcome:
@@ -96,13 +102,18 @@ class ShardMaker(Struct, Portable[ShardTask], frozen=True):
             BusyError: another run has started there since, so this one must not finish anything.
         """
         try:
-            with contextlib.suppress(WriteError):  # no part of the shard can be trusted: once more from its source
+            with contextlib.suppress(
+                WriteError
+            ):  # no part of the shard can be trusted: once more from its source
                 return _Making(task, self.reader).make()
             return _Making(task, self.reader).make()
         except GoneError as error:
             raise BusyError(
                 f"{task.name} was not finished: its partial file is gone",
-                f"another run has started in {task.layout.output_dir} since, or has finished the set",
+                (
+                    f"another run has started in {task.layout.output_dir} since, "
+                    "or has finished the set"
+                ),
                 "let that run finish",
             ) from error
 
@@ -121,7 +132,10 @@ class _Making:
         task, index, problems = self._task, self._index, self._problems
         repairs: list[str] = []
         warned: list[str] = []
-        with space_errors(task.layout.shard_path(task.name)), task.layout.shards.create(task.name) as sink:
+        with (
+            space_errors(task.layout.shard_path(task.name)),
+            task.layout.shards.create(task.name) as sink,
+        ):
             writer = RecordWriter(sink.write, task.compression)
             for item, recorded in self._records():
                 if recorded.repair:
@@ -156,8 +170,12 @@ class _Making:
         catalog, recorder = self._task.catalog, self._task.recorder
         left_out = self._task.expected.set_aside if self._task.expected else ()
         if left_out:
-            catalog = catalog.picked([row for row, name in enumerate(catalog.names) if name not in left_out])
-        for row, (item, data) in enumerate(zip(catalog.items(), read_in_turn(catalog, self._reader), strict=True)):
+            catalog = catalog.picked(
+                [row for row, name in enumerate(catalog.names) if name not in left_out]
+            )
+        for row, (item, data) in enumerate(
+            zip(catalog.items(), read_in_turn(catalog, self._reader), strict=True)
+        ):
             try:
                 yield item, recorder.record(item, data)
             except jpeg.ImageError as error:
@@ -168,12 +186,18 @@ class _Making:
                 self._problems.append(Problem(ProblemKind.BAD_IMAGE, item.filename, detail, remedy))
 
     def _altered(self, expected: ShardInfo) -> list[str]:
-        """The images whose records differ from the shard's index; none if the index is of other images."""
+        """The images whose records differ from the shard's index;
+        none if the index is of other images.
+        """
         made = self._index
         written = read_written(self._task.layout, expected)
         if written is None or written.names != made.names:
             return []
-        return [name for name, old, new in zip(made.names, written.crcs, made.crcs, strict=True) if old != new]
+        return [
+            name
+            for name, old, new in zip(made.names, written.crcs, made.crcs, strict=True)
+            if old != new
+        ]
 
     def _other(self, expected: ShardInfo, made: ShardInfo) -> InputError:
         """The error for a shard that differs from the one made first."""
@@ -185,18 +209,23 @@ class _Making:
             others = f", and of {len(altered) - 1} more" if len(altered) > 1 else ""
             detail = f"by its index, the image or the boxes of {altered[0]}{others} changed"
         return InputError(
-            f"{made.name} can't be made again: the raw data has changed since, or another library makes other bytes",
+            (
+                f"{made.name} can't be made again: the raw data has changed since, "
+                "or another library makes other bytes"
+            ),
             detail,
-            "restore the recorded images and boxes, or the versions of Pillow, the codec (reencode in manifest.json) "
+            "restore the recorded images and boxes, or the versions of Pillow, "
+            "the codec (reencode in manifest.json) "
             "and zlib; or make the set again with imagenet-prep convert --overwrite",
         )
 
     def _finish(self, sink: Sink) -> None:
         """The steps after the last byte that make a shard durable: seal, index, commit.
 
-        One sync per shard. The writer of the journal syncs names, many at a time. If a crash undoes a name, the file is
-        missing and the shard not done. Names are synced at once in two cases: if the task says that no other process
-        can, or if the name was taken. The old content of a taken name would return under the new journal line.
+        One sync per shard. The writer of the journal syncs names, many at a time. If a crash undoes
+        a name, the file is missing and the shard not done. Names are synced at once in two cases:
+        if the task says that no other process can, or if the name was taken. The old content of a
+        taken name would return under the new journal line.
         """
         name, shards = self._task.name, self._task.layout.shards
         sink.seal()
@@ -225,5 +254,8 @@ def _is_same(made: ShardInfo, expected: ShardInfo) -> bool:
 
 def expected_and_got(expected: ShardInfo, made: ShardInfo) -> str:
     """Two entries of one shard as text: the recorded one, and the new one."""
-    told = (f"{info.records} records in {info.size} bytes, digest {info.digest[:12]}" for info in (expected, made))
+    told = (
+        f"{info.records} records in {info.size} bytes, digest {info.digest[:12]}"
+        for info in (expected, made)
+    )
     return "expected {}; got {}".format(*told)

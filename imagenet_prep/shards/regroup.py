@@ -1,10 +1,12 @@
-"""regroup, the sequential plan: a single read of an archive in its own order copies each image to its shard's bundle.
+"""regroup, the sequential plan: a single read of an archive in its own order copies each image to
+its shard's bundle.
 
-Shards hold images in shuffled order. If seeks are expensive (a spinning disk, a network file system) and the page cache
-can't hold the archive, fetching images one by one would crawl. So the archive is read once from start to end. Images
-are collected per shard up to a memory limit, then appended to the shard's bundle. A bundle is small enough to be read
-whole when its shard is made. The price is one more copy of the data, in large reads and writes. With a Consumption,
-the pass resumes after a crash, and frees the archive's space meanwhile.
+Shards hold images in shuffled order. If seeks are expensive (a spinning disk, a network file
+system) and the page cache can't hold the archive, fetching images one by one would crawl. So the
+archive is read once from start to end. Images are collected per shard up to a memory limit, then
+appended to the shard's bundle. A bundle is small enough to be read whole when its shard is made.
+The price is one more copy of the data, in large reads and writes. With a Consumption, the pass
+resumes after a crash, and frees the archive's space meanwhile.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ class Bundle(Container, frozen=True):
             stop = row.offset + row.length
             data = content[row.offset : stop]
             if content[stop : stop + _CRC.size] != _CRC.pack(zlib.crc32(data)):
-                raise _damaged(self.path, f"{row.name} at byte {row.offset:,} does not match its checksum")
+                raise _damaged(
+                    self.path, f"{row.name} at byte {row.offset:,} does not match its checksum"
+                )
             return data
 
         return read
@@ -67,11 +71,13 @@ def regroup(
     progress: Progress,
     keeper: Consumption | None = None,
 ) -> Catalog:
-    """Copy the images of ``shards`` (name, rows) from their archives to ``folder``/name, and return their new places.
+    """Copy the images of ``shards`` (name, rows) from their archives to ``folder``/name, and return
+    their new places.
 
-    ``memory`` bytes are held before they are written out. The ``keeper`` makes copied images durable, and resumes an
-    earlier pass with the same ``shards``; after a finished pass, ``shards`` may be some of them. Returns the catalog,
-    with ``shards`` at their new place. Raises InputError if an archive is shorter than before, or a bundle too short.
+    ``memory`` bytes are held before they are written out. The ``keeper`` makes copied images
+    durable, and resumes an earlier pass with the same ``shards``; after a finished pass, ``shards``
+    may be some of them. Returns the catalog, with ``shards`` at their new place. Raises InputError
+    if an archive is shorter than before, or a bundle too short.
     """
     bundle_of = np.full(len(catalog), -1, np.int32)
     for number, (_, rows) in enumerate(shards):
@@ -80,7 +86,10 @@ def regroup(
     wanted = chosen[np.lexsort((catalog.offsets[chosen], catalog.container_ids[chosen]))].tolist()
     paths = [folder / name for name, _ in shards]
     bundles = _Bundles(paths, bundle_of.tolist(), memory)
-    offsets, container_ids = catalog.offsets.astype(np.int64), catalog.container_ids.astype(np.int64)
+    offsets, container_ids = (
+        catalog.offsets.astype(np.int64),
+        catalog.container_ids.astype(np.int64),
+    )
     sizes = [0] * len(paths)
     start = 0 if keeper is None else len(wanted) if keeper.is_read else keeper.rows
     held: list[int] = []
@@ -107,7 +116,9 @@ def _copy(
     progress: Progress,
     keeper: Consumption | None,
 ) -> None:
-    """Run the pass: copy the images of ``wanted`` from ``start`` on, in their order, each to its bundle."""
+    """Run the pass: copy the images of ``wanted`` from ``start`` on,
+    in their order, each to its bundle.
+    """
     total, done = (catalog.size(rows) for rows in (wanted, wanted[:start]))
     progress.begin(f"reading {_named(catalog, wanted)} in order", total, "B", done)
     with bundles:
@@ -168,7 +179,9 @@ def _read_in_order(catalog: Catalog, wanted: Sequence[int]) -> Iterator[tuple[in
             yield from ((row, read(catalog.row(row))) for row in rows)
 
 
-def _read_forward(catalog: Catalog, rows: Iterable[int], archive: Path) -> Iterator[tuple[int, Buffer]]:
+def _read_forward(
+    catalog: Catalog, rows: Iterable[int], archive: Path
+) -> Iterator[tuple[int, Buffer]]:
     """Each row with its bytes; adjacent rows are read together, and no byte twice."""
     with BufferedReader(FileIO(archive), CHUNK) as file:
         if hasattr(os, "posix_fadvise"):
@@ -199,7 +212,9 @@ class _Bundles:
             folder.mkdir(parents=True, exist_ok=True)
 
     def add(self, row: int, data: bytes) -> Sequence[Path]:
-        """Append to the bundle of ``row``; returns the bundles written, if the memory limit was reached."""
+        """Append to the bundle of ``row``; returns the bundles written,
+        if the memory limit was reached.
+        """
         self._pending[self._bundle_of[row]] += (data, _CRC.pack(zlib.crc32(data)))
         self._held += len(data) + _CRC.size
         if self._held < self._memory:
@@ -207,7 +222,9 @@ class _Bundles:
         self._flush()
         return self.written
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
         """Write the rest, unless an error occurred."""
         if kind is None:
             self._flush()

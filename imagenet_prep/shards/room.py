@@ -1,4 +1,6 @@
-"""The disk space of shards and their bundles; and whether a source is read in one pass, in its own order."""
+"""The disk space of shards and their bundles;
+and whether a source is read in one pass, in its own order.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,20 @@ from imagenet_prep.storage.space import Need, nearest
 from imagenet_prep.text import number_of
 
 RECORD = 1024
-"""A record that holds its image is larger by less than this many bytes, including its lines in the index."""
+"""A record that holds its image is larger by less than this many bytes,
+including its lines in the index.
+"""
 
 
 HELD = 64 << 20
-"""Bytes of shards after which shards made from bundles are made durable: only then bundles can be removed."""
+"""Bytes of shards after which shards made from bundles are made durable:
+only then bundles can be removed.
+"""
 
 
 class PendingShards(Struct, frozen=True):
-    """The unfinished shards of a split: ``shards`` of them, from ``images`` of ``size`` bytes in total.
+    """The unfinished shards of a split: ``shards`` of them, from ``images`` of ``size`` bytes in
+    total.
 
     ``is_about``: these numbers are an estimate.
     """
@@ -34,11 +41,14 @@ class PendingShards(Struct, frozen=True):
     is_about: bool = False
 
 
-def shard_needs(layout: Layout, pending: PendingShards, *, in_order: bool, keeps_size: bool) -> list[Need]:
+def shard_needs(
+    layout: Layout, pending: PendingShards, *, in_order: bool, keeps_size: bool
+) -> list[Need]:
     """The space for pending shards, and for their bundles if the source is read ``in_order``.
 
-    A bundle is removed once its shard is durable: only the bytes that exist twice for a while are counted. If records
-    don't keep the size of their image, the size of the shards is unknown, and only bundles are counted.
+    A bundle is removed once its shard is durable: only the bytes that exist twice for a while are
+    counted. If records don't keep the size of their image, the size of the shards is unknown, and
+    only bundles are counted.
     """
     split, shards, is_about = pending.split, pending.shards, pending.is_about
     made = pending.size + RECORD * pending.images if keeps_size else 0
@@ -48,12 +58,23 @@ def shard_needs(layout: Layout, pending: PendingShards, *, in_order: bool, keeps
         needs.append(Need("convert", what, layout.output_dir, made, 3 * shards, is_about))
     if shards and in_order:
         bundles = made // 8 if keeps_size else pending.size
-        needs.append(Need("convert", f"bundles for {split} shards", layout.bundle_dir, bundles, shards, is_about))
+        needs.append(
+            Need(
+                "convert",
+                f"bundles for {split} shards",
+                layout.bundle_dir,
+                bundles,
+                shards,
+                is_about,
+            )
+        )
     return needs
 
 
 def is_pass_better(path: AnyPath, left: int, options: MakingOptions) -> bool:
-    """Whether one pass through ``path`` is faster for ``left`` bytes of images than reading them in any order."""
+    """Whether one pass through ``path`` is faster for ``left`` bytes of
+    images than reading them in any order.
+    """
     local = local_or_none(path)
     if local is None:
         return False
@@ -62,7 +83,7 @@ def is_pass_better(path: AnyPath, left: int, options: MakingOptions) -> bool:
     return options.read_order == "sequential"
 
 
-# where reading out of order is expensive ----------------------------------------------------------------------
+# where reading out of order is expensive ----------------------------------------------------------
 
 NETWORK = frozenset(
     {"9p", "afs", "beegfs", "ceph", "cifs", "fuse.gcsfuse", "fuse.s3fs", "fuse.sshfs"}
@@ -72,7 +93,9 @@ NETWORK = frozenset(
 
 
 def is_seek_dear(path: Path, *, sys: Path = Path("/sys"), proc: Path = Path("/proc")) -> bool:
-    """Whether ``path`` is on a spinning disk or a network file system; False if the system doesn't tell."""
+    """Whether ``path`` is on a spinning disk or a network file system;
+    False if the system doesn't tell.
+    """
     return _file_system(path.resolve(), proc) in NETWORK or _is_rotational(path.stat().st_dev, sys)
 
 
@@ -102,7 +125,9 @@ def _file_system(path: Path, proc: Path) -> str:
 
 
 def available_memory(*, proc: Path = Path("/proc")) -> int:
-    """Bytes that can be used without swapping, page cache included; 8 GiB if the system doesn't tell."""
+    """Bytes that can be used without swapping, page cache included;
+    8 GiB if the system doesn't tell.
+    """
     try:
         for line in (proc / "meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):

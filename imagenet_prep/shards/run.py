@@ -21,7 +21,13 @@ from imagenet_prep.model import Done, Engine, Problem, Progress, ShardInfo, Shar
 from imagenet_prep.shards.consumption import Consumption, consumed_step, is_gone
 from imagenet_prep.shards.maker import Outcome, ShardMaker, ShardTask, expected_and_got
 from imagenet_prep.shards.regroup import regroup
-from imagenet_prep.shards.room import HELD, PendingShards, available_memory, is_pass_better, shard_needs
+from imagenet_prep.shards.room import (
+    HELD,
+    PendingShards,
+    available_memory,
+    is_pass_better,
+    shard_needs,
+)
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import CHANGED_BOXES
@@ -33,10 +39,11 @@ from imagenet_prep.text import number_of
 
 
 class SplitSummary(Struct, frozen=True):
-    """One split's part of a ConvertSummary: this run ``made`` some of its ``shards``, the others existed before.
+    """One split's part of a ConvertSummary: this run ``made`` some of its ``shards``, the others
+    existed before.
 
-    ``repairs`` and ``warned`` are those of ShardInfo. ``changed_boxes`` counts the boxes of each image that a recipe
-    "clipped" and "dropped".
+    ``repairs`` and ``warned`` are those of ShardInfo. ``changed_boxes`` counts the boxes of each
+    image that a recipe "clipped" and "dropped".
     """
 
     split: str
@@ -57,8 +64,8 @@ class SplitSummary(Struct, frozen=True):
 class ConvertSummary(Struct, frozen=True):
     """The result of a conversion.
 
-    ``problems`` are the images that ``on_damaged: skip`` set aside in this run. ``named_in`` is the file that names
-    all of them, once the set is finished.
+    ``problems`` are the images that ``on_damaged: skip`` set aside in this run. ``named_in`` is the
+    file that names all of them, once the set is finished.
     """
 
     splits: tuple[SplitSummary, ...]
@@ -96,22 +103,27 @@ def refusal_of(problems: list[Problem], refused: int, progress: Progress) -> Dat
         f"{number_of(len(problems), 'image')} can't be converted, {problems[0].subject} first; "
         f"{number_of(refused, 'shard was', 'shards were')} not made",
         problems[0].detail,
-        "get sound copies of them, or leave them out: --on-damaged skip, in a recipe on_damaged: skip",
+        (
+            "get sound copies of them, or leave them out: --on-damaged skip, "
+            "in a recipe on_damaged: skip"
+        ),
     )
 
 
 SYNC_SECONDS = 1.0
-"""Seconds between syncs of finished shards, which protect them from a power cut; a killed process can't undo them.
+"""Seconds between syncs of finished shards, which protect them from a power cut; a killed process
+can't undo them.
 
-Each sync covers the whole file system: two more syncs for the index of each shard would cost more for small shards.
+Each sync covers the whole file system: two more syncs for the index of each shard would cost more
+for small shards.
 """
 
 
 class Work(Struct, frozen=True):
     """The work on one split: ``size`` is the bytes of its images.
 
-    ``in_order``: its archive is read once from front to back, into a bundle per shard. ``consumption``: the archive
-    gives its space to the bundles.
+    ``in_order``: its archive is read once from front to back, into a bundle per shard.
+    ``consumption``: the archive gives its space to the bundles.
     """
 
     split: PlannedSplit
@@ -128,26 +140,36 @@ class Work(Struct, frozen=True):
 
     def needs(self, layout: Layout) -> list[Need]:
         """The space that its shards and bundles need on the disk."""
-        return shard_needs(layout, self.pending, in_order=self.in_order, keeps_size=self.split.recorder.keeps_size)
+        return shard_needs(
+            layout, self.pending, in_order=self.in_order, keeps_size=self.split.recorder.keeps_size
+        )
 
     @property
     def largest(self) -> int:
         """Bytes of the images of the largest shard."""
-        return max((self.split.catalog.size(self.split.rows(plan)) for plan in self.plans), default=0)
+        return max(
+            (self.split.catalog.size(self.split.rows(plan)) for plan in self.plans), default=0
+        )
 
     def step(self, memory: int | None) -> int:
-        """Bytes that a pass holds before writing them out; when consuming, they are on the disk twice."""
+        """Bytes that a pass holds before writing them out;
+        when consuming, they are on the disk twice.
+        """
         most = memory or available_memory() // 4
         return most if self.consumption is None else min(most, consumed_step(self.size))
 
 
 def lay_out(
-    splits: Sequence[PlannedSplit], todo: Sequence[ShardPlan], layout: Layout, options: MakingOptions
+    splits: Sequence[PlannedSplit],
+    todo: Sequence[ShardPlan],
+    layout: Layout,
+    options: MakingOptions,
 ) -> list[Work]:
     """The work of each split, and how its source is best read.
 
     Raises:
-        UsageError: the source can't be read in the requested order, or needs files next to shards in an object store.
+        UsageError: the source can't be read in the requested order, or needs files next to shards
+            in an object store.
     """
     works = []
     for split in splits:
@@ -158,7 +180,10 @@ def lay_out(
             raise UsageError(
                 f"{split.source} is read in one pass, and its images go to files first",
                 f"expected a folder of this machine for the shards, not {layout.output_dir}",
-                "name a folder with --output, and copy the shards, or leave out read_order: sequential",
+                (
+                    "name a folder with --output, and copy the shards, or leave out read_order: "
+                    "sequential"
+                ),
             )
         works.append(Work(split, plans, size, in_order))
     return works
@@ -178,7 +203,11 @@ def _wants_pass(split: PlannedSplit, left: int, options: MakingOptions) -> bool:
         if options.read_order == "shuffled":
             raise UsageError(
                 f"{split.source} can't be read in a shuffled order",
-                "expected read_order auto or sequential: each image requires reading everything before it in the file",
+                (
+                    "expected read_order auto or sequential: each image requires reading "
+                    "everything "
+                    "before it in the file"
+                ),
                 "leave the option out",
             )
         return True
@@ -189,11 +218,13 @@ def _wants_pass(split: PlannedSplit, left: int, options: MakingOptions) -> bool:
 
 @contextlib.contextmanager
 def unfinished(layout: Layout, spared: str = "") -> Iterator[Layout]:
-    """The layout with a folder of this run's own for unfinished files and the parts of shards, removed at the end.
+    """The layout with a folder of this run's own for unfinished files and the parts of shards,
+    removed at the end.
 
-    Leftovers of other runs are removed first: this process holds the layout's locks, so their drivers are dead. A
-    worker that outlives its driver, here or on another machine, can't name files any more. Ranks hold no locks: those
-    with the key ``spared`` make the same shards, and may be running. In an object store nothing is left.
+    Leftovers of other runs are removed first: this process holds the layout's locks, so their
+    drivers are dead. A worker that outlives its driver, here or on another machine, can't name
+    files any more. Ranks hold no locks: those with the key ``spared`` make the same shards, and may
+    be running. In an object store nothing is left.
     """
     remove_unfinished(layout, spared)
     with unfinished_of(layout, run_name()) as own:
@@ -220,12 +251,16 @@ def unfinished_of(layout: Layout, run: str) -> Iterator[Layout]:
 
 
 def take_in_parts(layout: Layout, journal: Journal) -> None:
-    """Merge the records of a finished set's ranks into one, and remove their other files; running ranks then stop."""
+    """Merge the records of a finished set's ranks into one, and remove their other files;
+    running ranks then stop.
+    """
     if not layout.rank_parts():
         return
     remove_unfinished(layout)
     journal.take_in()
-    for path in layout.plan_path.parent.glob("*rank-*"):  # the mark of a rank that was killed may be unfinished
+    for path in layout.plan_path.parent.glob(
+        "*rank-*"
+    ):  # the mark of a rank that was killed may be unfinished
         path.unlink(missing_ok=True)
 
 
@@ -236,15 +271,21 @@ def run_name() -> str:
 
 
 def find_unfinished(layout: Layout, spared: str = "", own: str = "") -> list[Path]:
-    """The folders of unfinished files of other runs than ``own``, except ranks with the key ``spared``."""
+    """The folders of unfinished files of other runs than ``own``,
+    except ranks with the key ``spared``.
+    """
     partials = local_or_none(layout.partials_dir)
     folders = list(partials.glob("*")) if partials else []
     others = [folder for folder in folders if folder.name != own]
-    return [folder for folder in others if not (spared and folder.name.startswith(f"rank-{spared}-"))]
+    return [
+        folder for folder in others if not (spared and folder.name.startswith(f"rank-{spared}-"))
+    ]
 
 
 def remove_unfinished(layout: Layout, spared: str = "", own: str = "") -> None:
-    """Rename each run's unfinished files out of reach in one step, then remove them; see ``find_unfinished``."""
+    """Rename each run's unfinished files out of reach in one step, then remove them;
+    see ``find_unfinished``.
+    """
     for path in find_unfinished(layout, spared, own):
         gone = path.with_name(f"gone-{os.urandom(8).hex()}")
         with writing(path), contextlib.suppress(FileNotFoundError):
@@ -266,7 +307,8 @@ def prepare_tasks(
 ) -> Iterator[ShardTask]:
     """The task of each shard, one at a time, after the archives that are read in one pass.
 
-    ``expected`` are the entries that shards must match when they are made again. ``syncs`` is as in ShardTask.
+    ``expected`` are the entries that shards must match when they are made again. ``syncs`` is as in
+    ShardTask.
     """
     catalogs = [_prepared(each, layout, options, progress) for each in works]
     return (
@@ -288,21 +330,37 @@ def prepare_tasks(
 
 
 def _prepared(work: Work, layout: Layout, options: MakingOptions, progress: Progress) -> Catalog:
-    """The catalog, after a pass through the archive that bundles the images of each shard, if that is necessary."""
+    """The catalog, after a pass through the archive that bundles the images of each shard,
+    if that is necessary.
+    """
     catalog, consumption = work.split.catalog, work.consumption
     if not work.in_order:
         return catalog
     if consumption is None:
         names = set(map(plan_name, work.plans))
         if catalog.is_in_order:
-            room = f"{work.size:,} bytes of images go to a bundle per shard in {layout.partials_dir} first"
+            room = (
+                f"{work.size:,} bytes of images go to a bundle per shard in "
+                f"{layout.partials_dir} first"
+            )
             progress.note(f"{work.split.source.name} can only be read in its order: {room}")
     else:
         names = set(map(plan_name, work.plans) if consumption.is_read else consumption.shards)
         catalog = replace(catalog, containers=consumption.containers())
-    shards = [(plan_name(plan), work.split.rows(plan)) for plan in work.split.plans if plan_name(plan) in names]
+    shards = [
+        (plan_name(plan), work.split.rows(plan))
+        for plan in work.split.plans
+        if plan_name(plan) in names
+    ]
     memory = work.step(options.memory)
-    return regroup(catalog, shards, _bundles_of(work, layout), memory=memory, progress=progress, keeper=consumption)
+    return regroup(
+        catalog,
+        shards,
+        _bundles_of(work, layout),
+        memory=memory,
+        progress=progress,
+        keeper=consumption,
+    )
 
 
 def _bundles_of(work: Work, layout: Layout) -> Path:
@@ -319,7 +377,9 @@ class Made(Struct, frozen=True):
 def make_shards(
     tasks: Iterator[ShardTask], layout: Layout, engine: Engine, journal: Journal, progress: Progress
 ) -> Made:
-    """Make the shards of all tasks; each is journalled once in place, and a failing one stops no other."""
+    """Make the shards of all tasks; each is journalled once in place,
+    and a failing one stops no other.
+    """
     outcomes: list[Outcome] = []
     failures: list[Exception] = []
     unsynced: list[ShardTask] = []
@@ -340,7 +400,8 @@ def make_shards(
                 if before is not None and _is_other(made.info, before):
                     progress.note(
                         f"{made.info.name} differs from the one made before from the same inputs: "
-                        f"{expected_and_got(before, made.info)}; its images changed and kept length and time, or a "
+                        f"{expected_and_got(before, made.info)}; its images changed and kept "
+                        "length and time, or a "
                         "library makes other bytes of them"
                     )
                 if made.info != before:
@@ -360,7 +421,8 @@ def _is_other(made: ShardInfo, before: ShardInfo) -> bool:
 
 
 def _sync(layout: Layout, journal: Journal, unsynced: list[ShardTask]) -> None:
-    """Make the indexes and names of these shards durable, then the journal that lists them; bundles are removed last.
+    """Make the indexes and names of these shards durable, then the journal that lists them; bundles
+    are removed last.
 
     Raises:
         WriteError: the disk failed. None of these shards counts as done: their indexes are removed.

@@ -18,8 +18,8 @@ _NAME = re.compile("rank-([0-9]+)-of-([0-9]+)-").match
 class Share(Struct, frozen=True):
     """Every ``world``-th shard from number ``rank`` on, counted over all splits.
 
-    So all ranks get equally many shards of every split, in any order of their runs. The journal knows which shards are
-    done, by any rank: ranks may be run again with another ``world``.
+    So all ranks get equally many shards of every split, in any order of their runs. The journal
+    knows which shards are done, by any rank: ranks may be run again with another ``world``.
 
     Raises:
         UsageError: ``rank`` is not one of the ranks.
@@ -32,7 +32,9 @@ class Share(Struct, frozen=True):
         if not 0 <= self.rank < self.world:
             raise UsageError(
                 f"rank {self.rank} of {self.world}",
-                f"expected a rank from 0 to {self.world - 1}" if self.world > 0 else "expected at least one rank",
+                f"expected a rank from 0 to {self.world - 1}"
+                if self.world > 0
+                else "expected at least one rank",
                 "give --rank R/W, ranks counted from 0",
             )
 
@@ -52,12 +54,16 @@ class Share(Struct, frozen=True):
         """The splits, each with only its own plans."""
         own = set(self.of([plan_name(plan) for split in splits for plan in split.plans]))
         return tuple(
-            replace(split, plans=tuple(plan for plan in split.plans if plan_name(plan) in own)) for split in splits
+            replace(split, plans=tuple(plan for plan in split.plans if plan_name(plan) in own))
+            for split in splits
         )
 
 
-def ranks_of(names: Collection[str], shards: Iterable[str], parts: Iterable[str]) -> tuple[list[int], int] | None:
-    """The ranks that these shards belong to, and the number of all ranks; None if no file of a rank shows that.
+def ranks_of(
+    names: Collection[str], shards: Iterable[str], parts: Iterable[str]
+) -> tuple[list[int], int] | None:
+    """The ranks that these shards belong to, and the number of all ranks; None if no file of a rank
+    shows that.
 
     Args:
         names: of some shards.

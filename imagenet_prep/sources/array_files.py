@@ -1,4 +1,5 @@
-"""ArrayFile, a container: the examples of arrays in one file, a .npy, .npz, IDX or pickle; each is read as an .npy.
+"""ArrayFile, a container: the examples of arrays in one file, a .npy, .npz, IDX or pickle; each is
+read as an .npy.
 
 IDX is MNIST's format (http://yann.lecun.com/exdb/mnist, "file format"), pickles are CIFAR's
 (https://www.cs.toronto.edu/~kriz/cifar.html, "python version") and those of downsampled ImageNet
@@ -37,7 +38,9 @@ _IDX = re.compile(rb"\0\0\x08[\x01-\x04]")
 
 
 class ArrayFile(Container, frozen=True):
-    """A file of arrays: a Row's ``offset`` is the example's number, the last folder of its name the array's name."""
+    """A file of arrays: a Row's ``offset`` is the example's number,
+    the last folder of its name the array's name.
+    """
 
     reading: ClassVar[Reading] = "in order"
 
@@ -60,7 +63,9 @@ class ArrayFile(Container, frozen=True):
                 file.seek(found.start + row.offset * found.item_bytes)
                 data = header + file.read(found.item_bytes)
                 if len(data) != row.length:
-                    raise ArrayError(f"expected {row.length:,} bytes for {row.name}, got {len(data):,}")
+                    raise ArrayError(
+                        f"expected {row.length:,} bytes for {row.name}, got {len(data):,}"
+                    )
                 return data
 
         return read
@@ -78,7 +83,8 @@ def may_hold_arrays(name: str, head: bytes) -> bool:
 
 
 def open_arrays(path: Path) -> Mapping[str, StoredArray]:
-    """The arrays of a file by name: those of an .npz or a pickle have names, any other is called as the file is.
+    """The arrays of a file by name: those of an .npz or a pickle have names, any other is called as
+    the file is.
 
     Raises:
         InputError: it is damaged, is no file of arrays, or its pickle would run code.
@@ -89,9 +95,17 @@ def open_arrays(path: Path) -> Mapping[str, StoredArray]:
         if is_of_array_format(path.name, head):
             return open_array_format(path, head)
         if head.startswith(b"PK"):
-            return {name: _as_pictures(stored, is_pickle=False) for name, stored in _of_npz(path).items()}
-        if _PICKLE.match(head) or (is_downsampled(path.name) and head[:1] in (b"}", b"(")):  # protocols 0 and 1
-            return {name: _as_pictures(stored, is_pickle=True) for name, stored in _of_pickle(path).items()}
+            return {
+                name: _as_pictures(stored, is_pickle=False)
+                for name, stored in _of_npz(path).items()
+            }
+        if _PICKLE.match(head) or (
+            is_downsampled(path.name) and head[:1] in (b"}", b"(")
+        ):  # protocols 0 and 1
+            return {
+                name: _as_pictures(stored, is_pickle=True)
+                for name, stored in _of_pickle(path).items()
+            }
         if head.startswith((b"\x1f\x8b", b"\0\0")):
             return {stem(path): _of_idx(path, gzip.open if head.startswith(b"\x1f\x8b") else open)}
         return {stem(path): _of_npy(path, lambda: path.open("rb"), path.stat().st_size)}
@@ -103,12 +117,16 @@ _CIFAR_SIDE = 32
 
 
 def is_downsampled(name: str) -> bool:
-    """Whether a file has the name of a batch of downsampled ImageNet (Chrabaszcz, Loshchilov, Hutter, 2017)."""
+    """Whether a file has the name of a batch of downsampled ImageNet (Chrabaszcz,
+    Loshchilov, Hutter, 2017).
+    """
     return _DOWNSAMPLED.fullmatch(name) is not None
 
 
 def _as_pictures(stored: StoredArray, *, is_pickle: bool) -> StoredArray:
-    """Rows of bytes as pictures, red first, then green and blue, as CIFAR and downsampled ImageNet have them."""
+    """Rows of bytes as pictures, red first, then green and blue,
+    as CIFAR and downsampled ImageNet have them.
+    """
     sides = _SIDES if is_downsampled(stored.path.name) else (_CIFAR_SIDE,) * is_pickle
     side = next((side for side in sides if stored.shape[1:] == (3 * side * side,)), None)
     if side is None or stored.dtype != np.uint8:
@@ -122,7 +140,8 @@ def stem(path: Path) -> str:
 
 
 def names_of_classes(path: Path) -> dict[str, dict[int, str]]:
-    """The names of CIFAR's classes by column, in ``batches.meta`` or ``meta``; none if it is another file.
+    """The names of CIFAR's classes by column, in ``batches.meta`` or ``meta``; none if it is
+    another file.
 
     Raises:
         InputError: it is damaged.
@@ -140,7 +159,11 @@ def names_of_classes(path: Path) -> dict[str, dict[int, str]]:
 
 def _checked(found: StoredArray, claimed: int, held: int) -> StoredArray:
     """The array, if a file of ``held`` bytes can hold its ``claimed`` bytes."""
-    if min(found.shape, default=0) < 0 or (found.shape and not found.item_bytes) or found.item_bytes > MAX_BYTES:
+    if (
+        min(found.shape, default=0) < 0
+        or (found.shape and not found.item_bytes)
+        or found.item_bytes > MAX_BYTES
+    ):
         raise ArrayError(f"an array of shape {found.shape}")
     if claimed > DEFLATES_TO * held:
         raise ArrayError(f"it claims {claimed:,} bytes: more than {held:,} bytes can hold")
@@ -169,7 +192,9 @@ def _of_npz(path: Path) -> dict[str, StoredArray]:
     found = {}
     for each in members:
         if each.file_size > DEFLATES_TO * max(each.compress_size, 1):
-            raise ArrayError(f"{each.filename} claims {each.file_size:,} bytes in {each.compress_size:,}")
+            raise ArrayError(
+                f"{each.filename} claims {each.file_size:,} bytes in {each.compress_size:,}"
+            )
         opener = functools.partial(opened, each.filename)
         found[each.filename.removesuffix(".npy")] = _of_npy(path, opener, each.file_size)
     return found
@@ -181,7 +206,9 @@ def _of_idx(path: Path, opener: Callable[..., Any]) -> StoredArray:
         if not _IDX.match(head):
             raise ArrayError("it is not an IDX file of bytes")
         shape = struct.unpack(f">{head[3]}I", file.read(4 * head[3]))
-    found = StoredArray(path, shape, np.dtype(np.uint8), functools.partial(opener, path, "rb"), 4 + 4 * head[3])
+    found = StoredArray(
+        path, shape, np.dtype(np.uint8), functools.partial(opener, path, "rb"), 4 + 4 * head[3]
+    )
     return _checked(found, prod(shape), path.stat().st_size)
 
 
@@ -201,9 +228,13 @@ def _as_stored(path: Path, array: PickledArray) -> StoredArray:
     if not isinstance(held, LongValue) or (array.is_fortran and len(array.shape) > 1):
         return _in_memory(path, array.values(path))
     opened = functools.partial(held.open, path)
-    stored = StoredArray(path, array.shape, array.dtype, opened, 0 if held.is_text else held.start, not held.is_text)
+    stored = StoredArray(
+        path, array.shape, array.dtype, opened, 0 if held.is_text else held.start, not held.is_text
+    )
     return _checked(stored, 0, len(held))
 
 
 def _in_memory(path: Path, values: np.ndarray[Any, Any]) -> StoredArray:
-    return StoredArray(path, values.shape, values.dtype, functools.partial(io.BytesIO, values.tobytes()))
+    return StoredArray(
+        path, values.shape, values.dtype, functools.partial(io.BytesIO, values.tobytes())
+    )

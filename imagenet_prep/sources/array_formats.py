@@ -1,4 +1,5 @@
-"""Formats of arrays other than NumPy's -> StoredArrays by name: HDF5, MATLAB's .mat, CSV of pixels, CIFAR-10, STL-10.
+"""Formats of arrays other than NumPy's -> StoredArrays by name: HDF5, MATLAB's .mat, CSV of pixels,
+CIFAR-10, STL-10.
 
 CIFAR's is described at https://www.cs.toronto.edu/~kriz/cifar.html ("binary version"), STL-10's at
 https://cs.stanford.edu/~acoates/stl10 (images by channel, then by column).
@@ -38,7 +39,9 @@ def is_of_array_format(name: str, head: bytes) -> bool:
 
 
 def open_array_format(path: Path, head: bytes) -> Arrays:
-    """The arrays of such a file; raises UsageError if the library that reads it is not installed."""
+    """The arrays of such a file; raises UsageError if the library that
+    reads it is not installed.
+    """
     read = next(read for is_one, read in _FORMATS if is_one(path.name, head))
     return read(path)
 
@@ -50,7 +53,9 @@ def counts_from_1(name: str) -> bool:
 
 def _is_hdf5(name: str, head: bytes) -> bool:
     is_named = name.lower().endswith((".h5", ".hdf5", ".mat"))
-    return is_named and (head.startswith(_HDF5) or (head.startswith(_MATLAB) and b"7.3" in head[:16]))
+    return is_named and (
+        head.startswith(_HDF5) or (head.startswith(_MATLAB) and b"7.3" in head[:16])
+    )
 
 
 def _is_matlab(name: str, head: bytes) -> bool:
@@ -69,7 +74,7 @@ def _is_stl(name: str, head: bytes) -> bool:
     return bool(head) and _STL.fullmatch(name) is not None
 
 
-# HDF5 and MATLAB -----------------------------------------------------------------------------------------------
+# HDF5 and MATLAB ----------------------------------------------------------------------------------
 
 
 def _open_hdf5(path: Path) -> Arrays:
@@ -109,12 +114,19 @@ def _reversed(path: Path, load: Callable[[], Any]) -> Any:
 def _open_matlab(path: Path) -> Arrays:
     loadmat = need_library("scipy.io", "mat", ".mat files").loadmat
     values = loadmat(path, squeeze_me=False, struct_as_record=True)
-    names = dict(_iter_matrices({name: value for name, value in values.items() if not name.startswith("__")}))
-    return {name: stored_rows(path, functools.partial(_as_is, _examples_first(value))) for name, value in names.items()}
+    names = dict(
+        _iter_matrices({name: value for name, value in values.items() if not name.startswith("__")})
+    )
+    return {
+        name: stored_rows(path, functools.partial(_as_is, _examples_first(value)))
+        for name, value in names.items()
+    }
 
 
 def _iter_matrices(values: Mapping[str, Any], lead: str = "") -> Iterator[tuple[str, Any]]:
-    """The arrays of numbers of a .mat by their names; those in structures are called structure.name."""
+    """The arrays of numbers of a .mat by their names;
+    those in structures are called structure.name.
+    """
     for name, value in values.items():
         if not isinstance(value, np.ndarray):
             continue
@@ -126,7 +138,8 @@ def _iter_matrices(values: Mapping[str, Any], lead: str = "") -> Iterator[tuple[
 
 
 def _examples_first(values: Any) -> Any:
-    """MATLAB's images with the number of the image first: H x W x C x N is N x H x W x C, a row of labels a column.
+    """MATLAB's images with the number of the image first: H x W x C x N is N x H x W x C, a row of
+    labels a column.
 
     Rows of 784 bytes are images of 28 x 28 by column.
     """
@@ -141,22 +154,28 @@ def _as_is(values: Any) -> Any:
     return values
 
 
-# tables of pixels ----------------------------------------------------------------------------------------------
+# tables of pixels ---------------------------------------------------------------------------------
 
 
 def _open_pixel_table(path: Path) -> Arrays:
-    """The pixels, and the other columns: a column for each pixel, or one of numbers with spaces between them."""
+    """The pixels, and the other columns: a column for each pixel,
+    or one of numbers with spaces between them.
+    """
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.reader(file)
         header = [name.strip() for name in next(rows)]
         places = [place for place, name in enumerate(header) if _PIXEL.fullmatch(name)]
-        single = next((place for place, name in enumerate(header) if name.lower() == "pixels"), None)
+        single = next(
+            (place for place, name in enumerate(header) if name.lower() == "pixels"), None
+        )
         others = [place for place in range(len(header)) if place not in {*places, single}]
         usage = next((place for place in others if header[place].lower() == "usage"), None)
         parts: dict[str, list[tuple[Any, list[str]]]] = {}
         for number, row in enumerate(rows, 2):
             if len(row) != len(header):
-                raise ArrayError(f"line {number:,} has {len(row):,} cells: expected {len(header):,}")
+                raise ArrayError(
+                    f"line {number:,} has {len(row):,} cells: expected {len(header):,}"
+                )
             texts = row[single].split() if single is not None else [row[place] for place in places]
             pixels = _bytes_of(texts, number)
             split = "" if usage is None else _USAGES.get(row[usage].lower(), row[usage])
@@ -169,7 +188,9 @@ def _open_pixel_table(path: Path) -> Arrays:
         for column, place in enumerate(others):
             if place != usage:
                 values = _numbers_or_texts([cells[column] for _, cells in samples])
-                found[f"{lead}{header[place]}"] = stored_rows(path, functools.partial(_as_is, values))
+                found[f"{lead}{header[place]}"] = stored_rows(
+                    path, functools.partial(_as_is, values)
+                )
     return found
 
 
@@ -198,7 +219,7 @@ def _numbers_or_texts(cells: list[str]) -> Any:
     return np.array(cells)
 
 
-# formats of one data set ---------------------------------------------------------------------------------------
+# formats of one data set --------------------------------------------------------------------------
 
 
 def _open_cifar(path: Path) -> Arrays:
@@ -223,7 +244,9 @@ def _open_stl(path: Path) -> Arrays:
 
 def _stl_rows(path: Path, *, is_images: bool) -> Any:
     values = np.memmap(path, np.uint8, "r")
-    return values.reshape(-1, 3, _STL_SIDE, _STL_SIDE).transpose(0, 3, 2, 1) if is_images else values
+    return (
+        values.reshape(-1, 3, _STL_SIDE, _STL_SIDE).transpose(0, 3, 2, 1) if is_images else values
+    )
 
 
 def _check_rows(path: Path, row_bytes: int) -> None:

@@ -1,7 +1,8 @@
-"""ArrowImages, a container: images in a file of Arrow, as Hugging Face's ``save_to_disk`` writes it; it is mapped.
+"""ArrowImages, a container: images in a file of Arrow, as Hugging Face's ``save_to_disk`` writes
+it; it is mapped.
 
-A file is a stream of record batches (https://arrow.apache.org/docs/format/Columnar.html, "IPC Streaming Format"), or
-the same with a footer. Its columns are those of parquet files.
+A file is a stream of record batches (https://arrow.apache.org/docs/format/Columnar.html, "IPC
+Streaming Format"), or the same with a footer. Its columns are those of parquet files.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ _WITH_FOOTER = b"ARROW1"
 
 
 class ArrowImages(Container, frozen=True):
-    """A file of Arrow with one image per row: a Row's ``offset`` is the row's number in the file, from 0."""
+    """A file of Arrow with one image per row: a Row's ``offset`` is the row's number in the file,
+    from 0.
+    """
 
     def place(self, row: Row) -> str:
         """The place of a row, for messages."""
@@ -46,7 +49,11 @@ class ArrowImages(Container, frozen=True):
 
         def read(row: Row) -> Buffer:
             batch = bisect.bisect_right(starts, row.offset) - 1
-            data = batches[batch][row.offset - starts[batch]].as_buffer() if row.offset < starts[-1] else None
+            data = (
+                batches[batch][row.offset - starts[batch]].as_buffer()
+                if row.offset < starts[-1]
+                else None
+            )
             if data is None or data.size != row.length:
                 what = f"{path} changed while it was being read"
                 raise InputError(what, f"expected {row.length:,} bytes of {row.name}")
@@ -61,7 +68,9 @@ def read_arrow_schema(path: Path) -> Schema:
 
 
 def iter_arrow_samples(path: Path, schema: Schema) -> Iterator[ParquetRow]:
-    """List all rows of a file in order; raises InputError if it is damaged, or a row has no image."""
+    """List all rows of a file in order; raises InputError if it is damaged,
+    or a row has no image.
+    """
     first = 0
     for batch in _open(path).to_batches():
         content, paths = parts_of(batch.column(schema.image))
@@ -91,5 +100,7 @@ def _open(path: Path) -> Any:
         source.seek(0)
         reader = pa.ipc.open_file(source) if has_footer else pa.ipc.open_stream(source)
         table = reader.read_all()
-        table.validate(full=True)  # places of values, too: one outside of the file would kill the process
+        table.validate(
+            full=True
+        )  # places of values, too: one outside of the file would kill the process
     return table

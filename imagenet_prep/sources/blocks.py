@@ -1,7 +1,8 @@
-"""SavedArray, the facts of an array, and ArrayFolder: raw arrays in a folder or store, each block checked when read.
+"""SavedArray, the facts of an array, and ArrayFolder: raw arrays in a folder or store, each block
+checked when read.
 
-Each array is one file that holds its values and nothing else. Its facts are kept by the caller, in a text with a check
-of its own.
+Each array is one file that holds its values and nothing else. Its facts are kept by the caller, in
+a text with a check of its own.
 """
 
 from __future__ import annotations
@@ -18,11 +19,15 @@ from imagenet_prep.storage.store import Buffer
 from imagenet_prep.tfrecord import crc32c
 
 BLOCK = 1 << 16
-"""The bytes with one checksum. One row costs a block of each array; a GB of rows has 16,000 checksums."""
+"""The bytes with one checksum. One row costs a block of each array;
+a GB of rows has 16,000 checksums.
+"""
 
 
 class SavedArray(Struct, frozen=True):
-    """The type of an array's values ("<i4"), their count, and the CRC-32C of each block of its bytes."""
+    """The type of an array's values ("<i4"), their count,
+    and the CRC-32C of each block of its bytes.
+    """
 
     dtype: str
     count: int
@@ -66,7 +71,11 @@ class ArrayFolder:
         dtype = np.dtype(saved.dtype)
         if any(piece.stop > saved.count for piece in pieces):
             raise DamagedArrayError(f"{name} has {saved.count:,} values")
-        places = [range(each.start * dtype.itemsize, each.stop * dtype.itemsize) for each in pieces if each]
+        places = [
+            range(each.start * dtype.itemsize, each.stop * dtype.itemsize)
+            for each in pieces
+            if each
+        ]
         runs = _runs_of_blocks(places)
         contents = self._read(name, runs)
         firsts = [run.start * BLOCK for run in runs]
@@ -89,7 +98,9 @@ class ArrayFolder:
         for run, content in zip(runs, contents, strict=True):
             for block, start in zip(run, range(0, len(run) * BLOCK, BLOCK), strict=True):
                 if crc32c(content[start : start + BLOCK]) != saved.crcs[block]:
-                    raise DamagedArrayError(f"{file} has another checksum from byte {block * BLOCK:,} on")
+                    raise DamagedArrayError(
+                        f"{file} has another checksum from byte {block * BLOCK:,} on"
+                    )
         return contents
 
     def texts(self, name: str, starts: str, pieces: Sequence[range]) -> Names:
@@ -98,7 +109,9 @@ class ArrayFolder:
         return Names(self.part(name, spans), edges)
 
     def spans(self, starts: str, pieces: Sequence[range]) -> tuple[list[range], Column]:
-        """The range of these rows in an array of texts, and the start offset of each row within the joined ranges."""
+        """The range of these rows in an array of texts,
+        and the start offset of each row within the joined ranges.
+        """
         values = self.part(starts, [range(piece.start, piece.stop + 1) for piece in pieces])
         spans, lengths, row = [], [np.zeros(0, np.int64)], 0
         for piece in pieces:

@@ -1,4 +1,6 @@
-"""Catalog: the one table of images, with one row per file in plain NumPy columns, in memory or saved in a folder."""
+"""Catalog: the one table of images, with one row per file in plain NumPy columns,
+in memory or saved in a folder.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +47,11 @@ _KINDS = {
 """The modules of the containers that a saved table may name; those modules import this one."""
 
 MASK_STAMP = "mask.stamp"
-"""The column of the folder, as text, and the time of change in ns of each image's mask; in no fingerprint.
+"""The column of the folder, as text, and the time of change in ns of each image's mask; in no
+fingerprint.
 
-An image with several files of masks has a list of times, one without has None."""
+An image with several files of masks has a list of times, one without has None.
+"""
 
 MOST_BYTES = 1 << 33
 """The largest catalog.json that is read; a billion rows have some 300 MB of checksums."""
@@ -56,19 +60,22 @@ _NOTHING = np.zeros(0, np.int8)
 
 
 class Catalog(Struct, eq=False):
-    """Files and their known facts. A column is an array of signed numbers, as narrow as its values allow.
+    """Files and their known facts. A column is an array of signed numbers, as narrow as its values
+    allow.
 
-    ``names`` are relative to the container of the row, "/" between folders. ``offsets`` are bytes within an archive, 0
-    for a separate file; ``lengths`` are bytes, ``stamps`` modification times in ns of the file that holds the image. In
-    a ``split``, ``labels`` are 0 for none, otherwise a key of ``classes``, which holds the id and words of each class.
-    ``boxes`` holds xmin, ymin, xmax, ymax per box; row ``i`` has those from ``box_starts[i]`` to the next row's start.
-    Both are empty if no boxes are known. ``columns`` hold one JSON value per row, None for none.
+    ``names`` are relative to the container of the row, "/" between folders. ``offsets`` are bytes
+    within an archive, 0 for a separate file; ``lengths`` are bytes, ``stamps`` modification times
+    in ns of the file that holds the image. In a ``split``, ``labels`` are 0 for none, otherwise a
+    key of ``classes``, which holds the id and words of each class. ``boxes`` holds xmin, ymin,
+    xmax, ymax per box; row ``i`` has those from ``box_starts[i]`` to the next row's start. Both are
+    empty if no boxes are known. ``columns`` hold one JSON value per row, None for none.
 
-    ``pack`` makes the form saved in a folder: ``catalog.json`` (split, classes, kind and path of each container, names
-    of columns; type, count and checksums of each file) and one file of plain values per column: names (joined UTF-8),
-    name_starts, container_ids, offsets, lengths, stamps, labels, box_starts and boxes (float32). Each of ``columns``
-    has its JSON texts and their start offsets: column_0, column_0_starts, ... The rows of a shard are one range of
-    each. A digest of catalog.json names the whole.
+    ``pack`` makes the form saved in a folder: ``catalog.json`` (split, classes, kind and path of
+    each container, names of columns; type, count and checksums of each file) and one file of plain
+    values per column: names (joined UTF-8), name_starts, container_ids, offsets, lengths, stamps,
+    labels, box_starts and boxes (float32). Each of ``columns`` has its JSON texts and their start
+    offsets: column_0, column_0_starts, ... The rows of a shard are one range of each. A digest of
+    catalog.json names the whole.
     """
 
     split: str = ""
@@ -87,13 +94,15 @@ class Catalog(Struct, eq=False):
     def __len__(self) -> int:
         return len(self.offsets)
 
-    # building a table ------------------------------------------------------------------------------------------
+    # building a table -----------------------------------------------------------------------------
 
     @classmethod
     def join(cls, parts: Iterable[Catalog], *, is_listed: bool = False) -> Catalog:
-        """Join all parts, sorted by label, then by the bytes of the names; ``is_listed``: in the order of a list.
+        """Join all parts, sorted by label, then by the bytes of the names; ``is_listed``: in the
+        order of a list.
 
-        Parts are freed one by one, and have no boxes or columns. Sorted parts in order are not sorted again.
+        Parts are freed one by one, and have no boxes or columns. Sorted parts in order are not
+        sorted again.
         """
         listing = CatalogBuilder()
         for part in parts:
@@ -130,7 +139,9 @@ class Catalog(Struct, eq=False):
         places = places_of(rows)
         found: dict[str, Any] = {name: getattr(self, name)[places] for name in _COLUMNS}
         found["box_starts"], found["boxes"] = self.boxes_of(rows)
-        found["columns"] = {name: [values[row] for row in rows] for name, values in self.columns.items()}
+        found["columns"] = {
+            name: [values[row] for row in rows] for name, values in self.columns.items()
+        }
         return replace(self, names=self.names.picked(rows), **found)
 
     def whole(self, rows: Rows) -> Catalog:
@@ -148,7 +159,12 @@ class Catalog(Struct, eq=False):
     def attach_boxes(self, boxes: Mapping[str, Sequence[Box]]) -> None:
         """Give every image its boxes, by file name."""
         found = [boxes.get(name, ()) for name in self.names]
-        values = [value for each in found for box in each for value in (box.xmin, box.ymin, box.xmax, box.ymax)]
+        values = [
+            value
+            for each in found
+            for box in each
+            for value in (box.xmin, box.ymin, box.xmax, box.ymax)
+        ]
         self.box_starts = edges_of(np.fromiter(map(len, found), np.int64, len(found)))
         self.boxes = np.array(values, np.float32)
 
@@ -163,11 +179,14 @@ class Catalog(Struct, eq=False):
         which = np.repeat(starts - edges[:-1], counts) + np.arange(edges[-1])
         return edges, self.boxes.reshape(-1, 4)[which].reshape(-1)
 
-    # queries ---------------------------------------------------------------------------------------------------
+    # queries --------------------------------------------------------------------------------------
 
     def row(self, number: int) -> Row:
         """The row as its container identifies it."""
-        return Row(self.names[number], *(column.item(number) for column in (self.offsets, self.lengths, self.stamps)))
+        return Row(
+            self.names[number],
+            *(column.item(number) for column in (self.offsets, self.lengths, self.stamps)),
+        )
 
     @property
     def is_in_order(self) -> bool:
@@ -193,7 +212,10 @@ class Catalog(Struct, eq=False):
 
     def places(self) -> Iterator[tuple[Container, Row]]:
         """Every row with its container, in order; faster than one by one."""
-        numbers = (column.tolist() for column in (self.container_ids, self.offsets, self.lengths, self.stamps))
+        numbers = (
+            column.tolist()
+            for column in (self.container_ids, self.offsets, self.lengths, self.stamps)
+        )
         for name, which, offset, length, stamp in zip(self.names, *numbers, strict=True):
             yield self.containers[which], Row(name, offset, length, stamp)
 
@@ -208,7 +230,11 @@ class Catalog(Struct, eq=False):
 
     def _item(self, number: int, name: str, label: int, boxes: tuple[Box, ...]) -> Item:
         wnid, text = self.classes[label] if label else ("", "")
-        columns = {column: values[number] for column, values in self.columns.items()} if self.columns else {}
+        columns = (
+            {column: values[number] for column, values in self.columns.items()}
+            if self.columns
+            else {}
+        )
         return Item(name, label, wnid, text, boxes, columns)
 
     def _boxes_in_turn(self) -> Iterator[tuple[Box, ...]]:
@@ -222,7 +248,9 @@ class Catalog(Struct, eq=False):
         if not len(self.box_starts):
             return ()
         start, stop = self.box_starts[number : number + 2].tolist()
-        return tuple([Box(*values) for values in self.boxes[4 * start : 4 * stop].reshape(-1, 4).tolist()])
+        return tuple(
+            [Box(*values) for values in self.boxes[4 * start : 4 * stop].reshape(-1, 4).tolist()]
+        )
 
     def count_by_label(self) -> dict[int, int]:
         """The number of images per label; labels without any are left out."""
@@ -234,10 +262,14 @@ class Catalog(Struct, eq=False):
         return int(self.lengths[places_of(rows)].sum(dtype=np.int64))
 
     def times(self, rows: Rows) -> str:
-        """A digest (hex) of the modification times of the files that hold these rows, and of their masks."""
+        """A digest (hex) of the modification times of the files that hold these rows,
+        and of their masks.
+        """
         masks = self._mask_times(rows)
         more = json.dumps(masks, sort_keys=True).encode() if masks else b""
-        return hashlib.sha256(self.stamps[places_of(rows)].astype("<i8").tobytes() + more).hexdigest()
+        return hashlib.sha256(
+            self.stamps[places_of(rows)].astype("<i8").tobytes() + more
+        ).hexdigest()
 
     def _mask_times(self, rows: Rows) -> dict[str, list[int | list[int]]]:
         """The modification times of the masks of these rows by folder."""
@@ -249,18 +281,25 @@ class Catalog(Struct, eq=False):
         return found
 
     def is_current(self, *, trusts_folders: bool) -> bool:
-        """Whether the files that hold its rows are unchanged; separate image files are not checked."""
+        """Whether the files that hold its rows are unchanged;
+        separate image files are not checked.
+        """
         for number, row in zip(*np.unique(self.container_ids, return_index=True), strict=True):
             container = self.containers[number]
             if container.reading == "alone":
                 if not trusts_folders:
                     return False
-            elif not container.path.is_file() or container.path.stat().st_mtime_ns != self.stamps.item(row):
+            elif (
+                not container.path.is_file()
+                or container.path.stat().st_mtime_ns != self.stamps.item(row)
+            ):
                 return False
         return True
 
     def stamps_of_containers(self) -> dict[str, str]:
-        """A digest (hex) of the modification times in each container and each folder of masks, by its path."""
+        """A digest (hex) of the modification times in each container and each folder of masks,
+        by its path.
+        """
         ordered = np.argsort(self.container_ids, kind="stable")
         edges = np.searchsorted(self.container_ids[ordered], np.arange(len(self.containers) + 1))
         images = replace(self, columns={})
@@ -269,14 +308,20 @@ class Catalog(Struct, eq=False):
             for each, start, stop in zip(self.containers, edges[:-1], edges[1:], strict=True)
         }
         masks = self._mask_times(range(len(self))).items()
-        return found | {folder: hashlib.sha256(json.dumps(times).encode()).hexdigest() for folder, times in masks}
+        return found | {
+            folder: hashlib.sha256(json.dumps(times).encode()).hexdigest()
+            for folder, times in masks
+        }
 
     def containers_of(self, rows: Rows) -> list[str]:
         """The paths of the containers of these rows, and of the folders of their masks."""
         ids = set(self.container_ids[places_of(rows)].tolist())
-        return [*(_known_by(self.containers[number]) for number in sorted(ids)), *self._mask_times(rows)]
+        return [
+            *(_known_by(self.containers[number]) for number in sorted(ids)),
+            *self._mask_times(rows),
+        ]
 
-    # on disk ---------------------------------------------------------------------------------------------------
+    # on disk --------------------------------------------------------------------------------------
 
     def pack(self) -> PackedCatalog:
         """Its form on disk."""
@@ -290,15 +335,20 @@ class Catalog(Struct, eq=False):
             split=self.split,
             rows=len(self),
             classes=[(label, *words) for label, words in self.classes.items()],
-            containers=[(type(each).__name__, str(each.path.absolute())) for each in self.containers],
+            containers=[
+                (type(each).__name__, str(each.path.absolute())) for each in self.containers
+            ],
             columns=list(self.columns),
             arrays={name: SavedArray.describe(values) for name, values in arrays.items()},
         )
-        return PackedCatalog((json.dumps(to_builtins(head), sort_keys=True) + "\n").encode(), arrays)
+        return PackedCatalog(
+            (json.dumps(to_builtins(head), sort_keys=True) + "\n").encode(), arrays
+        )
 
     @classmethod
     def load(cls, folder: AnyPath, digest: str, pieces: Sequence[range] | None = None) -> Catalog:
-        """Load a saved table, or some rows: memory maps of files, or the required bytes from an object store.
+        """Load a saved table, or some rows: memory maps of files, or the required bytes from an
+        object store.
 
         Every byte that is used is compared with a checksum.
 
@@ -316,9 +366,13 @@ class Catalog(Struct, eq=False):
             files = ArrayFolder(folder, head.arrays)
             pieces = [range(head.rows)] if pieces is None else pieces
             numbers = {name: files.part(name, pieces) for name in _COLUMNS}
-            spans, box_starts = files.spans("box_starts", pieces) if files.count("box_starts") else ([], _NOTHING)
+            spans, box_starts = (
+                files.spans("box_starts", pieces) if files.count("box_starts") else ([], _NOTHING)
+            )
             columns: dict[str, Sequence[Any]] = {
-                name: _JsonColumn(files.texts(f"column_{number}", f"column_{number}_starts", pieces))
+                name: _JsonColumn(
+                    files.texts(f"column_{number}", f"column_{number}_starts", pieces)
+                )
                 for number, name in enumerate(head.columns)
             }
             return cls(
@@ -355,7 +409,9 @@ class _Head(Struct, frozen=True):
 
     @classmethod
     def load(cls, folder: AnyPath, digest: str) -> _Head:
-        """The one that was saved under this digest; raises ValueError if it is not there, or another one is."""
+        """The one that was saved under this digest;
+        raises ValueError if it is not there, or another one is.
+        """
         content = find_plain(folder / "catalog.json", MOST_BYTES)
         if content is None:
             raise ValueError("catalog.json is gone")
@@ -365,7 +421,9 @@ class _Head(Struct, frozen=True):
 
 
 class PackedCatalog(Struct, frozen=True):
-    """A Catalog in its form on disk: ``head``, the content of catalog.json, and the columns by name."""
+    """A Catalog in its form on disk: ``head``, the content of catalog.json,
+    and the columns by name.
+    """
 
     head: bytes
     arrays: Mapping[str, Column]
@@ -376,7 +434,9 @@ class PackedCatalog(Struct, frozen=True):
         return _digest(self.head)
 
     def save(self, folder: AnyPath) -> None:
-        """Save it durably in a folder or object store, unless it is there, intact; ``catalog.json`` is written last."""
+        """Save it durably in a folder or object store, unless it is there, intact;
+        ``catalog.json`` is written last.
+        """
         with contextlib.suppress(InputError):
             Catalog.load(folder, self.name)
             return
@@ -414,7 +474,9 @@ class _JsonColumn(Sequence[Any]):
 
 def _container(kind: str, path: str) -> Container:
     """The container of a kind, found by the name in a saved table."""
-    made: Container = getattr(importlib.import_module(f"imagenet_prep.sources.{_KINDS[kind]}"), kind)(locate(path))
+    made: Container = getattr(
+        importlib.import_module(f"imagenet_prep.sources.{_KINDS[kind]}"), kind
+    )(locate(path))
     return made
 
 
@@ -441,7 +503,9 @@ class CatalogBuilder:
     def extend(self, part: Catalog) -> None:
         """Add all rows of another table, without boxes and columns."""
         known = self._containers
-        numbers = np.array([known.setdefault(each, len(known)) for each in part.containers], np.int32)
+        numbers = np.array(
+            [known.setdefault(each, len(known)) for each in part.containers], np.int32
+        )
         self._starts.frombytes((part.names.starts[1:].astype(np.int64) + len(self._blob)).tobytes())
         self._blob += part.names.blob.data
         for name, column in self._columns.items():
@@ -451,7 +515,9 @@ class CatalogBuilder:
     def listed(self) -> Catalog:
         """The rows in the order of adding; no more can be added."""
         names = Names(np.frombuffer(self._blob, np.uint8), _narrow(np.asarray(self._starts)))
-        columns: dict[str, Any] = {name: _narrow(np.asarray(values)) for name, values in self._columns.items()}
+        columns: dict[str, Any] = {
+            name: _narrow(np.asarray(values)) for name, values in self._columns.items()
+        }
         return Catalog(containers=list(self._containers), names=names, **columns)
 
     def sorted(self) -> Catalog:
@@ -462,14 +528,16 @@ class CatalogBuilder:
 def _narrow(values: Column) -> Column:
     """A copy with the fewest bytes per value, always signed: differences of values are computed."""
     most = max(int(values.max()), -int(values.min())) if len(values) else 0
-    return values.astype(next(form for form in (np.int8, np.int16, np.int32, np.int64) if most <= np.iinfo(form).max))
+    return values.astype(
+        next(form for form in (np.int8, np.int16, np.int32, np.int64) if most <= np.iinfo(form).max)
+    )
 
 
 class Remarks(Struct):
     """Remarks of a listing, apart from its rows.
 
-    ``links`` names rows that are links out of the searched folder. ``passed`` names skipped entries, by the reason.
-    ``obstacles`` are the errors of entries that can't be skipped.
+    ``links`` names rows that are links out of the searched folder. ``passed`` names skipped
+    entries, by the reason. ``obstacles`` are the errors of entries that can't be skipped.
     """
 
     links: list[str] = []
@@ -507,7 +575,9 @@ def refuse_twice(catalog: Catalog) -> Catalog:
         return catalog
     first, second = (catalog.container(each).path for each in (row, row + 1))
     places = f"in {first} and in {second}" if first != second else f"in {first}, twice"
-    raise InputError(f"{catalog.names[row]} occurs {places}", "expected every name once", "rename one of them")
+    raise InputError(
+        f"{catalog.names[row]} occurs {places}", "expected every name once", "rename one of them"
+    )
 
 
 _SHARD = re.compile(r"(.*-)(\d{5})(-of-(\d{5}).*)")
@@ -522,14 +592,19 @@ def missing_shards(paths: Iterable[object]) -> list[InputError]:
     for (head, tail, count), numbers in found.items():
         names = [f"{head}{number:05}{tail}" for number in range(count) if number not in numbers]
         if names:
-            what = f"{len(names):,} of {count:,} files are missing, by the names of the others: {listed(names)}"
+            what = (
+                f"{len(names):,} of {count:,} files are missing, by the names of the others: "
+                f"{listed(names)}"
+            )
             hint = "add them; or give the files names without -of-"
             faults.append(InputError(what, f"expected {count:,} files {head}*{tail}", hint))
     return faults
 
 
 def fault_of_name(name: str, where: AnyPath) -> InputError | None:
-    """The error for a name that can't be a line of UTF-8, so it could neither be listed nor found again."""
+    """The error for a name that can't be a line of UTF-8,
+    so it could neither be listed nor found again.
+    """
     try:
         key = name.encode()
     except UnicodeEncodeError:

@@ -1,7 +1,8 @@
-"""Fingerprints: rows of a Catalog and settings -> a digest of everything that decides a shard's bytes.
+"""Fingerprints: rows of a Catalog and settings -> a digest of everything that decides a shard's
+bytes.
 
-That is the ordered items (name, label, words, boxes, length, columns), and the canonical form of the settings. The
-place and age of the items, and of their masks, make no difference.
+That is the ordered items (name, label, words, boxes, length, columns), and the canonical form of
+the settings. The place and age of the items, and of their masks, make no difference.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ _NARROW = 1 << 16  # smaller labels take 16 bits in a digest of names and sizes
 
 
 class Fingerprints:
-    """Computes fingerprints of rows of a table: each a SHA-256 of one column after the other, numbers little-endian."""
+    """Computes fingerprints of rows of a table: each a SHA-256 of one column after the other,
+    numbers little-endian.
+    """
 
     def __init__(self, catalog: Catalog, settings: str) -> None:
         self._catalog, self._settings = catalog, settings
@@ -29,7 +32,11 @@ class Fingerprints:
     def of(self, rows: Rows) -> str:
         """The fingerprint of these rows, in this order."""
         found = self._catalog.picked(rows)
-        columns = {name: list(values) for name, values in sorted(found.columns.items()) if name != MASK_STAMP}
+        columns = {
+            name: list(values)
+            for name, values in sorted(found.columns.items())
+            if name != MASK_STAMP
+        }
         digest = hashlib.sha256()
         for part in (
             json.dumps([len(found), self._settings, columns]).encode(),
@@ -38,7 +45,9 @@ class Fingerprints:
             found.names.blob.tobytes(),
             found.labels.astype("<u4").tobytes(),
             found.lengths.astype("<u8").tobytes(),
-            (np.diff(found.box_starts) if len(found.box_starts) else np.zeros(len(found))).astype("<u4").tobytes(),
+            (np.diff(found.box_starts) if len(found.box_starts) else np.zeros(len(found)))
+            .astype("<u4")
+            .tobytes(),
             found.boxes.astype("<f4").tobytes(),
         ):
             digest.update(len(part).to_bytes(8, "little"))
@@ -61,5 +70,7 @@ def names_and_sizes(catalog: Catalog) -> str:
     """A digest (hex) of the names, lengths and labels of all rows, in listing order."""
     digest = hashlib.sha256(catalog.names.blob.data)
     digest.update(catalog.lengths.astype("<u8").tobytes())
-    digest.update(catalog.labels.astype("<u2" if catalog.labels.max(initial=0) < _NARROW else "<u4").tobytes())
+    digest.update(
+        catalog.labels.astype("<u2" if catalog.labels.max(initial=0) < _NARROW else "<u4").tobytes()
+    )
     return digest.hexdigest()

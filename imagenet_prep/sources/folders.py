@@ -1,4 +1,6 @@
-"""Folder, a container of image files, and its listings: all files, those of a pattern, or those named in a text."""
+"""Folder, a container of image files, and its listings:
+all files, those of a pattern, or those named in a text.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
-from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, Remarks, fault_of_name, refuse_twice
+from imagenet_prep.sources.catalog import (
+    Catalog,
+    CatalogBuilder,
+    Remarks,
+    fault_of_name,
+    refuse_twice,
+)
 from imagenet_prep.sources.names import below, entry_name, text_of
 from imagenet_prep.sources.patterns import compile_pattern, folder_of
 from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
@@ -39,7 +47,9 @@ PRIVATE = {
     "lost+found": "the file system keeps its own data there",
     STATE_NAME: "the state of a conversion is there",
 }
-"""Folders without data, by name: macOS adds the first to every archive, a Synology has @eaDir in every folder."""
+"""Folders without data, by name: macOS adds the first to every archive,
+a Synology has @eaDir in every folder.
+"""
 
 
 class Folder(Container, frozen=True):
@@ -69,15 +79,17 @@ class Folder(Container, frozen=True):
 def _read_whole(path: AnyPath) -> bytes:
     if not isinstance(path, Path):
         return path.read_bytes()
-    with open_plain(path, buffering=0) as file:  # never waits for a pipe that took the place of an image
+    with open_plain(
+        path, buffering=0
+    ) as file:  # never waits for a pipe that took the place of an image
         return file.read()
 
 
 def list_folder(base: AnyPath, engine: Engine) -> tuple[Catalog, Remarks]:
     """List every file below ``base``, except those whose own name or folder starts with a dot.
 
-    Skipped entries are counted. An unreadable folder, a link to a folder, and an invalid name are ``obstacles`` of the
-    remarks: the caller that uses the files raises them together.
+    Skipped entries are counted. An unreadable folder, a link to a folder, and an invalid name are
+    ``obstacles`` of the remarks: the caller that uses the files raises them together.
 
     Raises:
         InputError: ``base`` itself is not a folder.
@@ -105,7 +117,10 @@ def _list(walk: _Walk, engine: Engine) -> tuple[Catalog, Remarks]:
 
     def parts() -> Iterator[Catalog]:
         """The files of the top folder, merged with those of its subfolders by name."""
-        row, step = 0, max(1, len(folders) // (16 * engine.workers))  # small folders are faster than a task
+        row, step = (
+            0,
+            max(1, len(folders) // (16 * engine.workers)),
+        )  # small folders are faster than a task
         groups = [folders[start : start + step] for start in range(0, len(folders), step)]
         found = itertools.chain.from_iterable(in_order(engine, walk, groups))
         for folder, (rows, said) in zip(folders, found, strict=True):
@@ -129,7 +144,8 @@ class _Found(Struct):
 class _Walk(Struct, frozen=True):
     """Lists folders below ``base``, with everything below them.
 
-    ``begin`` is the folder to search; ``accept`` is the pattern of a path, ``depth`` the maximum depth of a match.
+    ``begin`` is the folder to search; ``accept`` is the pattern of a path, ``depth`` the maximum
+    depth of a match.
     """
 
     base: AnyPath
@@ -166,7 +182,9 @@ class _Walk(Struct, frozen=True):
         return _Found(CatalogBuilder(Folder(self.base)), Remarks())
 
     def _entries(self, folder: str, found: _Found) -> Iterator[tuple[str, FolderEntry]]:
-        """The accepted entries of a folder; skipped entries and obstacles are added to ``found``."""
+        """The accepted entries of a folder; skipped entries and obstacles
+        are added to ``found``.
+        """
         if self.depth is not None and folder and folder.count("/") + 1 > self.depth:
             return
         try:
@@ -215,12 +233,16 @@ class _Walk(Struct, frozen=True):
             return
         status = entry.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise InputError(f"{entry.path} is not a file", "expected files and folders", "remove it")
+            raise InputError(
+                f"{entry.path} is not a file", "expected files and folders", "remove it"
+            )
         fault = fault_of_name(name, self.base)
         if fault is not None:
             raise fault
         found.rows.append(name, 0, status.st_size, status.st_mtime_ns)
-        if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(local_path(self.base).resolve()):
+        if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(
+            local_path(self.base).resolve()
+        ):
             found.remarks.links.append(name)
 
 
@@ -246,7 +268,8 @@ class FileList(Struct, frozen=True):
 
 
 def read_file_list(path: AnyPath, base: Path) -> FileList:
-    """Read the names in a manifest, relative to ``base``; absolute ones must be below it. Blank lines are skipped.
+    """Read the names in a manifest, relative to ``base``; absolute ones must be below it. Blank
+    lines are skipped.
 
     Raises:
         InputError: it can't be read, or a line leads out of ``base`` or repeats a path.
@@ -262,7 +285,11 @@ def read_file_list(path: AnyPath, base: Path) -> FileList:
     if len(set(names)) < len(names):
         raise _twice(path, names, lines)
     if not names:
-        raise InputError(f"{path} names no file", "expected the name of a file in each line", "fill it, or remove it")
+        raise InputError(
+            f"{path} names no file",
+            "expected the name of a file in each line",
+            "fill it, or remove it",
+        )
     return FileList(path, names, lines)
 
 
@@ -270,14 +297,18 @@ def _twice(path: AnyPath, names: Sequence[str], lines: Sequence[int]) -> InputEr
     first: dict[str, int] = {}
     row = next(row for row, name in enumerate(names) if first.setdefault(name, row) < row)
     before = lines[first[names[row]]]
-    return InputError(f"{path}, line {lines[row]}: {names[row]} is already in line {before}", "expected it once")
+    return InputError(
+        f"{path}, line {lines[row]}: {names[row]} is already in line {before}", "expected it once"
+    )
 
 
 def _read_text(path: AnyPath) -> str:
     try:
         return read_plain(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8, at byte {error.start:,}", "expected a text of file names") from error
+        raise InputError(
+            f"{path} is not UTF-8, at byte {error.start:,}", "expected a text of file names"
+        ) from error
 
 
 def _within(entry: str, base: Path, path: AnyPath, line: int) -> str:
@@ -303,7 +334,9 @@ def look_up(files: FileList, base: AnyPath, engine: Engine) -> tuple[Catalog, Re
         InputError: a file does not exist; the error names its line.
     """
     starts = range(0, len(files.names), _CHUNK)
-    found = in_order(engine, LookUp(base), (files.names[start : start + _CHUNK] for start in starts))
+    found = in_order(
+        engine, LookUp(base), (files.names[start : start + _CHUNK] for start in starts)
+    )
     parts: list[Catalog] = []
     said: list[Remarks] = []
     for start, (rows, remarks, missing) in zip(starts, found, strict=True):
@@ -327,7 +360,9 @@ class LookUp(Struct, frozen=True):
     base: AnyPath
 
     def __call__(self, names: Sequence[str]) -> tuple[Catalog, Remarks, list[tuple[int, str]]]:
-        """The rows of names, in their order, and of those that are not there the place and the reason."""
+        """The rows of names, in their order, and of those that are not
+        there the place and the reason.
+        """
         found, remarks = CatalogBuilder(Folder(self.base)), Remarks()
         missing: list[tuple[int, str]] = []
         root = self.base.resolve()
@@ -337,8 +372,12 @@ class LookUp(Struct, frozen=True):
             try:
                 status = path.stat()
             except (OSError, ValueError) as error:
-                reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-                missing.append((row, "is not there" if isinstance(error, FileNotFoundError) else reason))
+                reason = (
+                    error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+                )
+                missing.append(
+                    (row, "is not there" if isinstance(error, FileNotFoundError) else reason)
+                )
                 continue
             if not stat.S_ISREG(status.st_mode):
                 missing.append((row, "is not a file"))

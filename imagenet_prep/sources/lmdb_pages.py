@@ -1,7 +1,8 @@
 """An LMDB's data.mdb -> SlicedSamples: images that are values, or in Caffe's Datums, read in place.
 
-Format: mdb.c of LMDB 0.9 (https://github.com/LMDB/lmdb), "MDB_page", "MDB_node", "MDB_meta": a B+ tree whose leaves
-have keys and values, or for a large value the number of its first page. Datum: caffe.proto.
+Format: mdb.c of LMDB 0.9 (https://github.com/LMDB/lmdb), "MDB_page", "MDB_node", "MDB_meta": a B+
+tree whose leaves have keys and values, or for a large value the number of its first page. Datum:
+caffe.proto.
 """
 
 from __future__ import annotations
@@ -21,10 +22,16 @@ from imagenet_prep.tfrecord.example import ExampleError, parse_fields, read_vari
 MAGIC = b"\xde\xc0\xef\xbe"
 """Bytes 16 to 19 of a database."""
 
-_PAGE = struct.Struct("<QHHHH")  # number, padding, flags, end of the places of nodes, start of the nodes
-_NODE = struct.Struct("<HHHH")  # low and high part of the size, or of the page's number; flags; size of the key
+_PAGE = struct.Struct(
+    "<QHHHH"
+)  # number, padding, flags, end of the places of nodes, start of the nodes
+_NODE = struct.Struct(
+    "<HHHH"
+)  # low and high part of the size, or of the page's number; flags; size of the key
 _META = struct.Struct("<IIQQ")
-_TREE = struct.Struct("<IHHQQQQQ")  # padding, flags, depth, branches, leaves, overflow pages, entries, root
+_TREE = struct.Struct(
+    "<IHHQQQQQ"
+)  # padding, flags, depth, branches, leaves, overflow pages, entries, root
 _BRANCH, _LEAF, _BIG = 1, 2, 1
 _SUBTREE = 2
 _EMPTY = (1 << 64) - 1
@@ -86,7 +93,9 @@ def _iter_page(view: memoryview, page_size: int, number: int, known: set[int]) -
             offset = struct.unpack_from("<Q", view, offset)[0] * page_size + _PAGE.size
         length = low | high << 16
         if offset + length > len(view):
-            raise ValueError(f"a value of {length:,} bytes at byte {offset:,} leads out of the file")
+            raise ValueError(
+                f"a value of {length:,} bytes at byte {offset:,} leads out of the file"
+            )
         yield _Value(bytes(view[key_at : key_at + key_size]), offset, length)
 
 
@@ -103,9 +112,13 @@ def _sample(view: memoryview, value: _Value) -> SlicedSample:
 
 
 def _name_of_key(key: bytes) -> str:
-    """A key as the name of a file; one that is no plain text, such as a number of 8 bytes, as its bytes in hex."""
+    """A key as the name of a file; one that is no plain text,
+    such as a number of 8 bytes, as its bytes in hex.
+    """
     text = key.decode("utf-8", "replace")
-    return re.sub(r"[^\w.-]", "_", text) if text.isprintable() and "\ufffd" not in text else key.hex()
+    return (
+        re.sub(r"[^\w.-]", "_", text) if text.isprintable() and "\ufffd" not in text else key.hex()
+    )
 
 
 def _with_ending(name: str, ending: str) -> str:

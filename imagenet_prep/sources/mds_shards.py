@@ -1,7 +1,9 @@
-"""Shards of MosaicML's streaming (.mds) -> SlicedSamples: the place of each image in the file, and its other values.
+"""Shards of MosaicML's streaming (.mds) -> SlicedSamples: the place of each image in the file, and
+its other values.
 
-A shard has the number of samples, the offset of each and of the end, and the columns as JSON; a sample has the sizes of
-its columns without a fixed size, then all columns (https://docs.mosaicml.com/projects/streaming, "MDS").
+A shard has the number of samples, the offset of each and of the end, and the columns as JSON; a
+sample has the sizes of its columns without a fixed size, then all columns
+(https://docs.mosaicml.com/projects/streaming, "MDS").
 """
 
 from __future__ import annotations
@@ -17,7 +19,15 @@ from imagenet_prep.sources.stored_arrays import damage_named
 from imagenet_prep.storage.files import view_of
 
 _IMAGES = ("jpeg", "png", "bytes", "jpegarray")
-_NUMBERS = {"int": "q", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H"}
+_NUMBERS = {
+    "int": "q",
+    "int8": "b",
+    "int16": "h",
+    "int32": "i",
+    "int64": "q",
+    "uint8": "B",
+    "uint16": "H",
+}
 _NUMBERS |= {"uint32": "I", "uint64": "Q", "float16": "e", "float32": "f", "float64": "d"}
 _LARGEST_COUNT = 1 << 28
 _NOUN = "a shard of MDS"
@@ -46,11 +56,14 @@ def iter_mds(path: Path) -> Iterator[SlicedSample]:
     with damage_named(path, _NOUN):
         offsets, columns = _header(view)
         for number in range(len(offsets) - 1):
-            yield _sample(view[offsets[number] : offsets[number + 1]], offsets[number], number, columns)
+            yield _sample(
+                view[offsets[number] : offsets[number + 1]], offsets[number], number, columns
+            )
 
 
 def unread_columns(path: Path) -> dict[str, str]:
-    """The columns that no sample gets, each with its encoding; a second image, such as a mask, is one of them.
+    """The columns that no sample gets, each with its encoding; a second image, such as a mask, is
+    one of them.
 
     Raises:
         InputError: the shard is damaged, or has no column of images.
@@ -64,7 +77,9 @@ def unread_columns(path: Path) -> dict[str, str]:
         for name, encoding, _, cell in _cells(view[offsets[0] : offsets[1]], 0, columns):
             if not image and _ending(encoding, cell):
                 image = name
-        return {name: encoding for name, encoding, _ in columns if name != image and name not in values}
+        return {
+            name: encoding for name, encoding, _ in columns if name != image and name not in values
+        }
 
 
 def _header(view: memoryview) -> tuple[tuple[int, ...], Sequence[_Column]]:
@@ -74,11 +89,15 @@ def _header(view: memoryview) -> tuple[tuple[int, ...], Sequence[_Column]]:
         raise ValueError(f"{count:,} samples")
     offsets = struct.unpack_from(f"<{count + 1}I", view, 4)
     config = json.loads(bytes(view[4 * (count + 2) : offsets[0]]))
-    columns = list(zip(config["column_names"], config["column_encodings"], config["column_sizes"], strict=True))
+    columns = list(
+        zip(config["column_names"], config["column_encodings"], config["column_sizes"], strict=True)
+    )
     return offsets, columns
 
 
-def _cells(data: memoryview, number: int, columns: Sequence[_Column]) -> Iterator[tuple[str, str, int, memoryview]]:
+def _cells(
+    data: memoryview, number: int, columns: Sequence[_Column]
+) -> Iterator[tuple[str, str, int, memoryview]]:
     """The name and encoding of each column, and where its bytes start in a sample."""
     free = [name for name, _, size in columns if size is None]
     lengths = dict(zip(free, struct.unpack_from(f"<{len(free)}I", data, 0), strict=True))

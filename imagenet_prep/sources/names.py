@@ -1,6 +1,8 @@
-"""Names: the file names of a table's rows, as one blob of UTF-8 with start offsets; objects would fill the memory.
+"""Names: the file names of a table's rows, as one blob of UTF-8 with start offsets; objects would
+fill the memory.
 
-A file name is bytes. Python decodes it by the locale (PEP 383); names in tables and records are UTF-8 in every locale.
+A file name is bytes. Python decodes it by the locale (PEP 383); names in tables and records are
+UTF-8 in every locale.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ def edges_of(lengths: Column) -> Column:
     return edges
 
 
-# names of files -------------------------------------------------------------------------------------------------
+# names of files -----------------------------------------------------------------------------------
 
 P = TypeVar("P", bound=AnyPath)
 
@@ -61,7 +63,9 @@ _IS_UTF8 = sys.getfilesystemencoding() == "utf-8"
 
 
 def text_of(name: str) -> str:
-    """The UTF-8 text of a name or path that the system gave; surrogate escapes stand for other bytes."""
+    """The UTF-8 text of a name or path that the system gave;
+    surrogate escapes stand for other bytes.
+    """
     return name if _IS_UTF8 else os.fsencode(name).decode("utf-8", "surrogateescape")
 
 
@@ -87,16 +91,20 @@ def file_name(path: AnyPath) -> str:
 
 
 def shown_name(path: AnyPath) -> str:
-    r"""The last part of a path as text that every file can hold: bytes that are not UTF-8 become ``\xe9``."""
+    r"""The last part of a path as text that every file can hold:
+    bytes that are not UTF-8 become ``\xe9``.
+    """
     return file_name(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-# names of rows -------------------------------------------------------------------------------------------------
+# names of rows ------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True, eq=False)
 class Names(Sequence[str]):
-    """Names by row: ``blob`` holds their bytes (uint8), row ``row`` from ``starts[row]`` to ``starts[row + 1]``."""
+    """Names by row: ``blob`` holds their bytes (uint8),
+    row ``row`` from ``starts[row]`` to ``starts[row + 1]``.
+    """
 
     blob: Column = field(default_factory=lambda: np.zeros(0, np.uint8))
     starts: Column = field(default_factory=lambda: np.zeros(1, np.int64))
@@ -146,7 +154,11 @@ class Names(Sequence[str]):
         """The names of ``rows``, in that order; a range shares their memory."""
         if isinstance(rows, range) and rows.step == 1:
             starts = self.starts[rows.start : rows.stop + 1]
-            return Names(self.blob[starts[0] : starts[-1]], starts - starts[0]) if len(rows) else Names()
+            return (
+                Names(self.blob[starts[0] : starts[-1]], starts - starts[0])
+                if len(rows)
+                else Names()
+            )
         places = places_of(rows)
         lengths = np.diff(self.starts)[places]
         edges = edges_of(lengths)
@@ -158,32 +170,42 @@ class Names(Sequence[str]):
             blob[start:stop] = self.blob[np.repeat(shifts, lengths[where]) + np.arange(start, stop)]
         return Names(blob, edges)
 
-    # queries ---------------------------------------------------------------------------------------------------
+    # queries --------------------------------------------------------------------------------------
 
     def repeated(self) -> Iterator[int]:
         """The rows whose name equals that of the next row."""
         for rows in chunks(len(self)):
             found = self.slices(range(rows.start, min(rows.stop + 1, len(self))))
-            yield from (row for row, (name, following) in enumerate(pairwise(found), rows.start) if name == following)
+            yield from (
+                row
+                for row, (name, following) in enumerate(pairwise(found), rows.start)
+                if name == following
+            )
 
     def first_twice(self) -> int | None:
         """The first row whose name equals that of the next row."""
         return next(self.repeated(), None)
 
     def find(self, name: bytes, start: int = 0) -> int:
-        """The row of a name, present or not, from row ``start`` on; names are sorted by their bytes."""
+        """The row of a name, present or not, from row ``start`` on;
+        names are sorted by their bytes.
+        """
         return bisect_left(range(len(self)), name, start, key=self.encoded)
 
     def below(self, lead: str) -> range:
-        """The rows whose names start with ``lead``, a folder and a slash; names are sorted by their bytes."""
+        """The rows whose names start with ``lead``, a folder and a slash;
+        names are sorted by their bytes.
+        """
         start = self.find(lead.encode())
         return range(start, self.find(f"{lead[:-1]}0".encode(), start))
 
-    def folders(self, rows: Rows, lead: str, *, whole: bool = False) -> Iterator[tuple[range, str | None, int]]:
+    def folders(
+        self, rows: Rows, lead: str, *, whole: bool = False
+    ) -> Iterator[tuple[range, str | None, int]]:
         """Runs of consecutive rows that share a folder after ``lead``, with which all names start.
 
-        Each run has its folder (None for a single name in no folder) and the maximum number of slashes in a name. The
-        folder is the first one, or with ``whole`` the path of all.
+        Each run has its folder (None for a single name in no folder) and the maximum number of
+        slashes in a name. The folder is the first one, or with ``whole`` the path of all.
         """
         behind = len(lead.encode())
         start, folder, most = 0, b"", 0  # of the current run
@@ -195,7 +217,9 @@ class Names(Sequence[str]):
                 if not is_same or (whole and name.find(b"/", behind + len(folder)) >= 0):
                     if place > start:
                         yield range(start, place), _folder(folder), most
-                    folder = name[behind : (name.rfind(b"/") if whole else name.find(b"/", behind)) + 1]
+                    folder = name[
+                        behind : (name.rfind(b"/") if whole else name.find(b"/", behind)) + 1
+                    ]
                     start, most = place, 0
                 most = max(most, name.count(b"/"))
         if len(rows) > start:
@@ -212,10 +236,14 @@ class Names(Sequence[str]):
         return min(fewest, default=0)
 
     def holding(self, words: Sequence[bytes]) -> Iterator[str]:
-        """Candidate rows for names with one of these words, in any case; every real match is included."""
+        """Candidate rows for names with one of these words, in any case;
+        every real match is included.
+        """
         for rows in chunks(len(self)):
             joined = self._joined(rows)[0].lower()
-            if any(all(letter in joined for letter in word) and word in joined for word in words):  # letters are fast
+            if any(
+                all(letter in joined for letter in word) and word in joined for word in words
+            ):  # letters are fast
                 yield from self._texts(rows)
 
     def chosen(self, accept: Callable[[str], bool]) -> Column:
@@ -223,23 +251,31 @@ class Names(Sequence[str]):
         found = np.zeros(len(self), np.bool_)
         for rows, tails in self._tails():
             kinds, which = np.unique(tails, return_inverse=True)
-            found[rows.start : rows.stop] = np.array([accept(_text(kind)) for kind in kinds.tolist()])[which]
+            found[rows.start : rows.stop] = np.array(
+                [accept(_text(kind)) for kind in kinds.tolist()]
+            )[which]
         return found
 
     def endings(self) -> set[str]:
         """The distinct last 5 bytes."""
         found: set[int] = set()
         for _, tails in self._tails():
-            found.update((int(tails[0]), *np.unique(tails[tails != tails[0]]).tolist()))  # usually all are equal
+            found.update(
+                (int(tails[0]), *np.unique(tails[tails != tails[0]]).tolist())
+            )  # usually all are equal
         return set(map(_text, found))
 
     def _tails(self) -> Iterator[tuple[range, Column]]:
-        """The last 5 bytes of each name as a number; shorter names are padded with leading zeros."""
+        """The last 5 bytes of each name as a number;
+        shorter names are padded with leading zeros.
+        """
         for rows in chunks(len(self)):
             edges = self.starts[rows.start : rows.stop + 1].astype(np.int64)
             places = edges[1:, None] - np.arange(_ENDING, 0, -1)
             tails = np.zeros((len(rows), _WORD), np.uint8)
-            tails[:, -_ENDING:] = np.where(places >= edges[:-1, None], self.blob[np.maximum(places, 0)], 0)
+            tails[:, -_ENDING:] = np.where(
+                places >= edges[:-1, None], self.blob[np.maximum(places, 0)], 0
+            )
             yield rows, tails.view(">u8")[:, 0].astype(np.uint64)
 
 

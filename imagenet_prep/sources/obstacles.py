@@ -1,4 +1,6 @@
-"""refuse: a fault of one entry, raised; or collected into Obstacles by a check that lists a whole copy."""
+"""refuse: a fault of one entry, raised; or collected into Obstacles by a
+check that lists a whole copy.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ MOST = 10_000
 
 
 class Obstacles(Struct):
-    """The faults of a listing, how many more there are, and the entries that were skipped, as text and number."""
+    """The faults of a listing, how many more there are,
+    and the entries that were skipped, as text and number.
+    """
 
     problems: list[Problem] = []
     more: int = 0
@@ -72,8 +76,12 @@ def problem_of(error: InputError, kind: ProblemKind, subject: str, **more: str) 
     return Problem(kind, subject, detail, error.hint, **more)  # type: ignore[arg-type]
 
 
-def refuse(error: InputError, kind: ProblemKind = ProblemKind.UNREADABLE, subject: str = "", **more: str) -> None:
-    """Raise the fault of an entry, which then is no row of the listing; or collect it as a finding."""
+def refuse(
+    error: InputError, kind: ProblemKind = ProblemKind.UNREADABLE, subject: str = "", **more: str
+) -> None:
+    """Raise the fault of an entry, which then is no row of the listing;
+    or collect it as a finding.
+    """
     obstacles = _collected.get()
     if obstacles is None:
         raise error
@@ -89,7 +97,9 @@ def until_fault(rows: Iterator[T], subject: str) -> Iterator[T]:
 
 
 class Collecting(Struct, Generic[T, R], frozen=True):
-    """Calls a function in a worker, and returns its value with the obstacles that it met; None for no value."""
+    """Calls a function in a worker, and returns its value with the obstacles that it met;
+    None for no value.
+    """
 
     function: Callable[[T], R]
 

@@ -1,9 +1,11 @@
-"""ParquetImages, a container: images as Hugging Face's datasets keep them, one per row of a parquet file.
+"""ParquetImages, a container: images as Hugging Face's datasets keep them, one per row of a parquet
+file.
 
-The column of images, usually ``image``, is a struct of ``bytes`` and ``path``; ``label`` is a number
-(https://huggingface.co/docs/datasets/image_load, "Image" in https://huggingface.co/docs/datasets/about_dataset_features).
-A row group is compressed as a whole, usually as one page: to read a row, all earlier rows of its group must be decoded.
-So rows are read in file order, a few at a time; any other order decodes the group again per row.
+The column of images, usually ``image``, is a struct of ``bytes`` and ``path``; ``label`` is a
+number (https://huggingface.co/docs/datasets/image_load, "Image" in
+https://huggingface.co/docs/datasets/about_dataset_features). A row group is compressed as a whole,
+usually as one page: to read a row, all earlier rows of its group must be decoded. So rows are read
+in file order, a few at a time; any other order decodes the group again per row.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ _COLUMNS = "a column image of bytes and path, and a column label of whole number
 
 
 class ImageRow(NamedTuple):
-    """A row without its image: its number in the file, from 0, and the length of its image in bytes."""
+    """A row without its image: its number in the file, from 0,
+    and the length of its image in bytes.
+    """
 
     number: int
     path: str
@@ -54,7 +58,9 @@ class ImageRow(NamedTuple):
 
 
 class ParquetImages(Container, frozen=True):
-    """A parquet file with one image per row: a Row's ``offset`` is the row's number in the file, from 0."""
+    """A parquet file with one image per row: a Row's ``offset`` is the row's number in the file,
+    from 0.
+    """
 
     reading: ClassVar[Reading] = "in order"
 
@@ -78,12 +84,15 @@ def check_pyarrow() -> None:
 
 
 def iter_rows(path: Path) -> Iterator[ImageRow]:
-    """List all rows of a file of ImageNet in order, without their images, which are only read for their lengths.
+    """List all rows of a file of ImageNet in order, without their images, which are only read for
+    their lengths.
 
     Raises:
         InputError: the file is damaged, or has other columns.
     """
-    for number, name, length, _, values in iter_samples(path, Schema("image", ("label",)), ("image", "label")):
+    for number, name, length, _, values in iter_samples(
+        path, Schema("image", ("label",)), ("image", "label")
+    ):
         label = values["label"]
         if name is None or label is None:
             raise without_image(path, number)
@@ -91,7 +100,9 @@ def iter_rows(path: Path) -> Iterator[ImageRow]:
 
 
 class ParquetRow(NamedTuple):
-    """An image of any data set: its number, its path, if known, its length, its first bytes, its other columns."""
+    """An image of any data set: its number, its path, if known, its length,
+    its first bytes, its other columns.
+    """
 
     number: int
     path: str | None
@@ -152,8 +163,14 @@ def schema_of(path: Path, schema: Any) -> Schema:
     unread = [each for each in nested if each.name != objects]
     object_classes: Sequence[str] = ()
     try:
-        features = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))["info"]["features"]
-        classes = {name: each["names"] for name, each in features.items() if each.get("_type") == "ClassLabel"}
+        features = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))["info"][
+            "features"
+        ]
+        classes = {
+            name: each["names"]
+            for name, each in features.items()
+            if each.get("_type") == "ClassLabel"
+        }
         object_classes = next(_class_labels_in(features.get(objects)), ())
     except (ValueError, LookupError, TypeError, AttributeError):
         classes = {}
@@ -178,7 +195,9 @@ def _has_objects(kind: Any) -> bool:
 
     inner = kind.value_type if types.is_list(kind) or types.is_large_list(kind) else kind
     fields = {field.name for field in inner} if types.is_struct(inner) else set()
-    return not fields.isdisjoint(("bbox", "bboxes")) and not fields.isdisjoint(("category", "categories"))
+    return not fields.isdisjoint(("bbox", "bboxes")) and not fields.isdisjoint(
+        ("category", "categories")
+    )
 
 
 def _class_labels_in(feature: Any) -> Iterator[Sequence[str]]:
@@ -186,7 +205,13 @@ def _class_labels_in(feature: Any) -> Iterator[Sequence[str]]:
     if isinstance(feature, dict) and feature.get("_type") == "ClassLabel":
         yield feature["names"]
         return
-    inner = feature.values() if isinstance(feature, dict) else feature if isinstance(feature, list) else ()
+    inner = (
+        feature.values()
+        if isinstance(feature, dict)
+        else feature
+        if isinstance(feature, list)
+        else ()
+    )
     for part in inner:
         yield from _class_labels_in(part)
 
@@ -235,14 +260,23 @@ def read_table(path: Path) -> dict[str, list[Any]]:
     check_pyarrow()
     from pyarrow.parquet import ParquetFile
 
-    with faults_named(path, 0), contextlib.closing(ParquetFile(path, page_checksum_verification=True)) as file:
+    with (
+        faults_named(path, 0),
+        contextlib.closing(ParquetFile(path, page_checksum_verification=True)) as file,
+    ):
         return file.read(use_threads=False).to_pydict()  # type: ignore[no-any-return]
 
 
 def _is_plain(types: Any, kind: Any) -> bool:
     """Whether a column has numbers, texts, or lists of them."""
     inner = kind.value_type if types.is_list(kind) or types.is_large_list(kind) else kind
-    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_string, types.is_large_string)
+    tests = (
+        types.is_integer,
+        types.is_floating,
+        types.is_boolean,
+        types.is_string,
+        types.is_large_string,
+    )
     return any(test(inner) for test in tests)
 
 
@@ -257,7 +291,9 @@ def iter_samples(path: Path, schema: Schema, needed: Sequence[str] = ()) -> Iter
 
         first, groups = 0, range(file.num_row_groups)
         wanted = (schema.image, *schema.columns)
-        for batch in (each for group in groups for each in _batches(path, file, first, group, *wanted)):
+        for batch in (
+            each for group in groups for each in _batches(path, file, first, group, *wanted)
+        ):
             content, paths = parts_of(batch.column(schema.image))
             if content.null_count:
                 raise without_image(path, first + content.is_valid().to_pylist().index(False))
@@ -265,7 +301,11 @@ def iter_samples(path: Path, schema: Schema, needed: Sequence[str] = ()) -> Iter
                 heads = pc.binary_slice(content, 0, HEAD).to_pylist()
                 lengths = pc.binary_length(content).to_pylist()
                 names = paths.to_pylist() if paths is not None else [None] * len(batch)
-                rows = batch.select(schema.columns).to_pylist() if schema.columns else [{}] * len(batch)
+                rows = (
+                    batch.select(schema.columns).to_pylist()
+                    if schema.columns
+                    else [{}] * len(batch)
+                )
             yield from map(ParquetRow, itertools.count(first), names, lengths, heads, rows)
             first += len(batch)
         if first != file.metadata.num_rows:
@@ -273,7 +313,9 @@ def iter_samples(path: Path, schema: Schema, needed: Sequence[str] = ()) -> Iter
 
 
 class _Rows:
-    """Reads images by their row, for several threads too; the next row continues where the last one ended."""
+    """Reads images by their row, for several threads too;
+    the next row continues where the last one ended.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -333,7 +375,9 @@ def _open(path: Path, needed: Sequence[str] = ("image", "label")) -> ParquetFile
     from pyarrow.parquet import ParquetFile
 
     with faults_named(path, 0):
-        file = ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False, page_checksum_verification=True)
+        file = ParquetFile(
+            path, buffer_size=_BUFFER, pre_buffer=False, page_checksum_verification=True
+        )
         schema = file.schema_arrow
     if not (_holds_images(schema) if needed else image_column(schema)):
         raise _no_images(path, schema)
@@ -342,7 +386,9 @@ def _open(path: Path, needed: Sequence[str] = ("image", "label")) -> ParquetFile
 
 def _no_images(path: Path, schema: Any) -> InputError:
     got = ", ".join(f"{field.name}: {field.type}" for field in schema)
-    return InputError(f"{path} holds no images", f"expected {_COLUMNS}; got {got[:300] or 'no columns'}", _REMEDY)
+    return InputError(
+        f"{path} holds no images", f"expected {_COLUMNS}; got {got[:300] or 'no columns'}", _REMEDY
+    )
 
 
 def _holds_images(schema: Iterable[Any]) -> bool:
@@ -361,16 +407,24 @@ def _holds_images(schema: Iterable[Any]) -> bool:
 
 
 def image_column(schema: Any) -> str | None:
-    """The column of images: structs with bytes, or bytes alone; one of the usual name, otherwise the first."""
+    """The column of images: structs with bytes, or bytes alone;
+    one of the usual name, otherwise the first.
+    """
     from pyarrow import types
 
     found = []
     for each in schema:
-        parts = {part.name: part.type for part in each.type} if types.is_struct(each.type) else {"bytes": each.type}
+        parts = (
+            {part.name: part.type for part in each.type}
+            if types.is_struct(each.type)
+            else {"bytes": each.type}
+        )
         kind = parts.get("bytes")
         if kind is not None and (types.is_binary(kind) or types.is_large_binary(kind)):
             found.append(each.name)
-    return min(found, key=lambda name: _USUAL.index(name) if name in _USUAL else len(_USUAL), default=None)
+    return min(
+        found, key=lambda name: _USUAL.index(name) if name in _USUAL else len(_USUAL), default=None
+    )
 
 
 def parts_of(column: Any) -> tuple[Any, Any]:
@@ -380,14 +434,19 @@ def parts_of(column: Any) -> tuple[Any, Any]:
     if not types.is_struct(column.type):
         return column, None
     has_path = any(
-        part.name == "path" and (types.is_string(part.type) or types.is_large_string(part.type)) for part in column.type
+        part.name == "path" and (types.is_string(part.type) or types.is_large_string(part.type))
+        for part in column.type
     )
     return column.field("bytes"), column.field("path") if has_path else None
 
 
 def _batches(path: Path, file: ParquetFile, first: int, group: int, *columns: str) -> Iterator[Any]:
-    """The rows of a group, whose first is ``first``; without threads, since the process may fork later."""
-    found = file.iter_batches(batch_size=BATCH, row_groups=[group], columns=columns, use_threads=False)
+    """The rows of a group, whose first is ``first``;
+    without threads, since the process may fork later.
+    """
+    found = file.iter_batches(
+        batch_size=BATCH, row_groups=[group], columns=columns, use_threads=False
+    )
     while True:
         with faults_named(path, first):
             batch = next(found, None)

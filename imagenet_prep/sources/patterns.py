@@ -1,4 +1,6 @@
-"""Patterns of file names: ``*`` and ``?`` within a folder, ``[...]`` one character of several, ``**/`` any folders."""
+"""Patterns of file names: ``*`` and ``?`` within a folder,
+``[...]`` one character of several, ``**/`` any folders.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,20 @@ def literal(text: str) -> str:
 
 
 def split_pattern(pattern: str) -> tuple[str, str]:
-    """Split a pattern before its first pattern character: ``a/b/*.png`` is ``a/b`` and ``*.png``."""
+    """Split a pattern before its first pattern character:
+    ``a/b/*.png`` is ``a/b`` and ``*.png``.
+    """
     parts = pattern.split("/")
     fixed = next((i for i, part in enumerate(parts) if is_pattern(part)), len(parts) - 1)
-    return "/".join(parts[:fixed]) or ("/" if pattern.startswith("/") else ""), "/".join(parts[fixed:])
+    return "/".join(parts[:fixed]) or ("/" if pattern.startswith("/") else ""), "/".join(
+        parts[fixed:]
+    )
 
 
 def folder_of(pattern: str) -> str:
-    """The folder that contains every match, with literal parts such as ``[*]``, where ``split_pattern`` stops."""
+    """The folder that contains every match, with literal parts such as ``[*]``,
+    where ``split_pattern`` stops.
+    """
     folders = []
     for part in pattern.split("/")[:-1]:
         if is_pattern(re.sub(_LITERAL, "", part)):
@@ -42,14 +50,16 @@ def folder_of(pattern: str) -> str:
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern that a path must match in full. Names that start with a dot match only an explicit dot.
+    """Compile a pattern that a path must match in full. Names that start with a dot match only an
+    explicit dot.
 
-    It never backtracks to an earlier ``*`` or ``**``: the text between two of them matches at its first occurrence,
-    which leaves the most for the rest. So the time for a name grows with its length only.
+    It never backtracks to an earlier ``*`` or ``**``: the text between two of them matches at its
+    first occurrence, which leaves the most for the rest. So the time for a name grows with its
+    length only.
 
     Raises:
-        ValueError: a ``**`` that is not a whole part, an unclosed bracket, a reversed range, or a pattern longer than
-            any path.
+        ValueError: a ``**`` that is not a whole part, an unclosed bracket, a reversed range, or a
+            pattern longer than any path.
     """
     if len(pattern) > MAX_LENGTH:
         raise ValueError(f"longer than any path: {MAX_LENGTH:,} characters at most")
@@ -67,7 +77,9 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def _joined(first: list[str], others: list[list[str]], numbers: Iterator[int]) -> str:
-    """The expression of runs with a ``**`` before each except the first; a run is one expression, or empty."""
+    """The expression of runs with a ``**`` before each except the first;
+    a run is one expression, or empty.
+    """
     expression = "".join(f"{run}/" if others else run for run in first)
     for run in others[:-1]:
         expression += _once(f"{_FOLDERS}?{run[0]}/", numbers) if run else ""
@@ -77,7 +89,9 @@ def _joined(first: list[str], others: list[list[str]], numbers: Iterator[int]) -
 
 
 def _once(expression: str, numbers: Iterator[int]) -> str:
-    """An atomic group: the first match of ``expression``, never retried; (?>...) came with Python 3.11."""
+    """An atomic group: the first match of ``expression``, never retried;
+    (?>...) came with Python 3.11.
+    """
     name = f"_{next(numbers)}"
     return f"(?=(?P<{name}>{expression}))(?P={name})"
 
@@ -115,7 +129,9 @@ def _between_stars(part: str) -> list[str]:
 
 
 def _one_of(inside: str) -> str:
-    """The expression of a bracket: one of its characters and ranges, or, after ! or ^, any other one."""
+    """The expression of a bracket: one of its characters and ranges,
+    or, after ! or ^, any other one.
+    """
     expression = "(?!/)[" + ("^" if inside[0] in "!^" else "")
     position = int(inside[0] in "!^")
     while position < len(inside):

@@ -1,10 +1,12 @@
-"""load_pickle: a pickled dictionary -> its numbers, texts and arrays; long ones stay in the file, as LongValues.
+"""load_pickle: a pickled dictionary -> its numbers, texts and arrays; long ones stay in the file,
+as LongValues.
 
-A pickle may make NumPy arrays and nothing else. Pickles of a whole set have gigabytes in one value, so the opcodes are
-read from a map of the file, and each long value is put in place by its position.
+A pickle may make NumPy arrays and nothing else. Pickles of a whole set have gigabytes in one value,
+so the opcodes are read from a map of the file, and each long value is put in place by its position.
 
-Source of the opcodes: Python's pickletools. NumPy writes an array as ``_reconstruct`` with a state, since protocol 5 as
-``_frombuffer``; Python 3 writes bytes of protocol 2 as a text of Latin-1 characters.
+Source of the opcodes: Python's pickletools. NumPy writes an array as ``_reconstruct`` with a state,
+since protocol 5 as ``_frombuffer``; Python 3 writes bytes of protocol 2 as a text of Latin-1
+characters.
 """
 
 from __future__ import annotations
@@ -96,7 +98,9 @@ class _BytesOfText(io.BufferedIOBase):
         self._left -= len(block)
         if not block:
             return False
-        self._buffer = memoryview(self._decoder.decode(block, final=not self._left).encode("latin1"))
+        self._buffer = memoryview(
+            self._decoder.decode(block, final=not self._left).encode("latin1")
+        )
         return bool(self._buffer) or self._fill()
 
     def close(self) -> None:
@@ -109,11 +113,15 @@ def load_pickle(path: Path) -> dict[str, Any]:
     """The dictionary in a pickle; none if it holds another value.
 
     Raises:
-        ArrayError: it is damaged, claims more than its bytes, or would make other things than arrays.
+        ArrayError: it is damaged, claims more than its bytes, or would make other things than
+            arrays.
         OSError: it can't be read.
     """
     try:
-        with open_plain(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        with (
+            open_plain(path) as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+        ):
             short, segments = _without_long_values(content)
         loaded = _Arrays(short, segments).load()
     except (ArrayError, OSError, MemoryError):
@@ -134,7 +142,8 @@ def _without_long_values(content: mmap.mmap) -> tuple[bytes, list[LongValue]]:
     """The pickle with a number, as a persistent id, in place of each long value; and these values.
 
     Raises:
-        ArrayError: it claims more than its bytes: the unpickler would allocate all of it; or has persistent ids.
+        ArrayError: it claims more than its bytes: the unpickler would allocate all of it; or has
+            persistent ids.
     """
     parts: list[bytes] = []
     segments: list[LongValue] = []
@@ -146,15 +155,24 @@ def _without_long_values(content: mmap.mmap) -> tuple[bytes, list[LongValue]]:
         name = opcode.name
         segment = _long_value(content, name)
         if segment:
-            parts += [content[copied:position], b"J", len(segments).to_bytes(4, "little"), b"Q"]  # BININT, BINPERSID
+            parts += [
+                content[copied:position],
+                b"J",
+                len(segments).to_bytes(4, "little"),
+                b"Q",
+            ]  # BININT, BINPERSID
             segments.append(segment)
             copied = content.tell()
             continue
         argument = opcode.arg.reader(cast("IO[bytes]", content)) if opcode.arg else None
-        if "PUT" in name and isinstance(argument, int) and argument > len(content):  # the size of a table
+        if (
+            "PUT" in name and isinstance(argument, int) and argument > len(content)
+        ):  # the size of a table
             raise ArrayError(f"its pickle claims {argument:,} values in {len(content):,} bytes")
         if "PERSID" in name:
-            raise ArrayError("its pickle refers to values outside of it: only NumPy arrays are read from pickles")
+            raise ArrayError(
+                "its pickle refers to values outside of it: only NumPy arrays are read from pickles"
+            )
         if name == "FRAME":  # the unpickler would look for its end
             parts.append(content[copied:position])
             copied = content.tell()
@@ -163,7 +181,9 @@ def _without_long_values(content: mmap.mmap) -> tuple[bytes, list[LongValue]]:
 
 
 def _long_value(content: mmap.mmap, opcode: str) -> LongValue | None:
-    """The value of the opcode before this position, if it is long; the position is then after it, else unchanged."""
+    """The value of the opcode before this position, if it is long;
+    the position is then after it, else unchanged.
+    """
     width = _LENGTH_BYTES.get(opcode)
     if width is None:
         return None
@@ -177,7 +197,7 @@ def _long_value(content: mmap.mmap, opcode: str) -> LongValue | None:
     return LongValue(start, length, opcode in _TEXT_OPCODES)
 
 
-# the names that a pickle may use -------------------------------------------------------------------------------
+# the names that a pickle may use ------------------------------------------------------------------
 
 
 class _Dtype:
@@ -185,7 +205,9 @@ class _Dtype:
 
     def __init__(self, code: str, *_: object) -> None:
         if not re.fullmatch("[biuf][1248]", code):
-            raise ArrayError(f"its pickle holds values of type {code}: expected bool, integers or floats")
+            raise ArrayError(
+                f"its pickle holds values of type {code}: expected bool, integers or floats"
+            )
         self.dtype = np.dtype(code)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
@@ -195,7 +217,9 @@ class _Dtype:
 
 
 class PickledArray:
-    """An array in a pickle: its shape and type, and the bytes that the pickle holds, or where they are."""
+    """An array in a pickle: its shape and type, and the bytes that the pickle holds,
+    or where they are.
+    """
 
     def __init__(self, *_: object) -> None:
         """The shape follows in the state."""
@@ -203,12 +227,15 @@ class PickledArray:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, shape, kind, is_fortran, held = state
         self.shape, self.dtype, self.is_fortran = tuple(shape), kind.dtype, bool(is_fortran)
-        self.held = held.encode("latin1") if isinstance(held, str) else held  # Python 2 has texts of bytes
+        self.held = (
+            held.encode("latin1") if isinstance(held, str) else held
+        )  # Python 2 has texts of bytes
         expected = prod(self.shape) * self.dtype.itemsize
         most = 2 * expected if isinstance(self.held, LongValue) and self.held.is_text else expected
         if not expected <= len(self.held) <= most:
             raise ArrayError(
-                f"its pickle holds {len(self.held):,} bytes for an array of shape {self.shape} of {self.dtype}"
+                f"its pickle holds {len(self.held):,} bytes for an array of shape {self.shape} "
+                f"of {self.dtype}"
             )
 
     def values(self, path: Path) -> np.ndarray[Any, Any]:
@@ -218,7 +245,9 @@ class PickledArray:
             with data.open(path) as file:
                 file.seek(0 if data.is_text else data.start)
                 data = file.read(prod(self.shape) * self.dtype.itemsize)
-        return np.frombuffer(data, self.dtype).reshape(self.shape, order="F" if self.is_fortran else "C")
+        return np.frombuffer(data, self.dtype).reshape(
+            self.shape, order="F" if self.is_fortran else "C"
+        )
 
 
 def _frombuffer(held: Any, kind: _Dtype, shape: tuple[int, ...], order: str) -> PickledArray:
@@ -232,7 +261,9 @@ def _frombuffer(held: Any, kind: _Dtype, shape: tuple[int, ...], order: str) -> 
 
 def _scalar(kind: _Dtype, data: bytes | str) -> Any:
     """A single number of NumPy's as one of Python's."""
-    (number,) = np.frombuffer(data.encode("latin1") if isinstance(data, str) else data, kind.dtype).tolist()
+    (number,) = np.frombuffer(
+        data.encode("latin1") if isinstance(data, str) else data, kind.dtype
+    ).tolist()
     return number
 
 
@@ -267,5 +298,7 @@ class _Arrays(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         """The stand-in for one of the names that arrays need."""
         if (module, name) not in _GLOBALS:
-            raise ArrayError(f"its pickle names {module}.{name}: only NumPy arrays are read from pickles")
+            raise ArrayError(
+                f"its pickle names {module}.{name}: only NumPy arrays are read from pickles"
+            )
         return _GLOBALS[module, name]

@@ -1,4 +1,6 @@
-"""read_in_turn: rows of a catalog -> their bytes in order, prefetched from an object store; or files of their own."""
+"""read_in_turn: rows of a catalog -> their bytes in order, prefetched from an object store;
+or files of their own.
+"""
 
 from __future__ import annotations
 
@@ -75,8 +77,12 @@ def _batches(catalog: Catalog, rows: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def _ask(catalog: Catalog, batch: Sequence[int], reader: Reader, pool: ThreadPoolExecutor) -> Iterator[Buffer]:
-    """The bytes of each row of a batch: one call for rows of an archive, another for separate files."""
+def _ask(
+    catalog: Catalog, batch: Sequence[int], reader: Reader, pool: ThreadPoolExecutor
+) -> Iterator[Buffer]:
+    """The bytes of each row of a batch: one call for rows of an archive,
+    another for separate files.
+    """
     groups: dict[Container | int, list[int]] = {}
     for row in batch:
         container = catalog.container(row)
@@ -95,11 +101,14 @@ def _read(catalog: Catalog, group: Sequence[int], reader: Reader) -> list[Buffer
     return [catalog.read(row, reader) for row in group]
 
 
-def write_rows(catalog: Catalog, rows: Iterable[int], folder_of: Callable[[int], Path]) -> Iterator[int]:
-    """Write the bytes of each row to a new file of its name in its target folder, and yield each row that is done.
+def write_rows(
+    catalog: Catalog, rows: Iterable[int], folder_of: Callable[[int], Path]
+) -> Iterator[int]:
+    """Write the bytes of each row to a new file of its name in its target folder, and yield each
+    row that is done.
 
-    Names must be safe as paths. Each container is asked for rows by rising offset. The kernel copies slices of an
-    archive if it can.
+    Names must be safe as paths. Each container is asked for rows by rising offset. The kernel
+    copies slices of an archive if it can.
 
     Raises:
         InputError: a row can't be read, or its container has changed since the listing.
@@ -115,7 +124,9 @@ def write_rows(catalog: Catalog, rows: Iterable[int], folder_of: Callable[[int],
                 stamp = catalog.stamps[row]
                 _refuse_written_to(container.path, stamp)
                 path = f"{folder_of(row)}/{catalog.names[row]}"
-                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+                descriptor = os.open(
+                    path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666
+                )
                 try:
                     write(row, descriptor)
                     begin_write_out(descriptor)
@@ -125,12 +136,16 @@ def write_rows(catalog: Catalog, rows: Iterable[int], folder_of: Callable[[int],
         _refuse_written_to(container.path, stamp)
 
 
-def _writer(catalog: Catalog, number: int, stack: contextlib.ExitStack) -> Callable[[int, int], None]:
+def _writer(
+    catalog: Catalog, number: int, stack: contextlib.ExitStack
+) -> Callable[[int, int], None]:
     """The function that writes a row of a container to an open file."""
     container = catalog.containers[number]
     if container.is_sliced:
         view = stack.enter_context(FileSlices(local_path(container.path)))
-        return lambda row, descriptor: view.copy(int(catalog.offsets[row]), int(catalog.lengths[row]), descriptor)
+        return lambda row, descriptor: view.copy(
+            int(catalog.offsets[row]), int(catalog.lengths[row]), descriptor
+        )
     reader = Reader()
     return lambda row, descriptor: write_all(descriptor, [catalog.read(row, reader)])
 

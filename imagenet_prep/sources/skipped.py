@@ -1,4 +1,6 @@
-"""Skipped, the entries of a folder that are no images of the data set, by number and first name; and their listing."""
+"""Skipped, the entries of a folder that are no images of the data set, by number and first name;
+and their listing.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,11 @@ from imagenet_prep.storage.files import scan
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.store import FolderEntry
 
-OTHER_NAMES, BELOW, NOT_FILES = "files of other names", "files in other folders", "entries that are no files"
+OTHER_NAMES, BELOW, NOT_FILES = (
+    "files of other names",
+    "files in other folders",
+    "entries that are no files",
+)
 HIDDEN_FILES = "hidden files"
 SYSTEM_FILES = "files of macOS, Windows or tar"
 """Kinds of skipped entries."""
@@ -24,7 +30,9 @@ _SYSTEM_FILE = re.compile(
     rb"(.*/)?(__MACOSX|PaxHeaders?(\.\d+)?)/.*",
     re.DOTALL,
 )
-"""Names of files that a system adds to an archive: macOS's attributes (AppleDouble), pax headers unpacked as files."""
+"""Names of files that a system adds to an archive:
+macOS's attributes (AppleDouble), pax headers unpacked as files.
+"""
 
 
 def is_system_file(name: bytes) -> bool:
@@ -33,7 +41,9 @@ def is_system_file(name: bytes) -> bool:
 
 
 class Skipped(Struct):
-    """The entries of a copy that are no images of the data set: their number and the first name, by what they are."""
+    """The entries of a copy that are no images of the data set:
+    their number and the first name, by what they are.
+    """
 
     entries: dict[str, tuple[int, str]] = {}
 

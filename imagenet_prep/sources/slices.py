@@ -1,4 +1,6 @@
-"""FileSlices, read-only slices of a file; Container, a place of images; and the Reader of its rows."""
+"""FileSlices, read-only slices of a file; Container, a place of images;
+and the Reader of its rows.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ _HEADERS = 16 << 10  # bytes of an object per header; they take no longer than 5
 class FileSlices:
     """A file as read-only bytes, each slice one pread.
 
-    For reading headers, and for copies: with a map, the first access to each page would cost a page fault.
+    For reading headers, and for copies: with a map, the first access to each page would cost a page
+    fault.
     """
 
     def __init__(self, path: Path) -> None:
@@ -66,7 +69,9 @@ class FileSlices:
 
     @property
     def stamp(self) -> tuple[int, int, int]:
-        """A value that changes if the file is written to or replaced: inode, size, modification time in ns."""
+        """A value that changes if the file is written to or replaced:
+        inode, size, modification time in ns.
+        """
         status = self._status()
         return status.st_ino, status.st_size, status.st_mtime_ns
 
@@ -83,7 +88,9 @@ class FileSlices:
             OSError: ``target`` can't be written.
         """
         copied = self._copy_in_kernel(offset, length, target)
-        while copied < length:  # unsupported here, or between these two: a plain copy, which also raises the true error
+        while (
+            copied < length
+        ):  # unsupported here, or between these two: a plain copy, which also raises the true error
             content = self._read(offset + copied, min(length - copied, _COPY_BLOCK))
             if not content:
                 raise changed(self.path, offset, length, copied)
@@ -95,7 +102,9 @@ class FileSlices:
         if hasattr(os, "copy_file_range"):
             with contextlib.suppress(OSError):
                 while copied < length:
-                    count = os.copy_file_range(self._descriptor, target, length - copied, offset + copied)
+                    count = os.copy_file_range(
+                        self._descriptor, target, length - copied, offset + copied
+                    )
                     if not count:
                         break
                     copied += count
@@ -110,12 +119,14 @@ def slices_of(path: AnyPath) -> FileSlices | RangedView:
 
 
 Reading: TypeAlias = Literal["alone", "anywhere", "in order"]
-"""How rows are read: each is a separate file; or all are in one file and are read in any order; or they are read in
-the order of their offsets, since each requires everything before it."""
+"""How rows are read: each is a separate file; or all are in one file and are read in any order; or
+they are read in the order of their offsets, since each requires everything before it.
+"""
 
 
 class Row(NamedTuple):
-    """One file of a container: its name there, offset and length in bytes, and its modification time in ns.
+    """One file of a container: its name there, offset and length in bytes, and its modification
+    time in ns.
 
     ``offset`` is 0 for a separate file.
     """
@@ -127,11 +138,12 @@ class Row(NamedTuple):
 
 
 class Container(Struct, frozen=True):
-    """A place of images: the file or folder ``path``. A value, equal to another with the same place; picklable.
+    """A place of images: the file or folder ``path``. A value, equal to another with the same
+    place; picklable.
 
-    Each kind is one module, with the function that lists it as rows of a Catalog. ``is_sliced`` tells whether its
-    images are plain slices of one file. ``reading`` tells how its rows are read: "in order" requires bundles to make
-    shards (see ``regroup``).
+    Each kind is one module, with the function that lists it as rows of a Catalog. ``is_sliced``
+    tells whether its images are plain slices of one file. ``reading`` tells how its rows are read:
+    "in order" requires bundles to make shards (see ``regroup``).
     """
 
     path: AnyPath
@@ -146,7 +158,8 @@ class Container(Struct, frozen=True):
         """The function that reads rows, without a copy if possible.
 
         Raises:
-            InputError: now, or on reading a row: a file is gone, or its length has changed since the listing.
+            InputError: now, or on reading a row: a file is gone, or its length has changed since
+                the listing.
         """
         raise NotImplementedError
 
@@ -167,7 +180,10 @@ def gone(path: AnyPath) -> InputError:
     """The error for a consumed file that is required again."""
     return InputError(
         f"{path} was consumed: its images are in the shards alone",
-        "expected no more need for it: imagenet-prep convert --consume gave its space to the shards",
+        (
+            "expected no more need for it: imagenet-prep convert --consume gave its space to the "
+            "shards"
+        ),
         "get it again with imagenet-prep download; then "
         "imagenet-prep repair makes wrong or missing shards, imagenet-prep convert another set",
     )
@@ -178,7 +194,9 @@ class Reader:
 
     def __init__(self) -> None:
         self._open = functools.lru_cache(maxsize=2)(_open)
-        self._last: tuple[Container, Callable[[Row], Buffer]] | None = None  # one value: threads may share a reader
+        self._last: tuple[Container, Callable[[Row], Buffer]] | None = (
+            None  # one value: threads may share a reader
+        )
 
     def __reduce__(self) -> tuple[type[Reader], tuple[()]]:
         """Open files again in a copy for another process."""
@@ -191,7 +209,9 @@ class Reader:
             InputError: the file is gone, or shorter than when it was listed.
         """
         last = self._last
-        if last is None or container is not last[0]:  # a lookup by path takes longer than slicing a map
+        if (
+            last is None or container is not last[0]
+        ):  # a lookup by path takes longer than slicing a map
             last = self._last = container, self._open(container)
         return last[1](row)
 

@@ -1,4 +1,6 @@
-"""StoredArray: an array in a file, which is read an example at a time; and arrays that a library or a map presents."""
+"""StoredArray: an array in a file, which is read an example at a time;
+and arrays that a library or a map presents.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,12 @@ class StoredArray(Struct, frozen=True):
 
         head = io.BytesIO()
         npy.write_array_header_1_0(
-            head, {"shape": self.shape[1:], "fortran_order": False, "descr": npy.dtype_to_descr(self.dtype)}
+            head,
+            {
+                "shape": self.shape[1:],
+                "fortran_order": False,
+                "descr": npy.dtype_to_descr(self.dtype),
+            },
         )
         return head.getvalue()
 
@@ -99,7 +106,9 @@ class ArrayLike(Protocol):
 
 
 class ArrayStream(io.RawIOBase):
-    """The bytes of rows, in C order whatever their order in memory; rows are read when their bytes are."""
+    """The bytes of rows, in C order whatever their order in memory;
+    rows are read when their bytes are.
+    """
 
     def __init__(self, load: Callable[[], ArrayLike]) -> None:
         self._rows = load()
@@ -117,7 +126,9 @@ class ArrayStream(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Go to a byte; the new place."""
-        self._place = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._size}[whence]
+        self._place = (
+            offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._size}[whence]
+        )
         return self._place
 
     def read(self, size: int = -1) -> bytes:
@@ -140,7 +151,9 @@ def stored_rows(path: Path, load: Callable[[], ArrayLike]) -> StoredArray:
         ArrayError: it has no rows, or rows of no size or too large.
     """
     rows = load()
-    stored = StoredArray(path, tuple(map(int, rows.shape)), np.dtype(rows.dtype), functools.partial(_stream, load))
+    stored = StoredArray(
+        path, tuple(map(int, rows.shape)), np.dtype(rows.dtype), functools.partial(_stream, load)
+    )
     if not stored.shape or not stored.item_bytes or stored.item_bytes > MAX_BYTES:
         raise ArrayError(f"an array of shape {stored.shape}")
     check_claim(path, stored.shape, stored.dtype)
@@ -171,12 +184,16 @@ def need_library(name: str, extra: str, what: str) -> Any:
     except ImportError as error:
         hint = f"pip install 'imagenet-prep[{extra}]'"
         top = name.partition(".")[0]
-        raise UsageError(f"{top}, which reads {what}, is not installed", f"expected the extra {extra}", hint) from error
+        raise UsageError(
+            f"{top}, which reads {what}, is not installed", f"expected the extra {extra}", hint
+        ) from error
 
 
 @contextlib.contextmanager
 def damage_named(path: Path, noun: str = "arrays") -> Iterator[None]:
-    """Turn any failure to read a file, or of a library, into an error that names the file; it may hold a ``noun``."""
+    """Turn any failure to read a file, or of a library, into an error that names the file;
+    it may hold a ``noun``.
+    """
     try:
         yield
     except (InputError, UsageError, MemoryError):
@@ -187,5 +204,7 @@ def damage_named(path: Path, noun: str = "arrays") -> Iterator[None]:
         reason = str(error)[:_LONGEST_REASON]  # shapes may have numbers of any length
         remedy = "get an intact copy of it"
         if HOLDS_OBJECTS in reason:
-            remedy = "save images and labels as two arrays: numpy.savez('data.npz', x=images, y=labels)"
+            remedy = (
+                "save images and labels as two arrays: numpy.savez('data.npz', x=images, y=labels)"
+            )
         raise InputError(f"{path} can't be read as {noun}", reason, remedy) from error

@@ -1,9 +1,11 @@
-"""iter_members and stream_members: tar archives -> byte ranges, or names and contents; any fault raises TarFault.
+"""iter_members and stream_members: tar archives -> byte ranges, or names and contents; any fault
+raises TarFault.
 
-Python's tarfile takes a broken header or a truncated archive for its end, and silently drops the rest; a data set must
-not lose images that way. So every header checksum is checked, the two end blocks are required, only padding may follow
-them, and only regular files are accepted. Formats: v7, ustar and pax (POSIX.1-2017, "pax Interchange Format") and GNU
-("Basic Tar Format" in the GNU tar manual).
+Python's tarfile takes a broken header or a truncated archive for its end, and silently drops the
+rest; a data set must not lose images that way. So every header checksum is checked, the two end
+blocks are required, only padding may follow them, and only regular files are accepted. Formats: v7,
+ustar and pax (POSIX.1-2017, "pax Interchange Format") and GNU ("Basic Tar Format" in the GNU tar
+manual).
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ class TarFault(ArchiveFault):
 
 
 class Sliceable(Protocol):
-    """The archive that iter_members requires: bytes, a memoryview, or a file that supports slices."""
+    """The archive that iter_members requires:
+    bytes, a memoryview, or a file that supports slices.
+    """
 
     def __len__(self) -> int:
         """The number of bytes."""
@@ -72,13 +76,15 @@ class Readable(Protocol):
 
 
 def iter_members(view: Sliceable, start: int, stop: int) -> Iterator[Member]:
-    """List name, offset in ``view`` and length in bytes of each regular file in the tar at ``view[start:stop]``.
+    """List name, offset in ``view`` and length in bytes of each regular file in the tar at
+    ``view[start:stop]``.
 
-    Directories are skipped; names are bytes as stored and may repeat. It takes about 2 microseconds per member.
+    Directories are skipped; names are bytes as stored and may repeat. It takes about 2 microseconds
+    per member.
 
     Raises:
-        TarFault: a wrong checksum, a truncation, missing end blocks, data after them, an impossible size, or a sparse
-            or special file.
+        TarFault: a wrong checksum, a truncation, missing end blocks, data after them, an impossible
+            size, or a sparse or special file.
     """
 
     def read(offset: int, length: int) -> bytes:
@@ -91,14 +97,19 @@ def iter_members(view: Sliceable, start: int, stop: int) -> Iterator[Member]:
 
     def is_padding(end: int) -> bool:
         length = stop - end
-        return not length or (_may_pad(length, stop - start) and read(end, length).count(0) == length)
+        return not length or (
+            _may_pad(length, stop - start) and read(end, length).count(0) == length
+        )
 
     stop = min(stop, len(view))
     return _walk(read, is_padding, start, stop, "beyond the end of the archive")
 
 
-def stream_members(stream: Readable, *, limit: int, keep: int | None = None) -> Iterator[tuple[bytes, bytes]]:
-    """Name and content of each regular file in a tar that is read once, from its first byte to the stream's end.
+def stream_members(
+    stream: Readable, *, limit: int, keep: int | None = None
+) -> Iterator[tuple[bytes, bytes]]:
+    """Name and content of each regular file in a tar that is read once, from its first byte to the
+    stream's end.
 
     Args:
         stream: the tar's bytes, possibly from a decompressor.
@@ -110,7 +121,9 @@ def stream_members(stream: Readable, *, limit: int, keep: int | None = None) -> 
     """
     most = limit if keep is None else keep
     window = _Window(stream, limit)
-    for name, offset, length in _walk(window.read, window.is_padding, 0, limit, f"beyond the limit of {limit:,} bytes"):
+    for name, offset, length in _walk(
+        window.read, window.is_padding, 0, limit, f"beyond the limit of {limit:,} bytes"
+    ):
         yield name, window.read(offset, min(length, most))
 
 
@@ -132,7 +145,9 @@ class _Window:
         return self._buffer[begin : begin + length]
 
     def is_padding(self, end: int) -> bool:
-        """Whether only padding follows ``end``; a decompressor that reads it all checks its own checksum."""
+        """Whether only padding follows ``end``; a decompressor that reads
+        it all checks its own checksum.
+        """
         block = self._buffer[end - self._base :] or self._next()
         while block:
             if self._end - end > _LARGEST_RECORD or block.count(0) < len(block):
@@ -159,7 +174,9 @@ class _Window:
         return block
 
 
-def _walk(read: Read, is_padding: IsPadding, start: int, stop: int, beyond: str) -> Iterator[Member]:
+def _walk(
+    read: Read, is_padding: IsPadding, start: int, stop: int, beyond: str
+) -> Iterator[Member]:
     position = start
     lasting: dict[bytes, bytes] = {}  # values of a global pax header, for every later member
     coming: dict[bytes, bytes] = {}  # values of extension headers, for the next member
@@ -181,7 +198,11 @@ def _walk(read: Read, is_padding: IsPadding, start: int, stop: int, beyond: str)
             coming = {}
             yield name, data, size
         else:
-            what = "a sparse file" if kind == _SPARSE else f"a link, a device or the like (type {chr(kind)!r})"
+            what = (
+                "a sparse file"
+                if kind == _SPARSE
+                else f"a link, a device or the like (type {chr(kind)!r})"
+            )
             raise TarFault(position, f"{_show(name)} is {what}, not a plain file")
         position = data + (size + BLOCK - 1) // BLOCK * BLOCK
     _check_end(read, is_padding, position, coming)
@@ -190,8 +211,8 @@ def _walk(read: Read, is_padding: IsPadding, start: int, stop: int, beyond: str)
 def _check_sum(header: bytes, offset: int) -> None:
     """Compare the sum of a header's bytes, with its own field as blanks, with the recorded sum.
 
-    The low half of Adler-32 is 1 + the sum of the bytes modulo 65521: exact for the 256 bytes of half a header, and ten
-    times as fast as sum().
+    The low half of Adler-32 is 1 + the sum of the bytes modulo 65521: exact for the 256 bytes of
+    half a header, and ten times as fast as sum().
     """
     both = (adler32(header[:256]) & 0xFFFF) + (adler32(header[256:]) & 0xFFFF)
     field = header[148:156]
@@ -199,17 +220,24 @@ def _check_sum(header: bytes, offset: int) -> None:
     if field == b"%06o\0 " % total:
         return
     padded = header[124] == 0x20  # v7 pads every number with blanks
-    if field not in (b"%07o\0" % total, b"%06o \0" % total) and not (padded and field == b"%6o\0 " % total):
+    if field not in (b"%07o\0" % total, b"%06o \0" % total) and not (
+        padded and field == b"%6o\0 " % total
+    ):
         raise TarFault(offset, f"wrong header checksum: {total:06o} expected, {_show(field)} found")
 
 
-def _check_end(read: Read, is_padding: IsPadding, position: int, coming: dict[bytes, bytes]) -> None:
+def _check_end(
+    read: Read, is_padding: IsPadding, position: int, coming: dict[bytes, bytes]
+) -> None:
     if coming:
         raise TarFault(position, "the archive ends after an extension header, before its member")
     if read(position + BLOCK, BLOCK) != _ZEROS:
         raise TarFault(position + BLOCK, "a single block of zeros, expected two at the end")
     if not is_padding(position + 2 * BLOCK):
-        raise TarFault(position, "more than padding follows the end blocks: zeros cover a part, or another tar follows")
+        raise TarFault(
+            position,
+            "more than padding follows the end blocks: zeros cover a part, or another tar follows",
+        )
 
 
 def _may_pad(length: int, total: int) -> bool:
@@ -269,7 +297,9 @@ def _parse_extension(kind: int, size: int, read: Read, offset: int) -> dict[byte
 
 
 def _parse_pax(content: bytes, offset: int) -> dict[bytes, bytes]:
-    """The "<length> <key>=<value>\\n" records of a pax header; the length counts the whole record."""
+    """The "<length> <key>=<value>\\n" records of a pax header;
+    the length counts the whole record.
+    """
     records: dict[bytes, bytes] = {}
     position = 0
     while position < len(content):
@@ -291,14 +321,16 @@ def _show(name: bytes) -> str:
     return repr(name if len(name) <= 100 else name[:97] + b"...")[1:]
 
 
-# the errors of an archive that is damaged, foreign or a bomb, and their remedies ----------------------------------
+# the errors of an archive that is damaged, foreign or a bomb, and their remedies ------------------
 
 REMEDY = "check where it comes from, or move it away and run imagenet-prep download"
 WHOLE_COPY = "get an intact copy of it"
 """The remedy for an archive that no command fetches."""
 
 INFLATION = 200
-"""The maximum expansion of a packed tar. Annotations, 1 kB of repetitive XML per file, expand about 40 times."""
+"""The maximum expansion of a packed tar. Annotations,
+1 kB of repetitive XML per file, expand about 40 times.
+"""
 
 INFLATION_FLOOR = 1 << 30
 """Bytes that any packed tar may expand to, however small it is."""
@@ -316,7 +348,10 @@ def stranger(archive: object, name: bytes, offset: int, expected: str) -> InputE
 def duplicate(archive: object, name: str, first: int, again: int) -> InputError:
     """The error for a name that two members share, with their data at ``first`` and ``again``."""
     return InputError(
-        f"{archive} holds {name} twice, at byte {first - BLOCK:,} and again at byte {again - BLOCK:,}",
+        (
+            f"{archive} holds {name} twice, at byte {first - BLOCK:,} and again at byte "
+            f"{again - BLOCK:,}"
+        ),
         "expected every name once",
         REMEDY,
     )
@@ -333,8 +368,14 @@ def stream_faults(source: object, tell: Callable[[], int] = int) -> Iterator[Non
     try:
         yield
     except TarFault as fault:
-        raise InputError(f"{source}, unpacked, is damaged at byte {fault.offset:,}", fault.reason, REMEDY) from fault
+        raise InputError(
+            f"{source}, unpacked, is damaged at byte {fault.offset:,}", fault.reason, REMEDY
+        ) from fault
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{source} is damaged before byte {tell():,}", str(error), REMEDY) from error
+        raise InputError(
+            f"{source} is damaged before byte {tell():,}", str(error), REMEDY
+        ) from error
     except OSError as error:
-        raise InputError(f"{error.filename or source} can't be read", error.strerror or str(error)) from error
+        raise InputError(
+            f"{error.filename or source} can't be read", error.strerror or str(error)
+        ) from error

@@ -1,4 +1,6 @@
-"""Archive, a container whose images are slices of its bytes; walk, which lists a tar; list_tars, for zips too."""
+"""Archive, a container whose images are slices of its bytes;
+walk, which lists a tar; list_tars, for zips too.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ from imagenet_prep.sources.names import file_name
 from imagenet_prep.sources.obstacles import Collecting, collected
 from imagenet_prep.sources.skipped import HIDDEN_FILES, SYSTEM_FILES, Skipped, is_system_file
 from imagenet_prep.sources.slices import Buffer, Container, FileSlices, Row, slices_of
-from imagenet_prep.sources.tar_members import BLOCK, WHOLE_COPY, Member, Sliceable, TarFault, iter_members
+from imagenet_prep.sources.tar_members import (
+    BLOCK,
+    WHOLE_COPY,
+    Member,
+    Sliceable,
+    TarFault,
+    iter_members,
+)
 from imagenet_prep.sources.zips import Zip, walk_zip, with_slashes
 from imagenet_prep.storage.files import view_of
 from imagenet_prep.storage.location import AnyPath, local_or_none, split
@@ -36,7 +45,9 @@ class Archive(Container, frozen=True):
     is_sliced: ClassVar[bool] = True
 
     def open(self) -> Callable[[Row], Buffer]:
-        """The function that reads rows: slices of the archive's map, never copied; ranges of an object."""
+        """The function that reads rows: slices of the archive's map, never copied;
+        ranges of an object.
+        """
         if local_or_none(self.path) is None:
             return lambda row: self.read_all([row])[0]
         content = view_of(self.path)
@@ -74,13 +85,14 @@ class NamedSlices(Sliceable, Protocol):
 def walk(
     view: NamedSlices, start: int = 0, stop: int | None = None, *, inside: str = "", hint: str
 ) -> Iterator[Member]:
-    """List name, offset in the archive and length of each file in its tar from ``start`` to ``stop``.
+    """List name, offset in the archive and length of each file in its tar from ``start`` to
+    ``stop``.
 
     Names are without a leading "./".
 
     Raises:
-        InputError: it is compressed, or damaged: the error has the archive, the tar ``inside`` it and the byte;
-            ``hint``: the remedy.
+        InputError: it is compressed, or damaged: the error has the archive, the tar ``inside`` it
+            and the byte; ``hint``: the remedy.
     """
     try:
         for name, offset, length in iter_members(view, start, len(view) if stop is None else stop):
@@ -91,7 +103,9 @@ def walk(
             what = f"{view.path} is a web page, not an archive"
             raise InputError(what, "expected a tar, got HTML or XML", hint) from fault
         where = f"{view.path} ({inside})" if inside else str(view.path)
-        raise InputError(f"{where} is damaged at byte {fault.offset:,}", fault.reason, hint) from fault
+        raise InputError(
+            f"{where} is damaged at byte {fault.offset:,}", fault.reason, hint
+        ) from fault
 
 
 def _without_dot(name: bytes) -> bytes:
@@ -101,21 +115,32 @@ def _without_dot(name: bytes) -> bytes:
 
 
 def list_tars(
-    archives: Sequence[AnyPath], engine: Engine, *, folder_each: bool, skipped: Skipped | None = None
+    archives: Sequence[AnyPath],
+    engine: Engine,
+    *,
+    folder_each: bool,
+    skipped: Skipped | None = None,
 ) -> Catalog:
-    """List the files in all ``archives``, including those in tars within them; ``skipped`` counts hidden ones.
+    """List the files in all ``archives``, including those in tars within them; ``skipped`` counts
+    hidden ones.
 
     Archives are tars, or zips by their names, whose entries are read in place too.
 
-    A tar within an archive becomes a folder of its name, as in ImageNet-21k's ``fall11_whole.tar``, a tar of tars. It
-    is read in place; a tar within that one is a file. With ``folder_each``, every archive becomes a folder too.
+    A tar within an archive becomes a folder of its name, as in ImageNet-21k's ``fall11_whole.tar``,
+    a tar of tars. It is read in place; a tar within that one is a file. With ``folder_each``, every
+    archive becomes a folder too.
 
     Raises:
         InputError: an archive is damaged or compressed, a name leads out of it, or repeats.
     """
-    tasks = [_Tar(archive, folder_of_tar(file_name(archive)) if folder_each else "") for archive in archives]
+    tasks = [
+        _Tar(archive, folder_of_tar(file_name(archive)) if folder_each else "")
+        for archive in archives
+    ]
     skipped = Skipped() if skipped is None else skipped
-    return refuse_twice(Catalog.join(_list_levels(sorted(tasks, key=_in_path_order), engine, skipped)))
+    return refuse_twice(
+        Catalog.join(_list_levels(sorted(tasks, key=_in_path_order), engine, skipped))
+    )
 
 
 def folder_of_tar(name: str) -> str:
@@ -138,7 +163,9 @@ def noun_of(names: Iterable[str]) -> str:
 
 
 class _Tar(Struct, frozen=True):
-    """A tar: its archive, the folder for its files, and, within an archive, its name and byte range."""
+    """A tar: its archive, the folder for its files, and,
+    within an archive, its name and byte range.
+    """
 
     archive: AnyPath
     folder: str
@@ -196,7 +223,11 @@ def _list_tar(tar: _Tar) -> _Listed:
             if fault := fault_of_name(tar.folder + name, tar.archive):
                 raise fault
             if name.endswith(".tar") and not tar.inside and not is_zipped:
-                inner.append(_Tar(tar.archive, tar.folder + folder_of_tar(name), name, offset, offset + length))
+                inner.append(
+                    _Tar(
+                        tar.archive, tar.folder + folder_of_tar(name), name, offset, offset + length
+                    )
+                )
             else:
                 files.append(tar.folder + name, offset, length, stamp)
     return _Listed(files.sorted(), inner, skipped)
@@ -237,22 +268,32 @@ def refuse_compressed(archive: object, start: bytes, inside: str = "") -> None:
         then = "then run the same command again" if target == path else f"then name {target}"
         hint = f"{decompress_command(path, target, compression)}    ({then})"
     raise InputError(
-        f"{path} ({inside}) is compressed with {compression}" if inside else f"{path} is compressed with {compression}",
+        f"{path} ({inside}) is compressed with {compression}"
+        if inside
+        else f"{path} is compressed with {compression}",
         "expected a plain tar, whose files are read in place",
         hint,
     )
 
 
 def compression_of(start: bytes) -> str:
-    """The name of the compression of a file with these first bytes; "" if it has none that is known."""
+    """The name of the compression of a file with these first bytes;
+    "" if it has none that is known.
+    """
     return next((name for magic, name in _COMPRESSED.items() if start.startswith(magic)), "")
 
 
 def decompress_command(source: str, target: str, compression: str) -> str:
-    """The command that writes ``target``, a plain tar; the compressed file is kept, perhaps under another name."""
+    """The command that writes ``target``, a plain tar;
+    the compressed file is kept, perhaps under another name.
+    """
     packed = source if source != target else f"{source}.{_SUFFIXES[compression]}"
-    unpack = f"{command_line([_DECOMPRESSORS[compression], '-dc', '--', packed])} > {quoted(target)}"
-    return unpack if packed == source else f"{command_line(['mv', '--', source, packed])} && {unpack}"
+    unpack = (
+        f"{command_line([_DECOMPRESSORS[compression], '-dc', '--', packed])} > {quoted(target)}"
+    )
+    return (
+        unpack if packed == source else f"{command_line(['mv', '--', source, packed])} && {unpack}"
+    )
 
 
 def _checked(archive: str, raw: bytes, offset: int) -> str:
@@ -261,14 +302,18 @@ def _checked(archive: str, raw: bytes, offset: int) -> str:
     if name.startswith("/") or not {"", ".", ".."}.isdisjoint(name.split("/")):
         raise InputError(
             f"{archive} holds a member whose name leads out of it, at byte {offset - BLOCK:,}",
-            f"expected a path within the archive, got {raw[:100].decode('utf-8', 'backslashreplace')!r}",
+            (
+                "expected a path within the archive, "
+                f"got {raw[:100].decode('utf-8', 'backslashreplace')!r}"
+            ),
             "check where it comes from",
         )
     return name
 
 
 def in_order(engine: Engine, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
-    """Yield the result of ``function`` for each task in order; raise the first failure. Early results are held.
+    """Yield the result of ``function`` for each task in order; raise the first failure. Early
+    results are held.
 
     Where obstacles are collected, those of every task are, and a task that fails has no result.
     """

@@ -1,4 +1,6 @@
-"""Zip, a container whose entries are read in place, stored or deflated; iter_entries lists its central directory."""
+"""Zip, a container whose entries are read in place, stored or deflated;
+iter_entries lists its central directory.
+"""
 
 from __future__ import annotations
 
@@ -55,8 +57,9 @@ class CutZip(ZipFault):
 class Entry(NamedTuple):
     """The central directory's description of a file.
 
-    ``address`` is the offset of its header there, ``local`` that of its own header before its data. ``size`` is the
-    size of the file, ``packed`` that of its data in the archive, both in bytes; ``method`` is STORED or DEFLATED.
+    ``address`` is the offset of its header there, ``local`` that of its own header before its data.
+    ``size`` is the size of the file, ``packed`` that of its data in the archive, both in bytes;
+    ``method`` is STORED or DEFLATED.
     """
 
     name: bytes
@@ -70,14 +73,16 @@ class Entry(NamedTuple):
 
 
 def iter_entries(view: Sliceable) -> Iterator[Member]:
-    """List name, address and length of every file of a zip, in central directory order; folders are skipped.
+    """List name, address and length of every file of a zip, in central directory order; folders are
+    skipped.
 
-    The address is the offset of its header in the directory, for ``entry_at``. Names are bytes as stored, and may
-    repeat. It takes about 2 microseconds and 16 bytes per entry.
+    The address is the offset of its header in the directory, for ``entry_at``. Names are bytes as
+    stored, and may repeat. It takes about 2 microseconds and 16 bytes per entry.
 
     Raises:
-        ZipFault: the zip is truncated, split over several files, or has bytes before or after it; an entry is
-            encrypted, uses another method, is outside, or overlaps; a size is impossible. Overlaps show at the end.
+        ZipFault: the zip is truncated, split over several files, or has bytes before or after it;
+            an entry is encrypted, uses another method, is outside, or overlaps; a size is
+            impossible. Overlaps show at the end.
     """
     start, stop, count = _find_directory(view)
     begins, ends = array("Q"), array("Q")
@@ -89,14 +94,18 @@ def iter_entries(view: Sliceable) -> Iterator[Member]:
         name, _, local, size, packed, _, _, _, following = _parse(window, position - base, position)
         end = local + _LOCAL.size + len(name) + packed
         if end > start:
-            raise ZipFault(position, f"{_show(name)} would reach into the central directory, or beyond the end")
+            raise ZipFault(
+                position, f"{_show(name)} would reach into the central directory, or beyond the end"
+            )
         begins.append(local)
         ends.append(end)
         if not name.endswith(b"/"):
             yield name, position, size
         position = following
     if position != stop:
-        raise ZipFault(position, f"{stop - position:,} bytes of the central directory are not an entry")
+        raise ZipFault(
+            position, f"{stop - position:,} bytes of the central directory are not an entry"
+        )
     _refuse_overlaps(begins, ends)
 
 
@@ -111,7 +120,8 @@ def entry_at(view: Sliceable, address: int) -> Entry:
 
 
 def read_entry(view: Sliceable, entry: Entry) -> bytes | memoryview:
-    """The bytes of a file: a slice of ``view`` if it is stored. Its length and CRC-32 are always checked.
+    """The bytes of a file: a slice of ``view`` if it is stored. Its length and CRC-32 are always
+    checked.
 
     Raises:
         ZipFault: they differ, or its own header contradicts the central directory.
@@ -119,7 +129,9 @@ def read_entry(view: Sliceable, entry: Entry) -> bytes | memoryview:
     start = _data_start(view, entry)
     packed = view[start : start + entry.packed]
     if len(packed) != entry.packed:
-        raise ZipFault(start, f"{_show(entry.name)} ends after {len(packed):,} of {entry.packed:,} bytes")
+        raise ZipFault(
+            start, f"{_show(entry.name)} ends after {len(packed):,} of {entry.packed:,} bytes"
+        )
     data = packed if entry.method == STORED else _inflated(packed, entry, start)
     crc = zlib.crc32(data)
     if crc != entry.crc:
@@ -136,7 +148,7 @@ def check_end(view: Sliceable) -> None:
     _find_directory(view)
 
 
-# the end -------------------------------------------------------------------------------------------------------
+# the end ------------------------------------------------------------------------------------------
 
 
 def _find_directory(view: Sliceable) -> tuple[int, int, int]:
@@ -144,12 +156,18 @@ def _find_directory(view: Sliceable) -> tuple[int, int, int]:
     size = len(view)
     tail = bytes(view[max(0, size - _END.size - _FULL_16) : size])
     at = tail.rfind(b"PK\5\6")
-    while at >= 0 and (len(tail) - at < _END.size or at + _END.size + _END.unpack_from(tail, at)[7] != len(tail)):
+    while at >= 0 and (
+        len(tail) - at < _END.size or at + _END.size + _END.unpack_from(tail, at)[7] != len(tail)
+    ):
         at = tail.rfind(b"PK\5\6", 0, at)
     if at < 0:
         if bytes(view[0 : min(4, size)]) in (b"PK\3\4", b"PK\5\6"):
             raise CutZip(
-                size, "the archive does not end with a central directory: it was truncated, or other bytes follow"
+                size,
+                (
+                    "the archive does not end with a central directory: it was truncated, "
+                    "or other bytes follow"
+                ),
             )
         raise ZipFault(size, "this is not a zip: it has no end record")
     end = size - len(tail) + at
@@ -160,30 +178,52 @@ def _find_directory(view: Sliceable) -> tuple[int, int, int]:
         located_disk, at_64 = _END_LOCATOR.unpack(locator)[1:3]
         record = bytes(view[at_64 : at_64 + _END_64.size]) if at_64 < end else b""
         if len(record) < _END_64.size or not record.startswith(b"PK\6\6"):
-            raise ZipFault(end - _END_LOCATOR.size, "the end of the central directory is not where this points")
+            raise ZipFault(
+                end - _END_LOCATOR.size, "the end of the central directory is not where this points"
+            )
         _, _, _, _, disk, first_disk, here, count, length, start = _END_64.unpack(record)
         end, disks = at_64, {disk, first_disk, located_disk}
     if disks != {0} or here != count:
         raise ZipFault(end, "this is one part of a zip that was split over several files")
     if start + length != end:
         other = end - length - start
-        what = f"{other:,} bytes precede it" if other > 0 else "its directory would reach into its end"
+        what = (
+            f"{other:,} bytes precede it" if other > 0 else "its directory would reach into its end"
+        )
         raise ZipFault(end, f"{what}, or the sizes here are wrong")
     if count * _CENTRAL.size > length:
-        raise ZipFault(end, f"{count:,} entries can't be in a central directory of {length:,} bytes")
+        raise ZipFault(
+            end, f"{count:,} entries can't be in a central directory of {length:,} bytes"
+        )
     return start, end, count
 
 
-# an entry ------------------------------------------------------------------------------------------------------
+# an entry -----------------------------------------------------------------------------------------
 
 
-def _parse(window: bytes | memoryview, at: int, position: int) -> tuple[bytes, int, int, int, int, int, int, int, int]:
-    """The fields of the entry at ``window[at]``, at ``position`` of the archive, and the position of the next one."""
+def _parse(
+    window: bytes | memoryview, at: int, position: int
+) -> tuple[bytes, int, int, int, int, int, int, int, int]:
+    """The fields of the entry at ``window[at]``, at ``position`` of the archive,
+    and the position of the next one.
+    """
     if len(window) - at < _CENTRAL.size:
         raise ZipFault(position, "the central directory ends within an entry")
-    mark, made_by, flags, method, crc, packed, size, name_length, extra_length, comment_length, disk, kind, local = (
-        _CENTRAL.unpack_from(window, at)
-    )
+    (
+        mark,
+        made_by,
+        flags,
+        method,
+        crc,
+        packed,
+        size,
+        name_length,
+        extra_length,
+        comment_length,
+        disk,
+        kind,
+        local,
+    ) = _CENTRAL.unpack_from(window, at)
     begin = at + _CENTRAL.size
     extra = begin + name_length
     following = extra + extra_length + comment_length
@@ -194,9 +234,22 @@ def _parse(window: bytes | memoryview, at: int, position: int) -> tuple[bytes, i
     name = bytes(window[begin:extra])
     if size == _FULL_32 or packed == _FULL_32 or local == _FULL_32 or disk == _FULL_16:
         narrow = size, packed, local, disk
-        size, packed, local, disk = _wide(bytes(window[extra : extra + extra_length]), narrow, position)
-    has_size = size <= _DENSEST * packed and size <= LARGEST_INFLATED if method == DEFLATED else size == packed
-    if not has_size or method not in _METHODS or disk or flags & _ENCRYPTED or kind >= _ANY_TYPE or name[-1:] in _ODD:
+        size, packed, local, disk = _wide(
+            bytes(window[extra : extra + extra_length]), narrow, position
+        )
+    has_size = (
+        size <= _DENSEST * packed and size <= LARGEST_INFLATED
+        if method == DEFLATED
+        else size == packed
+    )
+    if (
+        not has_size
+        or method not in _METHODS
+        or disk
+        or flags & _ENCRYPTED
+        or kind >= _ANY_TYPE
+        or name[-1:] in _ODD
+    ):
         _check(Entry(name, position, local, size, packed, crc, method, flags), disk, made_by, kind)
     return name, position, local, size, packed, crc, method, flags, position + following - at
 
@@ -208,22 +261,37 @@ def _check(entry: Entry, disk: int, made_by: int, kind: int) -> None:
         raise ZipFault(position, f"{_show(name)} is encrypted")
     if method == STORED:
         if size != packed:
-            raise ZipFault(position, f"{_show(name)} is stored, but its {size:,} bytes are recorded as {packed:,}")
+            raise ZipFault(
+                position,
+                f"{_show(name)} is stored, but its {size:,} bytes are recorded as {packed:,}",
+            )
     elif method != DEFLATED:
-        raise ZipFault(position, f"{_show(name)} is compressed by method {method}, neither stored nor deflated")
+        raise ZipFault(
+            position, f"{_show(name)} is compressed by method {method}, neither stored nor deflated"
+        )
     elif size > min(LARGEST_INFLATED, _DENSEST * packed):
         raise ZipFault(position, f"{_show(name)} should inflate from {packed:,} to {size:,} bytes")
     if disk:
         raise ZipFault(position, f"{_show(name)} is in another part of a split zip")
-    if made_by >> 8 == _UNIX and not name.endswith(b"/") and (kind >> 16) & _FILE_TYPES not in _PLAIN:
+    if (
+        made_by >> 8 == _UNIX
+        and not name.endswith(b"/")
+        and (kind >> 16) & _FILE_TYPES not in _PLAIN
+    ):
         raise ZipFault(position, f"{_show(name)} is a link, a device or the like, not a plain file")
     if not name or (size and name.endswith(b"/")):
         raise ZipFault(position, f"a file without a name, or a folder with content: {_show(name)}")
 
 
 def _wide(extra: bytes, narrow: tuple[int, int, int, int], position: int) -> list[int]:
-    """Size, packed size, local offset and disk; values that didn't fit are in the zip64 field, in this order."""
-    if len(extra) == _WIDE_OFFSET.size and extra.startswith(_WIDE_OFFSET_ALONE) and narrow[2] == _FULL_32:
+    """Size, packed size, local offset and disk; values that didn't fit are in the zip64 field,
+    in this order.
+    """
+    if (
+        len(extra) == _WIDE_OFFSET.size
+        and extra.startswith(_WIDE_OFFSET_ALONE)
+        and narrow[2] == _FULL_32
+    ):
         size, packed, _, disk = narrow
         if size != _FULL_32 and packed != _FULL_32 and disk != _FULL_16:  # the usual, fast case
             return [size, packed, _WIDE_OFFSET.unpack(extra)[2], disk]
@@ -232,7 +300,9 @@ def _wide(extra: bytes, narrow: tuple[int, int, int, int], position: int) -> lis
         kind, length = struct.unpack_from("<HH", extra, at)
         if kind == _ZIP_64:
             content, wide = extra[at + 4 : at + 4 + length], []
-            for value, full, width in zip(narrow, (_FULL_32, _FULL_32, _FULL_32, _FULL_16), (8, 8, 8, 4), strict=True):
+            for value, full, width in zip(
+                narrow, (_FULL_32, _FULL_32, _FULL_32, _FULL_16), (8, 8, 8, 4), strict=True
+            ):
                 if value == full:
                     if len(content) < width:
                         raise ZipFault(position, "a zip64 field that is too short")
@@ -254,7 +324,9 @@ def _data_start(view: Sliceable, entry: Entry) -> int:
     if mark != b"PK\3\4" or bytes(view[at + _LOCAL.size : start]) != entry.name:
         raise ZipFault(at, f"the header of {_show(entry.name)} is not here")
     if size == _FULL_32 or packed == _FULL_32:
-        size, packed, _, _ = _wide(bytes(view[start : start + extra_length]), (size, packed, 0, 0), at)
+        size, packed, _, _ = _wide(
+            bytes(view[start : start + extra_length]), (size, packed, 0, 0), at
+        )
     values = ((crc, entry.crc), (packed, entry.packed), (size, entry.size))
     is_same = all(said == known or (not said and flags & _SIZES_FOLLOW) for said, known in values)
     if not is_same or method != entry.method or flags & _ENCRYPTED:
@@ -270,7 +342,9 @@ def _inflated(packed: bytes | memoryview, entry: Entry, start: int) -> bytes:
     except zlib.error as error:
         raise ZipFault(start, f"{_show(entry.name)} can't be inflated: {error}") from error
     if len(data) != entry.size or not inflater.eof or inflater.unused_data:
-        raise ZipFault(start, f"{_show(entry.name)} does not inflate to the {entry.size:,} bytes expected")
+        raise ZipFault(
+            start, f"{_show(entry.name)} does not inflate to the {entry.size:,} bytes expected"
+        )
     return data
 
 
@@ -287,11 +361,12 @@ def _show(name: bytes) -> str:
 
 
 class Zip(Container, frozen=True):
-    """A zip: a Row's ``offset`` is its entry in the central directory, ``length`` the size of the file.
+    """A zip: a Row's ``offset`` is its entry in the central directory, ``length`` the size of the
+    file.
 
-    That entry has everything required to read the file, and its CRC-32; the header before the data must agree. A Row's
-    name is the entry's, possibly without folders, or with the path of the zip before it. ``remedy`` is the advice for a
-    damaged one.
+    That entry has everything required to read the file, and its CRC-32; the header before the data
+    must agree. A Row's name is the entry's, possibly without folders, or with the path of the zip
+    before it. ``remedy`` is the advice for a damaged one.
     """
 
     remedy: ClassVar[str] = WHOLE_COPY
@@ -301,15 +376,22 @@ class Zip(Container, frozen=True):
         return f"{self.path.name}, entry {row.name}"
 
     def open(self) -> Callable[[Row], Buffer]:
-        """The function that reads rows: slices of the zip's map, or inflated data. Every CRC-32 is checked."""
+        """The function that reads rows: slices of the zip's map, or inflated data.
+        Every CRC-32 is checked.
+        """
         content = map_file(local_path(self.path))
 
         def read(row: Row) -> Buffer:
             try:
                 entry = entry_at(content, row.offset)
-                name = with_slashes(entry.name).decode("utf-8", "surrogateescape").removeprefix("./")
+                name = (
+                    with_slashes(entry.name).decode("utf-8", "surrogateescape").removeprefix("./")
+                )
                 if entry.size != row.length or not _is_same_file(name, row.name):
-                    raise ZipFault(row.offset, f"{row.name} of {row.length:,} bytes is no longer described here")
+                    raise ZipFault(
+                        row.offset,
+                        f"{row.name} of {row.length:,} bytes is no longer described here",
+                    )
                 return read_entry(content, entry)
             except (ZipFault, UnicodeDecodeError) as fault:
                 raise _damaged(self.path, fault, self.remedy) from fault
@@ -318,14 +400,18 @@ class Zip(Container, frozen=True):
 
 
 def _is_same_file(entry: str, name: str) -> bool:
-    """Whether a row's name is that of an entry: without folders, or with the path of the zip before it."""
+    """Whether a row's name is that of an entry:
+    without folders, or with the path of the zip before it.
+    """
     return f"/{entry}".endswith(f"/{name}") or name.endswith(f"/{entry}")
 
 
 class SealedZip(Zip, frozen=True):
     """A zip that convert wrote, of the images that a function of the user's yielded."""
 
-    remedy: ClassVar[str] = "run the same imagenet-prep convert again with --allow-python: it makes the file again"
+    remedy: ClassVar[str] = (
+        "run the same imagenet-prep convert again with --allow-python: it makes the file again"
+    )
 
 
 def list_zip(path: Path, kind: type[Zip] = Zip) -> Catalog:
@@ -379,7 +465,9 @@ def read_member(path: Path, name: bytes, remedy: str) -> bytes | None:
 
 
 def with_slashes(name: bytes) -> bytes:
-    """The name of an entry with slashes between folders: some programs of Windows write backslashes (4.4.17.1)."""
+    """The name of an entry with slashes between folders:
+    some programs of Windows write backslashes (4.4.17.1).
+    """
     return name.replace(b"\\", b"/")
 
 
@@ -395,7 +483,9 @@ def walk_zip(view: FileSlices, hint: str = WHOLE_COPY) -> Iterator[Member]:
         raise _damaged(view.path, fault, hint) from fault
 
 
-def _damaged(path: AnyPath, fault: ZipFault | UnicodeDecodeError, hint: str = WHOLE_COPY) -> InputError:
+def _damaged(
+    path: AnyPath, fault: ZipFault | UnicodeDecodeError, hint: str = WHOLE_COPY
+) -> InputError:
     if isinstance(fault, CutZip):
         what = f"{path} is incomplete: it has {size_text(fault.offset)}"
         return InputError(what, "expected a zip that ends with its central directory", hint)

@@ -1,4 +1,5 @@
-"""Converts annotation archives or folders to raw-data/imagenet_2012_bounding_boxes.csv, by the original's rules.
+"""Converts annotation archives or folders to raw-data/imagenet_2012_bounding_boxes.csv, by the
+original's rules.
 
 The archive is streamed, never unpacked; workers parse a few hundred files at a time.
 """
@@ -99,13 +100,14 @@ def annotate(
     validation: bool = False,
     progress: Progress | None = None,
 ) -> AnnotateSummary:
-    """Write the CSV of train boxes, and of validation boxes if requested, unless it exists for the same input.
+    """Write the CSV of train boxes, and of validation boxes if requested, unless it exists for the
+    same input.
 
     Args:
         layout: the folder of the archives and the CSV.
         engine: parses the files.
-        boxes: another archive of ``<wnid>/*.xml`` (.tar.gz or .tar) or an unpacked folder of them, for train.
-        validation: also make the CSV of validation boxes.
+        boxes: another archive of ``<wnid>/*.xml`` (.tar.gz or .tar) or an unpacked folder of them,
+        for train. validation: also make the CSV of validation boxes.
         progress: reports bytes or files read.
 
     Raises:
@@ -121,11 +123,16 @@ def annotate(
     if validation:
         sources[facts.VALIDATION] = _find_source(facts.VALIDATION, layout, None)
     with hold(layout.lock_paths):
-        splits = [_annotate_split(split, source, layout, engine, progress) for split, source in sources.items()]
+        splits = [
+            _annotate_split(split, source, layout, engine, progress)
+            for split, source in sources.items()
+        ]
         return AnnotateSummary(tuple(splits))
 
 
-def _annotate_split(split: str, source: BoxFiles, layout: Layout, engine: Engine, progress: Progress) -> BoxesSummary:
+def _annotate_split(
+    split: str, source: BoxFiles, layout: Layout, engine: Engine, progress: Progress
+) -> BoxesSummary:
     fingerprint = {"input": source.identity(), "rules": RULES_VERSION}
     csv_path = local_path(layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv)
     known = _recall(layout, split, fingerprint, csv_path)
@@ -136,15 +143,20 @@ def _annotate_split(split: str, source: BoxFiles, layout: Layout, engine: Engine
     content = b"".join(sorted(result.lines.splitlines(keepends=True)))
     save_bytes(csv_path, content)
     _save_state(layout, split, fingerprint, content, result)
-    return BoxesSummary(split, source.path, csv_path, BoxTotals(**result.totals), result.problems, up_to_date=False)
+    return BoxesSummary(
+        split, source.path, csv_path, BoxTotals(**result.totals), result.problems, up_to_date=False
+    )
 
 
-# input ---------------------------------------------------------------------------------------------------------
+# input --------------------------------------------------------------------------------------------
 
 
 def _find_source(split: str, layout: Layout, given: Path | None) -> BoxFiles:
     if given is not None and not given.exists():
-        raise UsageError(f"{given} does not exist", "expected an archive of annotations or an unpacked folder of them")
+        raise UsageError(
+            f"{given} does not exist",
+            "expected an archive of annotations or an unpacked folder of them",
+        )
     source = box_files_at(given) if given else find_annotations(layout, split)
     if source is None:
         archive = facts.ARCHIVES[BOX_ARCHIVES[split]]
@@ -157,7 +169,7 @@ def _find_source(split: str, layout: Layout, given: Path | None) -> BoxFiles:
     return source
 
 
-# the work ------------------------------------------------------------------------------------------------------
+# the work -----------------------------------------------------------------------------------------
 
 
 class _Result(Struct, frozen=True):
@@ -176,13 +188,23 @@ def _read_all(source: BoxFiles, split: str, engine: Engine, progress: Progress) 
                 (folder, name, _), *others = outcome.task
                 after = f" or one of the {len(others)} files after it" if others else ""
                 error = named(outcome.error, f"{source.path}, {folder}/{name}.xml{after}")
-                raise error if isinstance(error, PrepError) else WorkerError(f"a bug in a worker: {error!r}")
+                raise (
+                    error
+                    if isinstance(error, PrepError)
+                    else WorkerError(f"a bug in a worker: {error!r}")
+                )
             results.append(outcome.value)
     finally:
         progress.end()
     if not results:
-        hint = REMEDY if source.path.name == facts.ARCHIVES[BOX_ARCHIVES[split]].filename else WHOLE_COPY
-        raise InputError(f"{source.path} holds no annotations", "expected files <wnid>/<image>.xml", hint)
+        hint = (
+            REMEDY
+            if source.path.name == facts.ARCHIVES[BOX_ARCHIVES[split]].filename
+            else WHOLE_COPY
+        )
+        raise InputError(
+            f"{source.path} holds no annotations", "expected files <wnid>/<image>.xml", hint
+        )
     problems = sorted((problem for result in results for problem in result.problems), key=str)
     totals: Counter[str] = sum((result.totals for result in results), Counter())
     return _Result(b"".join(result.lines for result in results), totals, tuple(problems))
@@ -224,15 +246,18 @@ class _Parser(Struct, frozen=True):
         return _Result(encode_boxes(rows), totals, tuple(problems))
 
 
-def read_file(split: str, folder: str, name: str, content: bytes) -> tuple[tuple[Box, ...], dict[str, int]]:
+def read_file(
+    split: str, folder: str, name: str, content: bytes
+) -> tuple[tuple[Box, ...], dict[str, int]]:
     """The boxes to keep of one annotation, and its counts, named as in BoxTotals.
 
-    A file's boxes are skipped if its first name is another of the 1000 classes. Any other name counts, because the
-    annotations of dogs have names such as "Scottish_deerhound". The folder gives the class. The file name gives the
-    image, which may be of any class.
+    A file's boxes are skipped if its first name is another of the 1000 classes. Any other name
+    counts, because the annotations of dogs have names such as "Scottish_deerhound". The folder
+    gives the class. The file name gives the image, which may be of any class.
 
     Raises:
-        AnnotationFault: it can't be read, or the original could not have written its name to the CSV and read it back.
+        AnnotationFault: it can't be read, or the original could not have written its name to the
+            CSV and read it back.
     """
     wnid = _wnid_of(split, folder, name)
     if wnid not in facts.labels():
@@ -242,7 +267,10 @@ def read_file(split: str, folder: str, name: str, content: bytes) -> tuple[tuple
     if annotation.label != wnid and annotation.label in facts.labels():
         skipped = len(annotation.boxes) + annotation.no_area
         return (), {"files": 1, "other_class": skipped, "ended_early": early}
-    boxes, counts = annotation.boxes, {"files": 1, "images": int(bool(annotation.boxes)), "ended_early": early}
+    boxes, counts = (
+        annotation.boxes,
+        {"files": 1, "images": int(bool(annotation.boxes)), "ended_early": early},
+    )
     return boxes, {**counts, "boxes": len(boxes), "no_area": annotation.no_area}
 
 
@@ -254,10 +282,13 @@ def _wnid_of(split: str, folder: str, name: str) -> str:
     """The class of an annotation's folder; for validation, the class of its image."""
     if split == facts.TRAIN:
         if not facts.is_wnid(folder):
-            raise AnnotationFault("expected it in the folder of a class, like n01440764/n01440764_1.xml")
+            raise AnnotationFault(
+                "expected it in the folder of a class, like n01440764/n01440764_1.xml"
+            )
         if not _usable(name):
             raise AnnotationFault(
-                f"expected a name like {folder}_1.xml: not hidden, UTF-8, no comma, no control character"
+                f"expected a name like {folder}_1.xml: not hidden, UTF-8, no comma, "
+                "no control character"
             )
         return folder
     number = facts.validation_number(f"{name}.JPEG")
@@ -267,10 +298,15 @@ def _wnid_of(split: str, folder: str, name: str) -> str:
 
 
 def _problem(subject: str, detail: str) -> Problem:
-    return Problem(ProblemKind.BAD_ANNOTATION, subject, detail, "no action needed; its image has no boxes, as in 2016")
+    return Problem(
+        ProblemKind.BAD_ANNOTATION,
+        subject,
+        detail,
+        "no action needed; its image has no boxes, as in 2016",
+    )
 
 
-# the state of an earlier run ------------------------------------------------------------------------------------
+# the state of an earlier run ----------------------------------------------------------------------
 
 
 class _KnownBoxes(Struct, frozen=True):
@@ -290,16 +326,22 @@ def _load_known(layout: Layout) -> dict[str, _KnownBoxes]:
         return {}
 
 
-def _recall(layout: Layout, split: str, fingerprint: dict[str, Any], csv_path: Path) -> _KnownBoxes | None:
+def _recall(
+    layout: Layout, split: str, fingerprint: dict[str, Any], csv_path: Path
+) -> _KnownBoxes | None:
     """The result of an earlier run, if it had the same input and its CSV is unchanged."""
     known = _load_known(layout).get(split)
     is_same = known and known.made_from == fingerprint and known.csv_sha256 == _digest(csv_path)
     return known if is_same else None
 
 
-def _save_state(layout: Layout, split: str, fingerprint: dict[str, Any], content: bytes, result: _Result) -> None:
+def _save_state(
+    layout: Layout, split: str, fingerprint: dict[str, Any], content: bytes, result: _Result
+) -> None:
     problems = tuple((problem.subject, problem.detail) for problem in result.problems)
-    record = _KnownBoxes(fingerprint, hashlib.sha256(content).hexdigest(), BoxTotals(**result.totals), problems)
+    record = _KnownBoxes(
+        fingerprint, hashlib.sha256(content).hexdigest(), BoxTotals(**result.totals), problems
+    )
     save_json(layout.annotate_path, to_builtins({**_load_known(layout), split: record}))
 
 

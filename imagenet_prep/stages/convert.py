@@ -11,7 +11,14 @@ from msgspec.structs import replace
 from imagenet_prep.checks.dataset import Dataset
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import find_changed
-from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, differences, plan_name, plan_of, read_planned
+from imagenet_prep.datasets.plan import (
+    PlannedSet,
+    PlannedSplit,
+    differences,
+    plan_name,
+    plan_of,
+    read_planned,
+)
 from imagenet_prep.errors import UsageError, WriteError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
@@ -48,7 +55,13 @@ from imagenet_prep.state.indexes import is_indexed, settle
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, usable_manifest
 from imagenet_prep.state.plan_file import Plan, decode_plan, load_plan
-from imagenet_prep.state.replacement import Identity, Replacement, identity_of, next_generation, remove_other_lists
+from imagenet_prep.state.replacement import (
+    Identity,
+    Replacement,
+    identity_of,
+    next_generation,
+    remove_other_lists,
+)
 from imagenet_prep.state.set_state import SetState, merge_command
 from imagenet_prep.storage.files import claim, save_bytes
 from imagenet_prep.storage.layout import Layout
@@ -70,12 +83,14 @@ def convert(
 ) -> ConvertSummary:
     """Write every unfinished shard of a data set, and the manifest.
 
-    With a ``share``, only its shards are written, without a lock and with its own journal; ``merge`` ends the set.
+    With a ``share``, only its shards are written, without a lock and with its own journal;
+    ``merge`` ends the set.
 
     Raises:
         IncompleteError, InputError: images are missing, or an archive or the boxes file is corrupt.
-        UsageError: shards exist that a recipe, other settings or another tool made; see ``overwrite``.
-        DataProblemsError: some images are bad; every shard without a bad image is done.
+        UsageError: shards exist that a recipe, other settings or another tool made; see
+        ``overwrite``. DataProblemsError: some images are bad; every shard without a bad image is
+        done.
     """
     progress, options = progress or Silent(), options or dataset.options
     layout = replace(layout, set_name=dataset.set_name)
@@ -107,12 +122,17 @@ def convert(
 
 
 def _note_check(work: _Conversion, progress: Progress) -> None:
-    """Say that shards which were done before are kept, if the user asks for a check of all pixels."""
+    """Say that shards which were done before are kept,
+    if the user asks for a check of all pixels.
+    """
     is_strict = any(split.recorder.check == "strict" for split in work.splits)
     check = "strict" if is_strict else work.options.check
     if check in ("strict", "decode"):
         decode = command("verify", work.layout.data_dir, (("depth", "decode"),))
-        progress.note(f"every shard was done before and is kept: check {check} decides only about shards that are made")
+        progress.note(
+            f"every shard was done before and is kept: check {check} decides only about shards "
+            "that are made"
+        )
         progress.note(f"to decode all images: {decode}")
 
 
@@ -125,7 +145,8 @@ def foresee(
     share: Share | None = None,
     progress: Progress | None = None,
 ) -> tuple[Need, ...]:
-    """Estimate the disk space that unfinished shards require; the images are listed, and nothing is written.
+    """Estimate the disk space that unfinished shards require; the images are listed, and nothing is
+    written.
 
     Raises:
         IncompleteError, InputError, UsageError: as ``convert``, if the data set is not as expected.
@@ -140,11 +161,12 @@ def foresee(
 
 
 class _Conversion(Struct, frozen=True):
-    """A set to make: ``plan`` is ``before``, the plan on the disk, if nothing had to be listed again.
+    """A set to make: ``plan`` is ``before``, the plan on the disk, if nothing had to be listed
+    again.
 
-    ``splits`` hold only the shards for this call; ``packed`` is the saved part of a new plan, by split.
-    ``replacement`` lists the shards of an older set that give way. ``seen`` has the identity of each shard's file, on a
-    disk, when the shard was found or made as the journal says.
+    ``splits`` hold only the shards for this call; ``packed`` is the saved part of a new plan, by
+    split. ``replacement`` lists the shards of an older set that give way. ``seen`` has the identity
+    of each shard's file, on a disk, when the shard was found or made as the journal says.
     """
 
     layout: Layout
@@ -170,7 +192,9 @@ class _Conversion(Struct, frozen=True):
         share: Share | None,
         progress: Progress,
     ) -> _Conversion:
-        """Plan a data set that belongs in this folder, and check that it can be consumed; shows its notes."""
+        """Plan a data set that belongs in this folder, and check that it can be consumed;
+        shows its notes.
+        """
         refuse_other_set(layout, dataset)
         before = load_plan(layout)
         if before is None and layout.plan_path.is_file():
@@ -191,17 +215,20 @@ class _Conversion(Struct, frozen=True):
             progress.note(note)
         return cls(layout, engine, options, share, progress, planned, plan, before, splits, packed)
 
-    # existing shards -----------------------------------------------------------------------------------------------
+    # existing shards ------------------------------------------------------------------------------
 
     def joined(self) -> _Conversion:
-        """The conversion; after the plan that another rank has claimed since, if it is of the same shards."""
+        """The conversion; after the plan that another rank has claimed since,
+        if it is of the same shards.
+        """
         claimed = load_plan(self.layout) if self.share and self.plan is not self.before else None
         if claimed is None or claimed.fingerprints != self.plan.fingerprints:
             return self
         return replace(self, before=claimed)
 
     def compare(self, journal: Journal) -> _Conversion:
-        """The conversion, with the shards that it replaces and its generation; the journal forgets changed shards.
+        """The conversion, with the shards that it replaces and its generation; the journal forgets
+        changed shards.
 
         Raises:
             UsageError: shards exist that were made differently, or shards of another set.
@@ -221,17 +248,24 @@ class _Conversion(Struct, frozen=True):
         replaced = existing.replaced if overwrite else ()
         journal.forget({*changed, *replaced})
         generation, replacement = before.generation if before else "", None
-        if pending is not None and pending.shards.keys() >= set(replaced):  # a killed run or another rank listed them
+        if pending is not None and pending.shards.keys() >= set(
+            replaced
+        ):  # a killed run or another rank listed them
             replacement = pending
         elif replaced:
-            generation, replacement = next_generation(before, self.plan), Replacement.plan(layout, replaced)
+            generation, replacement = (
+                next_generation(before, self.plan),
+                Replacement.plan(layout, replaced),
+            )
         elif self.options.overwrite and before is not None and not self.plan.extends(before):
             generation = next_generation(before, self.plan)  # another rank has removed them all
         plan = replace(self.plan, generation=generation)
         return replace(self, plan=plan, replacement=replacement)
 
     def _find_changed(self, journal: Journal) -> Mapping[str, str]:
-        """The finished shards that the plan would not make, each with the evidence; see datasets.identity."""
+        """The finished shards that the plan would not make, each with the evidence;
+        see datasets.identity.
+        """
         layout, splits = self.layout, self.planned.splits
         settle(layout, journal, set().union(*self.plan.fingerprints.values()))
         if self.plan is self.before:
@@ -247,15 +281,27 @@ class _Conversion(Struct, frozen=True):
         refuse_gone(splits, waiting, layout, consume=self.options.consume)
         return changed
 
-    # the work ------------------------------------------------------------------------------------------------------
+    # the work -------------------------------------------------------------------------------------
 
-    def still_to_make(self, journal: Journal, splits: Iterable[PlannedSplit] | None = None) -> list[ShardPlan]:
+    def still_to_make(
+        self, journal: Journal, splits: Iterable[PlannedSplit] | None = None
+    ) -> list[ShardPlan]:
         """The unfinished shards, of these splits or of this call."""
-        found = ((plan, split) for split in (self.splits if splits is None else splits) for plan in split.plans)
-        return [plan for plan, split in found if not self._is_done(plan, split, journal.get(plan_name(plan)))]
+        found = (
+            (plan, split)
+            for split in (self.splits if splits is None else splits)
+            for plan in split.plans
+        )
+        return [
+            plan
+            for plan, split in found
+            if not self._is_done(plan, split, journal.get(plan_name(plan)))
+        ]
 
     def _is_done(self, plan: ShardPlan, split: PlannedSplit, info: ShardInfo | None) -> bool:
-        """Whether a shard is done: the journal lists it, its size is as recorded, and its index agrees."""
+        """Whether a shard is done: the journal lists it,
+        its size is as recorded, and its index agrees.
+        """
         if info is None or info.fingerprint != plan.fingerprint:
             return False
         if info.set_aside and self.options.on_damaged == "refuse":
@@ -267,7 +313,11 @@ class _Conversion(Struct, frozen=True):
         path = local_or_none(self.layout.shard_path(info.name))
         identity = identity_of(path) if path else None
         left_out = set(info.set_aside)
-        names = [name for name in map(split.catalog.names.__getitem__, split.rows(plan)) if name not in left_out]
+        names = [
+            name
+            for name in map(split.catalog.names.__getitem__, split.rows(plan))
+            if name not in left_out
+        ]
         is_done = is_indexed(self.layout, info, names)
         if is_done and identity is not None:
             self.seen[info.name] = identity
@@ -283,17 +333,27 @@ class _Conversion(Struct, frozen=True):
     def _may_consume(self) -> bool:
         """Whether the raw data could give its space to the shards, once its digests are known."""
         entry, options, layout = self.plan.dataset, self.options, self.layout
-        if self.share or options.consume or options.overwrite or entry.kind == RECIPE or entry.classes:
+        if (
+            self.share
+            or options.consume
+            or options.overwrite
+            or entry.kind == RECIPE
+            or entry.classes
+        ):
             return False
-        return SetState.read(layout).kind != "finished" and is_consumable(self.planned.splits, layout)
+        return SetState.read(layout).kind != "finished" and is_consumable(
+            self.planned.splits, layout
+        )
 
     def make(self, journal: Journal) -> tuple[list[ShardPlan], list[Problem]]:
         """Save the plan, remove what it replaces, and make the unfinished shards.
 
-        Returns them, and the images set aside. Whatever refuses the conversion comes before the first write.
+        Returns them, and the images set aside. Whatever refuses the conversion comes before the
+        first write.
 
         Raises:
-            Exception: the error of the first shard that could not be made, after all others are done.
+            Exception: the error of the first shard that could not be made, after all others are
+                done.
         """
         layout, plan, options = self.layout, self.plan, self.options
         todo = self.still_to_make(journal)
@@ -327,7 +387,8 @@ class _Conversion(Struct, frozen=True):
         return todo, problems
 
     def make_lost(self, journal: Journal) -> tuple[list[ShardPlan], list[Problem]]:
-        """Look at every shard once more, and make those again that vanished or changed during the conversion.
+        """Look at every shard once more, and make those again that vanished or changed during the
+        conversion.
 
         Raises:
             WriteError: some are gone again.
@@ -335,20 +396,26 @@ class _Conversion(Struct, frozen=True):
         lost = find_lost(self.plan, self.layout, journal, self.seen)
         if not lost:
             return [], []
-        self.progress.note(f"{number_of(len(lost), 'shard')} vanished or changed since: made again, {lost[0]} first")
+        self.progress.note(
+            f"{number_of(len(lost), 'shard')} vanished or changed since: made again, "
+            f"{lost[0]} first"
+        )
         journal.forget(lost)
         for name in lost:
             self.seen.pop(name, None)
         todo, problems = replace(self, replacement=None, before=self.plan).make(journal)
         if lost := find_lost(self.plan, self.layout, journal, self.seen):
             raise WriteError(
-                f"{number_of(len(lost), 'shard')} of {self.layout.output_dir} vanished twice, {lost[0]} first",
+                (
+                    f"{number_of(len(lost), 'shard')} of {self.layout.output_dir} vanished twice, "
+                    f"{lost[0]} first"
+                ),
                 "expected that nothing else writes there",
                 "find out what removes or changes them, then run the same command again",
             )
         return todo, problems
 
-    # the plan on the disk --------------------------------------------------------------------------------------------
+    # the plan on the disk -------------------------------------------------------------------------
 
     def _freed(self) -> list[Need]:
         """The space of the replaced shards: they are removed before the first new shard is made."""
@@ -359,7 +426,9 @@ class _Conversion(Struct, frozen=True):
             return []
         count, size = len(remaining), sum(self.replacement.shards[name][0] for name in remaining)
         shards = number_of(count, "shard")
-        self.progress.note(f"--overwrite: {shards} of an older set are removed first ({size_text(size)})")
+        self.progress.note(
+            f"--overwrite: {shards} of an older set are removed first ({size_text(size)})"
+        )
         return [Need("convert", "replaced shards", self.layout.output_dir, -size, -3 * count)]
 
     def _check_claim(self) -> bool:
@@ -376,13 +445,18 @@ class _Conversion(Struct, frozen=True):
             return False
         raise UsageError(
             f"{self.layout.output_dir} is claimed for a set of other images or settings",
-            f"expected those of {self.layout.plan_path}, but these differ: {self._differences(claimed)}",
+            (
+                f"expected those of {self.layout.plan_path}, but these differ: "
+                f"{self._differences(claimed)}"
+            ),
             "choose another folder with --output, or make this set in its place with --overwrite",
         )
 
     @property
     def _may_replace_plan(self) -> bool:
-        """Whether the plan on the disk may give way: nobody else follows it, or that was asked for."""
+        """Whether the plan on the disk may give way:
+        nobody else follows it, or that was asked for.
+        """
         is_only_writer = self.share is None and local_or_none(self.layout.output_dir) is not None
         return self.options.overwrite or is_only_writer or self.plan.extends(self.before)
 
@@ -394,7 +468,9 @@ class _Conversion(Struct, frozen=True):
         plan, layout = self.plan, self.layout
         for packed in self.packed.values():
             packed.save(layout.plan_path.with_name(packed.name))
-        is_claimed = self._check_claim()  # then another rank has listed the replaced shards, or removed them
+        is_claimed = (
+            self._check_claim()
+        )  # then another rank has listed the replaced shards, or removed them
         if self.replacement is not None and not is_claimed:
             self.replacement.claim(layout, plan.generation)
         self._save_plan()
@@ -418,11 +494,15 @@ class _Conversion(Struct, frozen=True):
             save_bytes(path, content)
 
     def _remove_superseded(self) -> None:
-        """Remove what contradicts the claimed plan: an old manifest, then the files on the list of replaced shards."""
+        """Remove what contradicts the claimed plan: an old manifest,
+        then the files on the list of replaced shards.
+        """
         layout, planned = self.layout, self.plan.fingerprints_by_name()
         self._check_claim()
         manifest = usable_manifest(layout.manifest_path)
-        recorded = {name: info.fingerprint for name, info in manifest.shards.items()} if manifest else None
+        recorded = (
+            {name: info.fingerprint for name, info in manifest.shards.items()} if manifest else None
+        )
         if layout.manifest_path.is_file() and (self.replacement or recorded != planned):
             with writing(layout.manifest_path):
                 layout.manifest_path.unlink(missing_ok=True)
@@ -442,12 +522,17 @@ def _read_again(
     share: Share | None,
     progress: Progress,
 ) -> PlannedSet | None:
-    """The set as planned before, if settings and raw data are unchanged; for a rank, only its shards.
+    """The set as planned before, if settings and raw data are unchanged; for a rank, only its
+    shards.
 
     A rank does not check separate image files: it reads images that another rank listed.
     """
     asked = dataset.ask(layout, options) if before and not options.consume else None
-    if before is None or asked is None or before.asked != {"options": asked.options, "raw": asked.raw}:
+    if (
+        before is None
+        or asked is None
+        or before.asked != {"options": asked.options, "raw": asked.raw}
+    ):
         return None
     names = set(share.of(before.fingerprints_by_name())) if share else None
     return read_planned(before, layout, asked, names, progress)

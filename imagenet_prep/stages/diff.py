@@ -39,10 +39,12 @@ LOOKED_INTO = 20
 
 
 class DifferingRecord(Struct, frozen=True):
-    """A record that both sets hold with different features; if bytes are compared, with different bytes.
+    """A record that both sets hold with different features; if bytes are compared, with different
+    bytes.
 
-    ``name`` is that of its image; a record without a name has its place. ``places`` are its shard and number in both
-    sets. ``features`` holds both values as text, by feature; None for a record beyond the requested number.
+    ``name`` is that of its image; a record without a name has its place. ``places`` are its shard
+    and number in both sets. ``features`` holds both values as text, by feature; None for a record
+    beyond the requested number.
     """
 
     name: str
@@ -58,15 +60,16 @@ class SplitDifference(Struct, frozen=True):
         shards: the number of shards in each set.
         records: the number of records in each set.
         moved: the number of equal records with another shard or number in the other set.
-        encoded_differently: the number of equal records with other bytes: their features say the same.
-        only: names of records in only one set, for the first and the second set; a record without a name is listed by
-            its place.
+        encoded_differently: the number of equal records with other bytes: their features say the
+            same.
+        only: names of records in only one set, for the first and the second set; a record without a
+            name is listed by its place.
         differing: records that both sets hold with different features.
-        compared: the number of differing records that were compared feature by feature: all at the same place in both
-            sets, and the shown ones.
+        compared: the number of differing records that were compared feature by feature: all at the
+            same place in both sets, and the shown ones.
         differing_features: the number of compared records by feature that differs.
-        other_shards: shards whose bytes differ, if one side is only a manifest, which can't show which records, and
-            whether they say the same.
+        other_shards: shards whose bytes differ, if one side is only a manifest, which can't show
+            which records, and whether they say the same.
     """
 
     split: str
@@ -89,8 +92,9 @@ class SplitDifference(Struct, frozen=True):
 class Difference(Struct, frozen=True):
     """The differences between two sets, by split.
 
-    ``problems`` says of each set that is not finished what it lacks: the shards that it has are compared all the same.
-    ``by_bytes``: records with other bytes count as differing, whatever they say.
+    ``problems`` says of each set that is not finished what it lacks: the shards that it has are
+    compared all the same. ``by_bytes``: records with other bytes count as differing, whatever they
+    say.
     """
 
     places: tuple[AnyPath, AnyPath]
@@ -127,13 +131,14 @@ def diff(
 ) -> Difference:
     """Compare two sets of shards, or a set and the manifest of another, record by record.
 
-    Of a shard with the same recorded digest in both sets, size, index and last record are looked at. Otherwise names,
-    lengths and CRCs are compared, from the index or from the records' headers. Records with other bytes are read and
-    compared by feature: the encoding, such as the order of the features, makes no difference unless ``by_bytes``.
-    verify proves that a record's bytes match its CRC.
+    Of a shard with the same recorded digest in both sets, size, index and last record are looked
+    at. Otherwise names, lengths and CRCs are compared, from the index or from the records' headers.
+    Records with other bytes are read and compared by feature: the encoding, such as the order of
+    the features, makes no difference unless ``by_bytes``. verify proves that a record's bytes match
+    its CRC.
 
-    ``look_into`` is the number of differing records whose features are shown. Without an ``engine`` this process
-    compares all shards itself.
+    ``look_into`` is the number of differing records whose features are shown. Without an ``engine``
+    this process compares all shards itself.
 
     Raises:
         UsageError: a set does not exist.
@@ -145,11 +150,15 @@ def diff(
     progress.begin("diff", len(both[FIRST].shards) + len(both[SECOND].shards), "shards")
     splits = tuple(map(comparison.of_split, sorted({*both[FIRST].splits, *both[SECOND].splits})))
     progress.end()
-    return Difference((first, second), splits, (*both[FIRST].problems, *both[SECOND].problems), by_bytes)
+    return Difference(
+        (first, second), splits, (*both[FIRST].problems, *both[SECOND].problems), by_bytes
+    )
 
 
 class _Differing(NamedTuple):
-    """A record that differs: its shard and number in both sets, its name, and the features if they are known."""
+    """A record that differs: its shard and number in both sets, its name,
+    and the features if they are known.
+    """
 
     spots: tuple[tuple[str, int], tuple[str, int]]
     name: str
@@ -182,7 +191,9 @@ class _Comparison(Struct, frozen=True):
             + sum(report.records[number] for report in reports.values())
             for number, side in enumerate(self.both)
         ]
-        return self._judged(split, (len(names[FIRST]), len(names[SECOND])), (counts[FIRST], counts[SECOND]), reports)
+        return self._judged(
+            split, (len(names[FIRST]), len(names[SECOND])), (counts[FIRST], counts[SECOND]), reports
+        )
 
     def _recorded_as_same(self, names: Sequence[Sequence[str]]) -> list[str]:
         """The shards that both sets record with one digest."""
@@ -195,7 +206,9 @@ class _Comparison(Struct, frozen=True):
         ]
 
     def _of_manifest(self, split: str, names: Sequence[Sequence[str]]) -> SplitDifference:
-        """The differences to a manifest, which has a digest of each shard and nothing about its records."""
+        """The differences to a manifest, which has a digest of each shard
+        and nothing about its records.
+        """
         digests: list[dict[str, str]] = []
         counts = []
         for side, shard_names in zip(self.both, names, strict=True):
@@ -204,17 +217,27 @@ class _Comparison(Struct, frozen=True):
             counts.append(sum(records for _, records in entries.values()))
             self.progress.advance(len(shard_names))
         first, second = digests
-        other_shards = sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
+        other_shards = sorted(
+            name for name in first.keys() | second.keys() if first.get(name) != second.get(name)
+        )
         shards = len(first), len(second)
-        return SplitDifference(split, shards, (counts[FIRST], counts[SECOND]), other_shards=tuple(other_shards))
+        return SplitDifference(
+            split, shards, (counts[FIRST], counts[SECOND]), other_shards=tuple(other_shards)
+        )
 
     def _judged(
-        self, split: str, shards: tuple[int, int], records: tuple[int, int], reports: Mapping[str, PairReport]
+        self,
+        split: str,
+        shards: tuple[int, int],
+        records: tuple[int, int],
+        reports: Mapping[str, PairReport],
     ) -> SplitDifference:
         """The differences of a split, from the comparison of its shards."""
         order = sorted(reports)
         differing = [
-            _Differing(((shard, record.number), (shard, record.number)), record.name, record.features)
+            _Differing(
+                ((shard, record.number), (shard, record.number)), record.name, record.features
+            )
             for shard in order
             for record in reports[shard].differing
         ]
@@ -227,8 +250,12 @@ class _Comparison(Struct, frozen=True):
         alone = [self._names(side, matching, matching.sides[side].free) for side in (FIRST, SECOND)]
         differing += self._differing(matching, pairs)
         differing.sort(key=lambda record: record.spots)
-        shown = tuple(self._shown(record, number < self.look_into) for number, record in enumerate(differing))
-        compared = [features for features in map(_known_features, differing, shown) if features is not None]
+        shown = tuple(
+            self._shown(record, number < self.look_into) for number, record in enumerate(differing)
+        )
+        compared = [
+            features for features in map(_known_features, differing, shown) if features is not None
+        ]
         return SplitDifference(
             split,
             shards,
@@ -242,7 +269,9 @@ class _Comparison(Struct, frozen=True):
         )
 
     def _match(self, matching: Matching) -> tuple[int, int, list[Pairs]]:
-        """Pair the records at different places: how many moved, and have another encoding; and those that differ."""
+        """Pair the records at different places: how many moved, and have another encoding;
+        and those that differ.
+        """
         named = matching.take_named()
         equal = matching.take_equal()
         same_bytes = matching.are_equal(named)
@@ -273,25 +302,36 @@ class _Comparison(Struct, frozen=True):
         """Whether the records of each pair, which have one name, have the same features."""
         import numpy as np
 
-        first, second = (self._digests(side, matching, pairs[side], is_exact=False) for side in (FIRST, SECOND))
+        first, second = (
+            self._digests(side, matching, pairs[side], is_exact=False) for side in (FIRST, SECOND)
+        )
         return np.equal(first[pairs.first], second[pairs.second])
 
-    def _digests(self, side: int, matching: Matching, rows: NDArray[np.intp], *, is_exact: bool) -> NDArray[np.uint64]:
+    def _digests(
+        self, side: int, matching: Matching, rows: NDArray[np.intp], *, is_exact: bool
+    ) -> NDArray[np.uint64]:
         """A number per row of a set for what its record says; 0 in rows that are not asked for."""
         import numpy as np
 
         digests = np.zeros(len(matching.sides[side].numbers), np.uint64)
-        for shard_rows, shard_digests in self._read(ContentDigests(self.both, is_exact), side, matching, rows):
+        for shard_rows, shard_digests in self._read(
+            ContentDigests(self.both, is_exact), side, matching, rows
+        ):
             digests[shard_rows] = np.array(shard_digests, np.uint64)
         return digests
 
     def _names(self, side: int, matching: Matching, rows: NDArray[np.intp]) -> list[str]:
-        """The names of records in the order of their places; a record without a name has its place."""
+        """The names of records in the order of their places;
+        a record without a name has its place.
+        """
         names: dict[int, str] = {}
         for shard_rows, shard_names in self._read(RecordNames(self.both), side, matching, rows):
             names.update(zip(shard_rows.tolist(), shard_names, strict=True))
         unmatched = matching.sides[side]
-        return [names[row] or _place_in_words(unmatched.spot(row)) for row in sorted(names, key=unmatched.spot)]
+        return [
+            names[row] or _place_in_words(unmatched.spot(row))
+            for row in sorted(names, key=unmatched.spot)
+        ]
 
     def _differing(self, matching: Matching, pairs: Iterable[Pairs]) -> Iterator[_Differing]:
         """The differing records at different places."""
@@ -303,7 +343,11 @@ class _Comparison(Struct, frozen=True):
                 yield _Differing((first.spot(row), second.spot(counterparts[row])), name)
 
     def _read(
-        self, function: Callable[[RecordsTask], R], side: int, matching: Matching, rows: NDArray[np.intp]
+        self,
+        function: Callable[[RecordsTask], R],
+        side: int,
+        matching: Matching,
+        rows: NDArray[np.intp],
     ) -> Iterator[tuple[NDArray[np.intp], R]]:
         """The outcome of a function for the rows of each shard."""
         rows_by_shard: dict[str, NDArray[np.intp]] = {}

@@ -1,4 +1,6 @@
-"""download: fetches the official archives, or a site's copy, checks them, and gives them their final names."""
+"""download: fetches the official archives, or a site's copy, checks them,
+and gives them their final names.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ class Incoming(Struct, frozen=True):
 
     def need(self, layout: Layout) -> Need:
         """The disk space it requires."""
-        return Need("download", self.name, layout.own_raw_dir, self.to_come, self.files, self.is_about)
+        return Need(
+            "download", self.name, layout.own_raw_dir, self.to_come, self.files, self.is_about
+        )
 
 
 class DownloadOptions(Struct, frozen=True):
@@ -71,7 +75,8 @@ class DownloadOptions(Struct, frozen=True):
         cookies: a cookies.txt from a browser.
         connections: the number of pieces of a file to fetch at a time.
         check_digest: compare size and MD5 with the official ones; otherwise trust the server's.
-        digests: the MD5, by key, of archives other than the official ones; the server gives their size.
+        digests: the MD5, by key, of archives other than the official ones; the server gives their
+            size.
         pace: timing and budget of retries.
     """
 
@@ -87,12 +92,16 @@ class DownloadOptions(Struct, frozen=True):
     def manner(self, progress: Progress | None) -> Manner:
         """How to fetch each file. Raises UsageError for fewer than 1 connection."""
         if self.connections < 1:
-            raise UsageError(f"can't fetch over {self.connections} connections", "expected at least 1")
+            raise UsageError(
+                f"can't fetch over {self.connections} connections", "expected at least 1"
+            )
         return Manner(progress or Silent(), self.connections, self.pace)
 
 
 Before = Callable[[Sequence[Incoming]], None]
-"""Called with the files that a download is about to fetch; an error that it raises ends the download."""
+"""Called with the files that a download is about to fetch;
+an error that it raises ends the download.
+"""
 
 
 def download(
@@ -104,14 +113,16 @@ def download(
     before: Before | None = None,
     progress: Progress | None = None,
 ) -> DownloadSummary:
-    """Fetch the archives named in ``only`` into raw-data, each complete and checked; existing ones are kept.
+    """Fetch the archives named in ``only`` into raw-data, each complete and checked; existing ones
+    are kept.
 
     If the train archive is missing, only the class tars of a ``part`` are fetched in its place.
-    ``before`` checks that the incoming files fit on the disk; None: compare their size with the free space.
+    ``before`` checks that the incoming files fit on the disk; None: compare their size with the
+    free space.
 
     Raises:
-        AccessError, NetworkError, InputError: the server refuses, keeps failing, or sends a wrong file.
-        UsageError: an archive, the URL or the cookie file can't be used.
+        AccessError, NetworkError, InputError: the server refuses, keeps failing, or sends a wrong
+        file. UsageError: an archive, the URL or the cookie file can't be used.
     """
     layout.refuse_urls()
     manner = options.manner(progress)
@@ -126,8 +137,14 @@ def download(
             session, remotes = _ask(options, asked_for, manner)
             incoming = [_incoming(target, remotes[target]) for target in missing]
             if train and wnids:
-                classes = RemoteClasses.find(session, _url(options, train), remotes[train], wnids, manner)
-                incoming.append(Incoming(_tars(wnids)[0], classes.size, classes.bytes_to_come(layout), len(wnids)))
+                classes = RemoteClasses.find(
+                    session, _url(options, train), remotes[train], wnids, manner
+                )
+                incoming.append(
+                    Incoming(
+                        _tars(wnids)[0], classes.size, classes.bytes_to_come(layout), len(wnids)
+                    )
+                )
             _announce(incoming, layout, before, manner.progress)
         for target in targets.values():
             if target in missing:
@@ -141,13 +158,20 @@ def download(
     return _summary(targets.values(), missing, size, _tars(wnids), _tars(there))
 
 
-def _ask(options: DownloadOptions, targets: Sequence[Target], manner: Manner) -> tuple[Session, dict[Target, Remote]]:
-    """A session that the server accepts, and its versions of these files; it has just sent bytes of the first one."""
+def _ask(
+    options: DownloadOptions, targets: Sequence[Target], manner: Manner
+) -> tuple[Session, dict[Target, Remote]]:
+    """A session that the server accepts, and its versions of these files;
+    it has just sent bytes of the first one.
+    """
     first, who, note = targets[0], (options.credentials, options.cookies), manner.progress.note
-    session = open_session(options.base_url, *who, probe=first.filename, pace=manner.pace, note=note)
+    session = open_session(
+        options.base_url, *who, probe=first.filename, pace=manner.pace, note=note
+    )
     pace = manner.pace
     return session, {
-        each: _inspect(session, _url(options, each), each, pace, was_seen=each is first) for each in targets
+        each: _inspect(session, _url(options, each), each, pace, was_seen=each is first)
+        for each in targets
     }
 
 
@@ -163,7 +187,11 @@ def _missing_classes(layout: Layout, part: Part) -> list[str]:
 
 def _tars(wnids: Sequence[str]) -> tuple[str, ...]:
     """The name of some classes of the train archive, if there are any."""
-    return (f"{number_of(len(wnids), 'class', 'classes')} of {ARCHIVES[facts.TRAIN].filename}",) if wnids else ()
+    return (
+        (f"{number_of(len(wnids), 'class', 'classes')} of {ARCHIVES[facts.TRAIN].filename}",)
+        if wnids
+        else ()
+    )
 
 
 def download_copy(
@@ -175,10 +203,11 @@ def download_copy(
     before: Before | None = None,
     progress: Progress | None = None,
 ) -> DownloadSummary:
-    """Fetch the copy that ``site`` offers into raw-data, each file complete and checked; existing ones are kept.
+    """Fetch the copy that ``site`` offers into raw-data, each file complete and checked; existing
+    ones are kept.
 
-    If the site gives no digest of a file, only its format is checked. If a ``part`` is wanted, a note explains that all
-    is fetched. ``before`` is as in ``download``.
+    If the site gives no digest of a file, only its format is checked. If a ``part`` is wanted, a
+    note explains that all is fetched. ``before`` is as in ``download``.
 
     Raises:
         AccessError: credentials are missing or insufficient; its hint names the remedy.
@@ -205,7 +234,7 @@ def download_copy(
     return _summary(targets, missing, sum(offer.size for offer in missing.values()))
 
 
-# without fetching anything -------------------------------------------------------------------------------------
+# without fetching anything ------------------------------------------------------------------------
 
 
 def foresee(
@@ -216,13 +245,14 @@ def foresee(
     check_digest: bool = True,
     digests: Mapping[str, str] | None = None,
 ) -> tuple[Incoming, ...]:
-    """The files that ``download`` would fetch with these settings, by published sizes; no server is asked.
+    """The files that ``download`` would fetch with these settings, by published sizes; no server is
+    asked.
 
     Sizes are estimates for classes, and for archives whose size is unpublished or not compared.
 
     Raises:
-        InputError: an existing file is a different one, by its size or the MD5 recorded at its last check.
-        UsageError: ``only`` names an unknown archive.
+        InputError: an existing file is a different one, by its size or the MD5 recorded at its last
+        check. UsageError: ``only`` names an unknown archive.
     """
     layout.refuse_urls()
     targets, train = _targets(layout, only, part, check_digest, digests or {})
@@ -238,8 +268,11 @@ def foresee(
     return tuple(incoming)
 
 
-def foresee_copy(layout: Layout, site: Site, *, progress: Progress | None = None) -> tuple[Incoming, ...]:
-    """The files that ``download_copy`` would fetch: the site is asked for their names and sizes only.
+def foresee_copy(
+    layout: Layout, site: Site, *, progress: Progress | None = None
+) -> tuple[Incoming, ...]:
+    """The files that ``download_copy`` would fetch: the site is asked for their names and sizes
+    only.
 
     Raises:
         AccessError, InputError, NetworkError, UsageError: as ``download_copy``.
@@ -252,7 +285,7 @@ def foresee_copy(layout: Layout, site: Site, *, progress: Progress | None = None
     return (_all_of(site, missing),) if missing else ()
 
 
-# the steps -----------------------------------------------------------------------------------------------------
+# the steps ----------------------------------------------------------------------------------------
 
 
 def _offered(
@@ -265,7 +298,8 @@ def _offered(
 
 
 def _is_there(target: Target) -> bool:
-    """Whether a file of this name exists; one without a known digest must look right, as at arrival.
+    """Whether a file of this name exists; one without a known digest must look right, as at
+    arrival.
 
     Raises:
         InputError: it is a different one; or its folder is no folder.
@@ -287,17 +321,28 @@ def _targets(
 ) -> tuple[dict[str, Target], Target | None]:
     """The archives by key; and the train archive, if only its class tars are to be fetched."""
     if unknown := [key for key in only if key not in ARCHIVES]:
-        raise UsageError(f"unknown archive {unknown[0]!r}", f"expected some of {', '.join(ARCHIVES)}")
+        raise UsageError(
+            f"unknown archive {unknown[0]!r}", f"expected some of {', '.join(ARCHIVES)}"
+        )
     layout = replace(layout, raw=None)  # that folder is read-only
     targets = {key: _target(layout, ARCHIVES[key], check_digest, digests.get(key)) for key in only}
-    is_meant = not part.is_whole and facts.TRAIN in targets and not targets[facts.TRAIN].path.exists()
+    is_meant = (
+        not part.is_whole and facts.TRAIN in targets and not targets[facts.TRAIN].path.exists()
+    )
     return targets, targets.pop(facts.TRAIN) if is_meant else None
 
 
-def _target(layout: Layout, archive: OfficialArchive, check_digest: bool, digest: str | None) -> Target:
+def _target(
+    layout: Layout, archive: OfficialArchive, check_digest: bool, digest: str | None
+) -> Target:
     official = {"md5": archive.md5, **({"sha256": archive.sha256} if archive.sha256 else {})}
     expected = ({"md5": digest} if digest else official) if check_digest else {}
-    return Target(layout, archive.filename, archive.size if digest is None and check_digest else None, expected)
+    return Target(
+        layout,
+        archive.filename,
+        archive.size if digest is None and check_digest else None,
+        expected,
+    )
 
 
 def _summary(
@@ -313,16 +358,22 @@ def _summary(
     return DownloadSummary((*new, *fetched), (*old, *present), size)
 
 
-def _fetch(session: Session, url: str, target: Target, manner: Manner, remote: Remote | None = None) -> None:
+def _fetch(
+    session: Session, url: str, target: Target, manner: Manner, remote: Remote | None = None
+) -> None:
     """Fetch one file, check it, and give it its final name."""
     remote = remote or _inspect(session, url, target, manner.pace)
     fetched = fetch(session, url, target.partial, manner, remote=remote, digests=target.digests)
     target.place(fetched, "" if target.digests else fault_of(target.partial, target.filename))
 
 
-def _inspect(session: Session, url: str, target: Target, pace: Pace, *, was_seen: bool = False) -> Remote:
+def _inspect(
+    session: Session, url: str, target: Target, pace: Pace, *, was_seen: bool = False
+) -> Remote:
     """Ask the server about the file, and check as early as possible that it is the expected one."""
-    remote = inspect(session, url, pace, was_seen=was_seen, size=target.size, has_digest=bool(target.digests))
+    remote = inspect(
+        session, url, pace, was_seen=was_seen, size=target.size, has_digest=bool(target.digests)
+    )
     if target.size not in (None, remote.total):
         raise InputError(
             f"{host_of(url)} has a different {target.filename}",
@@ -337,10 +388,15 @@ def _inspect(session: Session, url: str, target: Target, pace: Pace, *, was_seen
 def all_come(site: Site, part: Part) -> str:
     """The note for a user who wants a part of a copy."""
     classes = number_of(len(part.labels), "class", "classes")
-    return f"{site.name} offers no single classes: all 1,000 are fetched for the {classes} of {part.name}"
+    return (
+        f"{site.name} offers no single classes: all 1,000 are fetched for the {classes} of "
+        f"{part.name}"
+    )
 
 
-def _announce(incoming: Sequence[Incoming], layout: Layout, before: Before | None, progress: Progress) -> None:
+def _announce(
+    incoming: Sequence[Incoming], layout: Layout, before: Before | None, progress: Progress
+) -> None:
     """Report the incoming size and the free space, if it fits; or call ``before`` instead."""
     if before is not None:
         before(incoming)
@@ -358,6 +414,11 @@ def _incoming(target: Target, remote: Remote) -> Incoming:
 
 def _all_of(site: Site, missing: Mapping[Target, Offer]) -> Incoming:
     """The files of a copy as one entry: there may be hundreds."""
-    each = [_incoming(target, Remote(bare_url(offer.url), offer.size, None, None)) for target, offer in missing.items()]
+    each = [
+        _incoming(target, Remote(bare_url(offer.url), offer.size, None, None))
+        for target, offer in missing.items()
+    ]
     name = each[0].name if len(each) == 1 else f"{number_of(len(each), 'file')} of {site.name}"
-    return Incoming(name, sum(one.size for one in each), sum(one.to_come for one in each), len(each))
+    return Incoming(
+        name, sum(one.size for one in each), sum(one.to_come for one in each), len(each)
+    )

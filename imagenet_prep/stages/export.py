@@ -33,7 +33,9 @@ PACKING = 2
 
 
 class ExportedSplit(Struct, frozen=True):
-    """One split of an export: records, shards, bytes of files; ``made``: shards exported by this run."""
+    """One split of an export: records, shards, bytes of files;
+    ``made``: shards exported by this run.
+    """
 
     split: str
     records: int
@@ -43,9 +45,11 @@ class ExportedSplit(Struct, frozen=True):
 
 
 class ExportSummary(Struct, frozen=True):
-    """An export: its folder, its splits, and ``usage``, a line of code that reads it, if it needs one.
+    """An export: its folder, its splits, and ``usage``, a line of code that reads it, if it needs
+    one.
 
-    ``left_out`` is the number of damaged records that it lacks, and ``named_in`` the file that names them.
+    ``left_out`` is the number of damaged records that it lacks, and ``named_in`` the file that
+    names them.
     """
 
     container: str
@@ -65,21 +69,24 @@ def export(
     on_damaged: OnDamaged = "refuse",
     progress: Progress | None = None,
 ) -> ExportSummary:
-    """Write the records of a finished set in another format, to a folder of its own; an interrupted export resumes.
+    """Write the records of a finished set in another format, to a folder of its own; an interrupted
+    export resumes.
 
     Args:
         layout: the folder of the set, made by any tool; a URL, if the format copies records.
         container: the format: one of ``imagenet_prep.exports.FORMATS``.
-        out: the folder; new, empty, or holding the same export. A format that copies no records does not require it:
-            its files go to a folder of its name next to the shards.
+        out: the folder; new, empty, or holding the same export. A format that copies no records
+            does not require it: its files go to a folder of its name next to the shards.
         engine: where the shards are exported.
-        on_damaged: whether a damaged record refuses its shard, or is left out. Images are copied, not decoded: damage
-            is a wrong checksum, or data that is no Example. A shard with such a record is exported again by each run.
+        on_damaged: whether a damaged record refuses its shard, or is left out. Images are copied,
+            not decoded: damage is a wrong checksum, or data that is no Example. A shard with such a
+            record is exported again by each run.
 
     Raises:
-        UsageError: the format does not exist, lacks its library, can't hold these records, or can't leave any out.
-        InputError: the set is incomplete; ``out`` holds something else; or a shard is damaged: all others are exported.
-        SpaceError, BusyError, WriteError: no space is left, another run works here, or the storage fails.
+        UsageError: the format does not exist, lacks its library, can't hold these records, or can't
+        leave any out. InputError: the set is incomplete; ``out`` holds something else; or a shard
+        is damaged: all others are exported. SpaceError, BusyError, WriteError: no space is left,
+        another run works here, or the storage fails.
     """
     if out is not None:
         refuse_url(out)
@@ -88,10 +95,19 @@ def export(
     if kind.unit == "set" or out is None:  # its files are next to the shards, or name their folder
         layout.refuse_urls()
     if out is None and kind.unit != "set":
-        raise UsageError(f"no folder OUT for {container}", "expected a folder for its files after DATA_DIR")
+        raise UsageError(
+            f"no folder OUT for {container}", "expected a folder for its files after DATA_DIR"
+        )
     if kind.unit == "set" and on_damaged == "skip":
-        what = f"export {container} with --on-damaged skip: it copies no records, so it can't leave any out"
-        raise UsageError(what, "expected refuse", "mend the set with imagenet-prep repair, or choose another format")
+        what = (
+            f"export {container} with --on-damaged skip: it copies no records, "
+            "so it can't leave any out"
+        )
+        raise UsageError(
+            what,
+            "expected refuse",
+            "mend the set with imagenet-prep repair, or choose another format",
+        )
     source = SourceSet.load(layout, on_damaged)
     try:
         packer = kind(source)  # it may read records
@@ -110,7 +126,11 @@ def export(
         source = _without(source, run)
         for name, content in packer.finish(source, folder).items():
             save_bytes(folder / name, content)
-    splits = [_summary(split, shards, run) for split, shards in source.splits.items() if packer.unit != "set"]
+    splits = [
+        _summary(split, shards, run)
+        for split, shards in source.splits.items()
+        if packer.unit != "set"
+    ]
     left_out = sum(shard.left_out for shard in source.shards)
     named_in = target.damaged_images_path if left_out else None
     return ExportSummary(container, folder, tuple(splits), packer.usage(folder), left_out, named_in)
@@ -118,7 +138,9 @@ def export(
 
 def _without(source: SourceSet, run: ExportRun) -> SourceSet:
     """The set without the damaged records that an export left out."""
-    shards = [replace(shard, left_out=len(run.left_out.get(shard.name, ()))) for shard in source.shards]
+    shards = [
+        replace(shard, left_out=len(run.left_out.get(shard.name, ()))) for shard in source.shards
+    ]
     return replace(source, shards=tuple(shards))
 
 
@@ -138,7 +160,12 @@ def _told(error: Exception) -> Exception:
 
 
 def _export_shards(
-    target: Layout, packer: Packer, source: SourceSet, identity: dict[str, Any], progress: Progress, engine: Engine
+    target: Layout,
+    packer: Packer,
+    source: SourceSet,
+    identity: dict[str, Any],
+    progress: Progress,
+    engine: Engine,
 ) -> ExportRun:
     """Export all shards whose files are missing, or differ in size from those that were written."""
     sizes = _sizes_of_finished(target, packer, source) if packer.unit == "shard" else {}
@@ -147,7 +174,9 @@ def _export_shards(
     for name in left_out:  # the set may have been repaired since
         sizes.pop(name, None)
     todo = [shard for shard in source.shards if shard.name not in sizes]
-    if packer.unit == "shard" or (packer.unit == "image" and not target.export_path.exists()):  # otherwise unknown
+    if packer.unit == "shard" or (
+        packer.unit == "image" and not target.export_path.exists()
+    ):  # otherwise unknown
         _refuse_lack(target, packer, todo, identity["container"])
     save_json(target.export_path, identity)
     total = sum(shard.size for shard in source.shards)
@@ -176,12 +205,20 @@ def _identity(container: str, packer: Packer, source: SourceSet) -> dict[str, An
     kept = {"schema": SCHEMA, "container": container}
     if packer.unit == "set":  # all its files are written every time
         return kept
-    decides = [PACKING, repr(sorted(vars(packer).items())), [shard.identity for shard in source.shards]]
+    decides = [
+        PACKING,
+        repr(sorted(vars(packer).items())),
+        [shard.identity for shard in source.shards],
+    ]
     return {**kept, "fingerprint": hashlib.sha256(json.dumps(decides).encode()).hexdigest()}
 
 
-def _refuse_lack(target: Layout, packer: Packer, todo: Sequence[SourceShard], container: str) -> None:
-    """Raise SpaceError if an export does not fit, by estimate; only a manifest knows the number of images."""
+def _refuse_lack(
+    target: Layout, packer: Packer, todo: Sequence[SourceShard], container: str
+) -> None:
+    """Raise SpaceError if an export does not fit, by estimate;
+    only a manifest knows the number of images.
+    """
     if todo:
         images = sum(shard.recorded.records for shard in todo if shard.recorded)
         files = images if packer.unit == "image" else len(todo)
@@ -191,7 +228,9 @@ def _refuse_lack(target: Layout, packer: Packer, todo: Sequence[SourceShard], co
 
 
 def _refuse_other(target: Layout, identity: dict[str, Any]) -> None:
-    """Raise InputError unless the folder is new, empty, or holds the same export, complete or not."""
+    """Raise InputError unless the folder is new, empty,
+    or holds the same export, complete or not.
+    """
     begun = load_json(target.export_path)
     if begun == identity:
         return
@@ -206,10 +245,20 @@ def _refuse_other(target: Layout, identity: dict[str, Any]) -> None:
         expected = "an export of the same shards, or an empty folder"
     else:
         kept = begun.get("container") if isinstance(begun, dict) else begun
-        what, expected = f"another export, to {kept}", f"one to {identity['container']}, or an empty folder"
-    raise InputError(f"{target.output_dir} holds {what}", f"expected {expected}", "choose an empty folder")
+        what, expected = (
+            f"another export, to {kept}",
+            f"one to {identity['container']}, or an empty folder",
+        )
+    raise InputError(
+        f"{target.output_dir} holds {what}", f"expected {expected}", "choose an empty folder"
+    )
 
 
 def _summary(split: str, shards: Sequence[SourceShard], run: ExportRun) -> ExportedSplit:
-    records, size = sum(shard.count() for shard in shards), sum(run.sizes[shard.name] for shard in shards)
-    return ExportedSplit(split, records, len(shards), size, sum(shard.name in run.made for shard in shards))
+    records, size = (
+        sum(shard.count() for shard in shards),
+        sum(run.sizes[shard.name] for shard in shards),
+    )
+    return ExportedSplit(
+        split, records, len(shards), size, sum(shard.name in run.made for shard in shards)
+    )

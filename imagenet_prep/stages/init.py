@@ -28,7 +28,13 @@ from imagenet_prep.recipes.layouts import choose_layout, known_layouts
 from imagenet_prep.recipes.layouts.universal_table import choose_table
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
-from imagenet_prep.recipes.recipe_text import describe, files_of, render_classes, render_recipe, render_record
+from imagenet_prep.recipes.recipe_text import (
+    describe,
+    files_of,
+    render_classes,
+    render_recipe,
+    render_record,
+)
 from imagenet_prep.recipes.row_tables import ENDINGS, is_table
 from imagenet_prep.recipes.written_files import ANOTHER_NAME, list_end, saved, written_path
 from imagenet_prep.storage.files import save_bytes
@@ -73,32 +79,38 @@ def init(
     asked: InitOptions | None = None,
     progress: Progress | None = None,
 ) -> InitSummary:
-    """Inspect a folder and write a recipe for it; by default named like the folder, with .yaml, in the current folder.
+    """Inspect a folder and write a recipe for it; by default named like the folder, with .yaml, in
+    the current folder.
 
     Args:
         folder: the data, or a table that names it.
         output: the recipe.
         engine: lists files.
-        layout: the layout to use if the folder has several possible ones, or files that would be skipped.
-        asked: the other options that say how to read the folder: columns, splits, names of classes.
+        layout: the layout to use if the folder has several possible ones, or files that would be
+        skipped. asked: the other options that say how to read the folder: columns, splits, names of
+        classes.
         progress: reports what is being inspected.
 
     Raises:
-        InputError: nothing in the folder can become records, or a recipe would misread or lose something; the error
-            lists every fault, with the choices.
+        InputError: nothing in the folder can become records, or a recipe would misread or lose
+            something; the error lists every fault, with the choices.
         UsageError: the recipe already exists, the folder is a URL, or it does not have that layout.
     """
     refuse_url(folder)
     is_alone = folder.is_file() and is_table(folder)
     if not folder.is_dir() and not is_alone:
         what = "is not a folder" if folder.exists() else "does not exist"
-        raise UsageError(f"{folder} {what}", f"expected a folder of data, or a table ({', '.join(ENDINGS)})")
+        raise UsageError(
+            f"{folder} {what}", f"expected a folder of data, or a table ({', '.join(ENDINGS)})"
+        )
     name = folder.stem if is_alone else folder.resolve().name
     target = output or Path(f"{name or 'recipe'}.yaml")
     if target.exists():
         raise UsageError(f"{target} already exists", "expected a new file", ANOTHER_NAME)
     if layout is not None and layout not in (known := known_layouts()):
-        raise UsageError(f"there is no layout {layout}", f"expected --as with one of {', '.join(known)}")
+        raise UsageError(
+            f"there is no layout {layout}", f"expected --as with one of {', '.join(known)}"
+        )
     asked = replace(asked or InitOptions(), layout=layout, output=output)
     (progress or Silent()).note(f"inspecting {folder}")
     inspection = None
@@ -114,28 +126,46 @@ def init(
     proposal = choice.proposal
     refuse_unused_splits(folder, asked, inspection, proposal.split_names)
     if proposal.written_lists:
-        lists = {split: {"manifest": written_path(target, list_end(split))} for split in proposal.written_lists}
+        lists = {
+            split: {"manifest": written_path(target, list_end(split))}
+            for split in proposal.written_lists
+        }
         proposal = replace(proposal, places=lists)
     text = render_recipe(proposal, folder.parent if is_alone else folder, target, asked)
     files = files_of(proposal, folder, target)
     evidence = choice.evidence
     if files:
-        evidence = (*evidence, f"the recipe names {', '.join(path.name for path in files)} next to it")
+        evidence = (
+            *evidence,
+            f"the recipe names {', '.join(path.name for path in files)} next to it",
+        )
     with saved(files):
         declared = f"{hot_classes(proposal)}{render_classes(proposal)}"
         dataset = load(read(target, f"{text}\n{declared}\n"), None, engine)
-        order, order_evidence = ("", []) if declared or inspection is None else order_of_file(dataset, inspection)
+        order, order_evidence = (
+            ("", []) if declared or inspection is None else order_of_file(dataset, inspection)
+        )
         if order:
             dataset = load(read(target, f"{text}\n{order}\n"), None, engine)
         taken = sum(len(split.catalog) for split in dataset.splits)
         if taken != len(proposal.names):
-            what = f"{target} would take {taken:,} files, and {len(proposal.names):,} were found: it is not kept"
-            raise InputError(what, "expected all of them", "write a recipe whose `source` names them")
+            what = (
+                f"{target} would take {taken:,} files, and {len(proposal.names):,} were found: "
+                "it is not kept"
+            )
+            raise InputError(
+                what, "expected all of them", "write a recipe whose `source` names them"
+            )
         counts = _count(dataset)
         classes_declared = declare_classes(dataset, proposal, target)
         names = name_classes_of(dataset, proposal, inspection, target, asked)
         found = describe(proposal, len(counts))
-        parts = [text.rstrip("\n"), classes_declared.text, names.text, render_record(dataset, proposal)]
+        parts = [
+            text.rstrip("\n"),
+            classes_declared.text,
+            names.text,
+            render_record(dataset, proposal),
+        ]
         notes = "".join(f"# {_as_unused(escaped(note))}\n" for note in choice.unused)
         text = f"{_head(found, target)}{notes}\n" + "\n\n".join(filter(None, parts)) + "\n"
         read(target, text)
@@ -146,7 +176,12 @@ def init(
         text=text,
         found=found,
         layout=choice.name,
-        evidence=(*evidence, *order_evidence, *names.evidence, *_of_imagenet(folder, dataset, inspection)),
+        evidence=(
+            *evidence,
+            *order_evidence,
+            *names.evidence,
+            *_of_imagenet(folder, dataset, inspection),
+        ),
         classes=dict(zip(names.classes.names, counts.values(), strict=True)),
         labels=labels_in_words(names.classes.names, names.classes.numbers),
         passed=choice.passed,
@@ -173,14 +208,21 @@ def _as_unused(note: str) -> str:
 
 
 def _of_imagenet(folder: Path, dataset: RecipeDataset, inspection: Inspection | None) -> list[str]:
-    """The note on class folders that are those of ImageNet, which convert reads without a recipe."""
+    """The note on class folders that are those of ImageNet,
+    which convert reads without a recipe.
+    """
     from imagenet_prep.ilsvrc2012.facts import synsets
 
     names = dataset.classes.names
     if inspection is None or len(names) < _FEWEST_OF_IMAGENET or not set(names) <= {*synsets()}:
         return []
     way = command("convert", Path(f"{folder.resolve().name}-shards"), (("raw", folder),))
-    return [f"these are ImageNet's classes; convert reads such a copy, and any boxes in it, without a recipe: {way}"]
+    return [
+        (
+            "these are ImageNet's classes; convert reads such a copy, and any boxes in it, "
+            f"without a recipe: {way}"
+        )
+    ]
 
 
 _FEWEST_OF_IMAGENET = 1000

@@ -25,13 +25,16 @@ from imagenet_prep.text import listed, number_of
 
 
 def merge(layout: Layout, *, progress: Progress | None = None) -> ConvertSummary:
-    """Finish a set whose shards the ranks of ``convert`` made; it reads no raw data and makes no shard.
+    """Finish a set whose shards the ranks of ``convert`` made; it reads no raw data and makes no
+    shard.
 
-    The remains of killed ranks are removed, and the records of all ranks become one. A finished set stays unchanged.
+    The remains of killed ranks are removed, and the records of all ranks become one. A finished set
+    stays unchanged.
 
     Raises:
-        InputError: no rank has made anything there; or shards are missing: the error names the ranks to run again.
-        BusyError, SpaceError, WriteError: another run works here, no space is left, or the storage fails.
+        InputError: no rank has made anything there; or shards are missing: the error names the
+        ranks to run again. BusyError, SpaceError, WriteError: another run works here, no space is
+        left, or the storage fails.
     """
     progress, layout = progress or Silent(), layout.one_set()
     with hold(layout.lock_paths):
@@ -43,12 +46,16 @@ def merge(layout: Layout, *, progress: Progress | None = None) -> ConvertSummary
         if plan is None:
             raise _nothing_to_merge(state)
         manifest = _merge(plan, state)
-        progress.note(f"{number_of(len(manifest.shards), 'shard')}, all done: see {layout.manifest_path}")
+        progress.note(
+            f"{number_of(len(manifest.shards), 'shard')}, all done: see {layout.manifest_path}"
+        )
     return _summary(manifest, layout)
 
 
 def _merge(plan: Plan, state: SetState) -> Manifest:
-    """Finish a planned set; first what a killed --overwrite left, if it did and all new shards are done."""
+    """Finish a planned set; first what a killed --overwrite left,
+    if it did and all new shards are done.
+    """
     layout, planned = state.layout, planned_manifest(plan)
     if replacement := Replacement.find(layout, plan):
         if state.missing:
@@ -71,7 +78,9 @@ def _take_from_manifest(layout: Layout, planned: Manifest, journal: Journal) -> 
 
 
 def _refuse_damaged(manifest: Manifest, layout: Layout) -> None:
-    """Raise InputError if a shard of a finished set is not as its manifest says: index and last record are compared."""
+    """Raise InputError if a shard of a finished set is not as its manifest says:
+    index and last record are compared.
+    """
     damaged = not_done(layout, manifest, manifest.shards)
     if damaged:
         count = number_of(len(damaged), "shard is", "shards are")
@@ -95,11 +104,16 @@ def _nothing_to_merge(state: SetState) -> InputError:
 
 def _unfinished(layout: Layout, planned: Manifest, missing: Sequence[str]) -> InputError:
     found = ranks_of(set(missing), planned.shards, layout.rank_parts())
-    hint = "run them again, or the same imagenet-prep convert without --rank: finished shards are kept"
+    hint = (
+        "run them again, or the same imagenet-prep convert without --rank: finished shards are kept"
+    )
     detail = "expected all shards"
     if found is not None:
         ranks, world = found
-        detail = f"they belong to {'ranks' if len(ranks) > 1 else 'rank'} {listed(map(str, ranks), 20)} of {world}"
+        detail = (
+            f"they belong to {'ranks' if len(ranks) > 1 else 'rank'} "
+            f"{listed(map(str, ranks), 20)} of {world}"
+        )
     of = number_of(len(planned.shards), "shard is", "shards are")
     return InputError(f"{len(missing):,} of {of} not done, {missing[0]} first", detail, hint)
 

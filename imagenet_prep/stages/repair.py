@@ -46,8 +46,9 @@ OF_RECORDS = frozenset(
         ProblemKind.DUPLICATE,
     }
 )
-"""Problems of shards that may be unchanged: an image was accepted with ``--check header``; or another shard, which
-did change, now holds one of its images too."""
+"""Problems of shards that may be unchanged: an image was accepted with ``--check header``; or
+another shard, which did change, now holds one of its images too.
+"""
 
 
 class RepairSummary(Struct, frozen=True):
@@ -61,16 +62,22 @@ class RepairSummary(Struct, frozen=True):
 
 
 def repair(
-    layout: Layout, engine: Engine, faulty: Mapping[str, Collection[ProblemKind]], *, progress: Progress | None = None
+    layout: Layout,
+    engine: Engine,
+    faulty: Mapping[str, Collection[ProblemKind]],
+    *,
+    progress: Progress | None = None,
 ) -> RepairSummary:
     """Make the ``faulty`` shards of a verdict again, with the bytes that the manifest records.
 
-    Only a shard with the recorded digest replaces another. Its entries in journal and manifest stay unchanged. A shard
-    that can't be made again stays, and so do files that are no shards of the set.
+    Only a shard with the recorded digest replaces another. Its entries in journal and manifest stay
+    unchanged. A shard that can't be made again stays, and so do files that are no shards of the
+    set.
 
     Raises:
-        InputError: there is no manifest; or a shard's raw data has changed: then all other shards are made.
-        SpaceError, BusyError, WriteError: no space is left, another run works here, or the storage fails.
+        InputError: there is no manifest; or a shard's raw data has changed: then all other shards
+        are made. SpaceError, BusyError, WriteError: no space is left, another run works here, or
+        the storage fails.
     """
     progress, layout = progress or Silent(), layout.one_set()
     layout = replace(layout, raw=layout.raw or recorded_raw(layout))
@@ -105,17 +112,28 @@ def read_manifest(layout: Layout) -> Manifest:
     state = SetState.read(layout)
     if state.manifest is not None and state.covers_plan:
         if fault := plan_fault(layout, state.manifest):
-            raise InputError(f"{layout.manifest_path} is not the manifest of this set", fault, REMEDY_MANIFEST)
+            raise InputError(
+                f"{layout.manifest_path} is not the manifest of this set", fault, REMEDY_MANIFEST
+            )
         return state.manifest
     if state.damage is not None:
-        raise InputError(state.damage.detail, "expected the manifest as it was written", state.damage.remedy)
+        raise InputError(
+            state.damage.detail, "expected the manifest as it was written", state.damage.remedy
+        )
     if state.kind in ("nothing", "foreign"):
         raise InputError(
             f"no manifest in {layout.state_dir}: the content of each shard is unknown",
             "expected manifest.json, which imagenet-prep convert writes when every shard is done",
-            "if the shards are elsewhere, add --output; shards of another tool can't be repaired, so get sound copies",
+            (
+                "if the shards are elsewhere, add --output; shards of another tool can't be "
+                "repaired, so get sound copies"
+            ),
         )
-    raise InputError(state.sentence, "expected a finished set, whose manifest records each shard", state.following)
+    raise InputError(
+        state.sentence,
+        "expected a finished set, whose manifest records each shard",
+        state.following,
+    )
 
 
 def _plan_key(layout: Layout) -> str:
@@ -124,7 +142,7 @@ def _plan_key(layout: Layout) -> str:
     return plan.key if plan is not None else ""
 
 
-# which shards --------------------------------------------------------------------------------------------------
+# which shards -------------------------------------------------------------------------------------
 
 
 def _unchanged(
@@ -133,7 +151,9 @@ def _unchanged(
     """The shards that are unchanged since they were made, whatever their records hold."""
     doubtful = [name for name, found in kinds.items() if OF_RECORDS.issuperset(found)]
     results = engine.map(_RecordCheck(layout, manifest.shards), doubtful)
-    return tuple(sorted(result.task for result in results if isinstance(result, Done) and result.value))
+    return tuple(
+        sorted(result.task for result in results if isinstance(result, Done) and result.value)
+    )
 
 
 class _RecordCheck(Struct, frozen=True):
@@ -154,7 +174,7 @@ class _RecordCheck(Struct, frozen=True):
         return index.digest == self.infos[name].digest
 
 
-# the work ------------------------------------------------------------------------------------------------------
+# the work -----------------------------------------------------------------------------------------
 
 
 class _Repair(Struct, frozen=True):
@@ -169,20 +189,29 @@ class _Repair(Struct, frozen=True):
     def refuse_obstacles(self, names: Sequence[str]) -> None:
         """Raise InputError for shards whose content is unknown, or whose place a folder takes."""
         for name in names:
-            # A damaged record, or a stopped conversion: without an index, either entry may be right.
+            # A damaged record, or a stopped conversion: without an index, either entry may be
+            # right.
             info = self.manifest.shards[name]
             if self.journal.get(name) not in (None, info) and not agrees(self.layout, info):
                 raise InputError(
-                    f"manifest and journal in {self.layout.state_dir} contradict each other about {name}",
+                    (
+                        f"manifest and journal in {self.layout.state_dir} contradict each other "
+                        f"about {name}"
+                    ),
                     "expected the same entry in both, or an index that agrees with one of them",
-                    "run the same imagenet-prep convert again: it makes that shard again, and keeps the others",
+                    (
+                        "run the same imagenet-prep convert again: it makes that shard again, "
+                        "and keeps the others"
+                    ),
                 )
             for path in (self.layout.shard_path(name), *self.layout.index_paths(name)):
                 if path.is_dir():
                     what, hint = "expected a file, or nothing", "move it away and run repair again"
                     raise InputError(f"{path} is a folder", what, hint)
 
-    def make(self, names: Sequence[str], planned: Sequence[PlannedSplit], options: MakingOptions) -> None:
+    def make(
+        self, names: Sequence[str], planned: Sequence[PlannedSplit], options: MakingOptions
+    ) -> None:
         """Make these shards, which belong to these splits."""
         wanted, progress = set(names), self.progress
         todo = [plan for split in planned for plan in split.plans if plan_name(plan) in wanted]
@@ -195,19 +224,30 @@ class _Repair(Struct, frozen=True):
             progress.end()
         if made.failures:
             progress.note(
-                f"{len(made.outcomes)} of {number_of(len(todo), 'shard was', 'shards were')} made again; "
+                f"{len(made.outcomes)} of {number_of(len(todo), 'shard was', 'shards were')} "
+                "made again; "
                 "the other shards are unchanged"
             )
             raise made.failures[0]
 
     def _check_room(self, todo: Sequence[ShardPlan], works: Sequence[Work]) -> None:
-        """Check the space: each worker first writes a new shard next to the old one, and what killed runs left goes."""
+        """Check the space: each worker first writes a new shard next to the old one,
+        and what killed runs left goes.
+        """
         sizes = {plan_name(plan): self.manifest.shards[plan_name(plan)].size for plan in todo}
-        found = {path.name: path.stat().st_size for path in map(self.layout.shard_path, sizes) if path.is_file()}
+        found = {
+            path.name: path.stat().st_size
+            for path in map(self.layout.shard_path, sizes)
+            if path.is_file()
+        }
         growth = sum(max(0, size - found.get(name, 0)) for name, size in sizes.items())
         bundles = sum(work.size for work in works if work.in_order)
         needed = growth + min(self.engine.workers, len(todo)) * max(sizes.values()) + bundles
         left = find_unfinished(self.layout, _plan_key(self.layout))
-        freed = sum(path.stat().st_size for folder in left for path in folder.rglob("*") if path.is_file())
+        freed = sum(
+            path.stat().st_size for folder in left for path in folder.rglob("*") if path.is_file()
+        )
         what = f"{number_of(len(todo), 'shard')} made again"
-        refuse_lack([Need("repair", what, self.layout.output_dir, needed - freed, self.engine.workers)])
+        refuse_lack(
+            [Need("repair", what, self.layout.output_dir, needed - freed, self.engine.workers)]
+        )

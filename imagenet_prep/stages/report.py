@@ -43,7 +43,9 @@ SAMPLES = 48
 
 
 class Contents(Struct, frozen=True):
-    """The number of images to show before anybody filters; whether to decode all images to find near-duplicates."""
+    """The number of images to show before anybody filters;
+    whether to decode all images to find near-duplicates.
+    """
 
     samples: int = SAMPLES
     near_duplicates: bool = False
@@ -65,10 +67,11 @@ def write_report(
     page: AnyPath | None = None,
     progress: Progress | None = None,
 ) -> ReportSummary:
-    """Write the page about the shards of ``layout``, or about one file; by default to ``layout.report_path``.
+    """Write the page about the shards of ``layout``, or about one file; by default to
+    ``layout.report_path``.
 
-    The same shards make the same page. Shards that are damaged, or that another tool made, are counted as far as they
-    are readable. Raises UsageError if a required library is not installed.
+    The same shards make the same page. Shards that are damaged, or that another tool made, are
+    counted as far as they are readable. Raises UsageError if a required library is not installed.
     """
     if contents.near_duplicates:
         require_imagehash()
@@ -104,12 +107,16 @@ def _prepare_census(layout: Layout, dataset: Dataset, manifest: Manifest | None)
     names, kinds = USUAL, None
     if dataset.published is None and manifest is not None:
         names = names_of(manifest.settings)
-        kinds = {name: str(promised.get("kind")) for name, promised in manifest.dataset.features.items()}
+        kinds = {
+            name: str(promised.get("kind")) for name, promised in manifest.dataset.features.items()
+        }
     return TakeCensus(layout, kinds, names, dataset.words_of, _changed_images(manifest))
 
 
 def _look(images: Images, subject: Subject, contents: Contents) -> dict[str, Any]:
-    """The facts that need a look at some of the images, or at all: charts choose the images to show."""
+    """The facts that need a look at some of the images, or at all:
+    charts choose the images to show.
+    """
     census = images.census
     charts = draw_charts(census, subject.numbers, subject.thing, has_boxes=subject.has_boxes)
     copies = images.find_copies()
@@ -118,14 +125,20 @@ def _look(images: Images, subject: Subject, contents: Contents) -> dict[str, Any
     first = choose(census, best, contents.samples)
     more = [row for row in choose_more(census, best, charts) if row not in first] if first else []
     odd = odd_rows(census, copies, near or ())
-    forms = dict.fromkeys(more, form_of(len(more))) | dict.fromkeys(odd, ODD) | dict.fromkeys(first, SAMPLE)
+    forms = (
+        dict.fromkeys(more, form_of(len(more)))
+        | dict.fromkeys(odd, ODD)
+        | dict.fromkeys(first, SAMPLE)
+    )
     split_of = census.rows["split"][best]
     measured = best[split_of == split_of.min()] if len(best) else best
     pictures, colours = images.show(forms, spread(census, measured, MEASURED))
     return {
         "charts": charts,
         "samples": _ordered([pictures[row] for row in first if row in pictures], census),
-        "more": _ordered(list(within_limit(pictures[row] for row in more if row in pictures)), census),
+        "more": _ordered(
+            list(within_limit(pictures[row] for row in more if row in pictures)), census
+        ),
         "pictures": pictures,
         "colours": colours,
         "copies": copies,
@@ -136,7 +149,11 @@ def _look(images: Images, subject: Subject, contents: Contents) -> dict[str, Any
 def _changed_images(manifest: Manifest | None) -> dict[str, frozenset[str]]:
     """The names of repaired or rotated images, by shard."""
     infos = manifest.shards.items() if manifest else ()
-    return {name: frozenset(each.rpartition(" (")[0] for each in info.repairs) for name, info in infos if info.repairs}
+    return {
+        name: frozenset(each.rpartition(" (")[0] for each in info.repairs)
+        for name, info in infos
+        if info.repairs
+    }
 
 
 def _private(layout: Layout) -> dict[str, str]:
@@ -169,5 +186,12 @@ def _ordered(samples: Sequence[Sample], census: Census) -> list[Sample]:
     """Images by split, class and name."""
     splits = census.rows["split"]
     return sorted(
-        samples, key=lambda each: (splits[each.row], each.label is None, each.label or 0, each.filename, each.row)
+        samples,
+        key=lambda each: (
+            splits[each.row],
+            each.label is None,
+            each.label or 0,
+            each.filename,
+            each.row,
+        ),
     )

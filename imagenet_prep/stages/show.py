@@ -49,10 +49,11 @@ Steps = tuple[Feature | None, ...]
 
 
 class ShownRecord(Struct, frozen=True):
-    """One record: number from 0, byte offset of its header (uncompressed), size of its data in bytes, sorted features.
+    """One record: number from 0, byte offset of its header (uncompressed), size of its data in
+    bytes, sorted features.
 
-    A feature that is not set is None. For a SequenceExample, ``features`` are its context, and ``feature_lists`` its
-    sorted lists by name. For an Example, ``feature_lists`` is None.
+    A feature that is not set is None. For a SequenceExample, ``features`` are its context, and
+    ``feature_lists`` its sorted lists by name. For an Example, ``feature_lists`` is None.
     """
 
     number: int
@@ -62,27 +63,51 @@ class ShownRecord(Struct, frozen=True):
     feature_lists: Mapping[str, Steps] | None = None
 
     def lines(self) -> list[str]:
-        """Lines for the record, each feature (name, kind, values) and each step; long values are abbreviated."""
+        """Lines for the record, each feature (name, kind, values) and each step;
+        long values are abbreviated.
+        """
         width = max((len(printable(name)) for name in self.features), default=0)
         counts = number_of(len(self.features), "feature")
         if self.feature_lists is not None:
-            counts = f"{len(self.features)} features of its context, {len(self.feature_lists)} feature lists"
-        features = [f"  {printable(name):<{width}}  {_text_of(feature)}" for name, feature in self.features.items()]
-        lists = [line for name, steps in (self.feature_lists or {}).items() for line in _step_lines(name, steps)]
-        return [f"record {self.number} at byte {self.offset}: {self.size:,} bytes, {counts}", *features, *lists]
+            counts = (
+                f"{len(self.features)} features of its context, "
+                f"{len(self.feature_lists)} feature lists"
+            )
+        features = [
+            f"  {printable(name):<{width}}  {_text_of(feature)}"
+            for name, feature in self.features.items()
+        ]
+        lists = [
+            line
+            for name, steps in (self.feature_lists or {}).items()
+            for line in _step_lines(name, steps)
+        ]
+        return [
+            f"record {self.number} at byte {self.offset}: {self.size:,} bytes, {counts}",
+            *features,
+            *lists,
+        ]
 
     def as_dict(self) -> dict[str, Any]:
-        """The record as JSON-ready values: every feature a list; bytes as text, images and other bytes described."""
+        """The record as JSON-ready values: every feature a list;
+        bytes as text, images and other bytes described.
+        """
         record = {"record": self.number, "offset": self.offset, "bytes": self.size}
         features = {name: _json_values(feature) for name, feature in self.features.items()}
         if self.feature_lists is None:
             return {**record, "features": features}
-        lists = {name: [_json_values(step) for step in steps] for name, steps in self.feature_lists.items()}
+        lists = {
+            name: [_json_values(step) for step in steps]
+            for name, steps in self.feature_lists.items()
+        }
         return {**record, "context": features, "feature_lists": lists}
 
 
-def show(path: AnyPath, *, limit: int | None = None, record: int | None = None) -> Iterator[ShownRecord]:
-    """Yield the records of a file, plain or compressed: the first ``limit``, or only number ``record``.
+def show(
+    path: AnyPath, *, limit: int | None = None, record: int | None = None
+) -> Iterator[ShownRecord]:
+    """Yield the records of a file, plain or compressed: the first ``limit``, or only number
+    ``record``.
 
     Raises:
         UsageError: the file or record does not exist, or both options are given.
@@ -94,13 +119,19 @@ def show(path: AnyPath, *, limit: int | None = None, record: int | None = None) 
     if limit is not None and record is not None:
         raise UsageError(f"limit {limit} and record {record}", "expected only one of them")
     if (limit is not None and limit < 1) or (record is not None and record < 0):
-        raise UsageError(f"limit {limit}, record {record}", "expected a limit from 1, a record from 0")
+        raise UsageError(
+            f"limit {limit}, record {record}", "expected a limit from 1, a record from 0"
+        )
     return _pick(path, record) if record is not None else _first(path, limit)
 
 
 def _no_file(path: AnyPath) -> UsageError:
     """The error for a path that is not a file; for a folder, it names one of its shards."""
-    shards = sorted(each for each in path.glob("*-of-*") if parse_shard_name(each.name)) if path.is_dir() else []
+    shards = (
+        sorted(each for each in path.glob("*-of-*") if parse_shard_name(each.name))
+        if path.is_dir()
+        else []
+    )
     hint = f"name one of its shards: {command('show', shards[0])}" if shards else ""
     what = "is a folder" if path.is_dir() else "does not exist"
     return UsageError(f"{path} {what}", "expected a TFRecord file", hint)
@@ -120,7 +151,9 @@ def _pick(path: AnyPath, number: int) -> Iterator[ShownRecord]:
             return
         count += 1
     numbers = f"0 to {count - 1}" if count else "none"
-    raise UsageError(f"{path} has no record {number}", f"it holds {number_of(count, 'record')}: {numbers}")
+    raise UsageError(
+        f"{path} has no record {number}", f"it holds {number_of(count, 'record')}: {numbers}"
+    )
 
 
 def _shown(record: Record) -> ShownRecord:
@@ -136,7 +169,7 @@ def _parse(data: memoryview) -> tuple[dict[str, Feature | None], dict[str, Steps
     return dict(sorted(context.items())), dict(sorted(feature_lists.items()))
 
 
-# values as text ------------------------------------------------------------------------------------------------
+# values as text -----------------------------------------------------------------------------------
 
 
 def _text_of(feature: Feature | None) -> str:
@@ -149,7 +182,10 @@ def _step_lines(name: str, steps: Steps) -> Iterator[str]:
     count = len(steps)
     yield f"  {printable(name)}: {count:,} {'step' if count == 1 else 'steps'}"
     width = len(str(min(count, SHOWN_STEPS) - 1))
-    yield from (f"    {number:>{width}}  {_text_of(step)}" for number, step in enumerate(steps[:SHOWN_STEPS]))
+    yield from (
+        f"    {number:>{width}}  {_text_of(step)}"
+        for number, step in enumerate(steps[:SHOWN_STEPS])
+    )
     if count > SHOWN_STEPS:
         yield f"    ... ({count:,} steps)"
 
@@ -198,11 +234,15 @@ def _json_value(value: Buffer | float) -> object:
         facts = {"image": kind, "bytes": len(value), "width": width, "height": height}
         return {**facts, "warned": warning} if warning else facts
     text = _text(value)
-    return text if text is not None else {"bytes": len(value), "hex": bytes(value[:SHOWN_BYTES]).hex()}
+    return (
+        text if text is not None else {"bytes": len(value), "hex": bytes(value[:SHOWN_BYTES]).hex()}
+    )
 
 
 class _Picture(NamedTuple):
-    """An image: format, width and height in pixels (None if unreadable), and its warning, "" if it has none."""
+    """An image: format, width and height in pixels (None if unreadable),
+    and its warning, "" if it has none.
+    """
 
     kind: str
     width: int | None
@@ -229,13 +269,14 @@ def _warning_of(value: Buffer) -> str:
         return ""
 
 
-# a record's image ----------------------------------------------------------------------------------------------
+# a record's image ---------------------------------------------------------------------------------
 
 
 def save_image(path: AnyPath, record: int, png_path: AnyPath) -> None:
     """Write the image of a record, its boxes drawn, as PNG.
 
-    The image is ``image/encoded``, otherwise the first feature, or the first step of a list, that holds an image.
+    The image is ``image/encoded``, otherwise the first feature, or the first step of a list, that
+    holds an image.
 
     Raises:
         UsageError: the file or record does not exist.
@@ -244,11 +285,15 @@ def save_image(path: AnyPath, record: int, png_path: AnyPath) -> None:
     shown = next(show(path, record=record))
     encoded = _find_image(shown)
     if encoded is None:
-        raise InputError(f"{path}: record {record} holds no image", "expected one in one of its features")
+        raise InputError(
+            f"{path}: record {record} holds no image", "expected one in one of its features"
+        )
     try:
         image = pixels.decode_rgb(encoded)
     except jpeg.ImageError as error:
-        raise InputError(f"{path}: the image of record {record} can't be decoded", str(error)) from error
+        raise InputError(
+            f"{path}: the image of record {record} can't be decoded", str(error)
+        ) from error
     _draw_boxes(image, shown.features)
     with atomic_file(png_path) as file:
         image.save(file, "PNG")
@@ -270,4 +315,8 @@ def _draw_boxes(image: Image.Image, features: Mapping[str, Feature | None]) -> N
     line = max(1, min(image.size) // 150)
     for box, _ in boxes_in(features):
         if box.is_inside:
-            draw.rectangle((box.xmin * x, box.ymin * y, box.xmax * x, box.ymax * y), outline=_BOX_COLOUR, width=line)
+            draw.rectangle(
+                (box.xmin * x, box.ymin * y, box.xmax * x, box.ymax * y),
+                outline=_BOX_COLOUR,
+                width=line,
+            )

@@ -1,4 +1,6 @@
-"""Finds the progress of each stage and the next command, from names, sizes and state files, within a second."""
+"""Finds the progress of each stage and the next command, from names,
+sizes and state files, within a second.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ from imagenet_prep.text import number_of
 class Status(Struct, frozen=True):
     """Every stage in order, and the next step: a call, or a command of the system.
 
-    ``running`` is the process that works here now, and its start time; "" if there is none. ``verdict`` is the level of
-    the last verify, None if there is none of these shards.
+    ``running`` is the process that works here now, and its start time; "" if there is none.
+    ``verdict`` is the level of the last verify, None if there is none of these shards.
     """
 
     stages: tuple[StageStatus, ...]
@@ -43,7 +45,9 @@ class Status(Struct, frozen=True):
 
 
 def status(layout: Layout) -> Status:
-    """Find the progress of each stage; reads no archive and no shard. A recipe's data set has only the last two."""
+    """Find the progress of each stage; reads no archive and no shard.
+    A recipe's data set has only the last two.
+    """
     layout = layout.one_set()
     state = SetState.read(layout)
     dataset = known_set(layout, state.manifest)
@@ -55,8 +59,14 @@ def status(layout: Layout) -> Status:
         following = command("repair", layout.data_dir, layout.elsewhere(recorded_raw(layout)))
     elif state.kind == "part" and not state.missing:
         following = merge_command(layout)
-    elif state.kind == "nothing" and stages[0].state == "not started" and (below := layout.sets_below()):
-        following = command("status", below[0])  # a folder in the prefix of a recipe's set is the set's own
+    elif (
+        state.kind == "nothing"
+        and stages[0].state == "not started"
+        and (below := layout.sets_below())
+    ):
+        following = command(
+            "status", below[0]
+        )  # a folder in the prefix of a recipe's set is the set's own
     elif convert.state in ("done", "unknown"):
         following = command("verify", layout.output_dir)
     else:
@@ -66,16 +76,20 @@ def status(layout: Layout) -> Status:
     return Status(stages, following, find_holder(layout.lock_paths), level)
 
 
-# the stages ----------------------------------------------------------------------------------------------------
+# the stages ---------------------------------------------------------------------------------------
 
 
 def _convert(state: SetState) -> StageStatus:
     if state.kind in ("nothing", "foreign"):
-        words = f"{number_of(len(state.sizes), 'shard')} not made here" if state.sizes else "no shards"
+        words = (
+            f"{number_of(len(state.sizes), 'shard')} not made here" if state.sizes else "no shards"
+        )
         return StageStatus("convert", "unknown" if state.sizes else "not started", words)
     if state.plan is None and not state.covers_plan:
         done = [name for name, info in state.infos.items() if state.sizes.get(name) == info.size]
-        return StageStatus("convert", "partly", f"{number_of(len(done), 'shard')} done; {state.sentence}")
+        return StageStatus(
+            "convert", "partly", f"{number_of(len(done), 'shard')} done; {state.sentence}"
+        )
     planned = [*state.infos] if state.covers_plan else _planned(state)
     missing = set(state.missing)
     done = [name for name in planned if name not in missing]
@@ -113,10 +127,12 @@ def _verify(state: SetState) -> StageStatus:
         return StageStatus("verify", "partly", state.sentence)
     if verdict.depth == "quick":
         return StageStatus("verify", "partly", verdict.conclusion)
-    return StageStatus("verify", "done", " ".join(filter(None, (verdict.conclusion, verdict.remarks))))
+    return StageStatus(
+        "verify", "done", " ".join(filter(None, (verdict.conclusion, verdict.remarks)))
+    )
 
 
-# what next -----------------------------------------------------------------------------------------------------
+# what next ----------------------------------------------------------------------------------------
 
 
 def unknown(reason: PrepError, folder: AnyPath) -> Status:
@@ -127,7 +143,9 @@ def unknown(reason: PrepError, folder: AnyPath) -> Status:
 
 
 def _is_mendable(state: SetState) -> bool:
-    """Whether repair can fix a finding of the last verify; it can't remove extra files, or finish a set."""
+    """Whether repair can fix a finding of the last verify;
+    it can't remove extra files, or finish a set.
+    """
     kept = load_verdict(state.layout)
     if kept is None or state.manifest is None or not state.covers_plan:
         return False

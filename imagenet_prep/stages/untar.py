@@ -1,9 +1,10 @@
-"""Extracts archives to image folders, raw-data/{train,validation}/<wnid>/, which PyTorch's ImageFolder reads.
+"""Extracts archives to image folders, raw-data/{train,validation}/<wnid>/, which PyTorch's
+ImageFolder reads.
 
-A worker fills a temporary folder with the images that the final class folder lacks. Every few seconds the parent syncs
-the file system once and moves the finished classes. So a class folder under its final name is whole, and the next run
-makes a crash's remains again. Python's tarfile is not used: only names in the data set's own form become paths, and
-nothing is written through a link.
+A worker fills a temporary folder with the images that the final class folder lacks. Every few
+seconds the parent syncs the file system once and moves the finished classes. So a class folder
+under its final name is whole, and the next run makes a crash's remains again. Python's tarfile is
+not used: only names in the data set's own form become paths, and nothing is written through a link.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WriteError, named
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.official import ArchiveIndex, ImageSource, OfficialTar, TarTask, class_tars, finished
+from imagenet_prep.ilsvrc2012.official import (
+    ArchiveIndex,
+    ImageSource,
+    OfficialTar,
+    TarTask,
+    class_tars,
+    finished,
+)
 from imagenet_prep.ilsvrc2012.raw_data import find_packed, folders_need
 from imagenet_prep.model import Done, Engine, Failed, Outcomes, Progress, Silent
 from imagenet_prep.sources.catalog import Catalog
@@ -41,7 +49,9 @@ _SYNC_SECONDS = 5.0
 
 
 class UntarSplit(Struct, frozen=True):
-    """One split of an UntarSummary: its number of classes and images, and the number of images written."""
+    """One split of an UntarSummary: its number of classes and images,
+    and the number of images written.
+    """
 
     split: str
     classes: int
@@ -65,7 +75,8 @@ class ClassTask(Struct, frozen=True):
 
     Args:
         rows: its rows in the split's catalog; all rows of ``catalog``, which a worker gets.
-        tar: instead of both, a class's tar in the train archive: the worker lists it, so that a bad tar harms no other.
+        tar: instead of both, a class's tar in the train archive: the worker lists it, so that a bad
+            tar harms no other.
     """
 
     split: str
@@ -78,7 +89,9 @@ class ClassTask(Struct, frozen=True):
 
 _Classes = Mapping[str, Sequence[ClassTask]]
 _Stamps = dict[str, tuple[Path, tuple[int, int, int]]]
-"""The official archives by split, with stamps that show whether they changed after they were listed."""
+"""The official archives by split, with stamps that show whether they
+changed after they were listed.
+"""
 
 
 def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -> UntarSummary:
@@ -87,10 +100,11 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
     An interrupted run resumes; if nothing is missing, nothing is touched.
 
     Raises:
-        InputError: an archive is corrupt, changes meanwhile, or holds foreign files; or there is none.
-        DataProblemsError, WorkerError: a worker was killed three times on a class, or has a bug; other classes finish.
-        UsageError: an output folder is a link.
-        SpaceError, BusyError, WriteError: no space is left, another run works here, or the storage fails.
+        InputError: an archive is corrupt, changes meanwhile, or holds foreign files; or there is
+        none. DataProblemsError, WorkerError: a worker was killed three times on a class, or has a
+        bug; other classes finish. UsageError: an output folder is a link.
+        SpaceError, BusyError, WriteError: no space is left, another run works here, or the storage
+            fails.
     """
     layout.refuse_urls()
     progress = progress or Silent()
@@ -98,10 +112,17 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
         sources = _find_sources(layout, progress)
         stamps, catalogs, classes = _list(layout, sources, engine, progress)
         partial = local_path(layout.raw_partial_dir)
-        leftovers = [folder for split in sources for folder in _subfolders(partial / split) if folder.is_dir()]
+        leftovers = [
+            folder
+            for split in sources
+            for folder in _subfolders(partial / split)
+            if folder.is_dir()
+        ]
         refuse_lack([*_needs(layout, classes), *map(_freed, leftovers)])
         for folder in leftovers:
-            shutil.rmtree(folder, ignore_errors=True)  # from an earlier run; its content may not be durable
+            shutil.rmtree(
+                folder, ignore_errors=True
+            )  # from an earlier run; its content may not be durable
         found = _untar_classes(classes, catalogs, _Unpacker(layout, stamps), engine, progress)
         for folder in (*(partial / split for split in sources), partial):
             with contextlib.suppress(OSError):  # the folder is not empty
@@ -109,7 +130,9 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
         return UntarSummary(tuple(found.values()))
 
 
-def foresee(layout: Layout, engine: Engine, *, progress: Progress | None = None) -> tuple[Need, ...]:
+def foresee(
+    layout: Layout, engine: Engine, *, progress: Progress | None = None
+) -> tuple[Need, ...]:
     """Estimate the disk space that the missing class folders require; nothing is written.
 
     Raises:
@@ -117,10 +140,12 @@ def foresee(layout: Layout, engine: Engine, *, progress: Progress | None = None)
     """
     layout.refuse_urls()
     progress = progress or Silent()
-    return tuple(_needs(layout, _list(layout, _find_sources(layout, progress), engine, progress)[2]))
+    return tuple(
+        _needs(layout, _list(layout, _find_sources(layout, progress), engine, progress)[2])
+    )
 
 
-# before the start ----------------------------------------------------------------------------------------------
+# before the start ---------------------------------------------------------------------------------
 
 
 def _find_sources(layout: Layout, progress: Progress) -> dict[str, ImageSource]:
@@ -191,7 +216,10 @@ def _refuse_links(layout: Layout, splits: Iterable[str]) -> None:
                 raise UsageError(
                     f"{folder} is a link",
                     "expected a folder: images are not written through links",
-                    f"remove the link (to keep the images elsewhere, link {layout.own_raw_dir} as a whole)",
+                    (
+                        "remove the link (to keep the images elsewhere, "
+                        f"link {layout.own_raw_dir} as a whole)"
+                    ),
                 )
 
 
@@ -216,13 +244,18 @@ def _freed(folder: Path) -> Need:
     return Need("untar", "", folder, -sum(sizes), -len(sizes))
 
 
-# the work ------------------------------------------------------------------------------------------------------
+# the work -----------------------------------------------------------------------------------------
 
 
 def _untar_classes(
-    classes: _Classes, catalogs: Mapping[str, Catalog], unpacker: _Unpacker, engine: Engine, progress: Progress
+    classes: _Classes,
+    catalogs: Mapping[str, Catalog],
+    unpacker: _Unpacker,
+    engine: Engine,
+    progress: Progress,
 ) -> dict[str, UntarSplit]:
-    """Extract the classes of all splits in one pass, without waiting between splits; a failed class stops no other.
+    """Extract the classes of all splits in one pass, without waiting between splits; a failed class
+    stops no other.
 
     Only a full disk stops all.
     """
@@ -242,7 +275,9 @@ def _untar_classes(
                     continue
                 images, written = outcome.value
                 so_far = found[task.split]
-                found[task.split] = replace(so_far, images=so_far.images + images, written=so_far.written + written)
+                found[task.split] = replace(
+                    so_far, images=so_far.images + images, written=so_far.written + written
+                )
                 if written:
                     publisher.add(task)
                 progress.advance(task.size)
@@ -260,10 +295,14 @@ def _untar_classes(
 def _outcomes(
     classes: _Classes, catalogs: Mapping[str, Catalog], unpacker: _Unpacker, engine: Engine
 ) -> Outcomes[ClassTask, tuple[int, int]]:
-    """The number of images per class, and of images written, by workers; copies read in order need no worker."""
+    """The number of images per class, and of images written, by workers;
+    copies read in order need no worker.
+    """
     ordered = {split for split, catalog in catalogs.items() if catalog.is_in_order}
     tasks = (
-        replace(task, rows=range(len(task.rows)), catalog=catalogs[split].whole(task.rows)) if task.rows else task
+        replace(task, rows=range(len(task.rows)), catalog=catalogs[split].whole(task.rows))
+        if task.rows
+        else task
         for split in classes
         if split not in ordered
         for task in classes[split]
@@ -282,7 +321,9 @@ class _Unpacker(Struct, frozen=True):
     stamps: _Stamps
 
     def __call__(self, task: ClassTask) -> tuple[int, int]:
-        """The number of images of the class, and of images in the partial folder that are ready to be moved."""
+        """The number of images of the class, and of images in the partial
+        folder that are ready to be moved.
+        """
         if task.split not in self.stamps:
             return self._write(task)
         path, stamp = self.stamps[task.split]
@@ -290,7 +331,8 @@ class _Unpacker(Struct, frozen=True):
             refuse_changed(path, view.stamp == stamp)
             try:
                 return self._write(task)
-            finally:  # no finding counts, good or bad, unless the file stays the listed one to the end
+            # no finding counts, good or bad, unless the file stays the listed one to the end
+            finally:
                 refuse_changed(path, view.stamp == stamp)
 
     def _write(self, task: ClassTask) -> tuple[int, int]:
@@ -298,9 +340,14 @@ class _Unpacker(Struct, frozen=True):
         row = catalog.names.first_twice()
         if row is not None:
             raise duplicate(
-                catalog.container(row).path, catalog.names[row], *sorted(catalog.offsets[row : row + 2].tolist())
+                catalog.container(row).path,
+                catalog.names[row],
+                *sorted(catalog.offsets[row : row + 2].tolist()),
             )
-        missing, partial = _begin(self.layout, task, catalog, range(len(catalog))), _folders_of(self.layout, task)[1]
+        missing, partial = (
+            _begin(self.layout, task, catalog, range(len(catalog))),
+            _folders_of(self.layout, task)[1],
+        )
         with writing(partial):
             written = sum(1 for _ in write_rows(catalog, missing, lambda _: partial))
         return len(catalog), written
@@ -330,18 +377,26 @@ def _write_in_order(
     except PrepError as error:
         yield Failed(tasks[0], error)
         return
-    yield from (Done(each, (len(each.rows), len(missing[each.wnid]))) for each in tasks if each.wnid in missing)
+    yield from (
+        Done(each, (len(each.rows), len(missing[each.wnid])))
+        for each in tasks
+        if each.wnid in missing
+    )
 
 
 def _begin(layout: Layout, task: ClassTask, catalog: Catalog, rows: range) -> list[int]:
-    """The rows of a class that its final folder lacks; if there are any, it also makes an empty folder for them."""
+    """The rows of a class that its final folder lacks;
+    if there are any, it also makes an empty folder for them.
+    """
     final, partial = _folders_of(layout, task)
     with writing(final):
         present = _sizes_in(final)
     missing = [row for row in rows if present.get(catalog.names[row]) != catalog.lengths[row]]
     with writing(partial):
         if missing:
-            shutil.rmtree(partial, ignore_errors=True)  # from a worker that was killed on this class
+            shutil.rmtree(
+                partial, ignore_errors=True
+            )  # from a worker that was killed on this class
             partial.mkdir(parents=True)
     return missing
 
@@ -353,18 +408,23 @@ def _folders_of(layout: Layout, task: ClassTask) -> tuple[Path, Path]:
 
 
 def _sizes_in(folder: Path) -> dict[str, int]:
-    """The size of each file in a folder by name, -1 if it is not a plain file; nothing without a folder."""
+    """The size of each file in a folder by name, -1 if it is not a plain file;
+    nothing without a folder.
+    """
     try:
         with os.scandir(folder) as entries:
             return {
-                entry.name: entry.stat().st_size if entry.is_file(follow_symlinks=False) else -1 for entry in entries
+                entry.name: entry.stat().st_size if entry.is_file(follow_symlinks=False) else -1
+                for entry in entries
             }
     except FileNotFoundError:
         return {}
 
 
 class _Publisher:
-    """Moves finished classes to their final folders, many after one sync; a failed move joins the ``failures``."""
+    """Moves finished classes to their final folders, many after one sync;
+    a failed move joins the ``failures``.
+    """
 
     def __init__(self, layout: Layout, failures: list[Exception]) -> None:
         self._layout = layout

@@ -1,4 +1,6 @@
-"""verify: reads every byte of shards, and gives a Verdict: how complete they are, or exactly what is wrong."""
+"""verify: reads every byte of shards, and gives a Verdict:
+how complete they are, or exactly what is wrong.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,14 @@ from imagenet_prep.checks.inventory import (
 )
 from imagenet_prep.checks.shard_check import ShardCheck, remedy_own
 from imagenet_prep.checks.verdict import Depth, Level, SplitReport, Verdict, level_of, save_verdict
-from imagenet_prep.errors import InputError, SpaceError, UsageError, WorkerError, WriteError, in_a_line
+from imagenet_prep.errors import (
+    InputError,
+    SpaceError,
+    UsageError,
+    WorkerError,
+    WriteError,
+    in_a_line,
+)
 from imagenet_prep.images.prepare import repaired_images
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.registry import known_file, known_set
@@ -50,17 +59,20 @@ def verify(
 ) -> Verdict:
     """Check every shard, and the set as a whole.
 
-    "quick" checks only names, sizes and indexes; "full" reads every byte; "decode" also decodes every image.
-    ``allow_incomplete`` treats shards without a manifest as a part of ILSVRC2012. The findings are kept in
-    ``layout.problems_path`` and ``layout.verdict_path``; no other file is written. With a ``share`` only its shards are
-    checked, not the whole set, and its findings are kept in separate files.
+    "quick" checks only names, sizes and indexes; "full" reads every byte; "decode" also decodes
+    every image. ``allow_incomplete`` treats shards without a manifest as a part of ILSVRC2012. The
+    findings are kept in ``layout.problems_path`` and ``layout.verdict_path``; no other file is
+    written. With a ``share`` only its shards are checked, not the whole set, and its findings are
+    kept in separate files.
 
     Raises:
         InputError: there are no shards.
     """
     progress, layout = progress or Silent(), layout.one_set()
     if running := find_holder(layout.lock_paths):
-        progress.note(f"{running} is working here: shards that it has not made yet count as missing")
+        progress.note(
+            f"{running} is working here: shards that it has not made yet count as missing"
+        )
     check, problems = _begin(layout, depth, share, allow_incomplete=allow_incomplete)
     checked, across = check.look() if depth == "quick" else check.read(engine, progress)
     verdict = check.conclude([*problems, *across.problems], checked, across)
@@ -78,14 +90,20 @@ def look(layout: Layout) -> Verdict:
 def _begin(
     layout: Layout, depth: Depth, share: Share | None, *, allow_incomplete: bool
 ) -> tuple[_SetCheck, list[Problem]]:
-    """The check of a set, or of a share of it, and the problems of its manifest and the names of its files."""
+    """The check of a set, or of a share of it, and the problems of its
+    manifest and the names of its files.
+    """
     state = SetState.read(layout)
     problems = [state.damage] if state.damage else []
     dataset = known_set(layout, state.manifest if state.covers_plan else None)
     inventory = take_inventory(state, dataset)
     inventory = _restricted(inventory, share) if share else inventory
     manifest = inventory.manifest
-    problems += [*check_plan(state, manifest), *check_counts(manifest, dataset.published)] if manifest else ()
+    problems += (
+        [*check_plan(state, manifest), *check_counts(manifest, dataset.published)]
+        if manifest
+        else ()
+    )
     problems += check_names(inventory)
     problems += () if share else check_state(state)
     is_part = dataset.is_part or (manifest is None and allow_incomplete)
@@ -124,12 +142,16 @@ class _SetCheck(Struct, frozen=True):
             self.dataset.compares_records,
         )
         checked, failures = _check_shards(inventory, check, engine, progress)
-        across = SetFindings(tuple(problem for report in checked.reports.values() for problem in report.problems))
+        across = SetFindings(
+            tuple(problem for report in checked.reports.values() for problem in report.problems)
+        )
         if not self.share:
             across = self.dataset.check_set(inventory, checked, examiner, is_part=self.is_part)
         return checked, replace(across, problems=(*failures, *across.problems))
 
-    def conclude(self, problems: Sequence[Problem], checked: Checked | None, across: SetFindings) -> Verdict:
+    def conclude(
+        self, problems: Sequence[Problem], checked: Checked | None, across: SetFindings
+    ) -> Verdict:
         """The verdict."""
         kinds: defaultdict[str, set[ProblemKind]] = defaultdict(set)
         for problem in problems:
@@ -156,11 +178,15 @@ class _SetCheck(Struct, frozen=True):
             fingerprint=fingerprint(checked.reports, names) if checked and not self.share else "",
             faulty={name: tuple(sorted(kinds[name])) for name in names if name in kinds},
             dataset=self.dataset.name,
-            warned=tuple(warning for info in self.inventory.infos.values() for warning in info.warned),
+            warned=tuple(
+                warning for info in self.inventory.infos.values() for warning in info.warned
+            ),
         )
 
     def _state(self) -> tuple[StateKind, str]:
-        """The state of the folder, and its reason; "" for a finished set, and for shards of another program."""
+        """The state of the folder, and its reason;
+        "" for a finished set, and for shards of another program.
+        """
         if self.share:
             return "part", f"{self.share}, not the whole set."
         state = self.inventory.state
@@ -174,7 +200,9 @@ class _SetCheck(Struct, frozen=True):
     @property
     def _done(self) -> str:
         state = self.inventory.state
-        planned = len(state.plan.fingerprints_by_name()) if state.plan else len(self.inventory.expected)
+        planned = (
+            len(state.plan.fingerprints_by_name()) if state.plan else len(self.inventory.expected)
+        )
         return f"{planned - len(state.missing):,} of {number_of(planned, 'shard')}"
 
     def _notes(self) -> Iterator[str]:
@@ -185,27 +213,44 @@ class _SetCheck(Struct, frozen=True):
             following = self.dataset.following(layout, {"convert": "partly", "annotate": "done"})
             yield f"this conversion is not finished: {self._done}; to resume: {following}"
         yield from self.dataset.notes(inventory, is_part=self.is_part)
-        aside = [name for shard in inventory.expected if (i := inventory.infos.get(shard)) for name in i.set_aside]
+        aside = [
+            name
+            for shard in inventory.expected
+            if (i := inventory.infos.get(shard))
+            for name in i.set_aside
+        ]
         if aside:
             yield f"{number_of(len(aside), 'image was', 'images were')} set aside: {listed(aside)}"
         if state.kind == "part":
             merge = merge_command(layout)
-            yield f"ranks make these shards; to finish the set, or to list the ranks to run again: {merge}"
+            yield (
+                "ranks make these shards; to finish the set, or to list the ranks to run "
+                f"again: {merge}"
+            )
         if state.orphans and not state.has_prefixes:
             splits = listed(dict.fromkeys(split_of(name) for name in state.orphans))
-            yield f"{number_of(len(state.orphans), 'shard')} of {splits} skipped: they are of no split of this set"
+            yield (
+                f"{number_of(len(state.orphans), 'shard')} of {splits} skipped: "
+                "they are of no split of this set"
+            )
         if self.share:
-            yield f"{self.share}: only its shards; missing and duplicate images, totals and order show in the whole set"
+            yield (
+                f"{self.share}: only its shards; missing and duplicate images, "
+                "totals and order show in the whole set"
+            )
 
 
 def verify_file(path: AnyPath, *, depth: Depth = "full") -> Verdict:
-    """Check one file: a shard of a set as verify does; any other by framing, checksums and the form of its Examples.
+    """Check one file: a shard of a set as verify does; any other by framing, checksums and the form
+    of its Examples.
 
     Raises:
         UsageError: a quick check is asked for, which is one of a whole set.
     """
     if depth == "quick":
-        raise UsageError(f"a quick check of {path}", "expected the folder of a set", "leave --depth out")
+        raise UsageError(
+            f"a quick check of {path}", "expected the folder of a set", "leave --depth out"
+        )
     layout, dataset, manifest = known_file(path)
     info, examiner = manifest.shards.get(path.name), dataset.examiner((), decode=depth == "decode")
     remedy = remedy_own(SetState.read(layout)) if info else ""
@@ -228,7 +273,7 @@ def verify_file(path: AnyPath, *, depth: Depth = "full") -> Verdict:
     )
 
 
-# every byte ----------------------------------------------------------------------------------------------------
+# every byte ---------------------------------------------------------------------------------------
 
 
 def _check_shards(
@@ -243,7 +288,14 @@ def _check_shards(
             if isinstance(outcome.error, WorkerError):
                 raise outcome.error
             detail = in_a_line(outcome.error)
-            failures.append(Problem(ProblemKind.UNREADABLE, outcome.task, detail, "check the disk, then verify again"))
+            failures.append(
+                Problem(
+                    ProblemKind.UNREADABLE,
+                    outcome.task,
+                    detail,
+                    "check the disk, then verify again",
+                )
+            )
         else:
             checked.add(outcome.task, outcome.value)
         progress.advance(inventory.sizes[outcome.task])
@@ -257,13 +309,15 @@ def _compression(inventory: Inventory) -> Compression | None:
     return compression if compression in ("none", "gzip", "zlib") else None
 
 
-# the set as a whole --------------------------------------------------------------------------------------------
+# the set as a whole -------------------------------------------------------------------------------
 
 
 def _restricted(inventory: Inventory, share: Share) -> Inventory:
     """The shards of a rank; the first rank also checks files that are no shards of the set."""
     own = set(share.of(inventory.expected))
-    shards = {split: [name for name in names if name in own] for split, names in inventory.shards.items()}
+    shards = {
+        split: [name for name in names if name in own] for split, names in inventory.shards.items()
+    }
     strays = inventory.sizes.keys() - set(inventory.expected) if share.rank == 0 else set()
     sizes = {name: size for name, size in inventory.sizes.items() if name in own or name in strays}
     return replace(inventory, shards=shards, sizes=sizes)
@@ -275,19 +329,31 @@ def _missing_splits(inventory: Inventory, is_part: bool) -> list[Problem]:
         return []
     remedy = "get its shards; for a part of the set, run verify with --allow-incomplete"
     missing = (split for split in inventory.splits if not inventory.of(split))
-    return [Problem(ProblemKind.MISSING_SHARD, split, "all its shards are missing", remedy) for split in missing]
+    return [
+        Problem(ProblemKind.MISSING_SHARD, split, "all its shards are missing", remedy)
+        for split in missing
+    ]
 
 
 def _totals(inventory: Inventory, checked: Checked | None) -> tuple[SplitReport, ...]:
-    """The totals of each split, as found; without ``checked``, those that manifest and sizes tell."""
+    """The totals of each split, as found; without ``checked``,
+    those that manifest and sizes tell.
+    """
     rows = []
     for split in inventory.splits:
         recorded = inventory.manifest.totals.get(split) if inventory.manifest else None
-        names = [name for name in inventory.of(split) if name in (checked.reports if checked else inventory.sizes)]
+        names = [
+            name
+            for name in inventory.of(split)
+            if name in (checked.reports if checked else inventory.sizes)
+        ]
         records = classes = boxes = None
         if checked:
             found, classes = checked.of(names), len(checked.labels[split])
-            records, boxes = sum(report.records for report in found), sum(report.boxes for report in found)
+            records, boxes = (
+                sum(report.records for report in found),
+                sum(report.boxes for report in found),
+            )
         elif recorded:
             records, classes, boxes = (
                 sum(inventory.infos[name].records for name in names),
@@ -295,14 +361,24 @@ def _totals(inventory: Inventory, checked: Checked | None) -> tuple[SplitReport,
                 recorded.boxes,
             )
         size = sum(inventory.sizes[name] for name in names)
-        rows.append(SplitReport(split, len(names), records, inventory.images[split], classes, boxes, size))
+        rows.append(
+            SplitReport(split, len(names), records, inventory.images[split], classes, boxes, size)
+        )
     return tuple(rows)
 
 
 def _counts(inventory: Inventory) -> dict[str, int]:
-    """The numbers of images set aside, repaired and warned of, of files skipped, of boxes changed; those above 0."""
-    infos, sources = inventory.infos.values(), inventory.manifest.sources.values() if inventory.manifest else ()
-    boxes = {f"boxes {outcome}": images.total() for outcome, images in count_changed_boxes(sources).items()}
+    """The numbers of images set aside, repaired and warned of, of files skipped, of boxes changed;
+    those above 0.
+    """
+    infos, sources = (
+        inventory.infos.values(),
+        inventory.manifest.sources.values() if inventory.manifest else (),
+    )
+    boxes = {
+        f"boxes {outcome}": images.total()
+        for outcome, images in count_changed_boxes(sources).items()
+    }
     counts = {
         "set aside": sum(len(info.set_aside) for info in infos),
         "repaired": sum(len(repaired_images(info.repairs)) for info in infos),
@@ -314,7 +390,9 @@ def _counts(inventory: Inventory) -> dict[str, int]:
 
 
 def _keep(verdict: Verdict, layout: Layout, share: Share | None) -> list[str]:
-    """Keep the findings for other commands; a folder that can't be written to only causes a note."""
+    """Keep the findings for other commands;
+    a folder that can't be written to only causes a note.
+    """
     path = layout.found_by(share.name if share else "")[0]
     try:
         if share is None:
@@ -322,7 +400,9 @@ def _keep(verdict: Verdict, layout: Layout, share: Share | None) -> list[str]:
                 part.unlink(missing_ok=True)
         if verdict.problems:
             with atomic_file(path) as file:
-                file.writelines(json.dumps(each).encode() + b"\n" for each in to_builtins(verdict.problems))
+                file.writelines(
+                    json.dumps(each).encode() + b"\n" for each in to_builtins(verdict.problems)
+                )
         else:
             path.unlink(missing_ok=True)
         save_verdict(verdict, layout, share.name if share else "")

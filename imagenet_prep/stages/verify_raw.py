@@ -1,4 +1,5 @@
-"""verify_raw: lists a copy of images and checks each one, and gives a RawVerdict: would convert take it, is it right?
+"""verify_raw: lists a copy of images and checks each one, and gives a RawVerdict: would convert
+take it, is it right?
 
 Nothing is written.
 """
@@ -29,11 +30,13 @@ def verify_raw(
     depth: Depth | None = None,
     progress: Progress | None = None,
 ) -> RawVerdict:
-    """Check a copy before it is converted: what is there, what is missing, and whether every image is sound.
+    """Check a copy before it is converted: what is there, what is missing, and whether every image
+    is sound.
 
-    "quick" lists names and numbers; "full" reads every image and its header; "decode" decodes every image. None:
-    decode, except the images of an archive with the published MD5, and those of a recipe that checks headers alone.
-    An official archive's MD5 is computed unless download has verified it, or the check is quick.
+    "quick" lists names and numbers; "full" reads every image and its header; "decode" decodes every
+    image. None: decode, except the images of an archive with the published MD5, and those of a
+    recipe that checks headers alone. An official archive's MD5 is computed unless download has
+    verified it, or the check is quick.
 
     Raises:
         InputError: there is nothing to check.
@@ -41,7 +44,11 @@ def verify_raw(
     """
     progress = progress or Silent()
     listing = dataset.list_raw(layout, engine, options or dataset.options, progress, depth)
-    findings = ImageFindings() if listing.depth == "quick" else check_images(listing.splits, engine, progress)
+    findings = (
+        ImageFindings()
+        if listing.depth == "quick"
+        else check_images(listing.splits, engine, progress)
+    )
     problems_across_images, claim = listing.judge(findings)
     problems = (*listing.problems, *findings.problems, *problems_across_images)
     level = level_of(claim.level, {problem.kind for problem in problems}, depth=listing.depth)
@@ -76,7 +83,9 @@ def _notes(findings: ImageFindings) -> Iterator[str]:
     """Notes about odd and warned images, and images with the same bytes."""
     for group, images in (("odd", findings.odd), ("warned", findings.warned)):
         for remark, count in sorted(images.counts.items()):
-            names = listed(name.rpartition(" (")[0] for name in images.names if name.endswith(f" ({remark})"))
+            names = listed(
+                name.rpartition(" (")[0] for name in images.names if name.endswith(f" ({remark})")
+            )
             yield f"{group}: {number_of(count, 'image')}, {remark}: {names}"
     if findings.twin_count:
         yield f"the same bytes under two names: {shown_twins(findings)}"

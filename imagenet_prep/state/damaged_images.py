@@ -1,4 +1,6 @@
-"""damaged-images.jsonl: the images that a finished set or an export leaves out as damaged, and why."""
+"""damaged-images.jsonl: the images that a finished set or an export leaves out as damaged,
+and why.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from imagenet_prep.storage.refusals import writing
 class DamagedImage(Struct, frozen=True, omit_defaults=True):
     """A line of the file: an image that a shard lacks, and why.
 
-    ``record`` is the number of its record in the set that is exported; None for an image that has no record.
+    ``record`` is the number of its record in the set that is exported; None for an image that has
+    no record.
     """
 
     split: str
@@ -47,7 +50,9 @@ def write_damaged_images(path: AnyPath, images: Iterable[DamagedImage]) -> None:
 
 
 def save_damaged_images(layout: Layout, manifest: Manifest) -> None:
-    """Write the list of a set from its manifest; nothing if no image was left out. It comes before the manifest."""
+    """Write the list of a set from its manifest; nothing if no image was left out.
+    It comes before the manifest.
+    """
     infos = [manifest.shards[name] for name in sorted(manifest.shards, key=by_number)]
     images = [image for info in infos for image in _left_out(info)]
     if images:

@@ -1,4 +1,6 @@
-"""read_written: the index of a finished shard, if it agrees with the shard's entry. Which shards of a set are done."""
+"""read_written: the index of a finished shard, if it agrees with the shard's entry.
+Which shards of a set are done.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ _NAME_LINE = 4106  # a CRC of 8 digits, a space, a path of up to 4,096 bytes, a 
 
 
 def read_index(layout: Layout, name: str, records: int) -> Index | None:
-    """The index of a shard; None if a file of it is missing, or differs from the written form in any byte.
+    """The index of a shard; None if a file of it is missing, or differs from the written form in
+    any byte.
 
     Files that are too long for ``records`` records are not read.
 
@@ -45,7 +48,9 @@ def read_index(layout: Layout, name: str, records: int) -> Index | None:
 
 
 def read_written(layout: Layout, info: ShardInfo) -> Index | None:
-    """The index that was written with a shard, which gives the digest of this entry; None otherwise."""
+    """The index that was written with a shard, which gives the digest of this entry;
+    None otherwise.
+    """
     with contextlib.suppress(InputError):
         found = read_index(layout, info.name, info.records)
         if found and (found.digest, len(found.lengths)) == (info.digest, info.records):
@@ -59,7 +64,9 @@ def agrees(layout: Layout, info: ShardInfo) -> bool:
 
 
 def is_indexed(layout: Layout, info: ShardInfo, names: Sequence[str]) -> bool:
-    """Whether the index of a shard is the one written for these images: it gives the recorded digest."""
+    """Whether the index of a shard is the one written for these images:
+    it gives the recorded digest.
+    """
     written = read_written(layout, info)
     if written is None:
         return False
@@ -67,11 +74,12 @@ def is_indexed(layout: Layout, info: ShardInfo, names: Sequence[str]) -> bool:
     return (written.offsets, written.names) == (offsets[: len(names)], names)
 
 
-# the shards of a set that several runs make together ------------------------------------------------------------
+# the shards of a set that several runs make together ----------------------------------------------
 
 
 def settle(layout: Layout, journal: Journal, wanted: Collection[str] = ()) -> None:
-    """For a shard with different entries in a journal's parts, choose the entry that agrees with its index.
+    """For a shard with different entries in a journal's parts, choose the entry that agrees with
+    its index.
 
     If several agree, an entry whose fingerprint is in ``wanted`` is chosen.
     """
@@ -81,10 +89,18 @@ def settle(layout: Layout, journal: Journal, wanted: Collection[str] = ()) -> No
             journal.choose(max(founded, key=lambda info: info.fingerprint in wanted))
 
 
-def not_done(layout: Layout, planned: Manifest, journal: Journal | Mapping[str, ShardInfo]) -> list[str]:
-    """The shards of a planned set that are not done, by their entries in the journal, and as they are there."""
+def not_done(
+    layout: Layout, planned: Manifest, journal: Journal | Mapping[str, ShardInfo]
+) -> list[str]:
+    """The shards of a planned set that are not done, by their entries in the journal,
+    and as they are there.
+    """
     infos = ((name, journal.get(name)) for name in planned.shards)
-    return [name for name, info in infos if info is None or not _is_of(planned, info) or not _stands(layout, info)]
+    return [
+        name
+        for name, info in infos
+        if info is None or not _is_of(planned, info) or not _stands(layout, info)
+    ]
 
 
 def _is_of(planned: Manifest, info: ShardInfo | None) -> bool:
@@ -100,7 +116,8 @@ def _stands(layout: Layout, info: ShardInfo) -> bool:
 
 
 def _ends_like(layout: Layout, info: ShardInfo, written: Index) -> bool:
-    """Whether the last record of a shard is that of its index: sets with other labels may have equal sizes.
+    """Whether the last record of a shard is that of its index: sets with other labels may have
+    equal sizes.
 
     A compressed shard ends with other bytes, which are not compared.
     """
@@ -125,9 +142,12 @@ def filled(planned: Manifest, journal: Journal) -> Manifest:
         images[split] += info.records
         warned[split] += len(info.warned)
         repairs[split] += info.repairs
-    turned = {split: count for split, found in repairs.items() if (count := count_changes(found)[TURNED])}
+    turned = {
+        split: count for split, found in repairs.items() if (count := count_changes(found)[TURNED])
+    }
     totals = {
-        split: replace(total, images=images[split], warned=warned[split]) for split, total in planned.totals.items()
+        split: replace(total, images=images[split], warned=warned[split])
+        for split, total in planned.totals.items()
     }
     dataset = replace(planned.dataset, turned=turned)
     return replace(planned, dataset=dataset, totals=totals, shards=infos)

@@ -1,4 +1,6 @@
-"""Journal: the finished shards, one sealed JSON line each; and the canonical JSON form that seals use."""
+"""Journal: the finished shards, one sealed JSON line each;
+and the canonical JSON form that seals use.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from imagenet_prep.tfrecord import crc32c
 
 _canonical = json.JSONEncoder(sort_keys=True).encode
 _SEALED = b'{"crc": "'
-"""The start of a sealed line: "crc" is the first key of an entry. Eight digits and the other keys follow."""
+"""The start of a sealed line: "crc" is the first key of an entry.
+Eight digits and the other keys follow.
+"""
 AFTER_SEAL = 20
 """The offset of the other keys."""
 _BRACE = crc32c(b"{")
@@ -42,8 +46,13 @@ def sealed_line(value: dict[str, Any]) -> bytes:
 
 
 def is_as_written(line: bytes) -> bool:
-    """Whether a line is byte for byte one of ``sealed_line``: it is proved without encoding it again."""
-    return line.startswith(_SEALED) and b'%08x", ' % crc32c(line[AFTER_SEAL:-1], _BRACE) == line[9:AFTER_SEAL]
+    """Whether a line is byte for byte one of ``sealed_line``:
+    it is proved without encoding it again.
+    """
+    return (
+        line.startswith(_SEALED)
+        and b'%08x", ' % crc32c(line[AFTER_SEAL:-1], _BRACE) == line[9:AFTER_SEAL]
+    )
 
 
 @contextlib.contextmanager
@@ -83,7 +92,9 @@ _decode = Decoder(ShardEntry).decode
 
 
 def info_dict(info: ShardInfo) -> dict[str, Any]:
-    """The JSON form of a ShardInfo, without the file's digest, warnings and faults if it has none."""
+    """The JSON form of a ShardInfo, without the file's digest,
+    warnings and faults if it has none.
+    """
     value = asdict(info)
     for name in ("file_digest", "warned", "faults"):
         if not value[name]:
@@ -94,13 +105,13 @@ def info_dict(info: ShardInfo) -> dict[str, Any]:
 class Journal:
     """One JSON line per finished shard, appended once the shard has its final name.
 
-    A line survives the end of the process as soon as it is appended, and a power cut after ``sync``. In an object
-    store, nothing can be appended: both hold after ``sync``, which writes a part of its own there. Each line has its
-    own CRC32C: a line that a crash cut short, or that has changed since, is skipped. A later line for the same shard
-    replaces an earlier one.
+    A line survives the end of the process as soon as it is appended, and a power cut after
+    ``sync``. In an object store, nothing can be appended: both hold after ``sync``, which writes a
+    part of its own there. Each line has its own CRC32C: a line that a crash cut short, or that has
+    changed since, is skipped. A later line for the same shard replaces an earlier one.
 
-    Each writer may have its own ``part``, a file next to ``path``. All parts are read as one. For each shard the own
-    part takes precedence, unless one of the ``rivals`` is chosen.
+    Each writer may have its own ``part``, a file next to ``path``. All parts are read as one. For
+    each shard the own part takes precedence, unless one of the ``rivals`` is chosen.
     """
 
     def __init__(self, path: AnyPath, part: str = "") -> None:
@@ -131,7 +142,9 @@ class Journal:
         return self._infos.get(name)
 
     def forget(self, names: Iterable[str]) -> None:
-        """Treat these shards as not done; their lines in the file remain until they are appended again."""
+        """Treat these shards as not done; their lines in the file remain
+        until they are appended again.
+        """
         for name in names:
             self._infos.pop(name, None)
 
@@ -140,7 +153,9 @@ class Journal:
         return self._infos.keys()
 
     def rivals(self) -> dict[str, list[ShardInfo]]:
-        """The shards with different entries in different parts, and these entries: the own part last."""
+        """The shards with different entries in different parts, and these entries:
+        the own part last.
+        """
         found = ((name, list(parts.values())) for name, parts in self._parts_of.items())
         return {name: infos for name, infos in found if any(info != infos[0] for info in infos)}
 
@@ -149,7 +164,9 @@ class Journal:
         self._infos[info.name] = info
 
     def take_in(self) -> None:
-        """Make the valid entries of the ranks' parts durable in the own part, and remove their parts."""
+        """Make the valid entries of the ranks' parts durable in the own part,
+        and remove their parts.
+        """
         theirs = {path for path in self._others if path.stem.partition("-")[2].startswith("rank-")}
         for name, parts in list(self._parts_of.items()):
             info = self._infos.get(name)
@@ -191,7 +208,9 @@ class Journal:
 
 
 def journal_parts(path: AnyPath) -> list[AnyPath]:
-    """Every file of a journal: the main one, whether it exists or not, and those of ranks and other writers."""
+    """Every file of a journal: the main one, whether it exists or not,
+    and those of ranks and other writers.
+    """
     return sorted({path, *parts_of(path)}, key=str)
 
 
@@ -199,6 +218,8 @@ def _read_lines(path: AnyPath) -> Iterator[ShardInfo]:
     """Every entry of a journal that is as it was written."""
     for each in plain_lines(path):
         line = each if each.endswith(b"\n") else each + b"\n"
-        if is_as_written(line):  # otherwise a crash cut this line short: its shard counts as not done
+        if is_as_written(
+            line
+        ):  # otherwise a crash cut this line short: its shard counts as not done
             with contextlib.suppress(ValueError):
                 yield _decode(line).info

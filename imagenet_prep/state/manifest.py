@@ -1,4 +1,6 @@
-"""Manifest: the record of a finished conversion, saved and loaded; and checked.json: the digests of raw files."""
+"""Manifest: the record of a finished conversion, saved and loaded;
+and checked.json: the digests of raw files.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ ALGORITHMS = ("md5", "sha256", "crc32c")
 
 
 def seen_digests(layout: Layout, filename: str, path: AnyPath) -> dict[str, str]:
-    """The known digests (hex) of ``path``, by algorithm; none if it has changed since or does not exist.
+    """The known digests (hex) of ``path``, by algorithm; none if it has changed since or does not
+    exist.
 
     ``filename`` is its name in checked.json: the path below the raw folder.
     """
@@ -54,11 +57,12 @@ RECIPE: Final = "recipe"
 class DatasetEntry(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A manifest's entry for its data set.
 
-    ``kind`` decides how it is checked and made again; ``splits`` are in order, each the prefix of its shards' names.
-    ``features`` are those of every record: by name its "kind", whether it is "optional", and how many "values" it has
-    (None: any number). ``turned`` counts, by split, the images that were turned upright. ``classes`` has the label of
-    each class by its name, those without an image too; none for ILSVRC2012 with all classes and official labels.
-    ``texts`` has the words of the classes of a recipe, if they are not their names.
+    ``kind`` decides how it is checked and made again; ``splits`` are in order, each the prefix of
+    its shards' names. ``features`` are those of every record: by name its "kind", whether it is
+    "optional", and how many "values" it has (None: any number). ``turned`` counts, by split, the
+    images that were turned upright. ``classes`` has the label of each class by its name, those
+    without an image too; none for ILSVRC2012 with all classes and official labels. ``texts`` has
+    the words of the classes of a recipe, if they are not their names.
     """
 
     kind: Literal["ILSVRC2012", "recipe"]
@@ -77,10 +81,11 @@ class _Feature(TypedDict):
 
 
 class SplitTotals(Struct, frozen=True, omit_defaults=True):
-    """The totals of one split: images, classes, boxes, shards; ``expected`` images in the whole data set.
+    """The totals of one split: images, classes, boxes, shards; ``expected`` images in the whole
+    data set.
 
-    ``warned`` counts the images that are unusual though their pixels are whole, ``unlabelled`` those without a label; a
-    file without them has none.
+    ``warned`` counts the images that are unusual though their pixels are whole, ``unlabelled``
+    those without a label; a file without them has none.
     """
 
     images: Count
@@ -93,7 +98,9 @@ class SplitTotals(Struct, frozen=True, omit_defaults=True):
 
 
 class Manifest(Struct, frozen=True):
-    """The record of a conversion. ``settings`` are those that decide the bytes; ``shards`` is by name."""
+    """The record of a conversion. ``settings`` are those that decide the bytes;
+    ``shards`` is by name.
+    """
 
     version: str
     dataset: DatasetEntry
@@ -103,11 +110,15 @@ class Manifest(Struct, frozen=True):
     shards: dict[str, ShardInfo]
 
     def save(self, path: AnyPath) -> bool:
-        """Write it atomically, sealed, unless the file already holds it; returns whether it was written."""
+        """Write it atomically, sealed, unless the file already holds it;
+        returns whether it was written.
+        """
         head, lines = self._head(), self._lines()
         shards = b",".join(b"\n    " + line for line in lines)
         text = json.dumps(head, indent=2, sort_keys=True).removesuffix(_END).encode()
-        return save_bytes(path, b"".join((text, _OPEN, shards, _CLOSE, _seal(head, lines).encode(), _LAST)))
+        return save_bytes(
+            path, b"".join((text, _OPEN, shards, _CLOSE, _seal(head, lines).encode(), _LAST))
+        )
 
     def _head(self) -> dict[str, Any]:
         """Everything except its CRC and its shards, as JSON-ready values."""
@@ -122,7 +133,9 @@ class Manifest(Struct, frozen=True):
 
     @property
     def has_set_aside(self) -> bool:
-        """Whether images are missing from its shards because ``on_damaged: skip`` set them aside."""
+        """Whether images are missing from its shards because ``on_damaged:
+        skip`` set them aside.
+        """
         return any(info.set_aside for info in self.shards.values())
 
 
@@ -140,7 +153,9 @@ class _Schema(Struct):
 
 _END = "\n}"
 _OPEN, _CLOSE, _LAST = b',\n  "shards": {', b'\n  },\n  "crc": "', b'"\n}\n'
-"""The text around the lines of shards in a file. The whole file is one JSON value, whatever its layout."""
+"""The text around the lines of shards in a file.
+The whole file is one JSON value, whatever its layout.
+"""
 
 
 def _seal(head: Mapping[str, Any], lines: Iterable[bytes]) -> str:
@@ -175,25 +190,31 @@ def load_manifest(path: AnyPath) -> Manifest | None:
         with contextlib.suppress(ValueError, RecursionError):
             other = decode(content, type=_Schema).schema
         raise InputError(
-            f"{path} can't be understood" + (f": it is of schema {other!r}" if other != SCHEMA else ""),
+            f"{path} can't be understood"
+            + (f": it is of schema {other!r}" if other != SCHEMA else ""),
             f"expected a manifest of schema {SCHEMA}",
             "remove it and run the same imagenet-prep convert again: finished shards are kept",
         ) from error
-    manifest = Manifest(saved.version, saved.dataset, saved.settings, saved.sources, saved.totals, shards)
+    manifest = Manifest(
+        saved.version, saved.dataset, saved.settings, saved.sources, saved.totals, shards
+    )
     if saved.crc != _seal(manifest._head(), manifest._lines()):
         raise changed(path)
     return manifest
 
 
 def usable_manifest(path: AnyPath) -> Manifest | None:
-    """The manifest, or None if it is missing, can't be understood or has changed: verify reports that."""
+    """The manifest, or None if it is missing, can't be understood or has changed:
+    verify reports that.
+    """
     with contextlib.suppress(InputError):
         return load_manifest(path)
     return None
 
 
 def find_set(layout: Layout, split: str) -> Layout:
-    """The set of a folder that has a split: its manifest says so, or before there is one its name fits.
+    """The set of a folder that has a split: its manifest says so, or before there is one its name
+    fits.
 
     Raises:
         InputError: the manifest of a set that may have it is damaged.
@@ -211,7 +232,10 @@ def changed(path: AnyPath, fault: str = "its content does not give the crc in it
     return InputError(
         f"{path} has changed since it was written",
         fault,
-        "run the same imagenet-prep convert again: it writes it again, and finished shards are kept",
+        (
+            "run the same imagenet-prep convert again: it writes it again, "
+            "and finished shards are kept"
+        ),
     )
 
 
@@ -228,11 +252,15 @@ def features_by_column(settings: Mapping[str, Any]) -> Mapping[str, tuple[str, .
 
 
 CHANGED_BOXES = "changed_boxes"
-"""The entry of a split's source with the boxes that ``boxes_outside`` changed: by outcome, how many of each image."""
+"""The entry of a split's source with the boxes that ``boxes_outside`` changed:
+by outcome, how many of each image.
+"""
 
 
 def count_changed_boxes(sources: Iterable[object]) -> dict[str, Counter[str]]:
-    """How many boxes were "clipped" and "dropped" of each image, from the entries of all splits in a manifest."""
+    """How many boxes were "clipped" and "dropped" of each image,
+    from the entries of all splits in a manifest.
+    """
     counts: dict[str, Counter[str]] = {}
     for source in sources:
         with contextlib.suppress(ValueError):  # another program's entry counts nothing
@@ -249,8 +277,12 @@ class _Source(Struct):
 
 
 def changed_boxes_text(changed: Mapping[str, Mapping[str, int]]) -> str:
-    """The counts by outcome, and the first images: "boxes clipped: 3, boxes dropped: 1, of 2 images: a.jpg, b.jpg"."""
-    counts = [f"boxes {outcome}: {sum(images.values()):,}" for outcome, images in sorted(changed.items())]
+    """The counts by outcome, and the first images: "boxes clipped:
+    3, boxes dropped: 1, of 2 images: a.jpg, b.jpg".
+    """
+    counts = [
+        f"boxes {outcome}: {sum(images.values()):,}" for outcome, images in sorted(changed.items())
+    ]
     names = sorted({name for images in changed.values() for name in images})
     return f"{', '.join(counts)}, of {number_of(len(names), 'image')}: {listed(names)}"
 
@@ -260,5 +292,8 @@ def not_understood(what: str) -> InputError:
     return InputError(
         f"the {what} in the manifest can't be understood",
         "expected them as imagenet-prep convert writes them",
-        "remove the manifest and run the same imagenet-prep convert again: finished shards are kept",
+        (
+            "remove the manifest and run the same imagenet-prep convert again: "
+            "finished shards are kept"
+        ),
     )

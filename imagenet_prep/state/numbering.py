@@ -1,4 +1,6 @@
-"""Numbering: the numbers of a set's classes, from its manifest; class_index: a label counted from 0."""
+"""Numbering: the numbers of a set's classes, from its manifest;
+class_index: a label counted from 0.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,11 @@ class Numbering(Struct, frozen=True):
 
     Args:
         first_label: the label that counts as class 0.
-        labels: the label of each class by its name; empty if the set has none, or all of ILSVRC2012.
+        labels: the label of each class by its name; empty if the set has none, or all of
+            ILSVRC2012.
         texts: the words of the classes whose words are not their names.
-        objects: the name of each class of objects by its label; empty if objects have the label of their image.
+        objects: the name of each class of objects by its label; empty if objects have the label of
+            their image.
     """
 
     first_label: int = INCEPTIONS_FIRST
@@ -37,7 +41,9 @@ class Numbering(Struct, frozen=True):
     @classmethod
     def read(cls, entry: DatasetEntry, settings: Mapping[str, Any]) -> Numbering:
         """The numbering in the entry and the settings of a manifest, or of a plan."""
-        if entry.kind == ILSVRC2012:  # official labels never have a 0, and --relabel 0 always has one
+        if (
+            entry.kind == ILSVRC2012
+        ):  # official labels never have a 0, and --relabel 0 always has one
             first = 0 if 0 in entry.classes.values() else INCEPTIONS_FIRST
         else:
             usual = INCEPTIONS_FIRST if settings.get("record") == "inception" else 0
@@ -70,7 +76,8 @@ class Placed(Protocol):
 
 
 def class_index(label: int | None, first_label: int, record: Placed) -> int | None:
-    """A label counted from 0, as networks have it; None for none. Nothing else counts labels of records from 0.
+    """A label counted from 0, as networks have it; None for none. Nothing else counts labels of
+    records from 0.
 
     Args:
         label: as it is in the record.
@@ -84,6 +91,9 @@ def class_index(label: int | None, first_label: int, record: Placed) -> int | No
         return None
     if label < first_label:
         what, expected = f"{record.place} has label {label}", f"expected {first_label} or more"
-        hint = "imagenet-prep verify names all such records; a set without a manifest that counts otherwise: "
+        hint = (
+            "imagenet-prep verify names all such records; a set without a manifest that counts "
+            "otherwise: "
+        )
         raise InputError(what, expected, f"{hint}records.first_label = {label}")
     return label - first_label

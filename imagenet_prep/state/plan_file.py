@@ -1,4 +1,6 @@
-"""Plan: the decisions about a set and the place of its images, on the disk. Claim: who may decide there."""
+"""Plan: the decisions about a set and the place of its images, on the disk.
+Claim: who may decide there.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +40,10 @@ class Plan(Struct, frozen=True):
         raw: the folder of raw data, if one was given, or if the shards are not in DATA_DIR.
         recipe: the recipe's path, and the base of its relative paths.
         stamps: of all containers that were found to hold the images.
-        times: per shard of each split, a digest of the modification times of its image files or archives.
-        rows: the name of the folder next to plan.json that holds the images of each split in record order.
-        origins: the places of each split's images.
+        times: per shard of each split, a digest of the modification times of its image files or
+            archives.
+        rows: the name of the folder next to plan.json that holds the images of each split in record
+        order. origins: the places of each split's images.
         notes: messages for the user.
         asked: ``options`` and ``raw`` of the Asked that it was planned from.
         generation: "" until shards of another plan were replaced here; then a digest of both plans.
@@ -67,7 +70,9 @@ class Plan(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """A digest of the shards to make and of the generation: two plans of one set have the same."""
+        """A digest of the shards to make and of the generation:
+        two plans of one set have the same.
+        """
         digest = hashlib.sha256(self.generation.encode())
         for split, fingerprints in sorted(self.fingerprints.items()):
             digest.update("\n".join((split, str(len(fingerprints)), *fingerprints, "")).encode())
@@ -117,7 +122,9 @@ def decode_plan(content: bytes) -> Plan | None:
     except ValueError:
         return None
     counts = {split: totals.shards for split, totals in plan.totals.items()}
-    is_whole = counts == {split: len(fingerprints) for split, fingerprints in plan.fingerprints.items()}
+    is_whole = counts == {
+        split: len(fingerprints) for split, fingerprints in plan.fingerprints.items()
+    }
     return plan if is_whole and all(0 < count <= MAX_SHARDS for count in counts.values()) else None
 
 

@@ -1,4 +1,6 @@
-"""Replacement: the files of an older set that give way to a new plan, listed before the first of them is removed."""
+"""Replacement: the files of an older set that give way to a new plan,
+listed before the first of them is removed.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +22,19 @@ from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.refusals import writing
 
 Identity = tuple[int, int, int]
-"""Size in bytes, modification time in ns and inode of a file: a file of the same name made later has another one."""
+"""Size in bytes, modification time in ns and inode of a file:
+a file of the same name made later has another one.
+"""
 
 
 class Replacement(Struct, frozen=True):
     """The shards that a generation replaces, and the journals of the older generations.
 
-    ``shards`` holds the identity of each old shard by name, ``journals`` the names of the journals' files. The list is
-    durable before the new plan, and it stays until every file on it is gone. So a killed replacement resumes, and a
-    shard that the new generation has already made is never removed. In a copy of the folder each file has another
-    identity: there the size tells a shard that the new plan does not have.
+    ``shards`` holds the identity of each old shard by name, ``journals`` the names of the journals'
+    files. The list is durable before the new plan, and it stays until every file on it is gone. So
+    a killed replacement resumes, and a shard that the new generation has already made is never
+    removed. In a copy of the folder each file has another identity: there the size tells a shard
+    that the new plan does not have.
     """
 
     shards: Mapping[str, Identity]
@@ -70,7 +75,9 @@ class Replacement(Struct, frozen=True):
         claim(layout.replaced_path(generation), sealed_line(to_builtins(self)))
 
     def remaining(self, layout: Layout, plan: Plan) -> list[str]:
-        """The listed shards that are still there; of those that the plan does not have also copies."""
+        """The listed shards that are still there;
+        of those that the plan does not have also copies.
+        """
         planned = plan.fingerprints_by_name()
         remaining = []
         for name in sorted(layout.find_shards().keys() & self.shards.keys()):
@@ -82,8 +89,9 @@ class Replacement(Struct, frozen=True):
     def finish(self, layout: Layout, plan: Plan, *, is_locked: bool) -> None:
         """Remove the listed files that are still the listed ones, then the list itself.
 
-        Indexes go first: a shard without an index does not count as done. Entries of shards that the plan keeps stay
-        in the journal. Only who holds the locks removes copies: another plan may have been claimed and finished since.
+        Indexes go first: a shard without an index does not count as done. Entries of shards that
+        the plan keeps stay in the journal. Only who holds the locks removes copies: another plan
+        may have been claimed and finished since.
 
         Raises:
             WriteError: the storage failed.
@@ -100,7 +108,9 @@ class Replacement(Struct, frozen=True):
         _remove(layout.replaced_path(plan.generation))
 
     def _remove_indexes(self, layout: Layout, plan: Plan, *, is_locked: bool) -> None:
-        """Remove the indexes of the listed shards, and with the locks those of shards that are not planned."""
+        """Remove the indexes of the listed shards,
+        and with the locks those of shards that are not planned.
+        """
         planned = plan.fingerprints_by_name()
         for index_name in layout.indexes.list() if is_locked else ():
             shard = index_name.rpartition(".")[0]
@@ -114,7 +124,9 @@ class Replacement(Struct, frozen=True):
             layout.indexes.sync_names()
 
     def _rewrite_journal(self, layout: Layout, plan: Plan) -> None:
-        """Keep the entries of shards that stay in the main journal, and remove the older generations' other ones."""
+        """Keep the entries of shards that stay in the main journal,
+        and remove the older generations' other ones.
+        """
         old_parts = [layout.journal_path.with_name(name) for name in self.journals]
         kept = self._kept_entries(layout, old_parts, plan)
         Journal.rewrite(layout.journal_path, kept)
@@ -122,7 +134,9 @@ class Replacement(Struct, frozen=True):
             if path != layout.journal_path:
                 _remove(path)
 
-    def _kept_entries(self, layout: Layout, parts: Collection[AnyPath], plan: Plan) -> list[ShardInfo]:
+    def _kept_entries(
+        self, layout: Layout, parts: Collection[AnyPath], plan: Plan
+    ) -> list[ShardInfo]:
         """The entries of planned shards, except of those whose listed file is still there."""
         planned = plan.fingerprints_by_name()
         entries = Journal.entries(parts)
@@ -143,7 +157,8 @@ def remove_other_lists(layout: Layout, plan: Plan) -> None:
 
 
 def next_generation(before: Plan | None, plan: Plan) -> str:
-    """The generation of a plan that replaces another: the same for every process that was given --overwrite.
+    """The generation of a plan that replaces another: the same for every process that was given
+    --overwrite.
 
     It does not depend on the shards that are still there: another rank may be removing them.
     """

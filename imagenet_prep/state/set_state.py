@@ -1,4 +1,5 @@
-"""SetState: what a folder of shards holds, read once from plan, journals, manifest and the sizes of the shards.
+"""SetState: what a folder of shards holds, read once from plan, journals, manifest and the sizes of
+the shards.
 
 Every command asks it. Nothing else decides from the mere presence of a manifest.
 """
@@ -21,12 +22,23 @@ from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.state.plan_file import Plan, load_plan, splits_of_others
 from imagenet_prep.storage.files import names_in
-from imagenet_prep.storage.layout import MAX_SHARDS, Layout, by_number, grown_from, shard_name, split_of
+from imagenet_prep.storage.layout import (
+    MAX_SHARDS,
+    Layout,
+    by_number,
+    grown_from,
+    shard_name,
+    split_of,
+)
 from imagenet_prep.text import number_of
 
-StateKind = Literal["nothing", "foreign", "part", "replacing", "unfinished", "finished", "contradictory"]
+StateKind = Literal[
+    "nothing", "foreign", "part", "replacing", "unfinished", "finished", "contradictory"
+]
 
-REWRITE = "run the same imagenet-prep convert again: it writes it again, and finished shards are kept"
+REWRITE = (
+    "run the same imagenet-prep convert again: it writes it again, and finished shards are kept"
+)
 RESUME = (
     "run the same imagenet-prep convert again: it makes what is missing, "
     "with sound images or --on-damaged skip, if an image could not be converted"
@@ -38,14 +50,15 @@ class SetState(Struct, frozen=True, dict=True):
 
     Args:
         layout: the folder, and which of its sets.
-        kind: "nothing": no shard, and no conversion was started. "foreign": shards of another program. "part": ranks
-            make the set, and it is not merged. "replacing": a new plan is there, and shards of the older set are not
-            removed yet. "unfinished": shards or the manifest are missing. "finished": a manifest, and all its shards
-            with their sizes. "contradictory": ``reason`` says what contradicts what.
+        kind: "nothing": no shard, and no conversion was started. "foreign": shards of another
+            program. "part": ranks make the set, and it is not merged. "replacing": a new plan is
+            there, and shards of the older set are not removed yet. "unfinished": shards or the
+            manifest are missing. "finished": a manifest, and all its shards with their sizes.
+            "contradictory": ``reason`` says what contradicts what.
         sizes: bytes of each shard of this set that the folder has, by name.
-        orphans: the shards in the folder that belong to none of its sets: the state of their set may be lost.
-        infos: the entry of each recorded shard, from the manifest; before there is one from all journals.
-        missing: the shards of the set that are not there or not done, in order.
+        orphans: the shards in the folder that belong to none of its sets: the state of their set
+        may be lost. infos: the entry of each recorded shard, from the manifest; before there is one
+        from all journals. missing: the shards of the set that are not there or not done, in order.
         strays: the shards in the folder that this set does not have, in order.
         manifest: the manifest, if it is sound.
         plan: the plan, if it was needed to decide and can be read.
@@ -67,7 +80,8 @@ class SetState(Struct, frozen=True, dict=True):
 
     @classmethod
     def read(cls, layout: Layout) -> SetState:
-        """Read what a folder holds: one listing, and the manifest; plan and journals only if something disagrees.
+        """Read what a folder holds: one listing, and the manifest; plan and journals only if
+        something disagrees.
 
         Raises:
             InputError: a file can't be read because of the disk or the permissions.
@@ -91,7 +105,9 @@ class SetState(Struct, frozen=True, dict=True):
 
     @property
     def is_usable(self) -> bool:
-        """Whether its shards can be read as one whole set: it is finished, or another program made it."""
+        """Whether its shards can be read as one whole set:
+        it is finished, or another program made it.
+        """
         return self.kind in ("finished", "foreign")
 
     @property
@@ -99,7 +115,11 @@ class SetState(Struct, frozen=True, dict=True):
         """The state as a sentence, without a full stop."""
         folder = self.layout.output_dir
         if self.kind == "part":
-            todo = f"{number_of(len(self.missing), 'shard')} not done" if self.missing else "all shards are done"
+            todo = (
+                f"{number_of(len(self.missing), 'shard')} not done"
+                if self.missing
+                else "all shards are done"
+            )
             return f"{folder} holds shards of ranks that are not merged: {todo}"
         if self.kind == "replacing":
             return f"{folder} holds shards of an older set, which --overwrite has not removed yet"
@@ -116,14 +136,23 @@ class SetState(Struct, frozen=True, dict=True):
             return f"finish it: {merge_command(self.layout)}"
         if self.kind == "part":
             return f"run the ranks that are missing, which this names: {merge_command(self.layout)}"
-        if self.kind == "contradictory" and self.missing and self.manifest is not None and not self.strays:
-            return f"make them again: {command('repair', self.layout.data_dir, self.layout.elsewhere())}"
+        if (
+            self.kind == "contradictory"
+            and self.missing
+            and self.manifest is not None
+            and not self.strays
+        ):
+            return (
+                "make them again: "
+                f"{command('repair', self.layout.data_dir, self.layout.elsewhere())}"
+            )
         if self.kind == "contradictory" and self.manifest is not None:
             return f"this names each file: {command('verify', self.layout.output_dir)}"
         return RESUME
 
     def refuse_unusable(self, splits: Collection[str] | None = None) -> None:
-        """Raise InputError unless all shards of the set, or of these splits, can be read as one whole set.
+        """Raise InputError unless all shards of the set, or of these splits, can be read as one
+        whole set.
 
         Growths belong to their split.
         """
@@ -142,11 +171,15 @@ class SetState(Struct, frozen=True, dict=True):
 
 def merge_command(layout: Layout) -> str:
     """The command that merges the work of ranks."""
-    return command("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
+    return command(
+        "merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere()
+    )
 
 
 class _Evidence(Struct, frozen=True):
-    """The files that tell what a folder holds; ``beside_plan`` are the names in the folder of the plan."""
+    """The files that tell what a folder holds;
+    ``beside_plan`` are the names in the folder of the plan.
+    """
 
     layout: Layout
     sizes: Mapping[str, int]
@@ -158,7 +191,11 @@ class _Evidence(Struct, frozen=True):
     def gather(cls, layout: Layout) -> _Evidence:
         manifest, damage = _load_sound_manifest(layout)
         others = splits_of_others(layout)
-        sizes = {name: size for name, size in layout.find_shards().items() if split_of(name) not in others}
+        sizes = {
+            name: size
+            for name, size in layout.find_shards().items()
+            if split_of(name) not in others
+        }
         beside_plan = frozenset[str]()
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             beside_plan = frozenset(names_in(layout.plan_path.parent))
@@ -178,16 +215,23 @@ class _Evidence(Struct, frozen=True):
         return any(name.startswith("rank-") for name in self.beside_plan)
 
     def _is_replacing(self, plan: Plan) -> bool:
-        return bool(plan.generation) and self.layout.replaced_path(plan.generation).name in self.beside_plan
+        return (
+            bool(plan.generation)
+            and self.layout.replaced_path(plan.generation).name in self.beside_plan
+        )
 
-    # with a manifest ---------------------------------------------------------------------------------------------
+    # with a manifest ------------------------------------------------------------------------------
 
     def _with_manifest(self, manifest: Manifest) -> SetState:
         own = self._of_splits(manifest.dataset.splits)
-        missing = _in_order(name for name, info in manifest.shards.items() if own.get(name) != info.size)
+        missing = _in_order(
+            name for name, info in manifest.shards.items() if own.get(name) != info.size
+        )
         strays = _in_order(own.keys() - manifest.shards.keys())
         may_be_replaced = any(name.startswith("replaced-") for name in self.beside_plan)
-        may_grow = sum("." not in name for name in self.beside_plan) > len(manifest.totals)  # rows of more splits
+        may_grow = sum("." not in name for name in self.beside_plan) > len(
+            manifest.totals
+        )  # rows of more splits
         facts: dict[str, Any] = {
             "layout": self.layout,
             "sizes": own,
@@ -205,33 +249,51 @@ class _Evidence(Struct, frozen=True):
         if not missing and not strays:
             return SetState(kind="finished", plan=plan, **facts)
         reason = _contradiction(missing, strays, own, manifest)
-        lists: dict[str, Any] = {"missing": missing, "strays": strays, "plan": plan, "reason": reason}
+        lists: dict[str, Any] = {
+            "missing": missing,
+            "strays": strays,
+            "plan": plan,
+            "reason": reason,
+        }
         return SetState(kind="contradictory", **facts, **lists)
 
-    # without one -------------------------------------------------------------------------------------------------
+    # without one ----------------------------------------------------------------------------------
 
     def _without_records(self) -> SetState:
         """The state of a folder without a sound plan and manifest."""
         layout, infos = self.layout, _journalled(self.layout)
         own = {name: size for name, size in self.sizes.items() if layout.may_have(split_of(name))}
-        facts: dict[str, Any] = {"layout": layout, "sizes": own, "infos": infos, "damage": self.damage}
+        facts: dict[str, Any] = {
+            "layout": layout,
+            "sizes": own,
+            "infos": infos,
+            "damage": self.damage,
+        }
         if self.damage:
             return SetState(kind="contradictory", reason=self.damage.detail, **facts)
         if layout.plan_path.name in self.beside_plan:
             reason = f"{layout.plan_path} has changed since it was written"
             return SetState(kind="contradictory", reason=reason, **facts)
         if any(name in infos for name in own):
-            reason = f"{layout.journal_path.name} lists shards, and the plan and the manifest are gone"
+            reason = (
+                f"{layout.journal_path.name} lists shards, and the plan and the manifest are gone"
+            )
             return SetState(kind="contradictory", reason=reason, **facts)
         return SetState(kind="foreign" if own else "nothing", **facts)
 
     def _with_plan(self, plan: Plan) -> SetState:
-        """The state of a set without a usable manifest, or of one whose plan says more than its manifest."""
+        """The state of a set without a usable manifest,
+        or of one whose plan says more than its manifest.
+        """
         own = self._of_splits((*plan.dataset.splits, *plan.totals))
         planned = plan.fingerprints_by_name()
         recorded = {**(self.manifest.shards if self.manifest else {}), **_journalled(self.layout)}
-        infos = {name: info for name, info in recorded.items() if planned.get(name) == info.fingerprint}
-        missing = tuple(name for name in planned if name not in infos or own.get(name) != infos[name].size)
+        infos = {
+            name: info for name, info in recorded.items() if planned.get(name) == info.fingerprint
+        }
+        missing = tuple(
+            name for name in planned if name not in infos or own.get(name) != infos[name].size
+        )
         strays = _in_order(own.keys() - planned.keys())
         facts: dict[str, Any] = {
             "layout": self.layout,
@@ -252,14 +314,24 @@ class _Evidence(Struct, frozen=True):
         return SetState(kind="part" if self._has_ranks else "unfinished", **facts)
 
     def _orphans(self, own: Mapping[str, int]) -> tuple[str, ...]:
-        """The shards that belong to no set of the folder, by their records or by the prefix of a set."""
+        """The shards that belong to no set of the folder,
+        by their records or by the prefix of a set.
+        """
         prefixed = [other for other in replace(self.layout, set_name="").sets() if other.set_name]
         strangers = self.sizes.keys() - own.keys()
-        return _in_order(name for name in strangers if not any(other.may_have(split_of(name)) for other in prefixed))
+        return _in_order(
+            name
+            for name in strangers
+            if not any(other.may_have(split_of(name)) for other in prefixed)
+        )
 
     def _of_splits(self, splits: Collection[str]) -> dict[str, int]:
         """The sizes of the shards in the folder that belong to these splits, growths included."""
-        return {name: size for name, size in self.sizes.items() if grown_from(split_of(name))[0] in splits}
+        return {
+            name: size
+            for name, size in self.sizes.items()
+            if grown_from(split_of(name))[0] in splits
+        }
 
 
 def _load_sound_manifest(layout: Layout) -> tuple[Manifest | None, Problem | None]:
@@ -291,7 +363,9 @@ def _in_order(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _grows(plan: Plan, manifest: Manifest, strays: Collection[str]) -> bool:
-    """Whether a plan has all shards of a manifest, and others, these among them: the set is growing."""
+    """Whether a plan has all shards of a manifest, and others, these among them:
+    the set is growing.
+    """
     planned = plan.fingerprints_by_name()
     is_kept = all(planned.get(name) == info.fingerprint for name, info in manifest.shards.items())
     return is_kept and len(planned) > len(manifest.shards) and planned.keys() >= set(strays)
@@ -312,7 +386,9 @@ def _contradiction(
 
 
 def _journalled(layout: Layout) -> dict[str, ShardInfo]:
-    """The entry of each shard in all journals, those of ranks included; of several, the one of its index."""
+    """The entry of each shard in all journals, those of ranks included;
+    of several, the one of its index.
+    """
     journal = Journal(layout.journal_path)
     settle(layout, journal)
     return {name: info for name in journal.names() if (info := journal.get(name))}

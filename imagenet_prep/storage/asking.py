@@ -1,4 +1,6 @@
-"""asking and persist: requests to an object store, whose failures become errors that name the object and the cure."""
+"""asking and persist: requests to an object store,
+whose failures become errors that name the object and the cure.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +31,19 @@ _SIGN_UP = {
     "az": "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
 }
 _PUBLIC = {"s3": "AWS_SKIP_SIGNATURE", "gs": "GOOGLE_SKIP_SIGNATURE", "az": "AZURE_SKIP_SIGNATURE"}
-_KEYS = {"s3": "AWS_ACCESS_KEY_ID", "gs": "GOOGLE_SERVICE_ACCOUNT", "az": "AZURE_STORAGE_ACCOUNT_KEY"}
+_KEYS = {
+    "s3": "AWS_ACCESS_KEY_ID",
+    "gs": "GOOGLE_SERVICE_ACCOUNT",
+    "az": "AZURE_STORAGE_ACCOUNT_KEY",
+}
 
 _RIGHTS = {
-    "s3": {"read": "s3:GetObject", "list": "s3:ListBucket", "write": "s3:PutObject", "delete": "s3:DeleteObject"},
+    "s3": {
+        "read": "s3:GetObject",
+        "list": "s3:ListBucket",
+        "write": "s3:PutObject",
+        "delete": "s3:DeleteObject",
+    },
     "gs": {right: f"storage.objects.{right}" for right in ("list", "delete")}
     | {"read": "storage.objects.get", "write": "storage.objects.create"},
     "az": {"read": "Storage Blob Data Reader", "list": "Storage Blob Data Reader"}
@@ -67,7 +78,9 @@ def load_library() -> Any:
         import obstore.store
     except ImportError as error:
         raise UsageError(
-            "object stores require the obstore library", "it is not installed", "pip install 'imagenet-prep[cloud]'"
+            "object stores require the obstore library",
+            "it is not installed",
+            "pip install 'imagenet-prep[cloud]'",
         ) from error
     return obstore
 
@@ -109,11 +122,15 @@ def asking(url: str, right: Right) -> Iterator[None]:
     except (exceptions.AlreadyExistsError, PrepError):
         raise
     except (exceptions.BaseError, OSError) as error:
-        raise failure(url, error, right) from None  # its message contains addresses and the server's answer
+        raise failure(
+            url, error, right
+        ) from None  # its message contains addresses and the server's answer
 
 
 def failure(url: str, error: Exception, right: Right = "read") -> Exception:
-    """The error for obstore's exception about an object, with only the status and code of its message."""
+    """The error for obstore's exception about an object,
+    with only the status and code of its message.
+    """
     said = str(error)
     scheme, _, place = url.partition("://")
     found = _STATUS.search(said)
@@ -127,35 +144,60 @@ def failure(url: str, error: Exception, right: Right = "read") -> Exception:
         return InputError(what, answer, f"create it, or use another one{_which_server(scheme)}")
     if is_missing:
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
-    is_refused = type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError") or status in (401, 403)
+    is_refused = type(error).__name__ in (
+        "PermissionDeniedError",
+        "UnauthenticatedError",
+    ) or status in (401, 403)
     if is_refused or code in (*_WRONG_KEYS, *_EXPIRED):
         return _no_access(url, right, code, answer or "access denied")
-    if status is None and re.search(r"169\.254\.|metadata|credential|InstanceProfile|token", said, re.IGNORECASE):
-        return AccessError(f"no credentials for {url}", "the environment has none that work", who(scheme))
+    if status is None and re.search(
+        r"169\.254\.|metadata|credential|InstanceProfile|token", said, re.IGNORECASE
+    ):
+        return AccessError(
+            f"no credentials for {url}", "the environment has none that work", who(scheme)
+        )
     if status is not None and status < 500 and status not in (408, 429):
-        return InputError(f"the store refuses a request for {url}", answer, f"check the URL{_which_server(scheme)}")
+        return InputError(
+            f"the store refuses a request for {url}",
+            answer,
+            f"check the URL{_which_server(scheme)}",
+        )
     kind, reason = (NetworkError, answer) if answer else _network_fault(said)
-    return kind(f"no usable answer for {url}", reason, f"run the same command again{_which_server(scheme)}")
+    return kind(
+        f"no usable answer for {url}", reason, f"run the same command again{_which_server(scheme)}"
+    )
 
 
 def _no_access(url: str, right: Right, code: str, answer: str) -> AccessError:
-    """The error for a refusal: by the code, the credentials are wrong or a right is missing; without it, either."""
+    """The error for a refusal: by the code, the credentials are wrong or a right is missing;
+    without it, either.
+    """
     scheme, what = url.partition("://")[0], f"no access to {url}"
     if code in _EXPIRED:
-        return AccessError(what, f"the credentials have expired: {answer}", f"renew them: {who(scheme)}")
+        return AccessError(
+            what, f"the credentials have expired: {answer}", f"renew them: {who(scheme)}"
+        )
     needed = f"the right to {right} objects: {_RIGHTS[scheme][right]}"
     if scheme == "s3" and not os.environ.get(_KEYS[scheme]):
-        return AccessError(what, f"no credentials were given, or the store refuses them: {answer}", who(scheme))
+        return AccessError(
+            what, f"no credentials were given, or the store refuses them: {answer}", who(scheme)
+        )
     if code in _WRONG_KEYS:
         return AccessError(what, f"the store refuses these credentials: {answer}", who(scheme))
     if code:
-        return AccessError(what, f"these credentials lack {needed} ({answer})", "ask the bucket's owner for it")
-    return AccessError(what, f"the store refuses these credentials: {answer}", f"check them, and {needed}")
+        return AccessError(
+            what, f"these credentials lack {needed} ({answer})", "ask the bucket's owner for it"
+        )
+    return AccessError(
+        what, f"the store refuses these credentials: {answer}", f"check them, and {needed}"
+    )
 
 
 def who(scheme: str) -> str:
     """The variables to set, so that a store knows the user."""
-    profile = ", or AWS_PROFILE (~/.aws is read if botocore is installed: pip install botocore)" * (scheme == "s3")
+    profile = ", or AWS_PROFILE (~/.aws is read if botocore is installed: pip install botocore)" * (
+        scheme == "s3"
+    )
     return f"{_SIGN_UP[scheme]}{profile}; a public bucket needs none: {_PUBLIC[scheme]}=true"
 
 

@@ -22,7 +22,8 @@ _FILES = {"AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials", "AWS_CONFIG_FILE"
 
 
 def read_profile() -> dict[str, Any]:
-    """The arguments of an S3 client: credentials, region and server of the profile; none without a profile.
+    """The arguments of an S3 client: credentials, region and server of the profile; none without a
+    profile.
 
     Raises:
         AccessError: AWS_PROFILE is set and can't be read.
@@ -47,9 +48,13 @@ def read_profile() -> dict[str, Any]:
         settings, credentials = session.get_scoped_config(), session.get_credentials()
     except botocore.exceptions.BotoCoreError as error:
         hint = "check AWS_PROFILE, ~/.aws/config and ~/.aws/credentials"
-        raise AccessError(f"the profile {profile or 'default'} can't be used", str(error), hint) from error
+        raise AccessError(
+            f"the profile {profile or 'default'} can't be used", str(error), hint
+        ) from error
     found = {"region": settings.get("region")} if not os.environ.get("AWS_REGION") else {}
-    found |= {"endpoint": settings.get("endpoint_url")} if not os.environ.get("AWS_ENDPOINT_URL") else {}
+    found |= (
+        {"endpoint": settings.get("endpoint_url")} if not os.environ.get("AWS_ENDPOINT_URL") else {}
+    )
     found |= {"credential_provider": _Provider(credentials)} if credentials else {}
     return {name: value for name, value in found.items() if value}
 

@@ -1,4 +1,6 @@
-"""claimed: holds a lock by a file whose name tells the process, where the file system has no locks."""
+"""claimed: holds a lock by a file whose name tells the process,
+where the file system has no locks.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +21,23 @@ NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 """How flock fails on a file system without locks."""
 
 _TRIES = 5
-_MOST_WAIT = 0.2  # seconds before another try: of two processes that start at once, one should get the lock
+_MOST_WAIT = (
+    0.2  # seconds before another try: of two processes that start at once, one should get the lock
+)
 
 _NAME = re.compile(r"\..+\.claim-(\d+)-(\d*)-(\d*)-([0-9a-f]*)-([0-9a-f]+)-(.+)")
 
 
 class Claim(Struct, frozen=True):
-    """A process that claims a lock. Its file is empty, and its name tells all, even if the process is killed at once.
+    """A process that claims a lock. Its file is empty, and its name tells all, even if the process
+    is killed at once.
 
     Args:
         process: its id.
-        started: when it started, in the system's ticks, since ids are given again; "" if the system does not say.
-        space: the namespace in which the id is valid, which differs between containers; "" if there is none.
-        boot: the start of the random id of the machine's last boot; "" if there is none.
+        started: when it started, in the system's ticks, since ids are given again; "" if the system
+        does not say. space: the namespace in which the id is valid, which differs between
+        containers; "" if there is none. boot: the start of the random id of the machine's last
+        boot; "" if there is none.
         machine: a mark of the machine's own id.
         host: the machine's name.
     """
@@ -48,7 +54,14 @@ class Claim(Struct, frozen=True):
         """The claim of the process that asks."""
         process, host = os.getpid(), re.sub(r"[^A-Za-z0-9.-]", "_", os.uname().nodename)
         machine = f"{zlib.crc32(_read('/etc/machine-id').encode()):08x}"
-        return cls(process, _started(process), _space(), _read("/proc/sys/kernel/random/boot_id")[:8], machine, host)
+        return cls(
+            process,
+            _started(process),
+            _space(),
+            _read("/proc/sys/kernel/random/boot_id")[:8],
+            machine,
+            host,
+        )
 
     def path(self, lock: Path) -> Path:
         """Its file, next to the lock file."""
@@ -87,7 +100,9 @@ def _space() -> str:
 
 def _started(process: int) -> str:
     """The ticks from the machine's boot to the start of a process; "" if it is gone or hidden."""
-    fields = _read(f"/proc/{process}/stat").rpartition(")")[2].split()  # the command before may hold anything
+    fields = (
+        _read(f"/proc/{process}/stat").rpartition(")")[2].split()
+    )  # the command before may hold anything
     return fields[19] if len(fields) > 19 else ""
 
 
@@ -121,7 +136,8 @@ def find_claims(lock: Path) -> list[Claim]:
 def claimed(lock: Path) -> Iterator[None]:
     """Claim a lock, and remove the claim at the end; forked children don't keep it.
 
-    Each process first makes its own file, then looks for others: of two processes, at least one sees the other.
+    Each process first makes its own file, then looks for others: of two processes, at least one
+    sees the other.
 
     Raises:
         BlockingIOError: another process claims it, or this one.

@@ -1,4 +1,6 @@
-"""Makes bytes and names survive a crash of the system: gathered writes, syncs, new folders; and frees space."""
+"""Makes bytes and names survive a crash of the system: gathered writes, syncs, new folders;
+and frees space.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _IOV_MAX = 1024  # buffers a writev takes, on Linux and on macOS
 
 
 def write_all(descriptor: int, parts: Sequence[bytes | memoryview]) -> None:
-    """Write every byte of ``parts`` in order; the kernel gathers them, so nothing is joined or copied."""
+    """Write every byte of ``parts`` in order;
+    the kernel gathers them, so nothing is joined or copied.
+    """
     for start in range(0, len(parts), _IOV_MAX):
         pending = list(parts[start : start + _IOV_MAX])
         while pending:
@@ -25,10 +29,12 @@ def write_all(descriptor: int, parts: Sequence[bytes | memoryview]) -> None:
 
 
 def begin_write_out(descriptor: int, start: int = 0, length: int = 0) -> None:
-    """Start writing bytes from ``start`` to the disk while more are made, so that the final sync is short.
+    """Start writing bytes from ``start`` to the disk while more are made, so that the final sync is
+    short.
 
-    Linux starts to write dirty pages on advice that they are not needed. Pages on their way to the disk stay in
-    memory; clean pages leave it. ``length`` is a number of bytes; 0 means to the end of the file.
+    Linux starts to write dirty pages on advice that they are not needed. Pages on their way to the
+    disk stay in memory; clean pages leave it. ``length`` is a number of bytes; 0 means to the end
+    of the file.
     """
     if hasattr(os, "posix_fadvise"):
         with contextlib.suppress(OSError):  # advice only: a refusal loses nothing
@@ -68,10 +74,12 @@ def make_folder(folder: Path) -> list[Path]:
 
 
 def sync_file_system(folder: Path) -> None:
-    """Make everything written to the file system of ``folder`` durable, in one call for any number of files.
+    """Make everything written to the file system of ``folder`` durable, in one call for any number
+    of files.
 
     Raises:
-        OSError: the disk did not store all of it (syncfs(2), Linux 5.8 and later; os.sync never reports it).
+        OSError: the disk did not store all of it (syncfs(2), Linux 5.8 and later; os.sync never
+            reports it).
     """
     import ctypes
 
@@ -100,7 +108,8 @@ def punch(path: Path, start: int, stop: int) -> None:
 
 
 def can_punch(folder: Path) -> bool:
-    """Whether the file system of ``folder`` can free ranges, tried on an unnamed file: nothing appears there.
+    """Whether the file system of ``folder`` can free ranges, tried on an unnamed file: nothing
+    appears there.
 
     Raises:
         OSError: the folder can't be written.
@@ -125,8 +134,14 @@ def _punch(descriptor: int, start: int, stop: int) -> None:
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
-    call = getattr(libc, "fallocate64", None) or libc.fallocate  # musl has only fallocate, with 64-bit offsets
-    mode, offset, length = ctypes.c_int(_PUNCH_HOLE | _KEEP_SIZE), ctypes.c_int64(start), ctypes.c_int64(stop - start)
+    call = (
+        getattr(libc, "fallocate64", None) or libc.fallocate
+    )  # musl has only fallocate, with 64-bit offsets
+    mode, offset, length = (
+        ctypes.c_int(_PUNCH_HOLE | _KEEP_SIZE),
+        ctypes.c_int64(start),
+        ctypes.c_int64(stop - start),
+    )
     while call(ctypes.c_int(descriptor), mode, offset, length) != 0:
         if ctypes.get_errno() != errno.EINTR:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -30,7 +30,8 @@ def load_json(path: AnyPath) -> Any:
 
 
 def read_plain(path: AnyPath, most: int = MOST) -> bytes:
-    """The content of a file of at most ``most`` bytes. Never waits for a pipe or reads a device without end.
+    """The content of a file of at most ``most`` bytes. Never waits for a pipe or reads a device
+    without end.
 
     Raises:
         InputError: it does not exist, can't be read, is larger, or is not a plain file.
@@ -51,13 +52,16 @@ def plain_lines(path: AnyPath, most: int = 1 << 26) -> Iterator[bytes]:
     """The lines of a file, one at a time, each with its newline; none if the file does not exist.
 
     Raises:
-        InputError: it can't be read, is not a plain file, or has a line of more than ``most`` bytes.
+        InputError: it can't be read, is not a plain file, or has a line of more than ``most``
+            bytes.
     """
     try:
         with open_file(path) as file:
             for line in iter(functools.partial(file.readline, most + 1), b""):
                 if len(line) > most:
-                    raise InputError(f"{path} holds a line of more than {most:,} bytes", "expected shorter lines")
+                    raise InputError(
+                        f"{path} holds a line of more than {most:,} bytes", "expected shorter lines"
+                    )
                 yield line
     except FileNotFoundError:
         return
@@ -105,7 +109,9 @@ def atomic_file(path: AnyPath) -> contextlib.AbstractContextManager[IO[bytes]]:
 
 
 def save_bytes(path: AnyPath, content: bytes) -> bool:
-    """Write ``content`` as ``atomic_file`` does, unless the file already holds it; returns whether it was written."""
+    """Write ``content`` as ``atomic_file`` does, unless the file already holds it;
+    returns whether it was written.
+    """
     store, name = split(path)
     return store.save(name, content)
 
@@ -116,7 +122,8 @@ def save_json(path: AnyPath, value: Any) -> bool:
 
 
 def claim(path: AnyPath, content: bytes) -> bytes:
-    """Create a file, whole and durable, only if it does not exist; returns the content that it holds now.
+    """Create a file, whole and durable, only if it does not exist; returns the content that it
+    holds now.
 
     The result is ``content`` if the caller was first, or if the first caller claimed the same.
     """
@@ -125,7 +132,8 @@ def claim(path: AnyPath, content: bytes) -> bytes:
 
 
 def append_to(path: AnyPath) -> Appender:
-    """Append lines to a file, created if missing; in an object store, to objects next to it: see parts_of.
+    """Append lines to a file, created if missing; in an object store, to objects next to it: see
+    parts_of.
 
     Raises:
         WriteError: it can't be written.
@@ -135,7 +143,9 @@ def append_to(path: AnyPath) -> Appender:
 
 
 def parts_of(path: AnyPath) -> Sequence[AnyPath]:
-    """The files next to ``path`` that are parts of it, in order: ``journal-7.jsonl`` of ``journal.jsonl``."""
+    """The files next to ``path`` that are parts of it, in order:
+    ``journal-7.jsonl`` of ``journal.jsonl``.
+    """
     found: list[AnyPath] = [*path.parent.glob(f"{path.stem}-*{path.suffix}")]
     return sorted(found, key=str)
 
@@ -152,6 +162,8 @@ def names_in(folder: AnyPath) -> list[str]:
 
 
 def view_of(path: AnyPath, *, in_order: bool = False) -> View:
-    """A read-only view of a whole file, to slice: a memory map, or ranges of an object; raises InputError."""
+    """A read-only view of a whole file, to slice: a memory map, or ranges of an object;
+    raises InputError.
+    """
     store, name = split(path)
     return store.view(name, in_order=in_order)

@@ -14,7 +14,15 @@ from msgspec.structs import force_setattr, replace
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.escaping import Settings
-from imagenet_prep.storage.location import AnyPath, Store, local_or_none, local_path, locate, open_store, refuse_url
+from imagenet_prep.storage.location import (
+    AnyPath,
+    Store,
+    local_or_none,
+    local_path,
+    locate,
+    open_store,
+    refuse_url,
+)
 from imagenet_prep.storage.refusals import unreadable
 
 MAX_SHARDS = 9_999_999
@@ -31,7 +39,9 @@ _MOST_FOLDERS = 300
 
 
 def shard_name(split: str, index: int, count: int) -> str:
-    """The name of a shard: ``train-00000-of-01024``; numbers of more than five digits keep all their digits."""
+    """The name of a shard: ``train-00000-of-01024``;
+    numbers of more than five digits keep all their digits.
+    """
     return f"{split}-{index:05d}-of-{count:05d}"
 
 
@@ -43,7 +53,9 @@ def parse_shard_name(name: str) -> tuple[str, int, int] | None:
 
 
 def by_number(name: str) -> tuple[str, int, int]:
-    """A sort key: shard names sort by their numbers, also beyond five digits; other names sort by name."""
+    """A sort key: shard names sort by their numbers, also beyond five digits;
+    other names sort by name.
+    """
     return parse_shard_name(name) or (name, 0, 0)
 
 
@@ -54,12 +66,16 @@ def split_of(name: str) -> str:
 
 
 def grown_name(split: str, number: int) -> str:
-    """The split of the shards that the growth ``number`` of a split added: ``train-grown2``; 1 is the split itself."""
+    """The split of the shards that the growth ``number`` of a split added: ``train-grown2``;
+    1 is the split itself.
+    """
     return f"{split}-grown{number}"
 
 
 def grown_from(split: str) -> tuple[str, int]:
-    """The split that a split belongs to, and the number of its growth: ("train", 2) for ``train-grown2``."""
+    """The split that a split belongs to, and the number of its growth:
+    ("train", 2) for ``train-grown2``.
+    """
     match = _GROWN.fullmatch(split)
     return (match[1], int(match[2])) if match else (split, 1)
 
@@ -111,7 +127,8 @@ class Layout(Struct, frozen=True):
         raw: another folder of raw input; it is never written to.
         output: another folder for the shards and their state.
         run: a name that no other run has, for its unfinished shards, or "".
-        set_name: the prefix of the set's shards (``output_file_prefix``); "" for the set without a prefix.
+        set_name: the prefix of the set's shards (``output_file_prefix``); "" for the set without a
+            prefix.
 
     Raises:
         UsageError: a folder is a URL without a folder of an object store.
@@ -129,21 +146,27 @@ class Layout(Struct, frozen=True):
                 force_setattr(self, name, locate(where))
 
     def refuse_urls(self) -> None:
-        """Raise UsageError if a folder is in an object store, for steps that require this machine."""
+        """Raise UsageError if a folder is in an object store,
+        for steps that require this machine.
+        """
         for folder in (self.data_dir, self.raw, self.output):
             if folder is not None:
                 refuse_url(folder)
 
     def elsewhere(self, raw: AnyPath | None = None) -> Settings:
-        """The options for other folders; ``raw`` is the conversion's, if none was given now, and it isn't our own."""
+        """The options for other folders; ``raw`` is the conversion's,
+        if none was given now, and it isn't our own.
+        """
         is_own = raw is not None and raw.resolve() == self.own_raw_dir.resolve()
         given = (("raw", self.raw or (None if is_own else raw)), ("output", self.output))
         return tuple((name, path) for name, path in given if path)
 
-    # sets ------------------------------------------------------------------------------------------------------
+    # sets -----------------------------------------------------------------------------------------
 
     def sets(self) -> list[Layout]:
-        """Each set of the folder. The one without a prefix comes first, if it was started or there is no other."""
+        """Each set of the folder. The one without a prefix comes first,
+        if it was started or there is no other.
+        """
         folder = self.output_dir / STATE_NAME / SETS_NAME
         names = [] if self.set_name else sorted({path.parent.name for path in folder.glob("*/*")})
         own = (self.plan_path, self.journal_path, self.manifest_path)
@@ -159,12 +182,16 @@ class Layout(Struct, frozen=True):
         first, *others = self.sets()
         if others and first.set_name:
             names = ", ".join(each.set_name for each in (first, *others))
-            what, expected = f"{self.output_dir} holds several sets: {names}", "expected the name of one of them"
+            what, expected = (
+                f"{self.output_dir} holds several sets: {names}",
+                "expected the name of one of them",
+            )
             raise UsageError(what, expected, f"give it: Layout(..., set_name={first.set_name!r})")
         return first
 
     def sets_below(self) -> list[AnyPath]:
-        """The folders below the shards' folder that have sets: a folder in ``output_file_prefix`` is the set's own.
+        """The folders below the shards' folder that have sets: a folder in ``output_file_prefix``
+        is the set's own.
 
         Few folders are looked at, and none in an object store.
         """
@@ -181,14 +208,20 @@ class Layout(Struct, frozen=True):
         """The folders in a folder, except hidden ones, raw data and state."""
         names: list[str] = []
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
-        return [folder / name for name in names if name != STATE_NAME and folder / name != self.own_raw_dir]
+            names = sorted(
+                entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")
+            )
+        return [
+            folder / name
+            for name in names
+            if name != STATE_NAME and folder / name != self.own_raw_dir
+        ]
 
     def may_have(self, split: str) -> bool:
         """Whether a split has a name that fits this set."""
         return not self.set_name or f"{split}-".startswith(f"{self.set_name}-")
 
-    # raw input -------------------------------------------------------------------------------------------------
+    # raw input ------------------------------------------------------------------------------------
 
     @property
     def raw_dir(self) -> AnyPath:
@@ -208,14 +241,20 @@ class Layout(Struct, frozen=True):
         return local_path(self.own_raw_dir) / archive.filename
 
     def class_tars_dir(self, archive: ArchiveFile) -> AnyPath:
-        """The folder to which download writes the class tars of an archive of which it fetches some classes."""
+        """The folder to which download writes the class tars of an archive
+        of which it fetches some classes.
+        """
         return self.own_raw_dir / archive.filename.removesuffix(".tar")
 
     raw_partial_dir = _Below("own_raw_dir", ".partial")
-    """Unfinished downloads and class folders, on the file system of raw-data, so that a rename finishes them."""
+    """Unfinished downloads and class folders, on the file system of raw-data,
+    so that a rename finishes them.
+    """
 
     def part_path(self, filename: str) -> Path:
-        """The received part of a file whose download is unfinished; its state is in a file next to it."""
+        """The received part of a file whose download is unfinished;
+        its state is in a file next to it.
+        """
         return local_path(self.raw_partial_dir) / f"{filename}.part"
 
     def copy_path(self, key: str) -> Path:
@@ -238,7 +277,7 @@ class Layout(Struct, frozen=True):
     validation_boxes_csv = _Below("own_raw_dir", "imagenet_2012_validation_bounding_boxes.csv")
     """The CSV of validation boxes that annotate writes on request."""
 
-    # shards ----------------------------------------------------------------------------------------------------
+    # shards ---------------------------------------------------------------------------------------
 
     @property
     def output_dir(self) -> AnyPath:
@@ -256,7 +295,8 @@ class Layout(Struct, frozen=True):
         return open_store(self.index_dir, self.partial_dir)
 
     def find_shards(self, splits: Collection[str] | None = None) -> dict[str, int]:
-        """The size in bytes of every file or folder named like a shard, by name; None: of any split.
+        """The size in bytes of every file or folder named like a shard, by name; None: of any
+        split.
 
         It costs one listing. A dangling link is no shard.
 
@@ -292,8 +332,8 @@ class Layout(Struct, frozen=True):
     def lock_paths(self) -> tuple[Path, ...]:
         """Lock files, held while a command writes below DATA_DIR or in the shards' folder.
 
-        Object stores have no lock files: a killed run's lock would block others, and two runs at once make the same
-        objects with the same bytes.
+        Object stores have no lock files: a killed run's lock would block others, and two runs at
+        once make the same objects with the same bytes.
         """
         paths = (folder / STATE_NAME / "lock" for folder in (self.data_dir, self.output_dir))
         return tuple(local for path in paths if (local := local_or_none(path)) is not None)
@@ -303,20 +343,30 @@ class Layout(Struct, frozen=True):
     manifest_path = _Below("state_dir", "manifest.json")
     """The finished set: its shards, inputs and settings."""
     damaged_images_path = _Below("state_dir", "damaged-images.jsonl")
-    """The images that the finished set leaves out as damaged, one JSON line each; it exists only if there are any."""
+    """The images that the finished set leaves out as damaged, one JSON line each;
+    it exists only if there are any.
+    """
     annotate_path = _Below("data_dir", f"{STATE_NAME}/annotate.json")
-    """The inputs and outputs of annotate: fingerprint of its input, digest of its output, totals (JSON)."""
+    """The inputs and outputs of annotate: fingerprint of its input,
+    digest of its output, totals (JSON).
+    """
     problems_path = _Below("state_dir", "problems.jsonl")
     """The findings of the last verify, one JSON line each."""
     plan_path = _Below("state_dir", "plan/plan.json")
-    """The plan, written before the first shard: all shards to make, and where their images are (JSON)."""
+    """The plan, written before the first shard:
+    all shards to make, and where their images are (JSON).
+    """
 
     def replaced_path(self, generation: str) -> AnyPath:
-        """The files of an older set that give way to the plan of this generation; gone once they are removed (JSON)."""
+        """The files of an older set that give way to the plan of this generation;
+        gone once they are removed (JSON).
+        """
         return self.plan_path.with_name(f"replaced-{generation}.json")
 
     def rank_path(self, part: str) -> AnyPath:
-        """The mark of a rank that makes shards of the set, until merge: ``rank-3-of-8-HOST-...``."""
+        """The mark of a rank that makes shards of the set, until merge:
+        ``rank-3-of-8-HOST-...``.
+        """
         return self.plan_path.with_name(part)
 
     def rank_parts(self) -> list[str]:
@@ -326,11 +376,18 @@ class Layout(Struct, frozen=True):
     def found_by(self, part: str) -> tuple[AnyPath, AnyPath]:
         """Findings and verdict of a verify: of the rank ``part``, or of the whole set with ""."""
         paths = self.problems_path, self.verdict_path
-        return (paths[0].with_stem(f"problems-{part}"), paths[1].with_stem(f"verdict-{part}")) if part else paths
+        return (
+            (paths[0].with_stem(f"problems-{part}"), paths[1].with_stem(f"verdict-{part}"))
+            if part
+            else paths
+        )
 
     def found_by_ranks(self) -> list[AnyPath]:
         """The findings and verdicts of all ranks."""
-        return [*self.state_dir.glob("problems-rank-*.jsonl"), *self.state_dir.glob("verdict-rank-*.json")]
+        return [
+            *self.state_dir.glob("problems-rank-*.jsonl"),
+            *self.state_dir.glob("verdict-rank-*.json"),
+        ]
 
     demo_path = _Below("data_dir", f"{STATE_NAME}/demo.json")
     """The mark of a folder made by the demo: its number of classes and images (JSON)."""
@@ -343,7 +400,9 @@ class Layout(Struct, frozen=True):
     def consumed(self, split: str) -> ConsumedPaths:
         """The consumed files of one split."""
         folder = self.consumed_dir / split
-        return ConsumedPaths(folder, *(folder / name for name in ("record.json", "listing", "files", "bundles")))
+        return ConsumedPaths(
+            folder, *(folder / name for name in ("record.json", "listing", "files", "bundles"))
+        )
 
     verdict_path = _Below("state_dir", "verdict.json")
     """The verdict of the last verify, and the files that it covers (JSON)."""
@@ -353,11 +412,15 @@ class Layout(Struct, frozen=True):
     """Record offsets of each shard."""
 
     def index_path(self, name: str) -> AnyPath:
-        """Record offsets of one shard: a line "offset length" per record, as NVIDIA DALI's tfrecord2idx writes them."""
+        """Record offsets of one shard: a line "offset length" per record,
+        as NVIDIA DALI's tfrecord2idx writes them.
+        """
         return self.index_dir / f"{name}.idx"
 
     def listing_path(self, name: str) -> AnyPath:
-        """The records of one shard: a line "CRC name" per record, with the stored CRC in hexadecimal."""
+        """The records of one shard: a line "CRC name" per record,
+        with the stored CRC in hexadecimal.
+        """
         return self.index_dir / f"{name}.list"
 
     def index_paths(self, name: str) -> tuple[AnyPath, AnyPath]:
@@ -376,7 +439,9 @@ class Layout(Struct, frozen=True):
     lists_dir = _Below("state_dir", "lists")
     """Manifests made for recipes whose data is in ``--raw``."""
     rows_dir = _Below("state_dir", "rows")
-    """The rows that the function of a recipe yielded, with the images that it had as bytes (zip)."""
+    """The rows that the function of a recipe yielded,
+    with the images that it had as bytes (zip).
+    """
     partials_dir = _Below("state_dir", "partial")
     """Unfinished shards, a folder per run."""
 
@@ -386,7 +451,9 @@ class Layout(Struct, frozen=True):
         return self.partials_dir / self.run
 
     def meeting_point(self, token: str) -> Path | None:
-        """A file that shows an engine that all its machines share this folder; None: a URL is shared anyway."""
+        """A file that shows an engine that all its machines share this folder;
+        None: a URL is shared anyway.
+        """
         return local_or_none(self.partial_dir / f"met-{token}")
 
     bundle_dir = _Below("partial_dir", "bundles")

@@ -1,4 +1,6 @@
-"""LocalStore: files of a folder on a disk: memory maps and buffers, gathered writes, renames, one fsync per file."""
+"""LocalStore: files of a folder on a disk: memory maps and buffers,
+gathered writes, renames, one fsync per file.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,13 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import quoted
-from imagenet_prep.storage.durable import begin_write_out, fsync_dir, make_folder, sync_file_system, write_all
+from imagenet_prep.storage.durable import (
+    begin_write_out,
+    fsync_dir,
+    make_folder,
+    sync_file_system,
+    write_all,
+)
 from imagenet_prep.storage.lock import take
 from imagenet_prep.storage.refusals import unreadable, writing
 from imagenet_prep.storage.store import MOST, Buffer, FolderEntry, GoneError
@@ -37,7 +45,9 @@ BUFFER = 2 << 20
 BUFFERS = 4
 """The most buffers that wait for their views to be released."""
 
-_ALIGNED = 64  # bytes: some processors copy half as fast from or to places that are not multiples of them
+_ALIGNED = (
+    64  # bytes: some processors copy half as fast from or to places that are not multiples of them
+)
 
 _waiting: deque[bytearray] = deque(maxlen=BUFFERS)
 
@@ -47,8 +57,9 @@ class LocalStore(Struct, frozen=True):
 
     Args:
         folder: the folder of finished files.
-        unfinished: the folder of files from ``create`` until they are committed, on the same file system. The writer
-            makes it and removes the files of killed processes; a removed file never gets its final name.
+        unfinished: the folder of files from ``create`` until they are committed, on the same file
+            system. The writer makes it and removes the files of killed processes; a removed file
+            never gets its final name.
     """
 
     folder: Path
@@ -85,7 +96,9 @@ class LocalStore(Struct, frozen=True):
             with open_plain(path) as file:
                 size = os.fstat(file.fileno()).st_size
                 if size > most:
-                    raise InputError(f"{path} holds {size:,} bytes", f"expected at most {most:,} bytes")
+                    raise InputError(
+                        f"{path} holds {size:,} bytes", f"expected at most {most:,} bytes"
+                    )
                 return file.read()
         except FileNotFoundError:
             return None
@@ -100,7 +113,9 @@ class LocalStore(Struct, frozen=True):
         return [whole[start:stop] for start, stop in ranges]
 
     def view(self, name: str, *, in_order: bool = False) -> memoryview:
-        """The memory map of a file: only pages that are used are read; ``in_order``: the system reads ahead."""
+        """The memory map of a file: only pages that are used are read;
+        ``in_order``: the system reads ahead.
+        """
         return map_file(self.folder / name, in_order=in_order)
 
     def create(self, name: str) -> LocalSink:
@@ -113,7 +128,9 @@ class LocalStore(Struct, frozen=True):
 
     @contextlib.contextmanager
     def replace(self, name: str) -> Iterator[IO[bytes]]:
-        """A file next to it, locked while it is written; then one fsync, one rename and one fsync of the folder."""
+        """A file next to it, locked while it is written;
+        then one fsync, one rename and one fsync of the folder.
+        """
         path = self.folder / name
         with _partial(path) as (partial, file):
             yield file
@@ -123,7 +140,9 @@ class LocalStore(Struct, frozen=True):
             fsync_dir(path.parent)
 
     def save(self, name: str, content: bytes) -> bool:
-        """Replace a small file unless it already holds this content; returns whether it was written."""
+        """Replace a small file unless it already holds this content;
+        returns whether it was written.
+        """
         path = self.folder / name
         if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
             remove_abandoned(path)
@@ -138,7 +157,9 @@ class LocalStore(Struct, frozen=True):
         while (there := self.load(name)) is None:
             if path.is_symlink() and not path.exists():
                 expected = "expected a file, or no link"
-                raise InputError(f"{path} is a link to nothing", expected, f"remove it: rm {quoted(str(path))}")
+                raise InputError(
+                    f"{path} is a link to nothing", expected, f"remove it: rm {quoted(str(path))}"
+                )
             with _partial(path) as (partial, file):
                 file.write(content)
                 file.flush()
@@ -205,7 +226,9 @@ class LocalSink:
         self._is_committed = True
 
     def discard(self) -> None:
-        """Close and remove it; a file that can't be removed is never mistaken for a finished one."""
+        """Close and remove it; a file that can't be removed is never
+        mistaken for a finished one.
+        """
         with contextlib.suppress(OSError):
             self.rest()
         if not self._is_committed:
@@ -237,7 +260,9 @@ def _removed(path: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         if path.exists():
             raise  # the folder of the final name is missing
-        raise GoneError(error.errno, "it was removed while it was being written", os.fspath(path)) from error
+        raise GoneError(
+            error.errno, "it was removed while it was being written", os.fspath(path)
+        ) from error
 
 
 class LocalAppender:
@@ -272,7 +297,9 @@ class LocalAppender:
 
 @contextlib.contextmanager
 def _partial(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
-    """A new file next to ``path``, locked, and its place; it is removed at the end, unless it was renamed."""
+    """A new file next to ``path``, locked, and its place;
+    it is removed at the end, unless it was renamed.
+    """
     make_folder(path.parent)
     with writing(path):
         remove_abandoned(path)
@@ -288,10 +315,15 @@ def _partial(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
 def _create_partial(path: Path) -> tuple[Path, int]:
     """A new file next to ``path`` and its descriptor; its lock shows that it is in use."""
     while True:
-        partial = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}-{_host()}.partial")
+        partial = path.with_name(
+            f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}-{_host()}.partial"
+        )
         try:
             return partial, take(partial, os.O_EXCL)
-        except (BlockingIOError, FileExistsError):  # another writer is removing it, or has the same name
+        except (
+            BlockingIOError,
+            FileExistsError,
+        ):  # another writer is removing it, or has the same name
             continue
         except OSError:  # without locks, nobody removes abandoned files either
             return partial, os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -303,7 +335,8 @@ def _host() -> str:
 
 
 def remove_abandoned(path: Path) -> None:
-    """Remove the partial files of killed writers of ``path`` on this machine; a living writer holds a lock.
+    """Remove the partial files of killed writers of ``path`` on this machine; a living writer holds
+    a lock.
 
     This machine can't see locks of writers on others: their files stay.
     """
@@ -319,7 +352,9 @@ def remove_abandoned(path: Path) -> None:
 
 
 def _link(partial: Path, path: Path, content: bytes) -> None:
-    """Give a durable file its final name or raise FileExistsError; without links, write the final file directly."""
+    """Give a durable file its final name or raise FileExistsError;
+    without links, write the final file directly.
+    """
     try:
         os.link(partial, path)
     except OSError as error:
@@ -333,7 +368,7 @@ def _link(partial: Path, path: Path, content: bytes) -> None:
             os.close(descriptor)
 
 
-# reading --------------------------------------------------------------------------------------------------------
+# reading ------------------------------------------------------------------------------------------
 
 
 def open_plain(path: Path, buffering: int = -1) -> IO[bytes]:
@@ -357,7 +392,8 @@ def _open_at_once(name: str, flags: int) -> int:
 
 
 def map_file(path: Path, *, in_order: bool = False) -> memoryview:
-    """A read-only view of a whole file; an empty file is an empty view. It stays mapped while any slice exists.
+    """A read-only view of a whole file; an empty file is an empty view. It stays mapped while any
+    slice exists.
 
     ``in_order``: the file is read from start to end, so the system should read ahead.
 
@@ -367,7 +403,11 @@ def map_file(path: Path, *, in_order: bool = False) -> memoryview:
     try:
         with open_plain(path) as file:
             length = os.fstat(file.fileno()).st_size
-            return map_descriptor(file.fileno(), length, in_order=in_order) if length else memoryview(b"")
+            return (
+                map_descriptor(file.fileno(), length, in_order=in_order)
+                if length
+                else memoryview(b"")
+            )
     except OSError as error:
         raise unreadable(path, error) from error
 
@@ -375,8 +415,8 @@ def map_file(path: Path, *, in_order: bool = False) -> memoryview:
 def map_descriptor(descriptor: int, length: int, *, in_order: bool) -> memoryview:
     """The first ``length`` bytes, at least 1, of an open file; raises OSError.
 
-    Some file systems, such as FUSE with direct_io, refuse shared maps, and others all maps: then the map is a private
-    one, or a copy in memory.
+    Some file systems, such as FUSE with direct_io, refuse shared maps, and others all maps: then
+    the map is a private one, or a copy in memory.
     """
     for flags in (mmap.MAP_SHARED, mmap.MAP_PRIVATE):
         try:
@@ -401,25 +441,34 @@ else:
         import ctypes
         import weakref
 
-        system = ctypes.CDLL(None, use_errno=True)  # a private handle: settings of its functions affect nobody else
+        system = ctypes.CDLL(
+            None, use_errno=True
+        )  # a private handle: settings of its functions affect nobody else
         system.mmap.restype = ctypes.c_void_p
         number, size = ctypes.c_int, ctypes.c_size_t
         system.mmap.argtypes = [ctypes.c_void_p, size, number, number, number, ctypes.c_ssize_t]
-        system.munmap.argtypes, system.madvise.argtypes = [ctypes.c_void_p, size], [ctypes.c_void_p, size, number]
+        system.munmap.argtypes, system.madvise.argtypes = (
+            [ctypes.c_void_p, size],
+            [ctypes.c_void_p, size, number],
+        )
         address = system.mmap(None, length, mmap.PROT_READ, flags, descriptor, 0)
         if address == ctypes.c_void_p(-1).value:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         if in_order:
             system.madvise(address, length, mmap.MADV_SEQUENTIAL)
         mapped = (ctypes.c_ubyte * length).from_address(address)
-        weakref.finalize(mapped, system.munmap, address, length).atexit = False  # others may still read at exit
+        weakref.finalize(
+            mapped, system.munmap, address, length
+        ).atexit = False  # others may still read at exit
         return memoryview(mapped).cast("B").toreadonly()
 
 
 def _copy(descriptor: int, length: int) -> memoryview:
     """A file's bytes; fewer if it was cut short meanwhile."""
     if length > _MOST_COPIED:
-        raise OSError(errno.ENODEV, "its file system has no memory maps, and it is too large for memory")
+        raise OSError(
+            errno.ENODEV, "its file system has no memory maps, and it is too large for memory"
+        )
     content, size = bytearray(length), 0
     while count := os.preadv(descriptor, [memoryview(content)[size:]], size):
         size += count
@@ -427,7 +476,9 @@ def _copy(descriptor: int, length: int) -> memoryview:
 
 
 FileState = tuple[int, int, int]
-"""Device, inode and size in bytes: a file that replaces another has other ones as long as that is open or mapped."""
+"""Device, inode and size in bytes: a file that replaces another has other
+ones as long as that is open or mapped.
+"""
 
 
 def find_state(file: Path | int) -> FileState:
@@ -443,15 +494,21 @@ def refuse_replaced(path: Path, file: Path | int, opened: FileState) -> None:
     except OSError as error:
         raise unreadable(path, error) from error
     if found != opened:
-        raise InputError(f"{path} was replaced while it was open", "expected the same file", "open the set again")
+        raise InputError(
+            f"{path} was replaced while it was open", "expected the same file", "open the set again"
+        )
 
 
 @contextlib.contextmanager
-def buffered(path: Path, view: memoryview, opened: FileState | None = None) -> Iterator[Callable[[int], memoryview]]:
-    """A function from an offset to the file's bytes there, read-only: ``BUFFER`` bytes, fewer at the file's end.
+def buffered(
+    path: Path, view: memoryview, opened: FileState | None = None
+) -> Iterator[Callable[[int], memoryview]]:
+    """A function from an offset to the file's bytes there, read-only: ``BUFFER`` bytes, fewer at
+    the file's end.
 
-    A buffer is reused once no slice of it exists. A caller that keeps slices of many buffers then gets slices of
-    ``view``, the file's map: nothing kept is ever overwritten, and keeping costs no memory.
+    A buffer is reused once no slice of it exists. A caller that keeps slices of many buffers then
+    gets slices of ``view``, the file's map: nothing kept is ever overwritten, and keeping costs no
+    memory.
 
     Raises:
         InputError: the file can't be opened, or the returned function can't read it.
@@ -491,7 +548,9 @@ def _aligned(buffer: bytearray) -> memoryview:
 
 
 def _take() -> bytearray | None:
-    """The latest buffer without views, which is still in the CPU cache. None if too many are in use."""
+    """The latest buffer without views, which is still in the CPU cache.
+    None if too many are in use.
+    """
     held: list[bytearray] = []
     try:
         while True:

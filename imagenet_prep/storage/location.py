@@ -1,6 +1,8 @@
-"""Place: a path on this machine, or a Location in a Store; this module alone turns URLs into Locations.
+"""Place: a path on this machine, or a Location in a Store; this module alone turns URLs into
+Locations.
 
-Both have the same methods to join, name and query. The type checker refuses an AnyPath where only a Path works.
+Both have the same methods to join, name and query. The type checker refuses an AnyPath where only a
+Path works.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ _SECRET = re.compile(r"[@?]")
 class Location(Struct, frozen=True):
     """An object of a store, or the objects below a prefix as a folder.
 
-    Names and methods are those of Paths, as far as objects have them. There are no links, and a folder exists while it
-    holds an object. A Location can be pickled if its store can.
+    Names and methods are those of Paths, as far as objects have them. There are no links, and a
+    folder exists while it holds an object. A Location can be pickled if its store can.
     """
 
     store: RemoteStore
@@ -141,24 +143,27 @@ Store: TypeAlias = LocalStore | RemoteStore
 
 Both kinds have the same methods, which the type checker enforces:
 
-- ``load``, ``open``, ``read_ranges`` and ``view`` read a file; ``size``, ``list`` and ``scan`` find it.
-- ``create`` starts a Sink. ``replace`` and ``save`` write a small file durably; ``claim`` only creates new ones.
+- ``load``, ``open``, ``read_ranges`` and ``view`` read a file; ``size``, ``list`` and ``scan`` find
+  it.
+- ``create`` starts a Sink. ``replace`` and ``save`` write a small file durably; ``claim`` only
+  creates new ones.
 - ``append`` gives an Appender; ``delete`` removes a file.
-- ``sync_names`` makes commits and deletions durable; ``sync`` everything, sealed or not, in one call for any number
-  of files. One sync serves all stores of one ``device``.
+- ``sync_names`` makes commits and deletions durable; ``sync`` everything, sealed or not, in one
+  call for any number of files. One sync serves all stores of one ``device``.
 """
 
 Sink: TypeAlias = LocalSink | RemoteSink
 """A file being written. As a context manager it is discarded at the end, unless it was committed.
 
-Every method may raise OSError if the system refuses; then the file can't be trusted. It is a GoneError if someone
-removed the file: then a retry is useless. ``size`` is the number of bytes written so far.
+Every method may raise OSError if the system refuses; then the file can't be trusted. It is a
+GoneError if someone removed the file: then a retry is useless. ``size`` is the number of bytes
+written so far.
 
 - ``write`` appends bytes that are not durable yet; ``rest`` holds nothing open until the next call.
 - ``seal`` makes every byte durable; nothing is written after that.
-- ``commit`` gives the file its name, or another one, atomically. If the system crashes before the names are synced,
-  the old file may be back, or none. If the sink was not sealed, some of its bytes may be missing until the store is
-  synced.
+- ``commit`` gives the file its name, or another one, atomically. If the system crashes before the
+  names are synced, the old file may be back, or none. If the sink was not sealed, some of its bytes
+  may be missing until the store is synced.
 - ``discard`` removes the written bytes, unless the file has its final name.
 """
 
@@ -181,7 +186,9 @@ def locate(where: str | os.PathLike[str] | Location) -> AnyPath:
     urls = [f"{each}://BUCKET/FOLDER" for each in SCHEMES]
     if scheme not in SCHEMES:
         raise _is_url(text, f"expected a path on this machine, or {', '.join(urls)}")
-    bucket, *parts = [part for part in text.partition(":")[2].split("/") if part not in ("", ".")] or [""]
+    bucket, *parts = [
+        part for part in text.partition(":")[2].split("/") if part not in ("", ".")
+    ] or [""]
     if "@" in bucket or ":" in bucket or "?" in text or shown(text).endswith("..."):
         raise UsageError(
             f"{scheme}://... holds more than a bucket and a name",
@@ -194,7 +201,9 @@ def locate(where: str | os.PathLike[str] | Location) -> AnyPath:
 
 
 def open_store(folder: AnyPath, unfinished: AnyPath | None = None) -> Store:
-    """The store of a folder's files; on a disk, files are in ``unfinished`` until they are committed."""
+    """The store of a folder's files; on a disk,
+    files are in ``unfinished`` until they are committed.
+    """
     if isinstance(folder, Location):
         return folder.store.below(folder.key)
     return LocalStore(folder, folder if unfinished is None else local_path(unfinished))
@@ -202,12 +211,22 @@ def open_store(folder: AnyPath, unfinished: AnyPath | None = None) -> Store:
 
 def split(place: AnyPath) -> tuple[Store, str]:
     """The store and the name of a file in it."""
-    return (place.store, place.key) if isinstance(place, Location) else (LocalStore(place.parent), place.name)
+    return (
+        (place.store, place.key)
+        if isinstance(place, Location)
+        else (LocalStore(place.parent), place.name)
+    )
 
 
 def remembering(folder: AnyPath) -> contextlib.AbstractContextManager[None]:
-    """While the block runs, list a folder of a store and those in it only once, to look for many names."""
-    return folder.store.remembering(folder.key) if isinstance(folder, Location) else contextlib.nullcontext()
+    """While the block runs, list a folder of a store and those in it only once,
+    to look for many names.
+    """
+    return (
+        folder.store.remembering(folder.key)
+        if isinstance(folder, Location)
+        else contextlib.nullcontext()
+    )
 
 
 def local_or_none(place: AnyPath) -> Path | None:
@@ -228,7 +247,7 @@ def local_path(place: AnyPath) -> Path:
     return path
 
 
-# URLs ------------------------------------------------------------------------------------------------------------
+# URLs ---------------------------------------------------------------------------------------------
 
 
 def scheme_of(place: object) -> str | None:
@@ -254,5 +273,8 @@ def refuse_url(place: object) -> None:
 
 
 def _is_url(place: object, expected: str) -> UsageError:
-    hint = "copy or mount it, and use that folder; for a local folder of that name, use its absolute path"
+    hint = (
+        "copy or mount it, and use that folder; for a local folder of that name, "
+        "use its absolute path"
+    )
     return UsageError(f"{shown(place)} is a URL", expected, hint)

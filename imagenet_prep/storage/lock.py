@@ -23,7 +23,8 @@ _descriptors: set[int] = set()
 
 
 def take(path: Path, flags: int = 0) -> int:
-    """Open a file, created if missing, and lock it until this descriptor and its forked copies are closed.
+    """Open a file, created if missing, and lock it until this descriptor and its forked copies are
+    closed.
 
     Raises:
         BlockingIOError: another descriptor, of this process or another, holds the lock.
@@ -53,8 +54,8 @@ def is_current(descriptor: int, path: Path) -> bool:
 def locked(path: Path) -> Iterator[int]:
     """Take a lock, and remove its file at the end; forked children don't keep the lock.
 
-    A file that the system refuses to remove stays and blocks nobody. An error here would replace the error that ended
-    the work.
+    A file that the system refuses to remove stays and blocks nobody. An error here would replace
+    the error that ended the work.
 
     Raises:
         BlockingIOError: it is held, by this process or another.
@@ -93,7 +94,8 @@ os.register_at_fork(after_in_child=_let_go_in_child)
 
 @contextlib.contextmanager
 def hold(paths: Iterable[Path]) -> Iterator[None]:
-    """Lock the folders of a run, each by its lock file, against other runs; re-entrant within a process.
+    """Lock the folders of a run, each by its lock file, against other runs; re-entrant within a
+    process.
 
     Raises:
         BusyError: another process holds it; the error names the process.
@@ -119,10 +121,15 @@ def _hold(path: Path) -> Iterator[None]:
                 try:
                     path.touch()
                     descriptor = stack.enter_context(locked(path))
-                except (BlockingIOError, FileNotFoundError):  # a run that ends may remove the folder too
+                except (
+                    BlockingIOError,
+                    FileNotFoundError,
+                ):  # a run that ends may remove the folder too
                     raise _busy(path) from None
                 os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
+                os.pwrite(
+                    descriptor, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0
+                )
             _held.add(path)
             stack.callback(_held.remove, path)
             yield
@@ -133,7 +140,8 @@ def _hold(path: Path) -> Iterator[None]:
 
 
 def find_holder(paths: Iterable[Path]) -> str:
-    """The living process of this machine that holds one of these lock files, and since when; "" if there is none.
+    """The living process of this machine that holds one of these lock files, and since when; "" if
+    there is none.
 
     The file tells: trying its lock would block a command that starts at that moment.
     """
@@ -143,13 +151,18 @@ def find_holder(paths: Iterable[Path]) -> str:
             _, process, _, host = said.split(maxsplit=3)
             is_there = host == os.uname().nodename and Path("/proc", process).exists()
             if is_there and Path(os.path.realpath(path)) not in _held:
-                return f"{said} since {time.strftime('%Y-%m-%d %H:%M', time.localtime(path.stat().st_mtime))}"
+                return (
+                    f"{said} since "
+                    f"{time.strftime('%Y-%m-%d %H:%M', time.localtime(path.stat().st_mtime))}"
+                )
     return ""
 
 
 def _busy(path: Path) -> BusyError:
     claims, holder = find_claims(path), ""
-    with contextlib.suppress(OSError):  # it names the holder, unless it is unreadable or was released meanwhile
+    with contextlib.suppress(
+        OSError
+    ):  # it names the holder, unless it is unreadable or was released meanwhile
         holder = path.read_bytes()[:200].decode(errors="replace").strip()
     if claims:
         holder = str(claims[0])
@@ -161,7 +174,9 @@ def _busy(path: Path) -> BusyError:
 
 
 def remove_claim(path: Path) -> str:
-    """How to release a lock that a killed process of another machine claims; "" if there is no such claim."""
+    """How to release a lock that a killed process of another machine claims;
+    "" if there is no such claim.
+    """
     for claim in find_claims(path):
         if claim.fate == "unknown":
             return f"; if {claim} is gone, remove its claim: rm {quoted(str(claim.path(path)))}"

@@ -1,9 +1,11 @@
-"""ObjectStore: objects of s3://, gs:// and az:// through obstore; a Sink is a multipart upload from memory.
+"""ObjectStore: objects of s3://, gs:// and az:// through obstore; a Sink is a multipart upload from
+memory.
 
-The parts of a killed upload are no object. A rule of the bucket removes them: obstore can't abort uploads.
+The parts of a killed upload are no object. A rule of the bucket removes them: obstore can't abort
+uploads.
 
-Each process makes its own clients from its environment: a pickle holds only the URL. A used client does not survive a
-fork: the child's requests would hang, so they are refused.
+Each process makes its own clients from its environment: a pickle holds only the URL. A used client
+does not survive a fork: the child's requests would hang, so they are refused.
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ _ENDPOINTS = {
 class ObjectStore(RemoteStore):
     """Objects of a bucket, or of a container of Azure.
 
-    Picklable: it holds neither client nor secret. Each process makes its clients from its own environment.
+    Picklable: it holds neither client nor secret. Each process makes its clients from its own
+    environment.
     """
 
     scheme: str = ""
@@ -78,14 +81,19 @@ class ObjectStore(RemoteStore):
         listed = self._listed_above(name)
         if listed is None:
             return self.look(name)
-        return next((each for each in listed if each.is_file() and each.path == self.url(name)), None)
+        return next(
+            (each for each in listed if each.is_file() and each.path == self.url(name)), None
+        )
 
     def look(self, name: str) -> Found | None:
         """The same by a request, whatever was listed."""
         if not self.key(name):
             return None
         try:
-            return self._found(name, self._ask(name, "read", lambda: load_library().head(self._client, self.key(name))))
+            return self._found(
+                name,
+                self._ask(name, "read", lambda: load_library().head(self._client, self.key(name))),
+            )
         except FileNotFoundError:
             return None
 
@@ -95,7 +103,9 @@ class ObjectStore(RemoteStore):
         def fetch() -> memoryview:
             found = load_library().get(self._client, self.key(name))
             if (size := found.meta["size"]) > most:
-                raise InputError(f"{self.url(name)} holds {size:,} bytes", f"expected at most {most:,} bytes")
+                raise InputError(
+                    f"{self.url(name)} holds {size:,} bytes", f"expected at most {most:,} bytes"
+                )
             return memoryview(found.bytes())
 
         if self._listed_above(name) is not None and self.find(name) is None:
@@ -109,7 +119,9 @@ class ObjectStore(RemoteStore):
         def fetch() -> Sequence[Any]:
             if len(asked) == 1:
                 ((start, stop),) = asked
-                return [load_library().get_range(self._client, self.key(name), start=start, end=stop)]
+                return [
+                    load_library().get_range(self._client, self.key(name), start=start, end=stop)
+                ]
             starts, stops = zip(*asked, strict=True)
             key = self.key(name)
             found: Sequence[Any] = load_library().get_ranges(
@@ -121,14 +133,17 @@ class ObjectStore(RemoteStore):
         return [memoryview(next(parts) if start < stop else b"") for start, stop in ranges]
 
     def put(self, name: str, content: bytes | memoryview, *, is_new: bool = False) -> bool:
-        """Write an object in one request; with ``is_new``, another object's content decides who was first.
+        """Write an object in one request; with ``is_new``, another object's content decides who was
+        first.
 
         A retried request meets its own object if only the answer was lost.
         """
         obstore, mode = load_library(), "create" if is_new else "overwrite"
         _forget_lists()
         try:
-            put = functools.partial(obstore.put, self._client, self.key(name), mode=mode, use_multipart=False)
+            put = functools.partial(
+                obstore.put, self._client, self.key(name), mode=mode, use_multipart=False
+            )
             self._ask(name, "write", lambda: put(content))
         except obstore.exceptions.AlreadyExistsError:
             return self.load(name) == content
@@ -147,11 +162,15 @@ class ObjectStore(RemoteStore):
 
     def _list(self, name: str) -> Sequence[Found]:
         client, prefix, lead = self._client, self._prefix(name) or "", f"{name}/" if name else ""
-        listed = self._ask(name, "list", lambda: load_library().list_with_delimiter(client, prefix or None))
+        listed = self._ask(
+            name, "list", lambda: load_library().list_with_delimiter(client, prefix or None)
+        )
         names = sorted(each.rstrip("/").rpartition("/")[2] for each in listed["common_prefixes"])
         folders = [Found(each, self.url(lead + each)) for each in names]
         objects = {each["path"].removeprefix(prefix): each for each in listed["objects"]}
-        ordered = sorted(filter(None, objects), key=lambda each: each.encode("utf-8", "surrogatepass"))
+        ordered = sorted(
+            filter(None, objects), key=lambda each: each.encode("utf-8", "surrogatepass")
+        )
         return folders + [self._found(lead + each, objects[each]) for each in ordered]
 
     def has_below(self, name: str) -> bool:
@@ -160,11 +179,14 @@ class ObjectStore(RemoteStore):
         if listed is not None:
             return any(each.is_dir() and each.path == self.url(name) for each in listed)
         client, prefix = self._client, self._prefix(name)
-        return self._ask(name, "list", lambda: any(load_library().list(client, prefix, chunk_size=1)))
+        return self._ask(
+            name, "list", lambda: any(load_library().list(client, prefix, chunk_size=1))
+        )
 
     @contextlib.contextmanager
     def remembering(self, name: str) -> Iterator[None]:
-        """While the block runs, list each folder from ``name`` on once; what this process writes is seen.
+        """While the block runs, list each folder from ``name`` on once; what this process writes is
+        seen.
 
         So a search for one of many possible names is a few requests.
         """
@@ -200,7 +222,9 @@ class ObjectStore(RemoteStore):
         """A file to write in pieces of PART bytes; closing it creates the object."""
         with asking(self.url(name), "write"):
             key = self.key(name)
-            return load_library().open_writer(self._client, key, buffer_size=PART, max_concurrency=AT_ONCE)
+            return load_library().open_writer(
+                self._client, key, buffer_size=PART, max_concurrency=AT_ONCE
+            )
 
     @property
     def _client(self) -> Any:
@@ -219,7 +243,8 @@ class ObjectStore(RemoteStore):
 
 
 class ObjectSink(RemoteSink):
-    """An unfinished object: recent parts in memory, earlier parts uploaded; it does not exist before ``commit``.
+    """An unfinished object: recent parts in memory, earlier parts uploaded; it does not exist
+    before ``commit``.
 
     An object smaller than a part is sent in one request on commit.
     """
@@ -257,7 +282,9 @@ class ObjectSink(RemoteSink):
         held, self._held, self._count = b"".join(self._held), [], 0
         self._digest.update(held)
         if self._upload is None:
-            self._upload = persist(self._objects.url(self._name), "write", lambda: self._start(held))
+            self._upload = persist(
+                self._objects.url(self._name), "write", lambda: self._start(held)
+            )
         else:
             with asking(self._objects.url(self._name), "write"):
                 self._upload.write(held)
@@ -271,7 +298,8 @@ class ObjectSink(RemoteSink):
     def _finish(self) -> None:
         """Make one object of all parts.
 
-        A cut answer, and "no such upload" to a repeated request, leave open whether it was made: its content decides.
+        A cut answer, and "no such upload" to a repeated request, leave open whether it was made:
+        its content decides.
 
         Raises:
             WriteError: the store did not make it.
@@ -297,13 +325,14 @@ class ObjectSink(RemoteSink):
         return digest.digest() == self._digest.digest()
 
 
-# clients --------------------------------------------------------------------------------------------------------
+# clients ------------------------------------------------------------------------------------------
 
 
 class _State(Struct):
     """Whether this process has made requests, and whether its parent had before the fork.
 
-    ``lists`` holds the entries of folders by URL, the topmost one first; see ObjectStore.remembering.
+    ``lists`` holds the entries of folders by URL, the topmost one first; see
+    ObjectStore.remembering.
     """
 
     used: bool = False
@@ -326,7 +355,9 @@ def _forget_lists() -> None:
 
 
 def prepare_before_use(engine: Any) -> None:
-    """Register ``engine.prepare()`` to fork before this process makes its first request, if the engine still exists."""
+    """Register ``engine.prepare()`` to fork before this process makes its first request,
+    if the engine still exists.
+    """
     _before_use[id(engine)] = engine
 
 
@@ -344,10 +375,16 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def _patience() -> tuple[dict[str, Any], dict[str, Any]]:
     """The timeouts and retries of requests."""
-    from datetime import timedelta  # imported here: every command on local folders imports this module
+    from datetime import (
+        timedelta,
+    )  # imported here: every command on local folders imports this module
 
     seconds = retry_seconds()
-    backoff = {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=10), "base": 2}
+    backoff = {
+        "init_backoff": timedelta(seconds=0.1),
+        "max_backoff": timedelta(seconds=10),
+        "base": 2,
+    }
     silent = timedelta(seconds=min(_SILENT, max(seconds, 1)))
     return (
         {"timeout": timedelta(seconds=_TIMES_OUT), "read_timeout": silent},
@@ -368,9 +405,15 @@ def client(scheme: str, bucket: str) -> Any:
     obstore = load_library()
     if _state.is_lost:
         raise UsageError(
-            f"{scheme}://{bucket} can't be reached from a forked process: its parent already used it",
+            (
+                f"{scheme}://{bucket} can't be reached from a forked process: "
+                "its parent already used it"
+            ),
             "expected a new process, not a forked one",
-            "start workers by spawn or forkserver: multiprocessing_context='spawn' for a PyTorch DataLoader",
+            (
+                "start workers by spawn or forkserver: multiprocessing_context='spawn' for a "
+                "PyTorch DataLoader"
+            ),
         )
     http, retry = _patience()
     if os.environ.get(f"{_PREFIX[scheme]}_ALLOW_HTTP", "").lower() in ("1", "true", "yes"):
@@ -399,7 +442,9 @@ def client(scheme: str, bucket: str) -> Any:
 
 
 def _refuse_http(scheme: str, bucket: str) -> None:
-    """Raise AccessError for a server without TLS that the environment does not allow: obstore would only fail."""
+    """Raise AccessError for a server without TLS that the environment does not allow:
+    obstore would only fail.
+    """
     for name in _ENDPOINTS.get(scheme, ()):
         if os.environ.get(name, "").lower().startswith("http:"):
             raise AccessError(

@@ -1,4 +1,6 @@
-"""Turns the system's refusals (OSError) into errors that name the file, the reason and the remedy; None for a bug."""
+"""Turns the system's refusals (OSError) into errors that name the file, the reason and the remedy;
+None for a bug.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,22 @@ def free_space() -> str:
 USED_UP = (errno.ENOSPC, errno.EDQUOT)
 
 STORAGE_FAULTS = {
-    errno.EIO: f"its disk, or the network to it, fails: read the system's log (dmesg), fix that {AGAIN}",
+    errno.EIO: (
+        f"its disk, or the network to it, fails: read the system's log (dmesg), fix that {AGAIN}"
+    ),
     errno.EROFS: f"make its file system writable, or choose another folder, {AGAIN}",
-    errno.EFBIG: "its file system, or ulimit -f, limits file sizes: choose another folder, or raise the limit",
+    errno.EFBIG: (
+        "its file system, or ulimit -f, limits file sizes: choose another folder, "
+        "or raise the limit"
+    ),
 }
 _GONE = """
-ESTALE ENXIO ENODEV ENOMEDIUM ENOTCONN ESHUTDOWN ETIMEDOUT ECONNABORTED ECONNRESET EHOSTDOWN EHOSTUNREACH ENETDOWN
-ENETUNREACH ENOLINK EREMOTEIO
+ESTALE ENXIO ENODEV ENOMEDIUM ENOTCONN ESHUTDOWN ETIMEDOUT ECONNABORTED ECONNRESET EHOSTDOWN
+EHOSTUNREACH ENETDOWN ENETUNREACH ENOLINK EREMOTEIO
 """
-"""A disk or a mount that is there no more answers with these; not every system knows all of them."""
+"""A disk or a mount that is there no more answers with these;
+not every system knows all of them.
+"""
 
 STORAGE_FAULTS.update(
     dict.fromkeys(
@@ -60,7 +69,8 @@ _INPUT = {
 
 @contextlib.contextmanager
 def space_errors(path: object) -> Iterator[None]:
-    """Turn "no space left" into a SpaceError naming ``path``, and a failing storage into a WriteError.
+    """Turn "no space left" into a SpaceError naming ``path``, and a failing storage into a
+    WriteError.
 
     Only for blocks that write: errors of files that are read there must be converted before.
     """
@@ -76,7 +86,9 @@ def space_errors(path: object) -> Iterator[None]:
 
 
 def no_space(path: object) -> SpaceError:
-    """The SpaceError for a full disk that holds ``path``; its space or its inodes may be used up."""
+    """The SpaceError for a full disk that holds ``path``;
+    its space or its inodes may be used up.
+    """
     with contextlib.suppress(OSError):
         system = os.statvfs(Path(str(path)).parent)
         if system.f_files and not system.f_ffree:
@@ -85,7 +97,9 @@ def no_space(path: object) -> SpaceError:
                 "its file system holds as many files as it can; everything finished so far is kept",
                 f"remove some files there, then run: {rerun()}",
             )
-    return SpaceError(f"no space left while writing {path}", "everything finished so far is kept", free_space())
+    return SpaceError(
+        f"no space left while writing {path}", "everything finished so far is kept", free_space()
+    )
 
 
 @contextlib.contextmanager
@@ -95,7 +109,9 @@ def writing(path: object) -> Iterator[None]:
         with space_errors(path):
             yield
     except OSError as error:
-        raise WriteError(f"cannot write {path}", error.strerror or str(error), _mend(error)) from error
+        raise WriteError(
+            f"cannot write {path}", error.strerror or str(error), _mend(error)
+        ) from error
 
 
 def unreadable(path: object, error: OSError) -> InputError:
@@ -108,18 +124,30 @@ def _mend(error: OSError) -> str:
 
 
 def as_error(error: OSError) -> PrepError | None:
-    """The error for a refusal of the system; without a file name, only for refusals that can't be a bug here."""
+    """The error for a refusal of the system; without a file name,
+    only for refusals that can't be a bug here.
+    """
     path = _path_of(error)
     if error.errno in USED_UP:
         return (
-            no_space(path) if path else SpaceError("no space left while writing a file", _reason(error), free_space())
+            no_space(path)
+            if path
+            else SpaceError("no space left while writing a file", _reason(error), free_space())
         )
     if isinstance(error, PermissionError) and path:
         return _no_right(Path(path), error)
-    if not path and not (isinstance(error, PermissionError) or error.errno in {**STORAGE_FAULTS, **_LIMITS}):
+    if not path and not (
+        isinstance(error, PermissionError) or error.errno in {**STORAGE_FAULTS, **_LIMITS}
+    ):
         return None
     what = f"{path} can't be used" if path else "a file can't be read or written"
-    kind = WriteError if error.errno in STORAGE_FAULTS else PrepError if error.errno in _LIMITS else InputError
+    kind = (
+        WriteError
+        if error.errno in STORAGE_FAULTS
+        else PrepError
+        if error.errno in _LIMITS
+        else InputError
+    )
     return kind(what, _reason(error), _mend(error))
 
 
@@ -131,7 +159,9 @@ def _path_of(error: OSError) -> str:
 
 def _reason(error: OSError) -> str:
     """The system's reason, and the target of a move or a link."""
-    target = f" (to {os.fsdecode(error.filename2)})" if isinstance(error.filename2, (str, bytes)) else ""
+    target = (
+        f" (to {os.fsdecode(error.filename2)})" if isinstance(error.filename2, (str, bytes)) else ""
+    )
     return f"{error.strerror or error}{target}"
 
 

@@ -1,4 +1,6 @@
-"""Need, the space that a step requires, and refuse_lack, which compares all needs with the free space."""
+"""Need, the space that a step requires, and refuse_lack,
+which compares all needs with the free space.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from imagenet_prep.text import listed, size_text
 
 
 class Need(Struct, frozen=True):
-    """The space that a step requires on the file system of ``folder``, in addition to existing files.
+    """The space that a step requires on the file system of ``folder``, in addition to existing
+    files.
 
     Args:
         step: the command, such as ``convert``.
@@ -37,8 +40,8 @@ class Need(Struct, frozen=True):
 class Room(Struct, frozen=True):
     """A file system and its total needs: each step keeps the output of earlier steps.
 
-    ``folder`` is a folder on it. ``free_files`` is the number of free inodes, None if it has no limit. The system
-    does not report what a quota leaves.
+    ``folder`` is a folder on it. ``free_files`` is the number of free inodes, None if it has no
+    limit. The system does not report what a quota leaves.
     """
 
     folder: Path
@@ -89,7 +92,8 @@ def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
             raise SpaceError(
                 f"not enough space in {room.folder} for {names}",
                 f"needed {size_text(room.size)}, free {size_text(room.free)}",
-                f"free some space or choose another folder, then run: {rerun()}" + (less if may_consume else ""),
+                f"free some space or choose another folder, then run: {rerun()}"
+                + (less if may_consume else ""),
             )
         if room.lacks_files:
             raise SpaceError(
@@ -101,7 +105,9 @@ def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
 
 def _room(folder: Path, needs: tuple[Need, ...]) -> Room:
     found = os.statvfs(folder)
-    free_files = found.f_favail if found.f_files else None  # some, such as btrfs, make inodes on demand
+    free_files = (
+        found.f_favail if found.f_files else None
+    )  # some, such as btrfs, make inodes on demand
     return Room(folder, needs, found.f_bavail * found.f_frsize, free_files)
 
 

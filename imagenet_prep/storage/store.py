@@ -1,4 +1,6 @@
-"""RemoteStore: objects by name, with the methods of a LocalStore; and RemoteSink, an object being written."""
+"""RemoteStore: objects by name, with the methods of a LocalStore;
+and RemoteSink, an object being written.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ class GoneError(FileNotFoundError):
 
 
 class Found(Struct, frozen=True):
-    """A listed object: its name in the folder, its URL, its size in bytes, and its modification time in ns.
+    """A listed object: its name in the folder, its URL, its size in bytes, and its modification
+    time in ns.
 
     The size of a folder is -1. The methods are those of os.DirEntry.
     """
@@ -74,7 +77,8 @@ FolderEntry: TypeAlias = os.DirEntry[str] | Found
 class RemoteStore(abc.ABC):
     """Objects below a prefix. Each appears whole and durable, so nothing is ever synced.
 
-    A new kind of store subclasses it and defines the abstract methods; names are relative to ``folder``.
+    A new kind of store subclasses it and defines the abstract methods; names are relative to
+    ``folder``.
     """
 
     folder: str = ""
@@ -99,11 +103,15 @@ class RemoteStore(abc.ABC):
 
     @abc.abstractmethod
     def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> Sequence[memoryview]:
-        """The bytes from each start to its stop, fewer if the object is shorter; raises FileNotFoundError."""
+        """The bytes from each start to its stop, fewer if the object is shorter;
+        raises FileNotFoundError.
+        """
 
     @abc.abstractmethod
     def put(self, name: str, content: bytes | memoryview, *, is_new: bool = False) -> bool:
-        """Write an object; with ``is_new`` only if it does not exist. Returns whether it was written."""
+        """Write an object; with ``is_new`` only if it does not exist.
+        Returns whether it was written.
+        """
 
     @abc.abstractmethod
     def delete(self, name: str) -> None:
@@ -125,7 +133,7 @@ class RemoteStore(abc.ABC):
         """While the block runs, a folder and those in it may be listed only once."""
         return contextlib.nullcontext()
 
-    # derived methods -------------------------------------------------------------------------------------------------
+    # derived methods ------------------------------------------------------------------------------
 
     @property
     def device(self) -> str:
@@ -192,7 +200,9 @@ class RemoteStore(abc.ABC):
         return self.load(name) != content and self.put(name, content)
 
     def claim(self, name: str, content: bytes) -> bytes:
-        """A conditional write. A repeated request is refused if the first one arrived, so the content decides."""
+        """A conditional write. A repeated request is refused if the first one arrived,
+        so the content decides.
+        """
         while not self.put(name, content, is_new=True):
             if (there := self.load(name)) is not None:
                 return there
@@ -212,9 +222,10 @@ class RemoteStore(abc.ABC):
 class RangedView:
     """The bytes of an object, read-only.
 
-    A slice of the last fetch is free. A slice that starts within a MiB after its end counts as reading in order: it
-    fetches a MiB, then twice as much each time, up to 8 MiB. So a reader of headers gets many of them per request.
-    Any other slice is fetched alone, with at least ``least`` bytes. Several threads may read.
+    A slice of the last fetch is free. A slice that starts within a MiB after its end counts as
+    reading in order: it fetches a MiB, then twice as much each time, up to 8 MiB. So a reader of
+    headers gets many of them per request. Any other slice is fetched alone, with at least ``least``
+    bytes. Several threads may read.
 
     Raises:
         InputError: the object does not exist; or a slice finds that it was replaced.
@@ -231,7 +242,11 @@ class RangedView:
         self.modified = found.changed
         self._size = found.size
         self._least = least
-        self._window = (0, memoryview(b""), least)  # one value: its start, its bytes, and the requested size
+        self._window = (
+            0,
+            memoryview(b""),
+            least,
+        )  # one value: its start, its bytes, and the requested size
 
     def __len__(self) -> int:
         return self._size
@@ -312,7 +327,9 @@ class RemoteSink:
 
 
 class RemoteAppender:
-    """An object for each sync of lines; closing replaces them by one object of all lines of this writer."""
+    """An object for each sync of lines; closing replaces them by one
+    object of all lines of this writer.
+    """
 
     def __init__(self, store: RemoteStore, name: str) -> None:
         self._store = store

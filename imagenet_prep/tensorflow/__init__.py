@@ -1,7 +1,8 @@
-"""Batches of images and labels for training or evaluation, by tf.data; and the features for your own pipelines.
+"""Batches of images and labels for training or evaluation, by tf.data; and the features for your
+own pipelines.
 
-The crops are those of Inception's training and evaluation (tensorflow/models, inception/image_processing.py, 2016),
-without its colour distortions.
+The crops are those of Inception's training and evaluation (tensorflow/models,
+inception/image_processing.py, 2016), without its colour distortions.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def feature_spec(data_dir: str | os.PathLike[str] | None = None, split: str = ""
     """The features of the records, for ``tf.io.parse_example``.
 
     Args:
-        data_dir: a set made by imagenet-prep, with any features; None: the fifteen features of Inception's records.
-        split: the split that is meant, if the folder holds several sets.
+        data_dir: a set made by imagenet-prep, with any features; None: the fifteen features of
+        Inception's records. split: the split that is meant, if the folder holds several sets.
 
     Raises:
         InputError: the set is not finished, or its manifest can't be read.
@@ -64,12 +65,14 @@ def _feature(promise: Mapping[str, Any]) -> Any:
 
 
 def parse_example(record: Any) -> dict[str, Any]:
-    """The values of a record in Inception's layout that training needs; ``record`` is a scalar string tensor.
+    """The values of a record in Inception's layout that training needs; ``record`` is a scalar
+    string tensor.
 
     Returns:
-        ``encoded``, scalar string, the JPEG; ``label``, scalar int64, as in the record: 1 to 1000 for ImageNet, -1
-        where it has none; ``boxes``, float32 of the shape (number of boxes, 4): ymin, xmin, ymax, xmax from 0 to 1, as
-        tf.image expects; ``filename`` and ``wnid``, scalar strings, empty where the record's maker left them out.
+        ``encoded``, scalar string, the JPEG; ``label``, scalar int64, as in the record: 1 to 1000
+        for ImageNet, -1 where it has none; ``boxes``, float32 of the shape (number of boxes, 4):
+        ymin, xmin, ymax, xmax from 0 to 1, as tf.image expects; ``filename`` and ``wnid``, scalar
+        strings, empty where the record's maker left them out.
     """
     sides = [f"image/object/bbox/{side}" for side in ("ymin", "xmin", "ymax", "xmax")]
     found = tf.io.parse_single_example(
@@ -115,17 +118,21 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
     on_damaged: OnDamagedRecord = "raise",
     unlabelled: int | None = None,
 ) -> Any:
-    """One epoch as a tf.data.Dataset of (images, labels): batches for training, or for an evaluation.
+    """One epoch as a tf.data.Dataset of (images, labels): batches for training, or for an
+    evaluation.
 
-    Images are float32 from 0 to 1 of the shape (batch_size, image_size, image_size, 3), labels int64 (batch_size,).
+    Images are float32 from 0 to 1 of the shape (batch_size, image_size, image_size, 3), labels
+    int64 (batch_size,).
 
-    LABELS COUNT FROM 0: 0 to 999 for ImageNet, whose records say 1 to 1000; the first class of every set is 0.
+    LABELS COUNT FROM 0: 0 to 999 for ImageNet, whose records say 1 to 1000; the first class of
+    every set is 0.
 
-    For training, shards are read in random order, ``window`` of them at a time, and their records are mixed. Each image
-    is cropped at random. The crop has 5% to 100% of the image's area and proportions from 3:4 to 4:3. It covers at
-    least a tenth of one of the image's boxes (of the image, if it has none). The crop is resized to ``image_size``
-    square, and mirrored half of the time. An incomplete last batch is dropped. Without training, all records come in
-    order, cropped to the centre.
+    For training, shards are read in random order, ``window`` of them at a time, and their records
+    are mixed. Each image is cropped at random. The crop has 5% to 100% of the image's area and
+    proportions from 3:4 to 4:3. It covers at least a tenth of one of the image's boxes (of the
+    image, if it has none). The crop is resized to ``image_size`` square, and mirrored half of the
+    time. An incomplete last batch is dropped. Without training, all records come in order, cropped
+    to the centre.
 
     Args:
         data_dir: the folder that holds the shards.
@@ -136,28 +143,30 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
         seed: makes every epoch of every run the same. None: fastest, and never the same.
         shuffle_buffer: records that are mixed; each needs about 110 kB of memory for ImageNet.
         window: shards that are read at a time.
-        rank: one of ``world`` readers. Each reads its own shards; for training, all have equally many batches. Without
-            rank and world, they are RANK and WORLD_SIZE of the environment, as torchrun sets them, or 0 and 1. A
-            cluster in TF_CONFIG is left to a strategy of tf.distribute, which divides the batches itself.
+        rank: one of ``world`` readers. Each reads its own shards; for training, all have equally
+            many batches. Without rank and world, they are RANK and WORLD_SIZE of the environment,
+            as torchrun sets them, or 0 and 1. A cluster in TF_CONFIG is left to a strategy of
+            tf.distribute, which divides the batches itself.
         world: the number of readers.
-        epoch: with a seed, this epoch in every iteration, to resume it; None: another one in each iteration.
-        start: batches of the epoch to skip: those before a checkpoint. Their images are not decoded.
-        on_damaged: "raise" TensorFlow's error at a damaged record, or "skip" it: its batch is smaller by one, all other
-            batches stay as they are, also after ``start``. A batch that is left without an image does not come; with
-            ``world`` above 1 it is an error. The dataset's ``skipped()`` counts such records by fault ("checksum",
-            "record", or "image": TensorFlow can't decode it), and a warning names each once. Records are read by
-            imagenet-prep then, which is slower, and the shape of a batch starts with None.
+        epoch: with a seed, this epoch in every iteration, to resume it; None: another one in each
+        iteration. start: batches of the epoch to skip: those before a checkpoint. Their images are
+        not decoded. on_damaged: "raise" TensorFlow's error at a damaged record, or "skip" it: its
+        batch is smaller by one, all other batches stay as they are, also after ``start``. A batch
+        that is left without an image does not come; with ``world`` above 1 it is an error. The
+        dataset's ``skipped()`` counts such records by fault ("checksum", "record", or "image":
+        TensorFlow can't decode it), and a warning names each once. Records are read by
+        imagenet-prep then, which is slower, and the shape of a batch starts with None.
         unlabelled: the label of images without one, such as -1; None: they are refused.
 
-    Its ``cardinality()`` is the number of batches, if the manifest counts the records; it is unknown with
-    ``on_damaged="skip"`` and one reader, since batches may be left without an image.
+    Its ``cardinality()`` is the number of batches, if the manifest counts the records; it is
+    unknown with ``on_damaged="skip"`` and one reader, since batches may be left without an image.
 
-    TensorFlow reads the shards itself. Before that, each is compared with its manifest: size, index, first and last
-    record. verify compares all records.
+    TensorFlow reads the shards itself. Before that, each is compared with its manifest: size,
+    index, first and last record. verify compares all records.
 
     Raises:
-        InputError: as imagenet_prep.open; or the first record is not an image's in Inception's layout, or records have
-            no label.
+        InputError: as imagenet_prep.open; or the first record is not an image's in Inception's
+            layout, or records have no label.
         UsageError: a setting is invalid, a rank has no shard, or WORLD_SIZE is set without RANK.
     """
     check_policy("dataset", on_damaged)
@@ -195,9 +204,16 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
 
     def decode(record: Any, pair: Any = None) -> tuple[Any, Any]:
         """The image of a record, cropped, and its label."""
-        return _for_training(record, pair, image_size) if training else _in_the_middle(record, image_size)
+        return (
+            _for_training(record, pair, image_size)
+            if training
+            else _in_the_middle(record, image_size)
+        )
 
-    how = {"num_parallel_calls": tf.data.AUTOTUNE, "deterministic": not training or seed is not None}
+    how = {
+        "num_parallel_calls": tf.data.AUTOTUNE,
+        "deterministic": not training or seed is not None,
+    }
     if passing is not None:
         found = passing.decoded(found, decode, image_size, how)
         found = found.map(lambda image, label, *told: (*counted(image, label), *told))
@@ -205,7 +221,9 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
         found = found.map(lambda *read: counted(*decode(*read)), **how)
     found = found.batch(batch_size, drop_remainder=training)
     if training and world > 1:
-        found = found.take(max(0, _count_batches(records, rank, world, batch_size, training=training) - start))
+        found = found.take(
+            max(0, _count_batches(records, rank, world, batch_size, training=training) - start)
+        )
     if passing is not None:
         found = passing.without_damaged(found, world)
     if records.is_counted and (passing is None or world > 1):
@@ -222,10 +240,18 @@ def _find_rank(rank: int | None, world: int | None) -> tuple[int, int]:
     environment = rank_in_environment() if chosen is None else None
     if chosen is not None or environment is None:
         return chosen or (0, 1)
-    hint = "give dataset rank= and world=; rank=0, world=1 if a strategy of tf.distribute divides the batches"
+    hint = (
+        "give dataset rank= and world=; rank=0, world=1 if a strategy of tf.distribute divides "
+        "the batches"
+    )
     if environment.world > 1 and environment.rank is None:
         raise UsageError(f"the environment has {environment} and no RANK", "expected both", hint)
-    workers = tf.distribute.cluster_resolver.TFConfigClusterResolver().cluster_spec().as_dict().get("worker", [])
+    workers = (
+        tf.distribute.cluster_resolver.TFConfigClusterResolver()
+        .cluster_spec()
+        .as_dict()
+        .get("worker", [])
+    )
     if environment.world > 1 and len(workers) > 1:
         what = f"the environment has {environment}, and TF_CONFIG with {len(workers)} workers"
         raise UsageError(what, "expected one of both: each would divide the records", hint)
@@ -236,11 +262,17 @@ def _check_epoch(seed: int | None, epoch: int | None, start: int, *, training: b
     """Raise UsageError for a place in an epoch of training that no run can find again."""
     if training and (epoch is not None or start) and (seed is None or epoch is None or epoch < 0):
         what = f"dataset(epoch={epoch}, start={start}, seed={seed})"
-        raise UsageError(what, "expected a seed and an epoch: without, no run gives the same order again")
+        raise UsageError(
+            what, "expected a seed and an epoch: without, no run gives the same order again"
+        )
 
 
-def _count_batches(records: ShardSet, rank: int, world: int, batch_size: int, *, training: bool) -> int:
-    """The batches of an epoch of this rank; for training, as many as the rank with the fewest records fills."""
+def _count_batches(
+    records: ShardSet, rank: int, world: int, batch_size: int, *, training: bool
+) -> int:
+    """The batches of an epoch of this rank; for training,
+    as many as the rank with the fewest records fills.
+    """
     counts = records.counts
     if training:
         return min(sum(counts[reader::world]) for reader in range(world)) // batch_size
@@ -248,15 +280,22 @@ def _count_batches(records: ShardSet, rank: int, world: int, batch_size: int, *,
 
 
 def _refuse_unlabelled(records: ShardSet, unlabelled: int | None) -> None:
-    """Raise InputError if the manifest counts records without a label, and no label stands for it."""
+    """Raise InputError if the manifest counts records without a label,
+    and no label stands for it.
+    """
     if records.unlabelled and unlabelled is None:
         what = f"{number_of(records.unlabelled, 'record')} of {records!r} have no label"
-        hint = "give unlabelled=-1, and leave them out: dataset.unbatch().filter(lambda image, label: label >= 0)"
+        hint = (
+            "give unlabelled=-1, and leave them out: dataset.unbatch().filter(lambda image, "
+            "label: label >= 0)"
+        )
         raise InputError(what, "expected a label for each image", hint)
 
 
 def _shards(records: ShardSet, own: range) -> Any:
-    return tf.data.Dataset.from_tensor_slices([str(path) for path in records.paths[own.start : own.stop : own.step]])
+    return tf.data.Dataset.from_tensor_slices(
+        [str(path) for path in records.paths[own.start : own.stop : own.step]]
+    )
 
 
 def _read_files(records: ShardSet) -> Callable[[Any], Any]:
@@ -282,7 +321,9 @@ def _compare(records: ShardSet, shards: range, *, allows_damage: bool) -> None:
 
 
 class _Passing:
-    """Reads records by number, and goes on past damaged ones: each keeps its place until its batch is complete."""
+    """Reads records by number, and goes on past damaged ones:
+    each keeps its place until its batch is complete.
+    """
 
     def __init__(self, records: ShardSet) -> None:
         self._records = records
@@ -290,10 +331,18 @@ class _Passing:
 
     def shards(self, own: range) -> Any:
         """The number of the first record of each shard, and that after its last one."""
-        bounds = list(pairwise(accumulate(self._records.counts, initial=0)))[own.start : own.stop : own.step]
+        bounds = list(pairwise(accumulate(self._records.counts, initial=0)))[
+            own.start : own.stop : own.step
+        ]
         return tf.data.Dataset.from_tensor_slices(tf.constant(bounds, tf.int64))
 
-    def decoded(self, numbers: Any, decode: Callable[..., tuple[Any, Any]], size: int, how: Mapping[str, Any]) -> Any:
+    def decoded(
+        self,
+        numbers: Any,
+        decode: Callable[..., tuple[Any, Any]],
+        size: int,
+        how: Mapping[str, Any],
+    ) -> Any:
         """The image, label and number of each record, and whether it is sound."""
 
         def read(number: Any, *pair: Any) -> tuple[Any, ...]:
@@ -301,12 +350,16 @@ class _Passing:
             return (number, tf.ensure_shape(data, []), *pair)
 
         def decoded(number: Any, data: Any, *pair: Any) -> Any:
-            one = tf.data.Dataset.from_tensors((data, *pair)).map(lambda *read: (*decode(*read), number, True))
+            one = tf.data.Dataset.from_tensors((data, *pair)).map(
+                lambda *read: (*decode(*read), number, True)
+            )
             label = tf.constant(self._records.first_label, tf.int64)
             blank = tf.data.Dataset.from_tensors((tf.zeros([size, size, 3]), label, number, False))
             return one.ignore_errors().concatenate(blank).take(1)
 
-        return numbers.map(read, **how).interleave(decoded, cycle_length=os.cpu_count() or 1, block_length=1, **how)
+        return numbers.map(read, **how).interleave(
+            decoded, cycle_length=os.cpu_count() or 1, block_length=1, **how
+        )
 
     def without_damaged(self, batches: Any, world: int) -> Any:
         """Images and labels of the sound records of each batch; batches without any don't come."""
@@ -351,7 +404,11 @@ def _refuse_empty(images: Any, labels: Any) -> tuple[Any, Any]:
 
 def _for_training(record: Any, seed: Any, size: int) -> tuple[Any, Any]:
     example = parse_example(record)
-    pair = tf.random.uniform([2], maxval=2**31 - 1, dtype=tf.int32) if seed is None else tf.cast(seed % 2**31, tf.int32)
+    pair = (
+        tf.random.uniform([2], maxval=2**31 - 1, dtype=tf.int32)
+        if seed is None
+        else tf.cast(seed % 2**31, tf.int32)
+    )
     begin, extent, _ = tf.image.stateless_sample_distorted_bounding_box(
         tf.image.extract_jpeg_shape(example["encoded"]),
         tf.clip_by_value(example["boxes"], 0, 1)[tf.newaxis],
@@ -372,7 +429,9 @@ def _in_the_middle(record: Any, size: int) -> tuple[Any, Any]:
     shape = tf.image.extract_jpeg_shape(example["encoded"])
     extent = tf.maximum(tf.cast(tf.cast(shape[:2], tf.float32) * EVALUATED, tf.int32), 1)
     begin = (shape[:2] - extent) // 2
-    image = tf.image.decode_and_crop_jpeg(example["encoded"], tf.concat([begin, extent], 0), channels=3)
+    image = tf.image.decode_and_crop_jpeg(
+        example["encoded"], tf.concat([begin, extent], 0), channels=3
+    )
     return _resized(image, size), example["label"]
 
 

@@ -1,7 +1,9 @@
-"""CRC32C from the extension module of the crc32c package: the processor's own instruction, over any buffer.
+"""CRC32C from the extension module of the crc32c package: the processor's own instruction, over any
+buffer.
 
-The extension is loaded without its package where possible. The package imports importlib.metadata for its version and
-argparse for its command. Both together are a fifth of the start-up time of our commands.
+The extension is loaded without its package where possible. The package imports importlib.metadata
+for its version and argparse for its command. Both together are a fifth of the start-up time of our
+commands.
 """
 
 from __future__ import annotations
@@ -13,7 +15,11 @@ from importlib.machinery import PathFinder
 
 def _load() -> Callable[..., int]:
     package = importlib.util.find_spec("crc32c")
-    spec = PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations) if package else None
+    spec = (
+        PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)
+        if package
+        else None
+    )
     if spec is None or spec.loader is None:
         from crc32c import crc32c  # a build of another shape: use the public import
 

@@ -1,4 +1,6 @@
-"""Whole TFRecord files, compressed (gzip or zlib) or not: RecordWriter writes one, iter_records reads one in pieces."""
+"""Whole TFRecord files, compressed (gzip or zlib) or not:
+RecordWriter writes one, iter_records reads one in pieces.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,14 @@ from imagenet_prep.tfrecord.framing import (
 Compression = Literal["none", "gzip", "zlib"]
 
 MAX_RECORD = 1 << 28
-"""Larger records of a compressed file are refused, in bytes: the file doesn't show how long a record can be."""
+"""Larger records of a compressed file are refused, in bytes:
+the file doesn't show how long a record can be.
+"""
 
-_WINDOW_BITS = {"gzip": 31, "zlib": 15}  # zlib's own codes for "with a gzip header" and "with a zlib header"
+_WINDOW_BITS = {
+    "gzip": 31,
+    "zlib": 15,
+}  # zlib's own codes for "with a gzip header" and "with a zlib header"
 _INPUT = 1 << 16
 _OUTPUT = 1 << 18
 _GATHER = 1020  # buffers per gather list: writev accepts IOV_MAX, 1024 on Linux and on macOS
@@ -37,11 +44,12 @@ _BATCH = 1 << 20  # bytes per piece: still in the cache from the CRC when the ke
 
 
 class RecordWriter:
-    """Frames records and passes them on in large gather lists; uncompressed data is never copied in user space.
+    """Frames records and passes them on in large gather lists; uncompressed data is never copied in
+    user space.
 
-    A compressed file is one stream, as TFRecordOptions("GZIP") and ("ZLIB") read it. Its header holds no time and no
-    name, so equal records make equal files. ``size`` is the bytes of all records, framing included, before
-    compression. ``held`` is how many of them still wait.
+    A compressed file is one stream, as TFRecordOptions("GZIP") and ("ZLIB") read it. Its header
+    holds no time and no name, so equal records make equal files. ``size`` is the bytes of all
+    records, framing included, before compression. ``held`` is how many of them still wait.
 
     Args:
         put: receives each gather list: at most 1020 buffers, in order.
@@ -50,10 +58,15 @@ class RecordWriter:
     """
 
     def __init__(
-        self, put: Callable[[Sequence[Buffer]], object], compression: Compression = "none", hold: int = _BATCH
+        self,
+        put: Callable[[Sequence[Buffer]], object],
+        compression: Compression = "none",
+        hold: int = _BATCH,
     ) -> None:
         self._put = put
-        self._deflate = None if compression == "none" else zlib.compressobj(wbits=_WINDOW_BITS[compression])
+        self._deflate = (
+            None if compression == "none" else zlib.compressobj(wbits=_WINDOW_BITS[compression])
+        )
         self._hash = hashlib.sha256()
         self._hold = hold
         self._pending: list[Buffer] = []
@@ -88,7 +101,9 @@ class RecordWriter:
 
     @property
     def file_digest(self) -> str:
-        """The SHA-256 (hex) of the bytes passed on; "" for an uncompressed file, since its records prove all."""
+        """The SHA-256 (hex) of the bytes passed on;
+        "" for an uncompressed file, since its records prove all.
+        """
         return "" if self._deflate is None else self._hash.hexdigest()
 
     def _pass_on(self, pieces: Sequence[Buffer]) -> None:
@@ -115,7 +130,9 @@ def detect(view: View) -> Compression:
     start = header[:2]
     if start == b"\x1f\x8b":
         return "gzip"
-    if len(start) == 2 and start[0] & 0x0F == 8 and int.from_bytes(start, "big") % 31 == 0:  # RFC 1950, 2.2
+    if (
+        len(start) == 2 and start[0] & 0x0F == 8 and int.from_bytes(start, "big") % 31 == 0
+    ):  # RFC 1950, 2.2
         return "zlib"
     return "none"
 
@@ -145,7 +162,9 @@ def _iter_inflated(stream: _Inflated, compression: str) -> Iterator[Framed]:
             data = stream.take(length)
             footer = stream.take(FOOTER.size)
             if len(data) + len(footer) < length + FOOTER.size:
-                reason = f"{length} bytes of data and 4 of CRC announced, {len(data) + len(footer)} left"
+                reason = (
+                    f"{length} bytes of data and 4 of CRC announced, {len(data) + len(footer)} left"
+                )
                 raise TruncatedError(number, offset, reason)
             (crc,) = FOOTER.unpack(footer)
             yield Framed(number, offset, memoryview(data), crc, mask(crc32c(data)) == crc)
@@ -154,11 +173,15 @@ def _iter_inflated(stream: _Inflated, compression: str) -> Iterator[Framed]:
     except EOFError:
         raise TruncatedError(number, offset, f"the {compression} stream is cut short") from None
     except zlib.error as error:
-        raise CompressionError(number, offset, f"the {compression} stream is damaged: {error}") from None
+        raise CompressionError(
+            number, offset, f"the {compression} stream is damaged: {error}"
+        ) from None
 
 
 class _Inflated:
-    """The inflated content of a compressed file; memory holds one piece more than was requested, at most."""
+    """The inflated content of a compressed file;
+    memory holds one piece more than was requested, at most.
+    """
 
     def __init__(self, view: View, compression: str) -> None:
         self._pieces = _inflate(view, _WINDOW_BITS[compression])
@@ -177,7 +200,9 @@ class _Inflated:
 
 
 def _inflate(view: View, window_bits: int) -> Iterator[bytes]:
-    """Inflate stream after stream; raises zlib.error for damage, EOFError if the last one is cut short."""
+    """Inflate stream after stream; raises zlib.error for damage,
+    EOFError if the last one is cut short.
+    """
     stream = zlib.decompressobj(window_bits)
     position, pending = 0, b""
     while pending or position < len(view):

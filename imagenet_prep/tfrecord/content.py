@@ -1,8 +1,9 @@
-"""content_of: what the data of a record says, whatever its encoding. Records that say the same have equal contents.
+"""content_of: what the data of a record says, whatever its encoding. Records that say the same have
+equal contents.
 
-Many encodings of an Example say the same: the features in another order, numbers packed or one by one, longer varints,
-a message in several pieces. Bytes that no Example has belong to the content, too: another message that happens to be
-read as an Example is never equal to a different one.
+Many encodings of an Example say the same: the features in another order, numbers packed or one by
+one, longer varints, a message in several pieces. Bytes that no Example has belong to the content,
+too: another message that happens to be read as an Example is never equal to a different one.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from imagenet_prep.tfrecord.example import (
 )
 
 FEATURES, FEATURE_LISTS, OTHER = 1, 2, 0
-"""The parts of a content: an Example has features, a SequenceExample also feature lists, and other fields are kept."""
+"""The parts of a content: an Example has features, a SequenceExample also feature lists,
+and other fields are kept.
+"""
 
 _KINDS = {1: "bytes", 2: "float", 3: "int64"}
 _FILENAME = b"\x0a\x0eimage/filename"
@@ -37,9 +40,9 @@ Key = tuple[int, str]
 class Value(NamedTuple):
     """The value of a feature.
 
-    ``kind`` is "bytes", "float", "int64", "steps" of a feature list, or "" for a feature that is not set. ``items``
-    are byte strings, numbers, or the Values of steps; floats are the four bytes of each, joined, so that their bits
-    count. ``others`` are fields that no such feature has.
+    ``kind`` is "bytes", "float", "int64", "steps" of a feature list, or "" for a feature that is
+    not set. ``items`` are byte strings, numbers, or the Values of steps; floats are the four bytes
+    of each, joined, so that their bits count. ``others`` are fields that no such feature has.
     """
 
     kind: str
@@ -51,7 +54,8 @@ Content = Mapping[Key, Value]
 
 
 def content_of(data: Buffer) -> dict[Key, Value]:
-    """The values of a record by part and name; the last of several entries with one name counts, as in protobuf.
+    """The values of a record by part and name; the last of several entries with one name counts, as
+    in protobuf.
 
     Raises:
         ExampleError: the data is neither an Example nor a SequenceExample.
@@ -60,7 +64,8 @@ def content_of(data: Buffer) -> dict[Key, Value]:
 
 
 def differing_keys(first: Buffer, second: Buffer) -> list[Key]:
-    """The keys of the values that only one of two records has, or that differ; equal bytes of a value are not parsed.
+    """The keys of the values that only one of two records has, or that differ; equal bytes of a
+    value are not parsed.
 
     Raises:
         ExampleError: the data of one is neither an Example nor a SequenceExample.
@@ -74,7 +79,9 @@ def differing_keys(first: Buffer, second: Buffer) -> list[Key]:
 
 
 def name_in(data: memoryview) -> str:
-    """The text of the feature ``image/filename``, if its entry starts with its name; otherwise "". No image is read."""
+    """The text of the feature ``image/filename``, if its entry starts with its name;
+    otherwise "". No image is read.
+    """
     filename: Buffer = b""
     try:
         for entry in iter_entries(data):
@@ -110,10 +117,11 @@ def _entries(data: Buffer) -> dict[Key, bytes]:
 
 
 def content_digest(data: Buffer, digest_of_long: Callable[[bytes], bytes]) -> int:
-    """A number of 64 bits for what a record says; values of more than 256 bytes count by ``digest_of_long``.
+    """A number of 64 bits for what a record says; values of more than 256 bytes count by
+    ``digest_of_long``.
 
-    It is the sum of a digest per key, whose order makes no difference. Most features of a set have the same bytes in
-    many records, so that their digests are cached.
+    It is the sum of a digest per key, whose order makes no difference. Most features of a set have
+    the same bytes in many records, so that their digests are cached.
 
     Raises:
         ExampleError: the data is neither an Example nor a SequenceExample.
@@ -128,7 +136,9 @@ def content_digest(data: Buffer, digest_of_long: Callable[[bytes], bytes]) -> in
 
 
 def _digest(key: Key, value: object) -> int:
-    return int.from_bytes(hashlib.blake2b(repr((key, value)).encode(), digest_size=8).digest(), "little")
+    return int.from_bytes(
+        hashlib.blake2b(repr((key, value)).encode(), digest_size=8).digest(), "little"
+    )
 
 
 @functools.lru_cache(4096)
@@ -187,7 +197,9 @@ def _steps(view: bytes, pieces: Iterable[tuple[int, int]], others: list[object])
 
 
 def _feature(view: bytes, pieces: Iterable[tuple[int, int]], others: list[object]) -> Value:
-    """The value of a feature: pieces of one kind are joined, and a later kind replaces an earlier one."""
+    """The value of a feature: pieces of one kind are joined,
+    and a later kind replaces an earlier one.
+    """
     kind = ""
     items: list[bytes | int] = []
     for start, stop in pieces:
@@ -199,11 +211,15 @@ def _feature(view: bytes, pieces: Iterable[tuple[int, int]], others: list[object
                 kind, items = _KINDS[field], []
             items += _items(kind, view, list_start, list_stop, others)
     if kind == "float":
-        return Value(kind, b"".join(item for item in items if isinstance(item, bytes)), tuple(others))
+        return Value(
+            kind, b"".join(item for item in items if isinstance(item, bytes)), tuple(others)
+        )
     return Value(kind, tuple(items), tuple(others))
 
 
-def _items(kind: str, view: bytes, start: int, stop: int, others: list[object]) -> list[bytes | int]:
+def _items(
+    kind: str, view: bytes, start: int, stop: int, others: list[object]
+) -> list[bytes | int]:
     """The values in a list message; floats as their bytes, one by one or packed."""
     items: list[bytes | int] = []
     for field, wire, item_start, item_stop in parse_fields(view, start, stop):

@@ -1,8 +1,9 @@
 """Features <-> bytes of a tf.train.Example or a tf.train.SequenceExample, without TensorFlow.
 
-The encoding is canonical: exactly what ``SerializeToString(deterministic=True)`` gives, features in byte order of
-their names. (Protobuf's implementations differ if one name is a prefix of another; no record has such names.)
-Wire format: protobuf.dev/programming-guides/encoding; messages: tensorflow/core/example/feature.proto.
+The encoding is canonical: exactly what ``SerializeToString(deterministic=True)`` gives, features in
+byte order of their names. (Protobuf's implementations differ if one name is a prefix of another; no
+record has such names.) Wire format: protobuf.dev/programming-guides/encoding; messages:
+tensorflow/core/example/feature.proto.
 """
 
 from __future__ import annotations
@@ -79,7 +80,9 @@ def delimited(field: int, content: bytes) -> bytes:
 
 
 def encode_feature(feature: Feature | None) -> bytes:
-    """One Feature message: an empty list is an empty list message, None a feature that is not set."""
+    """One Feature message: an empty list is an empty list message,
+    None a feature that is not set.
+    """
     match feature:
         case None:
             return b""
@@ -100,12 +103,15 @@ def encode_entry(name: str, feature: Feature | None) -> bytes:
 
 def encode_example(features: Mapping[str, Feature | None]) -> bytes:
     """A whole Example, features in byte order of their names."""
-    entries = b"".join(encode_entry(name, features[name]) for name in sorted(features, key=str.encode))
+    entries = b"".join(
+        encode_entry(name, features[name]) for name in sorted(features, key=str.encode)
+    )
     return delimited(1, entries)
 
 
 class SplitEntry:
-    """The map entry of a feature with one value that is written separately: only its length is known.
+    """The map entry of a feature with one value that is written separately: only its length is
+    known.
 
     ``kind`` is b"\\x0a" for a byte string, b"\\x12" for a list of 32-bit floats.
     """
@@ -115,7 +121,9 @@ class SplitEntry:
         self._kind = kind
 
     def head(self, length: int) -> bytes:
-        """The part of the entry before a value of ``length`` bytes; the entry ends with the value."""
+        """The part of the entry before a value of ``length`` bytes;
+        the entry ends with the value.
+        """
         value = b"\x0a" + varint(length)
         values = self._kind + varint(len(value) + length)
         feature = b"\x12" + varint(len(values) + len(value) + length)
@@ -147,9 +155,11 @@ def keep_last(entries: Iterable[tuple[str, T]]) -> dict[str, T]:
 
 
 def iter_entries(data: Buffer, field: int = 1) -> Iterator[Buffer]:
-    """Every entry of the map in ``field`` of a message: short ones, and those of a short message, as bytes.
+    """Every entry of the map in ``field`` of a message: short ones, and those of a short message,
+    as bytes.
 
-    Most features of a set are the same bytes in many records, such as a class or a size: bytes can be looked up.
+    Most features of a set are the same bytes in many records, such as a class or a size: bytes can
+    be looked up.
     """
     view = bytes(data) if len(data) <= _SHORT_MESSAGE else memoryview(data)
     for found, wire, start, stop in parse_fields(view, 0, len(view)):
@@ -177,8 +187,13 @@ def parse_entry(entry: Buffer) -> tuple[str, Feature | None]:
 
 
 def _parse_usual_entry(entry: Buffer) -> tuple[str, Feature] | None:
-    """Name and feature of an entry in the usual layout (a single value, or floats); None for any other layout."""
-    head, size = bytes(entry[:160]), len(entry)  # a name of up to 127 bytes, and five bytes before each length
+    """Name and feature of an entry in the usual layout (a single value, or floats);
+    None for any other layout.
+    """
+    head, size = (
+        bytes(entry[:160]),
+        len(entry),
+    )  # a name of up to 127 bytes, and five bytes before each length
     try:
         name_ends = 2 + head[1]
         name = head[2:name_ends].decode()
@@ -217,13 +232,21 @@ def split_entry(view: Buffer, what: str = "feature") -> tuple[str, list[tuple[in
         raise ExampleError(f"the name of a {what} is not UTF-8") from None
 
 
-def parse_feature(view: Buffer, start: int, stop: int, feature: Feature | None = None) -> Feature | None:
-    """The Feature message between two bytes, joined to an earlier piece of it; None if neither sets anything."""
+def parse_feature(
+    view: Buffer, start: int, stop: int, feature: Feature | None = None
+) -> Feature | None:
+    """The Feature message between two bytes, joined to an earlier piece of it;
+    None if neither sets anything.
+    """
     for field, wire, list_start, list_stop in parse_fields(view, start, stop):
         if wire != 2:
             continue
         if field == _BYTES:
-            values = tuple(view[a:b] for f, w, a, b in parse_fields(view, list_start, list_stop) if f == 1 and w == 2)
+            values = tuple(
+                view[a:b]
+                for f, w, a, b in parse_fields(view, list_start, list_stop)
+                if f == 1 and w == 2
+            )
             feature = _merge(feature, BytesList(values))
         elif field == _FLOAT:
             feature = _merge(feature, FloatList(_parse_floats(view, list_start, list_stop)))
@@ -233,7 +256,9 @@ def parse_feature(view: Buffer, start: int, stop: int, feature: Feature | None =
 
 
 def _merge(first: Feature | None, second: Feature) -> Feature:
-    """Two pieces of one feature, merged: protobuf joins lists of one kind; of two kinds the later counts."""
+    """Two pieces of one feature, merged: protobuf joins lists of one kind;
+    of two kinds the later counts.
+    """
     if first is None or type(first) is not type(second):
         return second
     return type(second)(first.values + second.values)  # type: ignore[arg-type,operator]
@@ -267,7 +292,9 @@ def read_varints(view: Buffer, start: int, stop: int) -> list[int]:
 
 
 def varint_in(data: bytes, position: int) -> tuple[int, int]:
-    """The number of at most 63 bits at ``position``, and where it ends; raises IndexError if the data ends first."""
+    """The number of at most 63 bits at ``position``, and where it ends;
+    raises IndexError if the data ends first.
+    """
     value = shift = 0
     while (byte := data[position]) >= 0x80 and shift < 56:
         value |= (byte & 0x7F) << shift
@@ -318,7 +345,7 @@ def parse_fields(view: Buffer, position: int, stop: int) -> list[tuple[int, int,
     return fields
 
 
-# sequences -------------------------------------------------------------------------------------------------------
+# sequences ----------------------------------------------------------------------------------------
 
 _FEATURE_LISTS = 2  # the field of a SequenceExample that an Example doesn't have
 
@@ -326,7 +353,9 @@ Steps = Sequence[Feature | None]
 """A feature list: one feature per step, None where it is not set."""
 
 
-def encode_sequence_example(context: Mapping[str, Feature | None], feature_lists: Mapping[str, Steps]) -> bytes:
+def encode_sequence_example(
+    context: Mapping[str, Feature | None], feature_lists: Mapping[str, Steps]
+) -> bytes:
     """A whole SequenceExample; both of its parts are written even if they are empty."""
     entries = b""
     for name in sorted(feature_lists, key=str.encode):
@@ -336,16 +365,22 @@ def encode_sequence_example(context: Mapping[str, Feature | None], feature_lists
 
 
 def has_feature_lists(data: Buffer) -> bool:
-    """Whether a record is a SequenceExample: an Example's parser sees one as an Example with nothing but context.
+    """Whether a record is a SequenceExample: an Example's parser sees one as an Example with
+    nothing but context.
 
     Raises:
         ExampleError: the bytes are neither.
     """
     view = memoryview(data)
-    return any(field == _FEATURE_LISTS and wire == 2 for field, wire, _, _ in parse_fields(view, 0, len(view)))
+    return any(
+        field == _FEATURE_LISTS and wire == 2
+        for field, wire, _, _ in parse_fields(view, 0, len(view))
+    )
 
 
-def parse_sequence_example(data: Buffer) -> tuple[dict[str, Feature | None], dict[str, tuple[Feature | None, ...]]]:
+def parse_sequence_example(
+    data: Buffer,
+) -> tuple[dict[str, Feature | None], dict[str, tuple[Feature | None, ...]]]:
     """The context and the feature lists of a SequenceExample; byte values are memoryviews.
 
     Raises:
@@ -355,7 +390,11 @@ def parse_sequence_example(data: Buffer) -> tuple[dict[str, Feature | None], dic
     def steps(entry: Buffer) -> tuple[str, tuple[Feature | None, ...]]:
         view = memoryview(entry)
         name, pieces = split_entry(view, "feature list")
-        fields = [field for piece in pieces for field in parse_fields(view, *piece)]  # protobuf joins pieces
-        return name, tuple(parse_feature(view, a, b) for inner, wire, a, b in fields if inner == 1 and wire == 2)
+        fields = [
+            field for piece in pieces for field in parse_fields(view, *piece)
+        ]  # protobuf joins pieces
+        return name, tuple(
+            parse_feature(view, a, b) for inner, wire, a, b in fields if inner == 1 and wire == 2
+        )
 
     return parse_features(data), keep_last(map(steps, iter_entries(data, _FEATURE_LISTS)))

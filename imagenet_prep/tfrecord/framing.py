@@ -1,7 +1,9 @@
-"""TFRecord framing: lengths, masked CRC32C, record offsets; and Index, which lists the records of a shard.
+"""TFRecord framing: lengths, masked CRC32C, record offsets; and Index, which lists the records of a
+shard.
 
-A record is: uint64 length, uint32 masked CRC32C of those 8 bytes, data, uint32 masked CRC32C of the data; all little
-endian (tensorflow/core/lib/io/record_writer.h). The mask is a rotation right by 15 plus 0xa282ead8.
+A record is: uint64 length, uint32 masked CRC32C of those 8 bytes, data, uint32 masked CRC32C of the
+data; all little endian (tensorflow/core/lib/io/record_writer.h). The mask is a rotation right by 15
+plus 0xa282ead8.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ Buffer = bytes | memoryview
 
 
 class View(Protocol):
-    """The bytes of a file, which can be sliced: a memoryview, or an object that fetches them by range."""
+    """The bytes of a file, which can be sliced:
+    a memoryview, or an object that fetches them by range.
+    """
 
     def __len__(self) -> int:
         """The number of bytes."""
@@ -42,7 +46,9 @@ class View(Protocol):
 
 
 class FramingError(ValueError):
-    """Framing that can't be followed any further: record number, byte offset of its header, reason."""
+    """Framing that can't be followed any further:
+    record number, byte offset of its header, reason.
+    """
 
     def __init__(self, record: int, offset: int, reason: str) -> None:
         super().__init__(f"record {record} at byte {offset}: {reason}")
@@ -52,7 +58,9 @@ class FramingError(ValueError):
 
 
 class LengthError(FramingError):
-    """The length field itself is damaged or implausible: the start of the next record is unknown."""
+    """The length field itself is damaged or implausible:
+    the start of the next record is unknown.
+    """
 
 
 class TruncatedError(FramingError):
@@ -65,7 +73,9 @@ def mask(crc: int) -> int:
 
 
 def frame(*parts: Buffer) -> tuple[bytes, bytes, int]:
-    """Header and footer for a record whose data is ``parts``, joined, and the data's length in bytes."""
+    """Header and footer for a record whose data is ``parts``,
+    joined, and the data's length in bytes.
+    """
     crc = length = 0
     for part in parts:
         crc = crc32c(part, crc)
@@ -78,7 +88,8 @@ def _header(length: int) -> bytes:
 
 
 class Framed(NamedTuple):  # a tuple is built in a third of the time of a frozen dataclass
-    """One record found in a file: number, byte offset of its header, data, the data's masked CRC as stored.
+    """One record found in a file: number, byte offset of its header, data, the data's masked CRC as
+    stored.
 
     ``intact`` says whether the data matches that CRC.
     """
@@ -91,7 +102,8 @@ class Framed(NamedTuple):  # a tuple is built in a third of the time of a frozen
 
 
 def iter_records(view: View) -> Iterator[Framed]:
-    """Every record of a whole TFRecord file; a record with damaged data is yielded as not ``intact``.
+    """Every record of a whole TFRecord file; a record with damaged data is yielded as not
+    ``intact``.
 
     Raises:
         LengthError: a length field doesn't match its CRC: the start of the next record is unknown.
@@ -101,24 +113,37 @@ def iter_records(view: View) -> Iterator[Framed]:
         end = offset + 12 + len(data)
         (stored,) = FOOTER.unpack(view[end : end + 4])
         crc = crc32c(data)
-        yield Framed(number, offset, data, stored, ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF == stored)
+        yield Framed(
+            number,
+            offset,
+            data,
+            stored,
+            ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF == stored,
+        )
 
 
 def intact_at(
     view: memoryview, start: int, stop: int, check: bool = True, expected: int | None = None
 ) -> memoryview | None:
-    """The data of the intact record whose framing starts and stops at these bytes, or None if there is none.
+    """The data of the intact record whose framing starts and stops at these bytes, or None if there
+    is none.
 
-    ``expected`` is the CRC that the record must have. Without ``check`` the data is not compared with its CRC.
+    ``expected`` is the CRC that the record must have. Without ``check`` the data is not compared
+    with its CRC.
     """
     if start + OVERHEAD > stop or stop > len(view):
         return None
     length, length_crc = HEADER.unpack_from(view, start)
     crc = crc32c(view[start : start + 8])
-    if length != stop - start - OVERHEAD or ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF != length_crc:
+    if (
+        length != stop - start - OVERHEAD
+        or ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF != length_crc
+    ):
         return None
     data = view[start + 12 : stop - 4]
-    if check:  # before the stored CRC: its bytes are in the processor's cache once the data was read
+    if (
+        check
+    ):  # before the stored CRC: its bytes are in the processor's cache once the data was read
         crc = crc32c(data)
     (stored,) = FOOTER.unpack_from(view, stop - 4)
     if check and ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF != stored:
@@ -127,7 +152,8 @@ def intact_at(
 
 
 def iter_unchecked(view: View) -> Iterator[tuple[int, memoryview]]:
-    """The byte offset and the data of every record; only headers are read, data is not compared with its CRC.
+    """The byte offset and the data of every record; only headers are read, data is not compared
+    with its CRC.
 
     Raises:
         LengthError, TruncatedError: as for iter_records.
@@ -137,14 +163,17 @@ def iter_unchecked(view: View) -> Iterator[tuple[int, memoryview]]:
         start = offset + HEADER.size
         length = parse_header(view[offset:start], number, offset)
         if length > end - start - FOOTER.size:
-            raise TruncatedError(number, offset, f"{length} bytes of data and 4 of CRC announced, {end - start} left")
+            raise TruncatedError(
+                number, offset, f"{length} bytes of data and 4 of CRC announced, {end - start} left"
+            )
         yield offset, view[start : start + length]
         offset = start + length + FOOTER.size
         number += 1
 
 
 def iter_intact(view: memoryview, *, check: bool = True) -> Iterator[tuple[int, memoryview, int]]:
-    """Offset, data and stored CRC of each record up to the first one that is not intact, or to the end.
+    """Offset, data and stored CRC of each record up to the first one that is not intact, or to the
+    end.
 
     Reading in order spends its time in this loop, so ``iter_records`` handles the rare cases.
     """
@@ -168,9 +197,13 @@ def iter_intact(view: memoryview, *, check: bool = True) -> Iterator[tuple[int, 
 
 
 def parse_header(header: Buffer, number: int, offset: int) -> int:
-    """The length of a record's data in bytes, from its header or the start of one; raises as iter_records does."""
+    """The length of a record's data in bytes, from its header or the start of one;
+    raises as iter_records does.
+    """
     if len(header) < HEADER.size:
-        raise TruncatedError(number, offset, f"the file ends {len(header)} bytes into a 12-byte header")
+        raise TruncatedError(
+            number, offset, f"the file ends {len(header)} bytes into a 12-byte header"
+        )
     length, length_crc = HEADER.unpack(header)
     if mask(crc32c(header[:8])) != length_crc:
         raise LengthError(number, offset, "the length field does not match its CRC")
@@ -178,10 +211,14 @@ def parse_header(header: Buffer, number: int, offset: int) -> int:
 
 
 def framing_digest(lengths: Iterable[int], crcs: Iterable[int]) -> str:
-    """The digest of a shard: SHA-256 (hex) over the data length in bytes and the masked data CRC of each record."""
+    """The digest of a shard: SHA-256 (hex) over the data length in bytes
+    and the masked data CRC of each record.
+    """
     columns = array("Q", lengths), array("I", crcs)
     content, start = bytearray(len(columns[0]) * HEADER.size), 0
-    for numbers in columns:  # a byte of all numbers at a time: three times as fast as packing them one by one
+    for (
+        numbers
+    ) in columns:  # a byte of all numbers at a time: three times as fast as packing them one by one
         if sys.byteorder == "big":
             numbers.byteswap()
         column, size = numbers.tobytes(), numbers.itemsize
@@ -193,7 +230,9 @@ def framing_digest(lengths: Iterable[int], crcs: Iterable[int]) -> str:
 
 @dataclass(slots=True)
 class Index:
-    """The records of a shard in order: offset, length with framing, stored data CRC, file name; and the end offset."""
+    """The records of a shard in order: offset, length with framing, stored data CRC, file name;
+    and the end offset.
+    """
 
     offsets: list[int] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
@@ -233,7 +272,9 @@ def decode(offsets: Buffer, listing: Buffer) -> Index | None:
     """The Index in both files, or None if they are not byte for byte as they were written."""
     content, ends = (bytes(offsets), bytes(listing)), decode_index(bytes(offsets))
     try:
-        lines = [line.split(" ", 1) for line in content[1].decode().split("\n")[:-1]]  # names may hold other separators
+        lines = [
+            line.split(" ", 1) for line in content[1].decode().split("\n")[:-1]
+        ]  # names may hold other separators
         crcs = [int(crc, 16) for crc, _ in lines]
     except ValueError:
         return None
@@ -241,7 +282,11 @@ def decode(offsets: Buffer, listing: Buffer) -> Index | None:
         return None
     lengths = [stop - start for start, stop in pairwise(ends)]
     index = Index(list(ends[:-1]), lengths, crcs, [name for _, name in lines], ends[-1])
-    return index if content == index.encode() and all(length >= OVERHEAD for length in lengths) else None
+    return (
+        index
+        if content == index.encode() and all(length >= OVERHEAD for length in lengths)
+        else None
+    )
 
 
 def encode_index(offsets: Iterable[int], lengths: Iterable[int]) -> bytes:
@@ -263,14 +308,17 @@ _decode_numbers = Decoder(list[int]).decode
 
 
 def decode_identities(index: bytes, listing: bytes) -> tuple[list[int], array[int]] | None:
-    """Length of the data and CRC of each record, from both files of a shard; None if they can't be understood.
+    """Length of the data and CRC of each record, from both files of a shard; None if they can't be
+    understood.
 
     Nothing is compared: it is fast, and the digest of the shard proves the result.
     """
     try:
         numbers = _decode_numbers(b"[%b]" % index[:-1].replace(b" ", b",").replace(b"\n", b","))
         lengths = [length - OVERHEAD for length in numbers[1::2]]
-        crcs = array("I", bytes.fromhex("".join([line[:8] for line in listing.decode().split("\n")])))
+        crcs = array(
+            "I", bytes.fromhex("".join([line[:8] for line in listing.decode().split("\n")]))
+        )
     except ValueError:
         return None
     if sys.byteorder == "little":

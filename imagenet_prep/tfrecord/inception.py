@@ -1,10 +1,12 @@
 """The record layout of 2016, as ``build_imagenet_data.py`` (tensorflow/models, Inception) wrote it.
 
-A record is the Example of fifteen features around the image's own bytes. Features are in byte order of their names,
-so everything except the image is two short byte strings: one before ``image/encoded``'s value, one after it.
+A record is the Example of fifteen features around the image's own bytes. Features are in byte order
+of their names, so everything except the image is two short byte strings: one before
+``image/encoded``'s value, one after it.
 
-The features of objects and masks in records of recipes have the names of TensorFlow's Object Detection API
-(tensorflow/models, create_coco_tf_record.py and create_pascal_tf_record.py), and of DeepLab (build_data.py there).
+The features of objects and masks in records of recipes have the names of TensorFlow's Object
+Detection API (tensorflow/models, create_coco_tf_record.py and create_pascal_tf_record.py), and of
+DeepLab (build_data.py there).
 """
 
 from __future__ import annotations
@@ -16,7 +18,14 @@ from typing import NamedTuple
 
 from imagenet_prep.model import Box, Item
 from imagenet_prep.tfrecord import example
-from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, Kind, encode_entry, varint
+from imagenet_prep.tfrecord.example import (
+    BytesList,
+    FloatList,
+    Int64List,
+    Kind,
+    encode_entry,
+    varint,
+)
 
 COLORSPACE = b"RGB"
 CHANNELS = 3
@@ -31,7 +40,9 @@ _KINDS = {
 }
 PROMISE: Mapping[str, Mapping[str, object]] = {
     f"image/{name}": {"kind": kind, "optional": False, "values": values}
-    for name, kind, values in sorted((name, *key) for key, names in _KINDS.items() for name in names)
+    for name, kind, values in sorted(
+        (name, *key) for key, names in _KINDS.items() for name in names
+    )
 }
 """The features of every record: kind, whether optional, and how many values (None: any number)."""
 
@@ -40,7 +51,11 @@ FEATURES = frozenset(PROMISE)
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     **{column: (f"image/{column}",) for column in ("encoded", "height", "width")},
-    **{"label": ("image/class/label",), "class": ("image/class/synset",), "text": ("image/class/text",)},
+    **{
+        "label": ("image/class/label",),
+        "class": ("image/class/synset",),
+        "text": ("image/class/text",),
+    },
     "path": ("image/filename",),
 }
 """The features that hold the columns of an item."""
@@ -52,12 +67,17 @@ FORMAT_ENTRY = encode_entry("image/format", BytesList((FORMAT,)))
 
 
 def record_parts(item: Item, width: int, height: int, length: int) -> tuple[bytes, bytes]:
-    """The bytes before and after the image in the record of ``item``; the image has ``length`` bytes.
+    """The bytes before and after the image in the record of ``item``; the image has ``length``
+    bytes.
 
     ``width`` and ``height`` are in pixels. Parts that many records share are encoded once.
     """
     name = item.filename.encode()
-    tail = value_prefix("image/filename", len(name)) + name + after_name(item.label, item.boxes, width, height)
+    tail = (
+        value_prefix("image/filename", len(name))
+        + name
+        + after_name(item.label, item.boxes, width, height)
+    )
     head = _class_entries(item.label, item.wnid, item.text) + ENCODED.head(length)
     return b"\x0a" + varint(len(head) + length + len(tail)) + head, tail
 
@@ -111,9 +131,13 @@ def _box_entries(label: int, boxes: tuple[Box, ...]) -> bytes:
 
 @functools.lru_cache(maxsize=4096)
 def box_layout(label: int, count: int) -> tuple[struct.Struct, tuple[bytes, ...]]:
-    """How the entries of boxes are packed: for each edge, in byte order of the names, the bytes before its floats."""
+    """How the entries of boxes are packed: for each edge, in byte order of the names,
+    the bytes before its floats.
+    """
     names = (f"image/object/bbox/{edge}" for edge in ("xmax", "xmin", "ymax", "ymin"))
-    xmax, *others = (encode_entry(name, FloatList((0.0,) * count))[: -4 * count or None] for name in names)
+    xmax, *others = (
+        encode_entry(name, FloatList((0.0,) * count))[: -4 * count or None] for name in names
+    )
     heads = (encode_entry("image/object/bbox/label", Int64List((label,) * count)) + xmax, *others)
     return struct.Struct("<" + "".join(f"{len(head)}s{count}f" for head in heads)), heads
 
@@ -121,11 +145,13 @@ def box_layout(label: int, count: int) -> tuple[struct.Struct, tuple[bytes, ...]
 NO_BOXES = b"".join(box_layout(0, 0)[1])
 
 
-# objects and masks ------------------------------------------------------------------------------------------------
+# objects and masks --------------------------------------------------------------------------------
 
 
 class ObjectFeature(NamedTuple):
-    """A feature, its kind, and how many values it has: one per "box", per "point" (of a box), "any", or "one"."""
+    """A feature, its kind, and how many values it has:
+    one per "box", per "point" (of a box), "any", or "one".
+    """
 
     name: str
     kind: Kind
@@ -145,7 +171,9 @@ OBJECT_FEATURES = {
     "boxes.keypoint_count": ObjectFeature("image/object/keypoint/num", "int64"),
     "boxes.keypoint_x": ObjectFeature("image/object/keypoint/x", "float", "point"),
     "boxes.keypoint_y": ObjectFeature("image/object/keypoint/y", "float", "point"),
-    "boxes.keypoint_visibility": ObjectFeature("image/object/keypoint/visibility", "int64", "point"),
+    "boxes.keypoint_visibility": ObjectFeature(
+        "image/object/keypoint/visibility", "int64", "point"
+    ),
     "boxes.keypoint_text": ObjectFeature("image/object/keypoint/text", "bytes", "point"),
     "boxes.source_id": ObjectFeature("image/source_id", "bytes", "one"),
     "boxes.caption": ObjectFeature("image/caption", "bytes", "any"),

@@ -1,7 +1,8 @@
 """Record bytes -> the values of an Inception record.
 
-Nearly all records have the layout of inception.record_parts. They are read at known positions; the values, encoded
-again, must give the same bytes. Any other encoding of the same features is as legal: the
+Nearly all records have the layout of inception.record_parts. They are read at known positions; the
+values, encoded again, must give the same bytes. Any other encoding of the same features is as
+legal: the
 general parser reads it, several times slower.
 """
 
@@ -32,8 +33,11 @@ from imagenet_prep.tfrecord.example import (
 
 F = TypeVar("F", BytesList, FloatList, Int64List)
 
-_FIRST_KEY = 128  # in nearly all records the image's key is after this many bytes: the search starts there
-_HEAD = 2048  # bytes that hold everything before the image: the longest class has some 140 bytes of words
+_FIRST_KEY = (
+    128  # in nearly all records the image's key is after this many bytes: the search starts there
+)
+# bytes that hold everything before the image: the longest class has some 140 bytes of words
+_HEAD = 2048
 
 
 class RecordError(ValueError):
@@ -61,13 +65,17 @@ class Traits(Struct, frozen=True):
     format: str | None
 
 
-CANONICAL = Traits(inception.FEATURES, inception.COLORSPACE.decode(), inception.CHANNELS, inception.FORMAT.decode())
+CANONICAL = Traits(
+    inception.FEATURES, inception.COLORSPACE.decode(), inception.CHANNELS, inception.FORMAT.decode()
+)
 
 
 class ImageRecord(NamedTuple):  # a tuple is built in a third of the time of a frozen dataclass
-    """The values of a record: ``width`` and ``height`` in pixels, ``box_labels`` one per box, ``encoded`` the JPEG.
+    """The values of a record: ``width`` and ``height`` in pixels, ``box_labels`` one per box,
+    ``encoded`` the JPEG.
 
-    Values that other makers leave out are None, or "", or empty; the label is None where ``read_image`` finds none.
+    Values that other makers leave out are None, or "", or empty; the label is None where
+    ``read_image`` finds none.
     """
 
     filename: str
@@ -97,17 +105,25 @@ def read_image(data: memoryview) -> ImageRecord:
     return read_canonical(data) or read_features(parse_example(data), needs_label=False)
 
 
-# our own encoding ----------------------------------------------------------------------------------------------
+# our own encoding ---------------------------------------------------------------------------------
 
 _KEY = b"\x0a\x0dimage/encoded\x12"
-_CLASS_FEATURES = {"image/channels", "image/class/label", "image/class/synset", "image/class/text", "image/colorspace"}
+_CLASS_FEATURES = {
+    "image/channels",
+    "image/class/label",
+    "image/class/synset",
+    "image/class/text",
+    "image/colorspace",
+}
 
 Words = tuple[int, str, str]
 """Label, wnid and words of a class."""
 
 
 def read_canonical(data: memoryview) -> ImageRecord | None:
-    """The record, if it has exactly the fifteen features in inception.record_parts's layout; None otherwise."""
+    """The record, if it has exactly the fifteen features in inception.record_parts's layout;
+    None otherwise.
+    """
     try:
         found = read_head(data) or _read_odd_head(data)
         if found is None:
@@ -117,14 +133,18 @@ def read_canonical(data: memoryview) -> ImageRecord | None:
     except (ValueError, IndexError, struct.error):
         return None
     labels = (label,) * len(boxes)
-    return ImageRecord(filename, label, wnid, text, width, height, boxes, labels, data[start:stop], CANONICAL)
+    return ImageRecord(
+        filename, label, wnid, text, width, height, boxes, labels, data[start:stop], CANONICAL
+    )
 
 
 def read_head(data: memoryview) -> tuple[Words, int, int] | None:
-    """The class, and where the image starts and stops in the data; None unless the layout is the most common one.
+    """The class, and where the image starts and stops in the data; None unless the layout is the
+    most common one.
 
-    That is our layout with an image of 16 KiB to 2 MiB. Each of the five nested lengths before the image then is three
-    bytes long. They are decoded and compared at once, as digits of one large number.
+    That is our layout with an image of 16 KiB to 2 MiB. Each of the five nested lengths before the
+    image then is three bytes long. They are decoded and compared at once, as digits of one large
+    number.
     """
     head = data[:512].tobytes()
     key = head.find(_KEY, _FIRST_KEY)
@@ -140,16 +160,26 @@ def read_head(data: memoryview) -> tuple[Words, int, int] | None:
 
 
 def _masks() -> tuple[int, ...]:
-    """The constants that ``read_head`` needs, derived from one such head, whose image has 20,000 bytes."""
+    """The constants that ``read_head`` needs, derived from one such head,
+    whose image has 20,000 bytes.
+    """
     entry = inception.ENCODED.head(20_000)
-    places = (1, 5, 24, 28, 32)  # of the lengths in the first four bytes of the data and the 31 before the image
+    places = (
+        1,
+        5,
+        24,
+        28,
+        32,
+    )  # of the lengths in the first four bytes of the data and the 31 before the image
     sample = int.from_bytes(b"\x0a\x80\x80\x00" + entry, "little")
     low, middle, high = (sum(0x7F << 8 * place + shift for place in places) for shift in (0, 7, 14))
     varying = sum(0x7F7F7F << 8 * place for place in places)
     constant_bits = (1 << 8 * 35) - 1 & ~varying
     decoded = sample & low | sample >> 1 & middle | sample >> 2 & high
     each = sum(1 << 8 * place for place in places[1:])
-    more = decoded - 20_000 * each - (4 << 8)  # the first length is that of the data except its own four bytes
+    more = (
+        decoded - 20_000 * each - (4 << 8)
+    )  # the first length is that of the data except its own four bytes
     return constant_bits, sample & constant_bits, low, middle, high, 8 * places[-1], each, more
 
 
@@ -157,7 +187,9 @@ _CONSTANT_BITS, _CONSTANT, _LOW, _MIDDLE, _HIGH, _LAST, _EACH, _MORE = _masks()
 
 
 def _read_odd_head(data: memoryview) -> tuple[Words, int, int] | None:
-    """As ``read_head``, for images of any length; raises ValueError or IndexError for a head of another layout."""
+    """As ``read_head``, for images of any length;
+    raises ValueError or IndexError for a head of another layout.
+    """
     head = bytes(data[:_HEAD])
     size, start = varint_in(head, 1)
     key = head.index(_KEY, start)
@@ -167,15 +199,24 @@ def _read_odd_head(data: memoryview) -> tuple[Words, int, int] | None:
     _, value = varint_in(head, listed + 1)
     length, position = varint_in(head, value + 1)
     is_ours = head[0] == 10 and head[first:position] == inception.ENCODED.head(length)
-    return (words, position, position + length) if words and is_ours and start + size == len(data) else None
+    return (
+        (words, position, position + length)
+        if words and is_ours and start + size == len(data)
+        else None
+    )
 
 
 @functools.lru_cache(maxsize=4096)
 def _read_class(entries: bytes) -> Words | None:
-    """Label, wnid and words from the entries before the image: the same bytes for every image of a class."""
+    """Label, wnid and words from the entries before the image:
+    the same bytes for every image of a class.
+    """
     try:
         features = parse_example(delimited(1, entries))
-        if features.keys() != _CLASS_FEATURES or _constants(features)[:2] != (CANONICAL.colorspace, CANONICAL.channels):
+        if features.keys() != _CLASS_FEATURES or _constants(features)[:2] != (
+            CANONICAL.colorspace,
+            CANONICAL.channels,
+        ):
             return None
         label, wnid = _int(features, "image/class/label"), _text(features, "image/class/synset")
         text = _text(features, "image/class/text")
@@ -185,7 +226,9 @@ def _read_class(entries: bytes) -> Words | None:
 
 
 def _read_tail(tail: bytes, label: int) -> tuple[str, int, int, tuple[Box, ...]]:
-    """File name, width, height and boxes from the bytes after the image; raises ValueError unless canonical."""
+    """File name, width, height and boxes from the bytes after the image;
+    raises ValueError unless canonical.
+    """
     size = tail[23]  # after tag, length, tag, length, "image/filename", and three times tag, length
     stop = 24 + size
     if not tail.startswith(inception.value_prefix("image/filename", size)):
@@ -196,16 +239,22 @@ def _read_tail(tail: bytes, label: int) -> tuple[str, int, int, tuple[Box, ...]]
 
 
 def _read_rest(rest: bytes, label: int) -> tuple[int, int, tuple[Box, ...]]:
-    """Width, height and boxes: they are read at their places, and encoded again, which shows whether they are right."""
+    """Width, height and boxes: they are read at their places, and encoded again,
+    which shows whether they are right.
+    """
     height, position = varint_in(rest, _HEIGHT)
     boxes: tuple[Box, ...] = ()
     if rest.startswith(inception.NO_BOXES, position):
         position += len(inception.NO_BOXES)
     else:
-        count = rest[position + 32] // len(varint(label))  # the length of the packed labels, if it fits one byte
+        count = rest[position + 32] // len(
+            varint(label)
+        )  # the length of the packed labels, if it fits one byte
         layout, _ = inception.box_layout(label, count)
         values, step = layout.unpack_from(rest, position), count + 1
-        xmax, xmin, ymax, ymin = (values[start : start + count] for start in range(1, 4 * step, step))
+        xmax, xmin, ymax, ymin = (
+            values[start : start + count] for start in range(1, 4 * step, step)
+        )
         boxes = tuple(map(Box, xmin, ymin, xmax, ymax))
         position += layout.size
     width, _ = varint_in(rest, position + _WIDTH)
@@ -214,14 +263,16 @@ def _read_rest(rest: bytes, label: int) -> tuple[int, int, tuple[Box, ...]]:
     return width, height, boxes
 
 
-_read_shared = functools.lru_cache(maxsize=4096)(_read_rest)  # the same bytes for all images of one size without boxes
+_read_shared = functools.lru_cache(maxsize=4096)(
+    _read_rest
+)  # the same bytes for all images of one size without boxes
 _MOST_SHARED = len(inception.after_name(0, (), 1 << 27, 1 << 27))
 """Bytes of a rest that may be shared."""
 _HEIGHT, _WIDTH = len(inception.FORMAT_ENTRY) + 22, 21
 """Where height and width are, from the start of the rest, and from the end of the boxes."""
 
 
-# any encoding --------------------------------------------------------------------------------------------------
+# any encoding -------------------------------------------------------------------------------------
 
 
 def read_features(features: Mapping[str, Feature], *, needs_label: bool = True) -> ImageRecord:
@@ -234,7 +285,8 @@ def read_features(features: Mapping[str, Feature], *, needs_label: bool = True) 
     encoded = _value(features, "image/encoded", BytesList)
     if encoded is None or (label is None and needs_label):
         raise RecordError(
-            "image/encoded" if label is not None or not needs_label else "image/class/label", "is missing"
+            "image/encoded" if label is not None or not needs_label else "image/class/label",
+            "is missing",
         )
     boxes, box_labels = _boxes(features)
     return ImageRecord(
@@ -251,7 +303,9 @@ def read_features(features: Mapping[str, Feature], *, needs_label: bool = True) 
     )
 
 
-_traits = functools.lru_cache(maxsize=256)(Traits)  # few exist, and identical objects compare faster
+_traits = functools.lru_cache(maxsize=256)(
+    Traits
+)  # few exist, and identical objects compare faster
 
 
 def _constants(features: Mapping[str, Feature]) -> tuple[str | None, int | None, str | None]:
@@ -261,12 +315,17 @@ def _constants(features: Mapping[str, Feature]) -> tuple[str | None, int | None,
 
 def _boxes(features: Mapping[str, Feature]) -> tuple[tuple[Box, ...], tuple[int, ...]]:
     """Boxes and their labels; the labels may be missing, and the edges may all be missing."""
-    edges = [_get(features, f"image/object/bbox/{edge}", FloatList) for edge in ("xmin", "ymin", "xmax", "ymax")]
+    edges = [
+        _get(features, f"image/object/bbox/{edge}", FloatList)
+        for edge in ("xmin", "ymin", "xmax", "ymax")
+    ]
     labels = _get(features, "image/object/bbox/label", Int64List)
     there = [feature.values for feature in (*edges, labels) if feature is not None]
     counts = [len(values) for values in there]
     if len(set(counts)) > 1 or (None in edges and len(there) > (labels is not None)):
-        raise BoxesError("image/object/bbox", f"lists xmin, ymin, xmax, ymax, label differ in length: {counts}")
+        raise BoxesError(
+            "image/object/bbox", f"lists xmin, ymin, xmax, ymax, label differ in length: {counts}"
+        )
     corners = [edge.values for edge in edges if edge is not None]
     return tuple(map(Box, *corners)) if corners else (), labels.values if labels else ()
 

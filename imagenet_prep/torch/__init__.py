@@ -1,9 +1,13 @@
-"""PyTorch: data sets of images, objects or masks; Loader shuffles them, divides them among ranks, and resumes."""
+"""PyTorch: data sets of images, objects or masks;
+Loader shuffles them, divides them among ranks, and resumes.
+"""
 
 import importlib.util
 
 if importlib.util.find_spec("torch") is None:
-    raise ModuleNotFoundError("imagenet_prep.torch needs PyTorch: pip install 'imagenet-prep[torch]'", name="torch")
+    raise ModuleNotFoundError(
+        "imagenet_prep.torch needs PyTorch: pip install 'imagenet-prep[torch]'", name="torch"
+    )
 
 from imagenet_prep.torch.crops import CenterCrop, Crop, RandomResizedCrop
 from imagenet_prep.torch.detection import DetectionDataset, collate_detection

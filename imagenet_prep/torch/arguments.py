@@ -22,5 +22,7 @@ def whole(name: str, value: Any, least: int) -> int:
         number = None
     if number is None or number < least or isinstance(value, bool):
         end = ")" if "(" in name else ""
-        raise UsageError(f"{name}{shown(value)}{end}", f"expected a whole number of at least {least}")
+        raise UsageError(
+            f"{name}{shown(value)}{end}", f"expected a whole number of at least {least}"
+        )
     return number

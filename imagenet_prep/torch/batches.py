@@ -1,4 +1,6 @@
-"""Seeded: items with their own random numbers. BatchCollate: a batch of them, or its error. Both run in workers."""
+"""Seeded: items with their own random numbers. BatchCollate: a batch of them, or its error.
+Both run in workers.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from imagenet_prep.text import number_of
 from imagenet_prep.torch.device_settings import DeviceSettings
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-"""Options of mallopt (malloc.h), in bytes: free memory kept at the end, and the least block with a map of its own."""
+"""Options of mallopt (malloc.h), in bytes: free memory kept at the end,
+and the least block with a map of its own.
+"""
 
 
 def collate(samples: list[Any]) -> Any:
@@ -34,14 +38,21 @@ def collate(samples: list[Any]) -> Any:
         return default_collate(samples)
     except RuntimeError:
         images = [sample[0] if isinstance(sample, tuple) else sample for sample in samples]
-        shapes = {" x ".join(map(str, image.shape)) for image in images if isinstance(image, torch.Tensor)}
+        shapes = {
+            " x ".join(map(str, image.shape)) for image in images if isinstance(image, torch.Tensor)
+        }
         if len(shapes) < 2:
             raise
         what = f"images of a batch have different shapes: {', '.join(sorted(shapes)[:3])}"
-        raise UsageError(what, "expected one", "give ImageDataset a transform that makes them one size") from None
+        raise UsageError(
+            what, "expected one", "give ImageDataset a transform that makes them one size"
+        ) from None
 
 
-TAKES = "Loader(ImageDataset(imagenet_prep.open(folder, 'train'), transform), batch_size), or your own collate_fn"
+TAKES = (
+    "Loader(ImageDataset(imagenet_prep.open(folder, 'train'), transform), batch_size), "
+    "or your own collate_fn"
+)
 """The arguments of a Loader, for a hint."""
 
 
@@ -49,13 +60,17 @@ def collate_channels_last(samples: list[Any]) -> Any:
     """A batch whose images are laid out by pixel, as they were decoded: nothing is transposed."""
     images = [sample[0] if isinstance(sample, tuple) else None for sample in samples]
     if not all(isinstance(image, torch.Tensor) and image.dim() == 3 for image in images):
-        raise UsageError("Loader(channels_last=True)", "expected samples (image, label) whose image is a 3-D tensor")
+        raise UsageError(
+            "Loader(channels_last=True)",
+            "expected samples (image, label) whose image is a 3-D tensor",
+        )
     batch, *others = collate([(sample[0].permute(1, 2, 0), *sample[1:]) for sample in samples])
     return [batch.permute(0, 3, 1, 2), *others]
 
 
 def begin_worker(then: Callable[[int], None] | None, number: int) -> None:
-    """Let a worker keep up to 128 MiB of freed memory: otherwise the system maps new pages for each image.
+    """Let a worker keep up to 128 MiB of freed memory: otherwise the system maps new pages for each
+    image.
 
     It affects glibc's allocator only; others ignore it, or do so by themselves.
     """
@@ -87,7 +102,9 @@ class ItemNumber(int):
 
 
 class Damaged(NamedTuple):
-    """In place of an item: the number of its record in the data set, its fault, and the words for a warning."""
+    """In place of an item: the number of its record in the data set,
+    its fault, and the words for a warning.
+    """
 
     number: int
     fault: RecordFault
@@ -95,7 +112,9 @@ class Damaged(NamedTuple):
 
 
 class LoadedBatch(NamedTuple):
-    """A worker's message to its Loader: the batch, or None; the damaged items that it lacks; or its error."""
+    """A worker's message to its Loader: the batch, or None;
+    the damaged items that it lacks; or its error.
+    """
 
     number: int
     batch: Any
@@ -114,7 +133,9 @@ class ItemSettings:
 
 
 class BatchItems(list[Any]):
-    """The items of a batch, the numbers by which they were requested, and the error of one of them."""
+    """The items of a batch, the numbers by which they were requested,
+    and the error of one of them.
+    """
 
     numbers: Sequence[ItemNumber] = ()
     seed: int = 0
@@ -163,8 +184,15 @@ class Seeded(Dataset[Any]):
         if len(items.numbers) < len(numbers):  # plain numbers of somebody else's sampler
             return [self.dataset[number] for number in numbers]
         if self.settings.device is not None:
-            hint = "iterate over the Loader itself: with accelerate, give Loader rank and world, and don't prepare it"
-            raise UsageError("another DataLoader took the data set of Loader(decode=...)", "expected a Loader", hint)
+            hint = (
+                "iterate over the Loader itself: with accelerate, give Loader rank and world, "
+                "and don't prepare it"
+            )
+            raise UsageError(
+                "another DataLoader took the data set of Loader(decode=...)",
+                "expected a Loader",
+                hint,
+            )
         items.seed = self.settings.seed
         with own_random_numbers():
             try:
@@ -188,7 +216,8 @@ class Seeded(Dataset[Any]):
 
 
 class BatchCollate:
-    """A collate function whose random numbers are decided by the epoch and the numbers of the batch's items.
+    """A collate function whose random numbers are decided by the epoch and the numbers of the
+    batch's items.
 
     Damaged items are left out. A Loader gets a LoadedBatch, any other DataLoader the batch itself.
     """
@@ -241,7 +270,9 @@ def _is_of_loader(numbers: Sequence[ItemNumber]) -> bool:
 
 
 def portable(error: Exception) -> Any:
-    """An error as it can be sent from a worker: this package's as it is, any other by its traceback."""
+    """An error as it can be sent from a worker:
+    this package's as it is, any other by its traceback.
+    """
     if isinstance(error, StopIteration):  # raised by a Loader's iterator, it would end the epoch
         error = RuntimeError(f"the data set raised StopIteration: {error}")
     worker = get_worker_info()

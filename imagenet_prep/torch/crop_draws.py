@@ -14,36 +14,50 @@ ATTEMPTS = 5
 """Attempts that are computed for all images; few need more."""
 
 UNSURE = 2e-6
-"""The share of a side by which PyTorch's float32 may be apart: it may be rounded to another whole number then."""
+"""The share of a side by which PyTorch's float32 may be apart:
+it may be rounded to another whole number then.
+"""
 
 Draw = tuple[ImagePart, bool]
 """A part, and whether to mirror it."""
 
 
-def draw_parts(crop: RandomResizedCrop, seeds: Sequence[int], sizes: Sequence[tuple[int, int]]) -> list[Draw]:
-    """What ``choose`` and ``draw_flip`` draw after each seed, for images of these heights and widths.
+def draw_parts(
+    crop: RandomResizedCrop, seeds: Sequence[int], sizes: Sequence[tuple[int, int]]
+) -> list[Draw]:
+    """What ``choose`` and ``draw_flip`` draw after each seed, for images of these heights and
+    widths.
 
-    PyTorch's Mersenne twister is NumPy's. The crop itself draws few parts, those that could come out differently.
+    PyTorch's Mersenne twister is NumPy's. The crop itself draws few parts, those that could come
+    out differently.
     """
     numbers = _random_numbers(seeds)
     shares = (numbers & 0xFFFFFF) / 2**24
     limits = np.array(sizes, np.float64).T[:, :, None]
     low, high = np.log(crop.ratio)
-    area = limits[0] * limits[1] * (crop.scale[0] + shares[:, : 2 * ATTEMPTS : 2] * (crop.scale[1] - crop.scale[0]))
+    area = (
+        limits[0]
+        * limits[1]
+        * (crop.scale[0] + shares[:, : 2 * ATTEMPTS : 2] * (crop.scale[1] - crop.scale[0]))
+    )
     ratio = np.exp(low + shares[:, 1 : 2 * ATTEMPTS : 2] * (high - low))
     sides = np.sqrt([area / ratio, area * ratio])  # heights and widths by image and attempt
     whole = np.round(sides)
     fits = ((whole > 0) & (whole <= limits)).all(0)
     is_unsure = (np.abs(sides - whole) > 0.5 - UNSURE * sides).any(0)
     images, attempt = np.arange(len(seeds)), fits.argmax(1)
-    is_sure = fits[images, attempt] & ~(is_unsure & (np.arange(ATTEMPTS) <= attempt[:, None])).any(1)
+    is_sure = fits[images, attempt] & ~(is_unsure & (np.arange(ATTEMPTS) <= attempt[:, None])).any(
+        1
+    )
     chosen = whole[:, images, attempt]
     position = 2 * attempt + 2
     drawn = np.stack([numbers[images, position], numbers[images, position + 1]])
     places = drawn % np.where(is_sure, limits[:, :, 0] - chosen + 1, 1).astype(np.uint64)
     parts = np.concatenate([places.astype(np.int64), chosen.astype(np.int64)]).T.tolist()
     flips = (shares[images, position + 2] < crop.flip).tolist()
-    draws = [(ImagePart(*part), is_mirrored) for part, is_mirrored in zip(parts, flips, strict=True)]
+    draws = [
+        (ImagePart(*part), is_mirrored) for part, is_mirrored in zip(parts, flips, strict=True)
+    ]
     for image in np.flatnonzero(~is_sure).tolist():
         generator = torch.Generator().manual_seed(seeds[image])
         height, width = sizes[image]
@@ -52,7 +66,9 @@ def draw_parts(crop: RandomResizedCrop, seeds: Sequence[int], sizes: Sequence[tu
 
 
 def _random_numbers(seeds: Sequence[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
-    """The first numbers of 32 bits after each seed: two for each attempt, two for a place, and one for a flip."""
+    """The first numbers of 32 bits after each seed:
+    two for each attempt, two for a place, and one for a flip.
+    """
     count = 2 * ATTEMPTS + 3
     bits = np.random.MT19937()
     seeder = np.random.RandomState(bits)

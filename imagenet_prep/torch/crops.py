@@ -1,4 +1,6 @@
-"""Crop: the part of an image to decode. RandomResizedCrop for training, CenterCrop for validation."""
+"""Crop: the part of an image to decode. RandomResizedCrop for training,
+CenterCrop for validation.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +18,23 @@ from imagenet_prep.torch.arguments import shown, whole
 class Crop:
     """A square part of each image, made ``size`` pixels wide and high; a subclass says which part.
 
-    Only the part is decoded, as far as the JPEG allows it, and at 1/2 or less if it keeps ``size`` pixels. Then it is
-    resized (bilinear, antialiased).
+    Only the part is decoded, as far as the JPEG allows it, and at 1/2 or less if it keeps ``size``
+    pixels. Then it is resized (bilinear, antialiased).
     """
 
     def __init__(self, size: int) -> None:
         self.size = whole(f"{type(self).__name__}(size=", size, 1)
 
     def __repr__(self) -> str:
-        options = (f"{name}={value}" for name, value in vars(self).items() if not name.startswith("_"))
+        options = (
+            f"{name}={value}" for name, value in vars(self).items() if not name.startswith("_")
+        )
         return f"{type(self).__name__}({', '.join(options)})"
 
     def choose(self, height: int, width: int) -> tuple[float, float, float, float] | ImagePart:
-        """The part of an image of this size, in pixels: (top, left, height, width), or an ImagePart."""
+        """The part of an image of this size, in pixels:
+        (top, left, height, width), or an ImagePart.
+        """
         raise NotImplementedError
 
     def draw_flip(self) -> bool:
@@ -49,12 +55,15 @@ class Crop:
         # a batch of one image in channels_last, which torch resizes faster
         batch = torch.from_numpy(cutout.pixels)[None].permute(0, 3, 1, 2)
         if batch.shape[2:] != (self.size, self.size):
-            batch = functional.interpolate(batch, (self.size, self.size), mode="bilinear", antialias=True)
+            batch = functional.interpolate(
+                batch, (self.size, self.size), mode="bilinear", antialias=True
+            )
         return batch[0]
 
 
 class RandomResizedCrop(Crop):
-    """A random part, as torchvision.transforms.RandomResizedCrop takes it: the same parts after the same manual_seed.
+    """A random part, as torchvision.transforms.RandomResizedCrop takes it: the same parts after the
+    same manual_seed.
 
     Args:
         size: pixels per side of the result.
@@ -75,16 +84,23 @@ class RandomResizedCrop(Crop):
         self.ratio = _limits("ratio", ratio, math.inf)
         self._log_ratio = torch.log(torch.tensor(self.ratio)).tolist()
         if not isinstance(flip, int | float) or not 0 <= flip <= 1:
-            raise UsageError(f"RandomResizedCrop(flip={shown(flip)})", "expected a share from 0 to 1")
+            raise UsageError(
+                f"RandomResizedCrop(flip={shown(flip)})", "expected a share from 0 to 1"
+            )
         self.flip = flip
 
     def draw_flip(self, generator: torch.Generator | None = None) -> bool:
-        """Whether to mirror the image; ``generator`` is that of ``choose``, by default torch's own."""
+        """Whether to mirror the image; ``generator`` is that of ``choose``,
+        by default torch's own.
+        """
         return self.flip > 0 and torch.rand(1, generator=generator).item() < self.flip
 
-    def choose(self, height: int, width: int, generator: torch.Generator | None = None) -> ImagePart:
+    def choose(
+        self, height: int, width: int, generator: torch.Generator | None = None
+    ) -> ImagePart:
         """Ten attempts to draw a part that fits, then the largest one in the middle."""
-        # as in torchvision/transforms/transforms.py, RandomResizedCrop.get_params: the same numbers in the same order
+        # as in torchvision/transforms/transforms.py, RandomResizedCrop.get_params: the same numbers
+        # in the same order
         share, place = torch.empty(1), torch.empty(1, dtype=torch.int64)
         for _ in range(10):
             area = height * width * share.uniform_(*self.scale, generator=generator).item()
@@ -100,14 +116,16 @@ class RandomResizedCrop(Crop):
 
 
 class CenterCrop(Crop):
-    """The square in the middle, for validation: CenterCrop(224) is torchvision's Resize(256) and CenterCrop(224).
+    """The square in the middle, for validation: CenterCrop(224) is torchvision's Resize(256) and
+    CenterCrop(224).
 
-    The same pixels, a level of rounding apart: the part is in fractions of pixels, and decoded in full size (at reduced
-    scale only if nothing differs by more).
+    The same pixels, a level of rounding apart: the part is in fractions of pixels, and decoded in
+    full size (at reduced scale only if nothing differs by more).
 
     Args:
         size: pixels per side of the result.
-        part: the share of the resized image's shorter side, whose length is ``size / part``, rounded down:
+        part: the share of the resized image's shorter side, whose length is ``size / part``,
+            rounded down:
             224 / 232 for Resize(232) and CenterCrop(224).
     """
 
@@ -117,8 +135,11 @@ class CenterCrop(Crop):
 
     def choose(self, height: int, width: int) -> ImagePart:
         """The middle of the resized image, in pixels of the image itself."""
-        # as in torchvision/transforms/functional.py: resize rounds the longer side down, center_crop to the even pixel
-        shorter = math.floor(self.size / self.part + 1e-6)  # 224 / (224 / 232) may be 231.99999999999997
+        # as in torchvision/transforms/functional.py: resize rounds the longer side down,
+        # center_crop to the even pixel
+        shorter = math.floor(
+            self.size / self.part + 1e-6
+        )  # 224 / (224 / 232) may be 231.99999999999997
         resized_height = shorter if height <= width else int(shorter * height / width)
         resized_width = shorter if width <= height else int(shorter * width / height)
         top, part_height = _middle(self.size, resized_height, height)
@@ -127,7 +148,9 @@ class CenterCrop(Crop):
 
 
 def _middle(size: int, resized: int, side: int) -> tuple[float, float]:
-    """Where the middle ``size`` pixels of a resized side start, and their length, in pixels of the side itself."""
+    """Where the middle ``size`` pixels of a resized side start,
+    and their length, in pixels of the side itself.
+    """
     scale = side / resized
     start = round((resized - size) / 2) * scale
     return start, min(size * scale, side - start)
@@ -140,5 +163,7 @@ def _limits(name: str, values: tuple[float, float], most: float) -> tuple[float,
         low = high = math.nan
     if not 0 < low <= high <= most:
         up_to = "" if most == math.inf else f", at most {most}"
-        raise UsageError(f"{name}={shown(values)}", f"expected a lower and an upper limit, above 0{up_to}")
+        raise UsageError(
+            f"{name}={shown(values)}", f"expected a lower and an upper limit, above 0{up_to}"
+        )
     return low, high

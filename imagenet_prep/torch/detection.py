@@ -1,4 +1,6 @@
-"""DetectionDataset: image and objects of every record, in torchvision's form; collate_detection: batches of them."""
+"""DetectionDataset: image and objects of every record, in torchvision's form;
+collate_detection: batches of them.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ _OF_OBJECTS = ("boxes", "labels", "masks", *_NUMBERS)
 """The names in a target with one value per object."""
 
 _SANITIZED = (
-    "leave SanitizeBoundingBoxes out: DetectionDataset leaves out boxes without area; or give it a labels_getter"
+    "leave SanitizeBoundingBoxes out: DetectionDataset leaves out boxes without area; "
+    "or give it a labels_getter"
 )
 
 
@@ -44,31 +47,39 @@ class DetectionDataset(VisionDataset[tuple[Any, Target]]):
 
     An image is a tv_tensors.Image: uint8 of the shape (3, height, width) in RGB. A target has
 
-    - ``boxes``: tv_tensors.BoundingBoxes, float32 (N, 4): xmin, ymin, xmax, ymax in pixels of the image;
+    - ``boxes``: tv_tensors.BoundingBoxes, float32 (N, 4): xmin, ymin, xmax, ymax in pixels of the
+      image;
     - ``labels``: int64 (N,), from 1;
-    - ``masks``: tv_tensors.Mask, uint8 (N, height, width), 1 inside, if the record has masks of objects;
+    - ``masks``: tv_tensors.Mask, uint8 (N, height, width), 1 inside, if the record has masks of
+      objects;
     - ``image_id``: COCO's id of the image as a number, otherwise the name of its file;
-    - ``area``, float32 (N,), in pixels of the record's image, and ``iscrowd`` and ``difficult``, int64 (N,), 0 or 1:
-      each if the record has it.
+    - ``area``, float32 (N,), in pixels of the record's image, and ``iscrowd`` and ``difficult``,
+      int64 (N,), 0 or 1: each if the record has it.
 
-    LABELS COUNT FROM 1: 0 is the background of torchvision's models. They are the numbers in the records: COCO's ids of
-    categories, 1, 2, ... of other recipes, or the label of the image in ImageNet's records. If a class has the number
-    0, labels are greater by 1. ``class_names`` has the name of each label.
+    LABELS COUNT FROM 1: 0 is the background of torchvision's models. They are the numbers in the
+    records: COCO's ids of categories, 1, 2, ... of other recipes, or the label of the image in
+    ImageNet's records. If a class has the number 0, labels are greater by 1. ``class_names`` has
+    the name of each label.
 
-    An object whose box has no area is left out, before ``transforms`` and after them: models refuse it.
+    An object whose box has no area is left out, before ``transforms`` and after them: models refuse
+    it.
 
     Args:
         records: the set that ``open`` gives, or a ``shard`` of it.
-        transforms: a function of image and target that gives both, such as torchvision.transforms.v2.Compose([...]).
-        class_names: the names of the classes in order, the first of which is label 1: labels come from names of
-            objects, not from numbers. None: from the numbers in the records.
-        first_label: the number in the records that is label 1. None: 0 if the set has a class of that number, else 1.
-        leave_out: "crowd", "difficult" or both: objects to leave out, for training.
-        masks: False: don't decode them. True: a record without them is an error. None: those that a record has.
+        transforms: a function of image and target that gives both, such as
+        torchvision.transforms.v2.Compose([...]). class_names: the names of the classes in order,
+        the first of which is label 1: labels come from names of objects, not from numbers. None:
+        from the numbers in the records.
+        first_label: the number in the records that is label 1. None: 0 if the set has a class of
+        that number, else 1. leave_out: "crowd", "difficult" or both: objects to leave out, for
+        training.
+        masks: False: don't decode them. True: a record without them is an error. None: those that a
+            record has.
 
     Raises:
-        UsageError: an argument is wrong, torchvision is missing, or transforms changed the number of some values.
-        InputError: a record is damaged, has no boxes or an impossible one, or an object is of an unknown class.
+        UsageError: an argument is wrong, torchvision is missing, or transforms changed the number
+        of some values. InputError: a record is damaged, has no boxes or an impossible one, or an
+        object is of an unknown class.
     """
 
     def __init__(
@@ -85,9 +96,13 @@ class DetectionDataset(VisionDataset[tuple[Any, Target]]):
         is_list = isinstance(leave_out, Collection) and not isinstance(leave_out, str)
         if not is_list or not all(flag in get_args(Flag) for flag in leave_out):
             what = f"DetectionDataset(leave_out={shown(leave_out)})"
-            raise UsageError(what, "expected a list of 'crowd' and 'difficult'", "leave_out=['crowd']")
+            raise UsageError(
+                what, "expected a list of 'crowd' and 'difficult'", "leave_out=['crowd']"
+            )
         if masks not in (None, False, True):
-            raise UsageError(f"DetectionDataset(masks={shown(masks)})", "expected True, False or None")
+            raise UsageError(
+                f"DetectionDataset(masks={shown(masks)})", "expected True, False or None"
+            )
         self.leave_out, self.masks = tuple(leave_out), masks
         self._classes = _find_classes(records, class_names, first_label)
 
@@ -101,14 +116,17 @@ class DetectionDataset(VisionDataset[tuple[Any, Target]]):
 
     @property
     def num_classes(self) -> int:
-        """The number of classes with the background, as torchvision's models count them: the largest label plus 1.
+        """The number of classes with the background, as torchvision's models count them: the
+        largest label plus 1.
 
         Raises:
             UsageError: the set has no names of classes.
         """
         if not self._classes.names:
             hint = "DetectionDataset(records, class_names=['cat', 'dog'])"
-            raise UsageError(f"{self.records!r} has no names of classes", "expected some, to count them", hint)
+            raise UsageError(
+                f"{self.records!r} has no names of classes", "expected some, to count them", hint
+            )
         return max(self._classes.names) + 1
 
     def _sample(self, record: Record) -> tuple[Any, Target]:
@@ -125,7 +143,9 @@ class DetectionDataset(VisionDataset[tuple[Any, Target]]):
         boxes = objects.boxes(height, width)
         labels = self._classes.read_labels(objects)
         numbers = {
-            name: objects.numbers(feature) for name, (feature, _) in _NUMBERS.items() if feature in objects.features
+            name: objects.numbers(feature)
+            for name, (feature, _) in _NUMBERS.items()
+            if feature in objects.features
         }
         is_kept = np.all(boxes[:, 2:] > boxes[:, :2], axis=1)
         for flag in self.leave_out:
@@ -144,19 +164,30 @@ class DetectionDataset(VisionDataset[tuple[Any, Target]]):
         return target
 
 
-def collate_detection(samples: Sequence[tuple[Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """A batch of images of any sizes: all images, and all targets. Give it to a Loader as ``collate_fn``."""
+def collate_detection(
+    samples: Sequence[tuple[Any, Any]],
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """A batch of images of any sizes: all images, and all targets.
+    Give it to a Loader as ``collate_fn``.
+    """
     images, targets = zip(*samples, strict=True)
     return images, targets
 
 
-def _find_classes(records: RecordSequence, class_names: Sequence[str] | None, first_label: int | None) -> ObjectClasses:
-    """The classes of objects by label: from the arguments, otherwise from the manifest of the set."""
+def _find_classes(
+    records: RecordSequence, class_names: Sequence[str] | None, first_label: int | None
+) -> ObjectClasses:
+    """The classes of objects by label: from the arguments,
+    otherwise from the manifest of the set.
+    """
     if class_names is not None:
         is_list = isinstance(class_names, Sequence) and not isinstance(class_names, str)
         are_texts = is_list and all(isinstance(name, str) for name in class_names)
         if not are_texts or len(set(class_names)) < len(class_names) or first_label is not None:
-            what = f"DetectionDataset(class_names={shown(class_names)}, first_label={shown(first_label)})"
+            what = (
+                f"DetectionDataset(class_names={shown(class_names)}, "
+                f"first_label={shown(first_label)})"
+            )
             expected = "expected a list of different texts, and no first_label"
             raise UsageError(what, expected, "class_names=['cat', 'dog']")
         return ObjectClasses(dict(enumerate(class_names, 1)), 1, is_by_name=True)
@@ -164,7 +195,9 @@ def _find_classes(records: RecordSequence, class_names: Sequence[str] | None, fi
     if first_label is None:
         first_label = 0 if 0 in names else 1
     first = whole("DetectionDataset(first_label=", first_label, 0)
-    return ObjectClasses({number - first + 1: name for number, name in sorted(names.items())}, first)
+    return ObjectClasses(
+        {number - first + 1: name for number, name in sorted(names.items())}, first
+    )
 
 
 def _without_empty(target: Any) -> Any:
@@ -172,7 +205,9 @@ def _without_empty(target: Any) -> Any:
     boxes = target.get("boxes") if isinstance(target, dict) else None
     if not isinstance(boxes, torch.Tensor):
         return target
-    of_objects = {name: target[name] for name in _OF_OBJECTS if isinstance(target.get(name), torch.Tensor)}
+    of_objects = {
+        name: target[name] for name in _OF_OBJECTS if isinstance(target.get(name), torch.Tensor)
+    }
     counts = {name: len(values) for name, values in of_objects.items()}
     if len(set(counts.values())) > 1:
         words = ", ".join(f"{count} {name}" for name, count in counts.items())
@@ -181,12 +216,16 @@ def _without_empty(target: Any) -> Any:
     if has_area.all():
         return target
     tv_tensors = import_tv_tensors("DetectionDataset")
-    kept = {name: tv_tensors.wrap(values[has_area], like=values) for name, values in of_objects.items()}
+    kept = {
+        name: tv_tensors.wrap(values[has_area], like=values) for name, values in of_objects.items()
+    }
     return {**target, **kept}
 
 
 def _have_area(boxes: torch.Tensor) -> torch.Tensor:
-    """Whether each box has an area; of boxes that are no tv_tensors, or turned ones, nobody knows: all have."""
+    """Whether each box has an area; of boxes that are no tv_tensors, or turned ones, nobody knows:
+    all have.
+    """
     first, second = boxes[:, :2], boxes[:, 2:4]
     match getattr(getattr(boxes, "format", None), "value", None):
         case "XYXY":

@@ -1,4 +1,5 @@
-"""DeviceBatches: batches of images that a GPU decodes, cuts, resizes and normalises, made by threads of this process.
+"""DeviceBatches: batches of images that a GPU decodes, cuts, resizes and normalises, made by
+threads of this process.
 
 On the device "cpu" the same steps run there: so they are tested without a GPU.
 """
@@ -46,7 +47,9 @@ COMPARED = 16
 """The CPU also decodes an image of one batch in so many, to compare."""
 
 MOST_APART = 16.0
-"""Levels by which decoders may differ on average: they interpolate colours differently, by one or two."""
+"""Levels by which decoders may differ on average:
+they interpolate colours differently, by one or two.
+"""
 
 _IDLE: dict[torch.device, list[Any]] = defaultdict(list)
 """Streams that no thread uses now; each keeps memory that was freed in it."""
@@ -60,7 +63,9 @@ _NOTHING = ImagePart(0, 0, 0, 0)
 
 @dataclass
 class Draft:
-    """An image of a batch before it is resized: its record, label and size; then its part, and its pixels."""
+    """An image of a batch before it is resized: its record, label and size;
+    then its part, and its pixels.
+    """
 
     number: ItemNumber
     record: Record
@@ -74,7 +79,9 @@ class Draft:
 
 
 class DeviceBatch(NamedTuple):
-    """A batch for the Loader, the event after which it is complete, and how many images "gpu" and "cpu" decoded."""
+    """A batch for the Loader, the event after which it is complete,
+    and how many images "gpu" and "cpu" decoded.
+    """
 
     loaded: LoadedBatch
     event: Any
@@ -91,14 +98,17 @@ class DeviceBatches:
         decoded: counts images by what decoded them, "gpu" or "cpu".
     """
 
-    def __init__(self, seeded: Seeded, collate: BatchCollate, threads: int, decoded: Counter[str]) -> None:
+    def __init__(
+        self, seeded: Seeded, collate: BatchCollate, threads: int, decoded: Counter[str]
+    ) -> None:
         self._images, self._numbers = images_within(seeded.dataset)
         assert self._images.crop is not None
         assert seeded.settings.device is not None
         self._crop, self._output = self._images.crop, seeded.settings.device
         self._seed, self._skips = seeded.settings.seed, seeded.settings.skips
         self._collate, self._counts = collate, decoded
-        # a crop of the user's own takes random numbers from anywhere: a thread of its own would disturb others
+        # a crop of the user's own takes random numbers from anywhere: a thread of its own would
+        # disturb others
         self._threads = threads if type(self._crop) in (RandomResizedCrop, CenterCrop) else 0
         self._device = self._output.device
         if self._device.type == "cuda" and self._device.index is None:
@@ -160,7 +170,7 @@ class DeviceBatches:
             error = portable(failure)
         return DeviceBatch(LoadedBatch(number, batch, damaged, error), event, decoded)
 
-    # records and their parts --------------------------------------------------------------------------------------
+    # records and their parts ----------------------------------------------------------------------
 
     def _drafts(self, numbers: Sequence[ItemNumber], damaged: list[Damaged]) -> list[Draft]:
         """A draft of each record that can be read, with its part."""
@@ -183,7 +193,9 @@ class DeviceBatches:
             damaged.append(Damaged(int(number), error.fault, error.in_short))
 
     def _draft(self, number: ItemNumber) -> Draft:
-        record = self._images.records[int(number if self._numbers is None else self._numbers[number])]
+        record = self._images.records[
+            int(number if self._numbers is None else self._numbers[number])
+        ]
         label, plain = self._images.label(record), plain_jpeg(record.encoded)
         if plain is not None:
             return Draft(number, record, label, plain.height, plain.width, plain.content)
@@ -194,7 +206,9 @@ class DeviceBatches:
         return Draft(number, record, label, facts.height, facts.width)
 
     def _draw(self, drafts: Sequence[Draft]) -> list[Draw]:
-        """The parts that workers draw: without PyTorch's own random numbers, which the thread that trains may use."""
+        """The parts that workers draw: without PyTorch's own random numbers,
+        which the thread that trains may use.
+        """
         crop = self._crop
         texts = [f"{self._seed} {draft.number.epoch} {int(draft.number)}" for draft in drafts]
         sizes = [(draft.height, draft.width) for draft in drafts]
@@ -211,19 +225,25 @@ class DeviceBatches:
         refuse_outside(part, height, width)
         return part, is_mirrored
 
-    # decoding -----------------------------------------------------------------------------------------------------
+    # decoding -------------------------------------------------------------------------------------
 
     def _decode(self, drafts: Sequence[Draft], decoded: Counter[str]) -> None:
         """Decode all that the device can, in one call."""
         plain = [draft for draft in drafts if draft.plain is not None]
-        images = self._decoder.decode([draft.plain for draft in plain if draft.plain is not None]) if plain else []
+        images = (
+            self._decoder.decode([draft.plain for draft in plain if draft.plain is not None])
+            if plain
+            else []
+        )
         for draft, image in zip(plain, images, strict=True):
             if image is not None and image.shape == (3, draft.height, draft.width):
                 draft.pixels = image
                 decoded["gpu" if image.is_cuda else "cpu"] += 1
 
     def _compare(self, drafts: Sequence[Draft]) -> None:
-        """Raise InputError if the device decoded an image to other pixels than the CPU; damaged ones lose theirs."""
+        """Raise InputError if the device decoded an image to other pixels than the CPU;
+        damaged ones lose theirs.
+        """
         draft = next((draft for draft in drafts if draft.pixels is not None), None)
         if draft is None or draft.pixels is None:
             return
@@ -234,12 +254,21 @@ class DeviceBatches:
             return
         apart = (draft.pixels.float() - expected.to(self._device).float()).abs().mean().item()
         if apart > MOST_APART:
-            what = f"{draft.record.place}: {self._device} decodes its image to other pixels than the CPU"
+            what = (
+                f"{draft.record.place}: {self._device} decodes its image to other pixels than "
+                "the CPU"
+            )
             expected_gap = f"expected at most {MOST_APART:.0f} levels on average, got {apart:.0f}"
-            raise InputError(what, expected_gap, "report it, and leave decode=... out: workers decode then")
+            raise InputError(
+                what, expected_gap, "report it, and leave decode=... out: workers decode then"
+            )
 
-    def _decode_rest(self, drafts: Sequence[Draft], damaged: list[Damaged], decoded: Counter[str]) -> list[Draft]:
-        """The drafts with their pixels: those without are decoded, resized and mirrored as a worker does."""
+    def _decode_rest(
+        self, drafts: Sequence[Draft], damaged: list[Damaged], decoded: Counter[str]
+    ) -> list[Draft]:
+        """The drafts with their pixels: those without are decoded,
+        resized and mirrored as a worker does.
+        """
         complete = []
         for draft in drafts:
             with self._set_aside(draft.number, damaged):
@@ -255,10 +284,12 @@ class DeviceBatches:
         draft.pixels = (resized.flip(-1) if draft.is_mirrored else resized).to(self._device)
         draft.part, draft.is_mirrored = ImagePart(0, 0, size, size), False
 
-    # the batch ----------------------------------------------------------------------------------------------------
+    # the batch ------------------------------------------------------------------------------------
 
     def _finish(self, drafts: Sequence[Draft]) -> tuple[list[torch.Tensor], Any]:
-        """Images and labels of a batch on the device, and the event after which they are complete."""
+        """Images and labels of a batch on the device,
+        and the event after which they are complete.
+        """
         images = self._output.empty(len(drafts), self._crop.size, self._device)
         labels = torch.tensor([draft.label for draft in drafts])
         if self._device.type != "cuda":
@@ -278,16 +309,27 @@ class DeviceBatches:
 
         size = self._crop.size
         places = self._on_gpu(torch.tensor([_place(draft) for draft in drafts], dtype=torch.int64))
-        parts = self._on_gpu(torch.tensor([draft.part[:4] for draft in drafts], dtype=torch.float32))
+        parts = self._on_gpu(
+            torch.tensor([draft.part[:4] for draft in drafts], dtype=torch.float32)
+        )
         options = {"SIZE": size, "IS_FLOAT": images.is_floating_point(), "BLOCK": BLOCK}
         with _LAUNCHING:
             resize_parts[(len(drafts), -(-size * size // BLOCK))](
-                places, parts, images, *images.stride(), *self._output.scale, *self._output.shift, **options
+                places,
+                parts,
+                images,
+                *images.stride(),
+                *self._output.scale,
+                *self._output.shift,
+                **options,
             )
 
     def _resize_on_cpu(self, drafts: Sequence[Draft], images: torch.Tensor) -> None:
         """The same on a CPU, an image at a time."""
-        scale, shift = (torch.tensor(values)[:, None, None] for values in (self._output.scale, self._output.shift))
+        scale, shift = (
+            torch.tensor(values)[:, None, None]
+            for values in (self._output.scale, self._output.shift)
+        )
         for image, draft in zip(images, drafts, strict=True):
             assert draft.pixels is not None
             pixels = draft.pixels.permute(1, 2, 0).numpy()

@@ -1,4 +1,6 @@
-"""DeviceSettings: where a Loader decodes images, and what becomes of their pixels; with the checks of its arguments."""
+"""DeviceSettings: where a Loader decodes images, and what becomes of their pixels;
+with the checks of its arguments.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ from imagenet_prep.torch.arguments import shown
 from imagenet_prep.torch.crops import Crop
 from imagenet_prep.torch.image_dataset import ImageDataset
 
-_TAKES = "Loader(ImageDataset(records, crop=RandomResizedCrop(224, flip=0.5)), decode='cuda', normalize=(mean, std))"
+_TAKES = (
+    "Loader(ImageDataset(records, crop=RandomResizedCrop(224, flip=0.5)), decode='cuda', "
+    "normalize=(mean, std))"
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,9 @@ class DeviceSettings:
     def empty(self, count: int, size: int, device: torch.device) -> torch.Tensor:
         """A batch that is not filled."""
         layout = torch.channels_last if self.channels_last else torch.contiguous_format
-        return torch.empty((count, 3, size, size), dtype=self.dtype, device=device, memory_format=layout)
+        return torch.empty(
+            (count, 3, size, size), dtype=self.dtype, device=device, memory_format=layout
+        )
 
 
 def device_settings(
@@ -59,11 +66,15 @@ def device_settings(
     images_within(dataset)
     if dtype is None:
         dtype = torch.uint8 if normalize is None else torch.float32
-    if dtype is not torch.uint8 and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+    if dtype is not torch.uint8 and not (
+        isinstance(dtype, torch.dtype) and dtype.is_floating_point
+    ):
         raise UsageError(f"Loader(dtype={shown(dtype)})", "expected torch.uint8, or one of floats")
     if dtype is torch.uint8:
         if normalize is not None:
-            raise UsageError("Loader(normalize=..., dtype=torch.uint8)", "expected a dtype of floats")
+            raise UsageError(
+                "Loader(normalize=..., dtype=torch.uint8)", "expected a dtype of floats"
+            )
         return DeviceSettings(device, dtype, (1.0,) * 3, (0.0,) * 3, channels_last)
     mean, std = _mean_and_std(normalize)
     scale = tuple(1 / (255 * one) for one in std)
@@ -79,10 +90,15 @@ def _device(decode: Any) -> torch.device:
     except (RuntimeError, TypeError):
         device = None
     if device is None or device.type not in ("cuda", "cpu"):
-        raise UsageError(f"Loader(decode={shown(decode)})", "expected 'cuda', 'cpu', 'auto', or such a torch.device")
+        raise UsageError(
+            f"Loader(decode={shown(decode)})",
+            "expected 'cuda', 'cpu', 'auto', or such a torch.device",
+        )
     if device.type == "cuda" and not torch.cuda.is_available():
         hint = "decode='auto' takes the CPU where there is no GPU"
-        raise UsageError(f"Loader(decode={shown(decode)})", "expected a GPU that PyTorch can use", hint)
+        raise UsageError(
+            f"Loader(decode={shown(decode)})", "expected a GPU that PyTorch can use", hint
+        )
     return device
 
 
@@ -101,17 +117,24 @@ def _mean_and_std(normalize: Any) -> tuple[Sequence[float], Sequence[float]]:
 
 
 def images_within(dataset: Any) -> tuple[ImageDataset, Sequence[int] | None]:
-    """The ImageDataset of a data set, and the numbers of its records there; None, if they are the same.
+    """The ImageDataset of a data set, and the numbers of its records there; None, if they are the
+    same.
 
     Raises:
         UsageError: there is none, or a device can't do what it does.
     """
     images, numbers = dataset, None
     while isinstance(images, Subset):
-        numbers = images.indices if numbers is None else [images.indices[number] for number in numbers]
+        numbers = (
+            images.indices if numbers is None else [images.indices[number] for number in numbers]
+        )
         images = images.dataset
     if type(images) is not ImageDataset:
-        raise UsageError(f"Loader({shown(dataset)}, decode=...)", "expected an ImageDataset, or a slice of it", _TAKES)
+        raise UsageError(
+            f"Loader({shown(dataset)}, decode=...)",
+            "expected an ImageDataset, or a slice of it",
+            _TAKES,
+        )
     if images.transform is not None:
         what = "Loader(decode=...) with ImageDataset(transform=...)"
         hint = f"{_TAKES}; a collate_fn gets the finished batch [images, labels]"

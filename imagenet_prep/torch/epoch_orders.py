@@ -14,7 +14,9 @@ from imagenet_prep.torch.arguments import shown
 
 
 def sampled_order(sampler: Iterable[int], *, seed: int, epoch: int) -> list[int]:
-    """A sampler's indices for an epoch, with PyTorch's random numbers on the CPU seeded by both and restored."""
+    """A sampler's indices for an epoch, with PyTorch's random numbers on
+    the CPU seeded by both and restored.
+    """
     if hasattr(sampler, "set_epoch"):
         sampler.set_epoch(epoch)
     (number,) = np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint64)
@@ -24,14 +26,18 @@ def sampled_order(sampler: Iterable[int], *, seed: int, epoch: int) -> list[int]
     try:
         return [operator.index(number) for number in numbers]
     except TypeError:
-        raise UsageError(f"the sampler gave {shown(numbers)}", "expected whole numbers of records") from None
+        raise UsageError(
+            f"the sampler gave {shown(numbers)}", "expected whole numbers of records"
+        ) from None
 
 
 def epoch_order(starts: Sequence[int], *, seed: int, epoch: int, window: int) -> NDArray[np.int64]:
-    """The numbers of all records, each once: shards in random order, and those of ``window`` shards well mixed.
+    """The numbers of all records, each once: shards in random order, and those of ``window`` shards
+    well mixed.
 
-    A spinning disk or network storage then reads ``window`` shards at a time and not all of them at once. The same
-    arguments give the same order with any version of NumPy: it provides random bits, which are sorted.
+    A spinning disk or network storage then reads ``window`` shards at a time and not all of them at
+    once. The same arguments give the same order with any version of NumPy: it provides random bits,
+    which are sorted.
 
     Args:
         starts: the number of each shard's first record, then the total.
@@ -47,6 +53,8 @@ def epoch_order(starts: Sequence[int], *, seed: int, epoch: int, window: int) ->
     shards = mixed(np.arange(len(starts) - 1))
     ordered = [np.zeros(0, dtype=np.int64)]
     for first in range(0, len(shards), window):
-        several = [np.arange(starts[shard], starts[shard + 1]) for shard in shards[first : first + window]]
+        several = [
+            np.arange(starts[shard], starts[shard + 1]) for shard in shards[first : first + window]
+        ]
         ordered.append(mixed(np.concatenate(several)))
     return np.concatenate(ordered)

@@ -1,4 +1,6 @@
-"""EpochPlace: how far an epoch is, whatever the number of ranks. divide: what is left of it for a rank."""
+"""EpochPlace: how far an epoch is, whatever the number of ranks.
+divide: what is left of it for a rank.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,12 @@ class EpochPlace:
     Attributes:
         epoch: its number.
         given: each rank was given this many batches, the first ones of its part.
-        ahead: numbers of further batches that this rank was given, which arrived before others (``in_order=False``).
-        rank: whose place this is; None, if all ranks have the same.
+        ahead: numbers of further batches that this rank was given, which arrived before others
+        (``in_order=False``). rank: whose place this is; None, if all ranks have the same.
         world: the number of ranks that ``given`` counts for.
         batch_size: the images per batch that ``given`` counts for.
-        before: earlier parts of the epoch: a number of ranks, and the records that each of them was given.
+        before: earlier parts of the epoch: a number of ranks, and the records that each of them was
+            given.
     """
 
     epoch: int = 0
@@ -46,7 +49,8 @@ class EpochPlace:
         return replace(self, given=given, ahead=ahead)
 
     def for_ranks(self, rank: int, world: int, batch_size: int) -> EpochPlace:
-        """The same place for another number of ranks or other batches: what no rank was given is divided again.
+        """The same place for another number of ranks or other batches: what no rank was given is
+        divided again.
 
         Raises:
             UsageError: batches arrived out of order, and this is another rank, world or batch size.
@@ -56,15 +60,22 @@ class EpochPlace:
         if self.is_start:
             return replace(self, rank=None, world=world, batch_size=batch_size)
         if self.ahead or (self.rank is not None and self.world > 1):
-            what = f"the state is of rank {self.rank} of {self.world} with batches of {self.batch_size}, out of order"
+            what = (
+                f"the state is of rank {self.rank} of {self.world} with batches of "
+                f"{self.batch_size}, out of order"
+            )
             hint = "save a state of each rank, or leave out in_order=False"
-            raise UsageError(what, f"this is rank {rank} of {world} with batches of {batch_size}", hint)
+            raise UsageError(
+                what, f"this is rank {rank} of {world} with batches of {batch_size}", hint
+            )
         before = (*self.before, (self.world, self.given * self.batch_size))
         return EpochPlace(self.epoch, world=world, batch_size=batch_size, before=before)
 
 
 def share(count: int, world: int, *, drop_last: bool) -> int:
-    """The records of each rank: dropped at the end, or some twice, if they are not a multiple of ``world``."""
+    """The records of each rank: dropped at the end, or some twice,
+    if they are not a multiple of ``world``.
+    """
     return count // world if drop_last else -(-count // world)
 
 
@@ -73,7 +84,9 @@ def count_batches(count: int, batch_size: int, *, drop_last: bool) -> int:
     return count // batch_size if drop_last else -(-count // batch_size)
 
 
-def remainder(order: Sequence[int], before: Sequence[tuple[int, int]], *, drop_last: bool) -> Sequence[int]:
+def remainder(
+    order: Sequence[int], before: Sequence[tuple[int, int]], *, drop_last: bool
+) -> Sequence[int]:
     """The records of an epoch that no rank was given in its earlier parts, in order."""
     for world, given in before:
         count = share(len(order), world, drop_last=drop_last)

@@ -1,4 +1,6 @@
-"""EpochSampler: the items of an epoch in order, from a place on; all state of a Loader that is saved."""
+"""EpochSampler: the items of an epoch in order, from a place on;
+all state of a Loader that is saved.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +33,25 @@ class EpochSettings:
 
 
 class EpochSampler(DistributedSampler[int]):
-    """The items of an epoch: those of this rank for its Loader, those of all ranks for another DataLoader.
+    """The items of an epoch: those of this rank for its Loader, those of all ranks for another
+    DataLoader.
 
-    accelerate divides the batches of a DataLoader itself. Lightning does too, except where the sampler is a
-    DistributedSampler, whose ``set_epoch`` it calls. It holds no Loader, so that workers end with their Loader.
+    accelerate divides the batches of a DataLoader itself. Lightning does too, except where the
+    sampler is a DistributedSampler, whose ``set_epoch`` it calls. It holds no Loader, so that
+    workers end with their Loader.
     """
 
-    def __init__(self, seeded: Seeded, order: Iterable[int] | None, settings: EpochSettings) -> None:
-        # not DistributedSampler's, which asks for the rank at once: a process group may be made later
+    def __init__(
+        self, seeded: Seeded, order: Iterable[int] | None, settings: EpochSettings
+    ) -> None:
+        # not DistributedSampler's, which asks for the rank at once: a process group may be made
+        # later
         self.dataset, self.order, self.settings = seeded.dataset, order, settings
-        self.shuffle, self.seed, self.drop_last = settings.shuffle, seeded.settings.seed, settings.drop_last
+        self.shuffle, self.seed, self.drop_last = (
+            settings.shuffle,
+            seeded.settings.seed,
+            settings.drop_last,
+        )
         self.place = EpochPlace()
         self._given_ranks = seeded.settings.ranks
         self._count = len(self.dataset if order is None else order)  # type: ignore[arg-type]
@@ -48,9 +59,11 @@ class EpochSampler(DistributedSampler[int]):
         self._epoch_set: int | None = None  # the latest of set_epoch
         self._divided_from: EpochPlace | None = None
         seeded.sampler = self
-        self.check_count(self._given_ranks[1] if self._given_ranks else 1)  # the process may have more ranks later
+        self.check_count(
+            self._given_ranks[1] if self._given_ranks else 1
+        )  # the process may have more ranks later
 
-    # ranks ------------------------------------------------------------------------------------------------------
+    # ranks ----------------------------------------------------------------------------------------
 
     @property
     def rank(self) -> int:  # type: ignore[override]
@@ -71,14 +84,18 @@ class EpochSampler(DistributedSampler[int]):
         """The current epoch."""
         return self.place.epoch
 
-    # places -----------------------------------------------------------------------------------------------------
+    # places ---------------------------------------------------------------------------------------
 
     def begin(self) -> EpochPlace:
-        """The place where the next iteration starts: that of a state just loaded, or the start of an epoch."""
+        """The place where the next iteration starts:
+        that of a state just loaded, or the start of an epoch.
+        """
         self.check_count()
         place = self.place
         if not self._is_loaded:
-            is_over = place.given > 0 and place.given >= self._count_batches(place)  # though nobody asked for more
+            is_over = place.given > 0 and place.given >= self._count_batches(
+                place
+            )  # though nobody asked for more
             place = EpochPlace(place.epoch + is_over)
         return self._for_this_rank(place)
 
@@ -87,13 +104,16 @@ class EpochSampler(DistributedSampler[int]):
         self.place, self._is_loaded = place, False
 
     def set_epoch(self, epoch: int) -> None:
-        """Start this epoch next; the current one keeps its place. UsageError: a loaded state is ahead of it."""
+        """Start this epoch next; the current one keeps its place.
+        UsageError: a loaded state is ahead of it.
+        """
         if self._is_loaded and epoch == self._epoch_set and not self.place.is_start:
             return  # the loaded place is ahead where Lightning repeats a loader within its epoch
         if self._is_loaded and epoch < self.place.epoch:
             what = f"set_epoch({epoch}) after a state of epoch {self.place.epoch} was loaded"
             hint = (
-                "Fabric and accelerate count epochs from 0: loop over the Loader itself, or call accelerate's set_epoch"
+                "Fabric and accelerate count epochs from 0: loop over the Loader itself, "
+                "or call accelerate's set_epoch"
             )
             raise UsageError(what, "expected that epoch or a later one", hint)
         self._epoch_set = epoch
@@ -101,7 +121,8 @@ class EpochSampler(DistributedSampler[int]):
         if epoch != self.place.epoch or is_over:
             self.move(EpochPlace(epoch))
 
-    # The next two are not called state_dict and load_state_dict: torchdata would save and skip batches with both.
+    # The next two are not called state_dict and load_state_dict: torchdata would save and skip
+    # batches with both.
 
     def save_place(self) -> dict[str, Any]:
         """The place and the settings, as values for JSON."""
@@ -125,8 +146,12 @@ class EpochSampler(DistributedSampler[int]):
             raise UsageError(f"the state {shown(state)}", "expected what state_dict gives")
         for name, value in self._described.items():
             if state.get(name) != value:
-                what = f"the state is of a Loader with {name} {state.get(name)}, this one has {value}"
-                raise UsageError(what, "expected the same data set and settings", "make the Loader with those")
+                what = (
+                    f"the state is of a Loader with {name} {state.get(name)}, this one has {value}"
+                )
+                raise UsageError(
+                    what, "expected the same data set and settings", "make the Loader with those"
+                )
         epoch, given, world, size = (
             whole(f"the state: {name} ", state.get(name), least)
             for name, least in (("epoch", 0), ("given", 0), ("world", 1), ("batch_size", 1))
@@ -135,7 +160,9 @@ class EpochSampler(DistributedSampler[int]):
         ahead = frozenset(whole("the state: ahead ", batch, 0) for batch in state.get("ahead", []))
         place = EpochPlace(epoch, given, ahead, state.get("rank"), world, size, before)
         if max(given, *(batch + 1 for batch in ahead), 0) > (count := self._count_batches(place)):
-            raise UsageError(f"the state: given {given}", f"expected at most the {count} batches of an epoch")
+            raise UsageError(
+                f"the state: given {given}", f"expected at most the {count} batches of an epoch"
+            )
         self.place, self._is_loaded, self._epoch_set = place, True, state.get("epoch_set")
 
     @property
@@ -161,7 +188,7 @@ class EpochSampler(DistributedSampler[int]):
         keeps_order = self.settings.in_order and not place.ahead
         return replace(place, rank=None if keeps_order else rank)
 
-    # counts -----------------------------------------------------------------------------------------------------
+    # counts ---------------------------------------------------------------------------------------
 
     def check_count(self, world: int | None = None) -> None:
         """Raise UsageError if there are too few records for one batch of each rank."""
@@ -169,19 +196,26 @@ class EpochSampler(DistributedSampler[int]):
         world = self.num_replicas if world is None else world
         count = share(self._count, world, drop_last=drop_last)
         if self._count and not count_batches(count, size, drop_last=drop_last):
-            what = f"{number_of(self._count, 'record')} for {number_of(world, 'rank')}: no batch of {size}"
-            raise UsageError(what, "expected enough for one", "choose a smaller batch_size, or drop_last=False")
+            what = (
+                f"{number_of(self._count, 'record')} for {number_of(world, 'rank')}: "
+                f"no batch of {size}"
+            )
+            raise UsageError(
+                what, "expected enough for one", "choose a smaller batch_size, or drop_last=False"
+            )
 
     def _count_batches(self, place: EpochPlace) -> int:
         left = remainder(range(self._count), place.before, drop_last=self.drop_last)
         count = share(len(left), place.world, drop_last=self.drop_last)
         return count_batches(count, place.batch_size, drop_last=self.drop_last)
 
-    # iteration --------------------------------------------------------------------------------------------------
+    # iteration ------------------------------------------------------------------------------------
 
     @contextmanager
     def divided(self, place: EpochPlace | None = None) -> Iterator[None]:
-        """Within, iteration gives the items of this rank from a place on, and the length is that of its epoch."""
+        """Within, iteration gives the items of this rank from a place on,
+        and the length is that of its epoch.
+        """
         previous = self._divided_from
         self._divided_from = self._current_place() if place is None else place
         try:
@@ -193,13 +227,18 @@ class EpochSampler(DistributedSampler[int]):
         place = self._divided_from
         before = self._undivided_before() if place is None else place.before
         left = remainder(range(self._count), before, drop_last=self.drop_last)
-        return len(left) if place is None else share(len(left), place.world, drop_last=self.drop_last)
+        return (
+            len(left) if place is None else share(len(left), place.world, drop_last=self.drop_last)
+        )
 
     def __iter__(self) -> Iterator[int]:
         if self._divided_from is not None:
             return self._items_of_rank(self._divided_from)
         if self.num_replicas > 1 and not is_divided_by_accelerate():
-            what = f"another DataLoader iterates over the batches of a Loader: each of {self.num_replicas} ranks would"
+            what = (
+                "another DataLoader iterates over the batches of a Loader: "
+                f"each of {self.num_replicas} ranks would"
+            )
             hint = "iterate over the Loader itself, or over accelerator.prepare(loader)"
             raise UsageError(f"{what} see all records", "expected one that divides them", hint)
         epoch = self.place.epoch
@@ -227,7 +266,9 @@ class EpochSampler(DistributedSampler[int]):
         if self.order is not None:
             order = sampled_order(self.order, seed=self.seed, epoch=epoch)
             if len(order) != self._count:
-                raise UsageError(f"the sampler gave {len(order)} numbers, its length is {self._count}")
+                raise UsageError(
+                    f"the sampler gave {len(order)} numbers, its length is {self._count}"
+                )
             return order
         if not settings.shuffle:
             return range(self._count)

@@ -18,27 +18,31 @@ Sample = tuple[Any, int]
 
 
 class ImageDataset(RecordDataset[Sample]):
-    """``(image, label)`` of every record: ``ImageDataset(imagenet_prep.open("/data/imagenet", "train"), transform)``.
+    """``(image, label)`` of every record: ``ImageDataset(imagenet_prep.open("/data/imagenet",
+    "train"), transform)``.
 
-    An image is a uint8 tensor of the shape (3, height, width) in RGB, with the same pixels as Pillow's. ``transform``
-    prepares it for training (those of torchvision.transforms.v2 accept it directly).
+    An image is a uint8 tensor of the shape (3, height, width) in RGB, with the same pixels as
+    Pillow's. ``transform`` prepares it for training (those of torchvision.transforms.v2 accept it
+    directly).
 
-    LABELS COUNT FROM 0: 0 to 999 for ImageNet, whose records say 1 to 1000. The first class of every set is 0, whatever
-    its number in the records (``records.first_label``): a label is the ``class_index`` of its record.
+    LABELS COUNT FROM 0: 0 to 999 for ImageNet, whose records say 1 to 1000. The first class of
+    every set is 0, whatever its number in the records (``records.first_label``): a label is the
+    ``class_index`` of its record.
 
     ``[i:j]`` is a data set of those images.
 
     Args:
         records: the set that ``open`` gives, or a ``shard`` of it.
         transform: a function from an image to an item of a batch; None: the image itself.
-        crop: the part of each image to decode, ``RandomResizedCrop(224)`` or ``CenterCrop(224)``; ``transform`` gets it
-            as a uint8 tensor (3, 224, 224). None: whole images.
-        unlabelled: the label of images without one, such as -1. None: they are an error, which names the line that
-            leaves them out.
+        crop: the part of each image to decode, ``RandomResizedCrop(224)`` or ``CenterCrop(224)``;
+            ``transform`` gets it as a uint8 tensor (3, 224, 224). None: whole images.
+        unlabelled: the label of images without one, such as -1. None: they are an error, which
+            names the line that leaves them out.
 
     Raises:
         UsageError: an argument has the wrong type: records are what ``open`` gives.
-        InputError: a record is damaged, holds no image or no label, or its label is below that of the first class.
+        InputError: a record is damaged, holds no image or no label, or its label is below that of
+            the first class.
     """
 
     def __init__(
@@ -51,10 +55,15 @@ class ImageDataset(RecordDataset[Sample]):
     ) -> None:
         super().__init__(records)
         if transform is not None and not callable(transform):
-            raise UsageError(f"ImageDataset(transform={shown(transform)})", "expected a function of an image")
+            raise UsageError(
+                f"ImageDataset(transform={shown(transform)})", "expected a function of an image"
+            )
         self.transform = transform
         if crop is not None and not isinstance(crop, Crop):
-            raise UsageError(f"ImageDataset(crop={shown(crop)})", "expected RandomResizedCrop(224) or CenterCrop(224)")
+            raise UsageError(
+                f"ImageDataset(crop={shown(crop)})",
+                "expected RandomResizedCrop(224) or CenterCrop(224)",
+            )
         self.crop = crop
         self.unlabelled = unlabelled
 
@@ -63,7 +72,9 @@ class ImageDataset(RecordDataset[Sample]):
 
     def _sample(self, record: Record) -> Sample:
         label = self.label(record)
-        image = self.crop(record) if self.crop else torch.from_numpy(record.array()).permute(2, 0, 1)
+        image = (
+            self.crop(record) if self.crop else torch.from_numpy(record.array()).permute(2, 0, 1)
+        )
         return (image if self.transform is None else self.transform(image)), label
 
     def label(self, record: Record) -> int:
@@ -72,7 +83,9 @@ class ImageDataset(RecordDataset[Sample]):
         if label is None:
             label = self.unlabelled
         if label is None:
-            raise InputError(f"{record.place} has no label", "expected a label for each image", _WITHOUT_LABEL)
+            raise InputError(
+                f"{record.place} has no label", "expected a label for each image", _WITHOUT_LABEL
+            )
         return label
 
 

@@ -1,4 +1,6 @@
-"""JpegDecoder: decodes a list of JPEGs on a device: by torchcodec or torchvision on a GPU, by simplejpeg on a CPU."""
+"""JpegDecoder: decodes a list of JPEGs on a device:
+by torchcodec or torchvision on a GPU, by simplejpeg on a CPU.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from imagenet_prep.images.pixels import decode_array
 ListDecoder = Callable[[list[torch.Tensor], torch.device], list[torch.Tensor]]
 
 _APP1, _APP14, _PROGRESSIVE = 0xE1, 0xEE, 0xC2
-_SEGMENTS = frozenset(range(0xC0, 0xFF)) - frozenset(range(0xD0, 0xDA))  # the markers that a length follows
+_SEGMENTS = frozenset(range(0xC0, 0xFF)) - frozenset(
+    range(0xD0, 0xDA)
+)  # the markers that a length follows
 _START, _END, _EXIF, _ADOBE = b"\xff\xd8", b"\xff\xd9", b"Exif\0\0", b"Adobe"
 _USUAL_SAMPLING = (b"\x11\x11\x11", b"\x21\x11\x11", b"\x22\x11\x11")  # 4:4:4, 4:2:2, 4:2:0
 
@@ -31,8 +35,8 @@ class PlainJpeg(NamedTuple):
 def plain_jpeg(data: memoryview) -> PlainJpeg | None:
     """A JPEG that a GPU decodes as a CPU does; None of any other file.
 
-    It is grey or YCbCr, of a usual sampling and size, and ends as it should. It lacks EXIF data: torchcodec would turn
-    it.
+    It is grey or YCbCr, of a usual sampling and size, and ends as it should. It lacks EXIF data:
+    torchcodec would turn it.
     """
     height = width = 0
     position, is_usual = 2, data[:2] == _START and data[-2:] == _END
@@ -57,7 +61,9 @@ def plain_jpeg(data: memoryview) -> PlainJpeg | None:
 
 
 def _is_usual_frame(marker: int, frame: bytes) -> bool:
-    """Whether a frame, T.81 B.2.2, is Huffman-coded, of 8 bits, and grey or YCbCr of a usual sampling."""
+    """Whether a frame, T.81 B.2.2, is Huffman-coded, of 8 bits,
+    and grey or YCbCr of a usual sampling.
+    """
     names, sampling = frame[10:19:3], frame[11:19:3]
     is_colour = frame[9] == 3 and names != b"RGB" and sampling in _USUAL_SAMPLING
     return marker in (*HUFFMAN, _PROGRESSIVE) and frame[4] == 8 and (frame[9] == 1 or is_colour)
@@ -78,7 +84,9 @@ class JpegDecoder:
             torch.frombuffer(b"0", dtype=torch.uint8)
 
     def decode(self, images: Sequence[memoryview]) -> list[torch.Tensor | None]:
-        """The pixels of each, uint8 of the shape (3, height, width); None if it can't be decoded."""
+        """The pixels of each, uint8 of the shape (3, height, width);
+        None if it can't be decoded.
+        """
         if self._decode is None:
             return [_decode_on_cpu(image) for image in images]
         # nvJPEG writes at once to memory that kernels of this stream may still read
@@ -115,9 +123,17 @@ def find_list_decoder() -> ListDecoder:
     for find in (torchcodec_decoder, torchvision_decoder):
         try:
             return find()
-        except (ImportError, RuntimeError, OSError):  # OSError and RuntimeError: of another version of PyTorch
+        except (
+            ImportError,
+            RuntimeError,
+            OSError,
+        ):  # OSError and RuntimeError: of another version of PyTorch
             continue
-    raise UsageError("no decoder for a GPU", "expected torchcodec 0.16 or newer", "pip install 'imagenet-prep[gpu]'")
+    raise UsageError(
+        "no decoder for a GPU",
+        "expected torchcodec 0.16 or newer",
+        "pip install 'imagenet-prep[gpu]'",
+    )
 
 
 def torchcodec_decoder() -> ListDecoder:

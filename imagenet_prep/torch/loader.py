@@ -39,60 +39,68 @@ from imagenet_prep.torch.epoch_sampler import EpochSampler, EpochSettings
 class Loader(DataLoader[Any]):
     """Batches of one rank, epoch after epoch: iterate over it once per epoch.
 
-    It is a DataLoader of PyTorch, and accepts any map-style data set: an ImageDataset, a Subset or slice of it, or your
-    own.
+    It is a DataLoader of PyTorch, and accepts any map-style data set: an ImageDataset, a Subset or
+    slice of it, or your own.
 
-    With ``shuffle``, each epoch has its own order, the same on all ranks. Each rank takes its part of it: no record
-    occurs twice. Shards are read a few at a time (``window``): spinning disks and network storage are read
-    sequentially.
+    With ``shuffle``, each epoch has its own order, the same on all ranks. Each rank takes its part
+    of it: no record occurs twice. Shards are read a few at a time (``window``): spinning disks and
+    network storage are read sequentially.
 
-    ``state_dict()`` holds the epoch and the batches that the latest iterator gave. A new Loader that gets it by
-    ``load_state_dict`` continues with the next record, whatever its ``num_workers``, ``world`` and ``batch_size``.
-    With another world or batch size, the records that no rank was given are divided again, and batches of the rest of
-    that epoch are counted from 0. Every other ``iter()`` starts the epoch again: after a ``break`` the same one, unless
+    ``state_dict()`` holds the epoch and the batches that the latest iterator gave. A new Loader
+    that gets it by ``load_state_dict`` continues with the next record, whatever its
+    ``num_workers``, ``world`` and ``batch_size``. With another world or batch size, the records
+    that no rank was given are divided again, and batches of the rest of that epoch are counted from
+    0. Every other ``iter()`` starts the epoch again: after a ``break`` the same one, unless
     ``set_epoch`` chooses another.
 
-    Random numbers of torch, random and numpy.random are seeded for each item and each batch, from ``seed``, the epoch
-    and the items' numbers. So augmentation in an epoch is the same in every run, whatever the workers and ranks; that
-    of single images also for other batches.
+    Random numbers of torch, random and numpy.random are seeded for each item and each batch, from
+    ``seed``, the epoch and the items' numbers. So augmentation in an epoch is the same in every
+    run, whatever the workers and ranks; that of single images also for other batches.
 
-    Workers end with the iterator, or with the Loader if it has persistent_workers; ``close()`` and the end of a
-    ``with`` statement end them too. A data set in an object store starts them by "spawn".
+    Workers end with the iterator, or with the Loader if it has persistent_workers; ``close()`` and
+    the end of a ``with`` statement end them too. A data set in an object store starts them by
+    "spawn".
 
     Args:
-        dataset: the images. All records of a data set other than ImageDataset are mixed, whatever the ``window``.
-        batch_size: images per batch.
+        dataset: the images. All records of a data set other than ImageDataset are mixed, whatever
+        the ``window``. batch_size: images per batch.
         shuffle: whether to shuffle, for training; otherwise records come in order.
         window: shards that are read at a time.
         seed: any number from 0 up, the same on all ranks.
-        rank: one of ``world``. Without both, each epoch asks torch.distributed, if it is in use then; otherwise they
-            are RANK and WORLD_SIZE of the environment, or 0 and 1.
+        rank: one of ``world``. Without both, each epoch asks torch.distributed, if it is in use
+            then; otherwise they are RANK and WORLD_SIZE of the environment, or 0 and 1.
         world: the number of ranks.
-        drop_last: drop an incomplete batch of each rank; None: if shuffled. Otherwise the last batch of a rank is
-            shorter. If the number of records is not a multiple of ``world``, the last rank gets the first records of
-            the order again, as with torch.utils.data.DistributedSampler: all ranks have equally many batches.
-        sampler: numbers of the records in the order of an epoch, in place of ``shuffle`` and ``window``. It is asked
-            once per epoch, with PyTorch's random numbers seeded by ``seed`` and epoch: all ranks divide the same order,
-            and a resumed epoch has it too. Random numbers from elsewhere can't be resumed.
+        drop_last: drop an incomplete batch of each rank; None: if shuffled. Otherwise the last
+            batch of a rank is shorter. If the number of records is not a multiple of ``world``, the
+            last rank gets the first records of the order again, as with
+            torch.utils.data.DistributedSampler: all ranks have equally many batches.
+        sampler: numbers of the records in the order of an epoch, in place of ``shuffle`` and
+            ``window``. It is asked once per epoch, with PyTorch's random numbers seeded by ``seed``
+            and epoch: all ranks divide the same order, and a resumed epoch has it too. Random
+            numbers from elsewhere can't be resumed.
         batch_sampler: for frameworks that make a Loader again, around the batches of a Loader.
         channels_last: each batch of images is in torch.channels_last; its shape stays the same.
-        on_damaged: "raise" the error of a damaged record or image, or "skip" it: its batch is smaller by one, all other
-            batches stay as they are, and so do ``len`` and states. ``skipped`` counts, and a warning names each once. A
-            batch that is left without an image does not come; with several ranks, which must have equally many batches,
-            it is an error. A batch that raised counts as given: the iterator and a state continue with the next one.
-        decode: "cuda", or any torch.device: a GPU decodes, crops and resizes the images of an ImageDataset with a
-            ``crop`` and no ``transform``, and batches ``[images, labels]`` are on it. ``num_workers`` is a number of
-            threads then, 2 is a good one; ``collate_fn`` gets the batch. "cpu" does the same on the CPU; "auto" takes
-            the GPU where there is one. None: workers decode.
+        on_damaged: "raise" the error of a damaged record or image, or "skip" it: its batch is
+            smaller by one, all other batches stay as they are, and so do ``len`` and states.
+            ``skipped`` counts, and a warning names each once. A batch that is left without an image
+            does not come; with several ranks, which must have equally many batches, it is an error.
+            A batch that raised counts as given: the iterator and a state continue with the next
+            one.
+        decode: "cuda", or any torch.device: a GPU decodes, crops and resizes the images of an
+            ImageDataset with a ``crop`` and no ``transform``, and batches ``[images, labels]`` are
+            on it. ``num_workers`` is a number of threads then, 2 is a good one; ``collate_fn`` gets
+            the batch. "cpu" does the same on the CPU; "auto" takes the GPU where there is one.
+            None: workers decode.
         normalize: with ``decode``, (mean, std) of the channels in a range from 0 to 1.
-        dtype: with ``decode``, of the images: uint8, or with ``normalize`` float32. Other floats range from 0 to 1.
-        options: of torch.utils.data.DataLoader: num_workers, pin_memory, persistent_workers, collate_fn, ... A worker
-            keeps freed memory, and then calls your worker_init_fn, if there is one. ``in_order=False`` makes states
-            belong to their rank.
+        dtype: with ``decode``, of the images: uint8, or with ``normalize`` float32. Other floats
+        range from 0 to 1. options: of torch.utils.data.DataLoader: num_workers, pin_memory,
+        persistent_workers, collate_fn, ... A worker keeps freed memory, and then calls your
+        worker_init_fn, if there is one. ``in_order=False`` makes states belong to their rank.
 
     Raises:
-        UsageError: a setting is invalid, images of a batch have different sizes, there are too few records for one
-            batch, a state is of another data set or of other settings, or ranks contradict each other.
+        UsageError: a setting is invalid, images of a batch have different sizes, there are too few
+            records for one batch, a state is of another data set or of other settings, or ranks
+            contradict each other.
         DamagedRecordError: a record is damaged, or its image.
     """
 
@@ -125,7 +133,9 @@ class Loader(DataLoader[Any]):
         _refuse_flags(options, shuffle=shuffle, drop_last=drop_last, channels_last=channels_last)
         _refuse_other_data(dataset, options)
         _refuse_other_samplers(sampler)
-        if not isinstance(dataset, Seeded):  # a framework that makes a Loader again gives its data set back
+        if not isinstance(
+            dataset, Seeded
+        ):  # a framework that makes a Loader again gives its data set back
             seed = whole("Loader(seed=", seed, 0)
             device = device_settings(dataset, decode, normalize, dtype, channels_last=channels_last)
             channels_last = channels_last and device is None
@@ -140,18 +150,26 @@ class Loader(DataLoader[Any]):
                 in_order=options.get("in_order", True),
             )
             epochs = EpochSampler(dataset, sampler, settings)
-            options |= {"batch_size": settings.batch_size, "sampler": epochs, "drop_last": settings.drop_last}
+            options |= {
+                "batch_size": settings.batch_size,
+                "sampler": epochs,
+                "drop_last": settings.drop_last,
+            }
         else:
             epochs = _sampler_within(batch_sampler)
             options["batch_sampler"] = batch_sampler
         self._left_out = LeftOut()
         self._decoded = Counter[str]()
         super().__init__(dataset, **_prepared(options, dataset, channels_last=channels_last))
-        # a DataLoader with a batch_sampler has another sampler and no batch_size: the attributes say what is used
+        # a DataLoader with a batch_sampler has another sampler and no batch_size: the attributes
+        # say what is used
         self.batch_sampler.set_epoch = epochs.set_epoch  # called by Trainer when it resumes
-        vars(self).update(sampler=epochs, batch_size=epochs.settings.batch_size, drop_last=epochs.drop_last)
+        vars(self).update(
+            sampler=epochs, batch_size=epochs.settings.batch_size, drop_last=epochs.drop_last
+        )
         self._latest: weakref.ref[LoaderIterator] | None = None
-        # Lightning records arguments, and fails with a positional batch_size; without a record it reads attributes
+        # Lightning records arguments, and fails with a positional batch_size; without a record it
+        # reads attributes
         vars(self).pop("__pl_saved_args", None)
 
     def __len__(self) -> int:
@@ -190,7 +208,9 @@ class Loader(DataLoader[Any]):
             return DataLoader.__iter__(self)
         from imagenet_prep.torch.device import DeviceBatches
 
-        return DeviceBatches(self.dataset, self.collate_fn, self.num_workers, self._decoded).batches(self.batch_sampler)
+        return DeviceBatches(
+            self.dataset, self.collate_fn, self.num_workers, self._decoded
+        ).batches(self.batch_sampler)
 
     @property
     def rank(self) -> int:
@@ -214,16 +234,19 @@ class Loader(DataLoader[Any]):
 
     @property
     def skipped(self) -> Counter[str]:
-        """The number of damaged records that this Loader left out of batches so far, each counted once.
+        """The number of damaged records that this Loader left out of batches so far, each counted
+        once.
 
-        By fault: "checksum", if the bytes of the record are damaged; "image", if they are not, but the image can't be
-        decoded; "record", if it is not an Example.
+        By fault: "checksum", if the bytes of the record are damaged; "image", if they are not, but
+        the image can't be decoded; "record", if it is not an Example.
         """
         return self._left_out.counts
 
     @property
     def decoded(self) -> Counter[str]:
-        """With ``decode``: images that the "gpu" decoded, and those that the "cpu" did, since nvJPEG can't."""
+        """With ``decode``: images that the "gpu" decoded,
+        and those that the "cpu" did, since nvJPEG can't.
+        """
         return self._decoded
 
     def set_epoch(self, epoch: int) -> None:
@@ -240,7 +263,8 @@ class Loader(DataLoader[Any]):
 
 
 class LoaderIterator(Iterator[Any]):
-    """The batches of an epoch; it starts when the first is requested, since Lightning calls set_epoch before that.
+    """The batches of an epoch; it starts when the first is requested, since Lightning calls
+    set_epoch before that.
 
     It survives the errors of batches. It holds its Loader, and no Loader holds it.
     """
@@ -281,7 +305,9 @@ class LoaderIterator(Iterator[Any]):
             with loader.sampler.divided(self._place):
                 self._batches = loader._begin()
         elif loader.persistent_workers and loader._latest != weakref.ref(self):
-            raise UsageError("a later iterator has the workers", "expected one at a time with persistent_workers")
+            raise UsageError(
+                "a later iterator has the workers", "expected one at a time with persistent_workers"
+            )
         with loader.sampler.divided(self._place):
             try:
                 loaded = next(self._batches, None)
@@ -295,7 +321,10 @@ class LoaderIterator(Iterator[Any]):
 
     def _end(self, count: int) -> None:
         if self._place.given < count:
-            raise UsageError(f"an epoch ended after {self._place.given} of {count} batches", "expected all of them")
+            raise UsageError(
+                f"an epoch ended after {self._place.given} of {count} batches",
+                "expected all of them",
+            )
         self._is_over, self._batches = True, None
         self._loader.sampler.move(EpochPlace(self._place.epoch + 1))
 
@@ -322,7 +351,9 @@ def _raise(error: Any) -> None:
 
 
 def _from_worker(wrapped: ExceptionWrapper) -> Exception:
-    """The error without the frame that makes it: they hold each other, and the frame's callers hold the workers."""
+    """The error without the frame that makes it: they hold each other,
+    and the frame's callers hold the workers.
+    """
     try:
         wrapped.reraise()  # type: ignore[no-untyped-call]
     except Exception as error:  # noqa: BLE001 - the caller raises it
@@ -330,8 +361,12 @@ def _from_worker(wrapped: ExceptionWrapper) -> Exception:
     raise AssertionError
 
 
-def _prepared(options: Mapping[str, Any], dataset: Seeded, *, channels_last: bool) -> dict[str, Any]:
-    """The options for DataLoader, with the functions that a Loader wraps; nothing is wrapped twice."""
+def _prepared(
+    options: Mapping[str, Any], dataset: Seeded, *, channels_last: bool
+) -> dict[str, Any]:
+    """The options for DataLoader, with the functions that a Loader wraps;
+    nothing is wrapped twice.
+    """
     prepared = dict(options)
     if channels_last and options.get("collate_fn") is not None:
         raise UsageError("Loader(channels_last=True, collate_fn=...)", "expected one of both")
@@ -339,8 +374,14 @@ def _prepared(options: Mapping[str, Any], dataset: Seeded, *, channels_last: boo
     if not (isinstance(begin, partial) and begin.func is begin_worker):
         prepared["worker_init_fn"] = partial(begin_worker, begin)
     make_batch = options.get("collate_fn") or _usual_collate(dataset, channels_last=channels_last)
-    prepared["collate_fn"] = make_batch if isinstance(make_batch, BatchCollate) else BatchCollate(make_batch)
-    if prepared.get("multiprocessing_context") is None and prepared.get("num_workers") and _must_spawn(dataset):
+    prepared["collate_fn"] = (
+        make_batch if isinstance(make_batch, BatchCollate) else BatchCollate(make_batch)
+    )
+    if (
+        prepared.get("multiprocessing_context") is None
+        and prepared.get("num_workers")
+        and _must_spawn(dataset)
+    ):
         prepared["multiprocessing_context"] = "spawn"
     return prepared
 
@@ -352,12 +393,19 @@ def _usual_collate(dataset: Seeded, *, channels_last: bool) -> Callable[[list[An
 
 
 def _must_spawn(dataset: Seeded) -> bool:
-    """Whether forked workers could not read the data set: this process used the object store that holds it."""
-    default = multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
+    """Whether forked workers could not read the data set:
+    this process used the object store that holds it.
+    """
+    default = (
+        multiprocessing.get_start_method(allow_none=True)
+        or multiprocessing.get_all_start_methods()[0]
+    )
     if default != "fork" or not object_store.are_used():
         return False
     with suppress(Exception):  # it can't be pickled: a forked worker then says what to do
-        return object_store.__name__.encode() in pickle.dumps(dataset)  # which names the modules of all its classes
+        return object_store.__name__.encode() in pickle.dumps(
+            dataset
+        )  # which names the modules of all its classes
     return False
 
 
@@ -366,14 +414,20 @@ def _refuse_flags(options: Mapping[str, Any], **flags: object) -> None:
         if not isinstance(value, bool) and (name, value) != ("drop_last", None):
             raise UsageError(f"Loader({name}={shown(value)})", "expected True or False")
     if options.get("generator") is not None:
-        raise UsageError("Loader(generator=...)", "expected seed=..., which decides order and augmentation")
+        raise UsageError(
+            "Loader(generator=...)", "expected seed=..., which decides order and augmentation"
+        )
 
 
 def _refuse_other_data(dataset: object, options: Mapping[str, Any]) -> None:
     is_map_style = isinstance(dataset, Sized) and hasattr(dataset, "__getitem__")
     is_records = isinstance(dataset, RecordSequence) and options.get("collate_fn") is None
     if isinstance(dataset, str | IterableDataset) or not is_map_style or is_records:
-        raise UsageError(f"Loader({shown(dataset)})", "expected a map-style data set whose items make a batch", TAKES)
+        raise UsageError(
+            f"Loader({shown(dataset)})",
+            "expected a map-style data set whose items make a batch",
+            TAKES,
+        )
 
 
 def _refuse_other_samplers(sampler: object) -> None:
@@ -392,5 +446,7 @@ def _sampler_within(batch_sampler: object) -> EpochSampler:
     """The sampler of a Loader's batches, which a framework wrapped."""
     sampler = getattr(batch_sampler, "sampler", None)
     if not isinstance(sampler, EpochSampler):
-        raise UsageError("Loader(batch_sampler=...)", "Loader makes the batches", "give it a sampler")
+        raise UsageError(
+            "Loader(batch_sampler=...)", "Loader makes the batches", "give it a sampler"
+        )
     return sampler

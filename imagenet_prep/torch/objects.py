@@ -1,4 +1,6 @@
-"""RecordObjects: boxes, numbers and masks of a record's objects as NumPy arrays; ObjectClasses: their labels."""
+"""RecordObjects: boxes, numbers and masks of a record's objects as NumPy arrays;
+ObjectClasses: their labels.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ _XMIN = OBJECT_FEATURES["boxes.xmin"].name
 _ID = OBJECT_FEATURES["boxes.source_id"].name
 
 _ROUNDING = 0.002
-"""By how much a box of another program may lead out of its image: a pixel of 500. It is cut, as by convert."""
+"""By how much a box of another program may lead out of its image: a pixel of 500.
+It is cut, as by convert.
+"""
 
 _SHOWN = 20
 _REMAKE = "make the set again from its images, with a recipe"
@@ -47,7 +51,9 @@ class RecordObjects:
         self.record = record
         self.features: Mapping[str, Any] = record.features
         if _XMIN not in self.features:
-            raise InputError(f"{record.place} has no boxes", f"expected the feature {_XMIN}", _WITHOUT_BOXES)
+            raise InputError(
+                f"{record.place} has no boxes", f"expected the feature {_XMIN}", _WITHOUT_BOXES
+            )
         self.count = len(record.boxes)
 
     def boxes(self, height: int, width: int) -> NDArray[np.float32]:
@@ -77,7 +83,9 @@ class RecordObjects:
         if len(values) != self.count:
             held = f"{len(values)} values of" if values else "no"
             raise InputError(
-                f"{self.record.place} has {held} {name}", f"expected {self.count}, one per object", _REMAKE
+                f"{self.record.place} has {held} {name}",
+                f"expected {self.count}, one per object",
+                _REMAKE,
             )
         return values
 
@@ -89,14 +97,18 @@ class RecordObjects:
         """
         values = self.values(name)
         if any(isinstance(value, bytes) for value in values):
-            raise InputError(f"{self.record.place}: {name} holds texts", "expected numbers", _REMAKE)
+            raise InputError(
+                f"{self.record.place}: {name} holds texts", "expected numbers", _REMAKE
+            )
         return np.array(values)
 
     def masks(self, is_kept: NDArray[np.bool_], size: tuple[int, int]) -> NDArray[np.uint8]:
-        """The masks of the objects that are kept: uint8 of the shape (N, height, width), 1 inside, 0 elsewhere.
+        """The masks of the objects that are kept: uint8 of the shape (N, height, width), 1 inside,
+        0 elsewhere.
 
         Raises:
-            InputError: a mask is missing or damaged, or has another ``size`` (height, width) than its image.
+            InputError: a mask is missing or damaged, or has another ``size`` (height, width) than
+                its image.
         """
         files = self.values(MASKS)
         kept = np.flatnonzero(is_kept).tolist()
@@ -133,7 +145,8 @@ def read_mask(
 
 
 class ObjectClasses(Struct, frozen=True):
-    """The classes of objects: ``names`` by label, from 1; ``first_number`` is the number in records of label 1.
+    """The classes of objects: ``names`` by label, from 1; ``first_number`` is the number in records
+    of label 1.
 
     ``is_by_name``: labels come from names, even if records have numbers.
     """
@@ -160,7 +173,9 @@ class ObjectClasses(Struct, frozen=True):
         for number, label in zip(numbers, labels, strict=True):
             if label % 1 or label < 1 or (self.names and label not in self.names):
                 known = [str(label + self.first_number - 1) for label in self.names]
-                expected = f"one of {listed(known, _SHOWN)}" if known else f"{self.first_number} or more"
+                expected = (
+                    f"one of {listed(known, _SHOWN)}" if known else f"{self.first_number} or more"
+                )
                 what = f"{objects.record.place}: an object of class {number}"
                 raise InputError(what, f"expected {expected}", _FROM_ZERO)
         return np.array(labels, np.int64)
@@ -170,7 +185,11 @@ class ObjectClasses(Struct, frozen=True):
         labels = {name: label for label, name in self.names.items()}
         for name in names:
             if name not in labels:
-                expected = f"one of {listed(labels, _SHOWN)}" if labels else "class_names, which number the classes"
+                expected = (
+                    f"one of {listed(labels, _SHOWN)}"
+                    if labels
+                    else "class_names, which number the classes"
+                )
                 what = f"{objects.record.place}: an object of class {name!r}"
                 raise InputError(what, f"expected {expected}", _BY_NAME)
         return np.array([labels[name] for name in names], np.int64)

@@ -12,7 +12,8 @@ from imagenet_prep.reading.environment import rank_in_environment
 
 
 def find_rank() -> tuple[int, int]:
-    """The rank and world of torch.distributed's process group; otherwise of the environment, or 0 of 1.
+    """The rank and world of torch.distributed's process group; otherwise of the environment, or 0
+    of 1.
 
     Raises:
         UsageError: the environment contradicts the group, or has WORLD_SIZE alone.
@@ -20,20 +21,30 @@ def find_rank() -> tuple[int, int]:
     environment = rank_in_environment()
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
-        if environment is not None and (environment.world != world or environment.rank not in (None, rank)):
+        if environment is not None and (
+            environment.world != world or environment.rank not in (None, rank)
+        ):
             what = f"torch.distributed has rank {rank} of {world}, the environment {environment}"
-            raise UsageError(what, "expected the same of both", "unset these variables, or give Loader rank and world")
+            raise UsageError(
+                what,
+                "expected the same of both",
+                "unset these variables, or give Loader rank and world",
+            )
         return rank, world
     if environment is None:
         return 0, 1
     if environment.rank is None and environment.world > 1:
         hint = "call torch.distributed.init_process_group() before, or give Loader rank and world"
-        raise UsageError(f"the environment has {environment}", "expected RANK too, or a process group", hint)
+        raise UsageError(
+            f"the environment has {environment}", "expected RANK too, or a process group", hint
+        )
     return environment.rank or 0, environment.world
 
 
 def is_divided_by_accelerate() -> bool:
-    """Whether accelerate's classes that divide batches among ranks called: nobody else divides another's batches."""
+    """Whether accelerate's classes that divide batches among ranks called:
+    nobody else divides another's batches.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_globals.get("__name__") == "accelerate.data_loader":

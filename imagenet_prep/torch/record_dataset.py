@@ -1,4 +1,6 @@
-"""RecordDataset: a sample of every record, as PyTorch's DataLoader takes them; each data set makes its own samples."""
+"""RecordDataset: a sample of every record, as PyTorch's DataLoader takes them;
+each data set makes its own samples.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ T = TypeVar("T", covariant=True)
 
 
 class RecordDataset(Dataset[T]):
-    """A map-style data set whose sample ``i`` is made of record ``i``; ``[i:j]`` is a data set of those samples.
+    """A map-style data set whose sample ``i`` is made of record ``i``; ``[i:j]`` is a data set of
+    those samples.
 
     Raises:
         UsageError: records are not what ``open`` gives.
@@ -26,7 +29,9 @@ class RecordDataset(Dataset[T]):
     def __init__(self, records: RecordSequence) -> None:
         if not isinstance(records, RecordSequence):
             name = type(self).__name__
-            folder = os.fspath(records) if isinstance(records, str | os.PathLike) else "/data/imagenet"
+            folder = (
+                os.fspath(records) if isinstance(records, str | os.PathLike) else "/data/imagenet"
+            )
             hint = f"{name}(imagenet_prep.open({folder!r}, 'train'))"
             raise UsageError(f"{name}({shown(records)})", "expected records that open gives", hint)
         self.records = records

@@ -18,18 +18,22 @@ _MASK = OBJECT_FEATURES["mask.encoded"].name
 
 
 class SegmentationDataset(VisionDataset[tuple[Any, Any]]):
-    """``(image, mask)`` of every record: mask is a tv_tensors.Mask of the shape (height, width), a class per pixel.
+    """``(image, mask)`` of every record: mask is a tv_tensors.Mask of the shape (height, width), a
+    class per pixel.
 
-    An image is a tv_tensors.Image: uint8 of the shape (3, height, width) in RGB. A mask has the values of its PNG as
-    they are stored: numbers of classes, often with 255 for pixels of none. It is uint8, or int32 for a PNG of 16 bits.
+    An image is a tv_tensors.Image: uint8 of the shape (3, height, width) in RGB. A mask has the
+    values of its PNG as they are stored: numbers of classes, often with 255 for pixels of none. It
+    is uint8, or int32 for a PNG of 16 bits.
 
     Args:
         records: the set that ``open`` gives, or a ``shard`` of it, of a recipe with ``mask``.
-        transforms: a function of image and mask that gives both, such as torchvision.transforms.v2.Compose([...]).
+        transforms: a function of image and mask that gives both, such as
+            torchvision.transforms.v2.Compose([...]).
 
     Raises:
         UsageError: an argument is wrong, or torchvision is missing.
-        InputError: a record is damaged, has no mask, one of colours, or one of another size than its image.
+        InputError: a record is damaged, has no mask, one of colours, or one of another size than
+            its image.
     """
 
     def __init__(self, records: RecordSequence, transforms: Transforms | None = None) -> None:
@@ -50,7 +54,11 @@ class SegmentationDataset(VisionDataset[tuple[Any, Any]]):
         values = read_mask(record, decode_values, data, size)
         if values.ndim > 2:
             what = f"{record.place}: a mask of colours, {values.shape[2]} channels"
-            raise InputError(what, "expected a number per pixel", "write masks as PNGs of one channel, gray or palette")
+            raise InputError(
+                what,
+                "expected a number per pixel",
+                "write masks as PNGs of one channel, gray or palette",
+            )
         wide = "int32" if values.dtype.itemsize > 1 else "uint8"
         tv_tensors = import_tv_tensors("SegmentationDataset")
         return tv_tensors.Mask(torch.from_numpy(values.astype(wide)))

@@ -1,7 +1,8 @@
 """A kernel that cuts, resizes, mirrors and normalises all images of a batch at once, on a GPU.
 
-It computes what torch.nn.functional.interpolate(mode="bilinear", antialias=True) computes of each part: a triangle
-filter as wide as two pixels of the result. One launch replaces four for each image.
+It computes what torch.nn.functional.interpolate(mode="bilinear", antialias=True) computes of each
+part: a triangle filter as wide as two pixels of the result. One launch replaces four for each
+image.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ BLOCK = 256
 
 @triton.jit  # type: ignore[untyped-decorator]
 def resize_parts(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - what a kernel gets
-    places,  # int64 (images, 9): address; strides of channel, row, column; rows; columns; whether to mirror
+    # int64 (images, 9): address; strides of channel, row, column; rows; columns; whether to mirror
+    places,
     parts,  # float32 (images, 4): top, left, height, width in pixels
     result,
     stride_image,

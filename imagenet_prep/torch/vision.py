@@ -1,4 +1,6 @@
-"""VisionDataset: (image, target) of every record as torchvision's tensors, both changed by transforms."""
+"""VisionDataset: (image, target) of every record as torchvision's tensors,
+both changed by transforms.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +33,15 @@ def import_tv_tensors(asker: str) -> Any:
         if (error.name or "").partition(".")[0] != "torchvision":
             raise
         what = f"{asker} needs torchvision, which is not installed"
-        raise UsageError(what, "expected version 0.19 or later", "pip install torchvision") from error
+        raise UsageError(
+            what, "expected version 0.19 or later", "pip install torchvision"
+        ) from error
     except (ImportError, RuntimeError) as error:  # its compiled part does not load
         what = f"{asker} needs torchvision, which can't be imported: {error}"
         expected = f"expected the version for PyTorch {torch.__version__}"
-        raise UsageError(what, expected, "install torch and torchvision together, from one index") from error
+        raise UsageError(
+            what, expected, "install torch and torchvision together, from one index"
+        ) from error
     return tv_tensors
 
 
@@ -43,19 +49,24 @@ class VisionDataset(RecordDataset[T]):
     """A data set whose samples are (image, target); each kind reads its own target.
 
     Raises:
-        UsageError: records are not what ``open`` gives, transforms are no function, or torchvision is missing.
+        UsageError: records are not what ``open`` gives, transforms are no function, or torchvision
+            is missing.
     """
 
     def __init__(self, records: RecordSequence, transforms: Transforms | None) -> None:
         super().__init__(records)
         name = type(self).__name__
         if transforms is not None and not callable(transforms):
-            raise UsageError(f"{name}(transforms={shown(transforms)})", "expected a function of image and target")
+            raise UsageError(
+                f"{name}(transforms={shown(transforms)})", "expected a function of image and target"
+            )
         self.transforms = transforms
         import_tv_tensors(name)
 
     def _read_image(self, record: Record) -> Any:
-        """The pixels of a record as tv_tensors.Image: uint8 of the shape (3, height, width) in RGB."""
+        """The pixels of a record as tv_tensors.Image:
+        uint8 of the shape (3, height, width) in RGB.
+        """
         tv_tensors = import_tv_tensors(type(self).__name__)
         return tv_tensors.Image(torch.from_numpy(record.array()).permute(2, 0, 1))
 
@@ -64,7 +75,10 @@ class VisionDataset(RecordDataset[T]):
             return image, target
         changed = self.transforms(image, target)
         if not isinstance(changed, tuple | list) or len(changed) != 2:
-            what = f"{type(self).__name__}(transforms={shown(self.transforms)}) gave {shown(type(changed))}"
+            what = (
+                f"{type(self).__name__}(transforms={shown(self.transforms)}) gave "
+                f"{shown(type(changed))}"
+            )
             hint = "transforms=lambda image, target: (image, target)"
             raise UsageError(what, "expected the image and its target", hint)
         return changed[0], changed[1]

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 SECONDS = 1.0
-"""Of processor time that an input may take: that of the wall means nothing on a machine that does other work too."""
+"""Of processor time that an input may take: that of the wall means nothing on a machine that
+does other work too.
+"""
 
 MEGABYTES = 300
 """That the process may grow by, at its highest, beyond what it had at the start."""
@@ -42,11 +44,15 @@ class Meter:
         if seconds > SECONDS:
             raise CostError(f"{seconds:.2f} s for one input, expected at most {SECONDS:g}")
         if self.megabytes > MEGABYTES:
-            raise CostError(f"{self.megabytes:.0f} MB more than at the start, expected at most {MEGABYTES}")
+            raise CostError(
+                f"{self.megabytes:.0f} MB more than at the start, expected at most {MEGABYTES}"
+            )
 
 
 _STATUS = os.open("/proc/self/status", os.O_RDONLY)
-"""proc(5). What getrusage tells of a process begins with the memory of the one that it was forked from."""
+"""proc(5). What getrusage tells of a process begins with the memory of the
+one that it was forked from.
+"""
 
 
 def _forget_peak() -> None:

@@ -1,8 +1,10 @@
-"""Changes that get past a format's outer guard: checksums made right again, values of JSON exchanged as values.
+"""Changes that get past a format's outer guard: checksums made right again, values of JSON
+exchanged as values.
 
-Bytes flipped at random hardly ever pass a CRC or a JSON parser, so what lies behind would see no strange input. Each
-function here takes an input, its limit in bytes, a source of chance and libFuzzer's own change of bytes, and gives
-another input, or None where it can do nothing: then libFuzzer's own change is taken.
+Bytes flipped at random hardly ever pass a CRC or a JSON parser, so what lies behind would see no
+strange input. Each function here takes an input, its limit in bytes, a source of chance and
+libFuzzer's own change of bytes, and gives another input, or None where it can do nothing: then
+libFuzzer's own change is taken.
 """
 
 from __future__ import annotations
@@ -31,12 +33,37 @@ _DEEP = 2000
 
 _VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 2, 1 << 31, 1 << 63, -(1 << 63) - 1, 10**400, 0.5, -0.0, 1e308),
-    *(float("inf"), float("-inf"), float("nan"), "", "a", "\ud800", "\x00", "\x1b[2J", "a\nb", "../..", "/"),
-    *("9" * 5000, "none", "gzip", "train", "x" * 300, [], {}, [[]], [None], {"": None}, {"name": []}, [[0, 1]]),
+    *(
+        float("inf"),
+        float("-inf"),
+        float("nan"),
+        "",
+        "a",
+        "\ud800",
+        "\x00",
+        "\x1b[2J",
+        "a\nb",
+        "../..",
+        "/",
+    ),
+    *(
+        "9" * 5000,
+        "none",
+        "gzip",
+        "train",
+        "x" * 300,
+        [],
+        {},
+        [[]],
+        [None],
+        {"": None},
+        {"name": []},
+        [[0, 1]],
+    ),
 )
 
 
-# checksums -----------------------------------------------------------------------------------------------------
+# checksums ----------------------------------------------------------------------------------------
 
 
 def mend_tar(data: bytes) -> bytes:
@@ -86,7 +113,9 @@ def _mended(mend: Callable[[bytes], bytes]) -> Mutate:
 tar, records, png = _mended(mend_tar), _mended(mend_records), _mended(mend_png)
 
 
-def compressed_records(data: bytes, limit: int, chance: random.Random, change: Change) -> bytes | None:
+def compressed_records(
+    data: bytes, limit: int, chance: random.Random, change: Change
+) -> bytes | None:
     """The records within a gzip or zlib stream changed, and compressed again."""
     if chance.random() < 0.4:
         return None
@@ -104,21 +133,27 @@ def npz(data: bytes, limit: int, chance: random.Random, change: Change) -> bytes
         return None
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = [(info.filename, archive.open(info).read(limit)) for info in archive.infolist()]
+            members = [
+                (info.filename, archive.open(info).read(limit)) for info in archive.infolist()
+            ]
     except Exception:  # noqa: BLE001 - a ZIP that was broken before: nothing to be done here
         return None
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for number, (name, content) in enumerate(members):
-            archive.writestr(zipfile.ZipInfo(name), change(content, limit) if number == 0 else content)
+            archive.writestr(
+                zipfile.ZipInfo(name), change(content, limit) if number == 0 else content
+            )
     return buffer.getvalue()
 
 
-# values --------------------------------------------------------------------------------------------------------
+# values -------------------------------------------------------------------------------------------
 
 
 def json_value(data: bytes, limit: int, chance: random.Random, change: Change) -> bytes | None:
-    """One value anywhere in a JSON text exchanged, taken out, doubled, or put deep down; mostly sealed again."""
+    """One value anywhere in a JSON text exchanged, taken out, doubled, or put deep down;
+    mostly sealed again.
+    """
     if chance.random() < 0.2:
         return None
     try:
@@ -145,7 +180,9 @@ def json_line(data: bytes, limit: int, chance: random.Random, change: Change) ->
     lines = data.split(b"\n")
     number = chance.randrange(len(lines))
     line = json_value(lines[number], limit, chance, change)
-    return None if line is None else b"\n".join([*lines[:number], line, *lines[number + 1 :]])[:limit]
+    return (
+        None if line is None else b"\n".join([*lines[:number], line, *lines[number + 1 :]])[:limit]
+    )
 
 
 def yaml_value(data: bytes, limit: int, chance: random.Random, change: Change) -> bytes | None:
@@ -154,7 +191,9 @@ def yaml_value(data: bytes, limit: int, chance: random.Random, change: Change) -
         return None
     try:
         value = yaml.load(data, yaml.CSafeLoader)
-        return yaml.dump(_exchanged(value, chance), None, yaml.CSafeDumper, sort_keys=False).encode()[:limit]
+        return yaml.dump(
+            _exchanged(value, chance), None, yaml.CSafeDumper, sort_keys=False
+        ).encode()[:limit]
     except Exception:  # noqa: BLE001 - no YAML any more, or nothing that it can write
         return None
 

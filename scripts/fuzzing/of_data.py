@@ -41,12 +41,14 @@ from imagenet_prep.tfrecord import example as sequences
 from imagenet_prep.tfrecord.framing import FramingError
 from imagenet_prep.tfrecord.inception_reader import RecordError, read_features, read_record
 
-# archives ------------------------------------------------------------------------------------------------------
+# archives -----------------------------------------------------------------------------------------
 
 
 @target(limit=16_384, mutate=mutations.tar)
 def tar(data: bytes) -> None:
-    """A tar in place, each member of it a tar again; and the same bytes as a stream: both see the same."""
+    """A tar in place, each member of it a tar again;
+    and the same bytes as a stream: both see the same.
+    """
     view = memoryview(data)
     with suppress(tars.TarFault):
         for _, offset, length in tars.iter_members(view, 0, len(view)):
@@ -60,18 +62,24 @@ def tar(data: bytes) -> None:
 
 @target(limit=16_384, mutate=mutations.tar)
 def tar_stream(data: bytes) -> None:
-    """A tar as a stream, against the same bytes in place: the same members with the same content, or a fault."""
+    """A tar as a stream, against the same bytes in place:
+    the same members with the same content, or a fault.
+    """
     try:
         found = list(tars.stream_members(io.BytesIO(data), limit=len(data)))
     except tars.TarFault:
         found = None
     with suppress(tars.TarFault):
         in_place = [
-            (name, data[offset : offset + size]) for name, offset, size in tars.iter_members(data, 0, len(data))
+            (name, data[offset : offset + size])
+            for name, offset, size in tars.iter_members(data, 0, len(data))
         ]
         assert found == in_place
     with suppress(tars.TarFault):
-        kept = sum(len(content) for _, content in tars.stream_members(io.BytesIO(data), limit=1 << 16, keep=100))
+        kept = sum(
+            len(content)
+            for _, content in tars.stream_members(io.BytesIO(data), limit=1 << 16, keep=100)
+        )
         assert kept <= 100 * len(data)
 
 
@@ -95,7 +103,9 @@ def annotation_archive(data: bytes) -> None:
 
 @target(limit=16_384, words="PK\x01\x02 PK\x03\x04 PK\x05\x06 PK\x06\x06 PK\x06\x07")
 def zip_directory(data: bytes) -> None:
-    """A zip: every entry lies before the directory, none over another, and what is read of it has its CRC-32."""
+    """A zip: every entry lies before the directory, none over another,
+    and what is read of it has its CRC-32.
+    """
     with suppress(zips.ZipFault):
         spans = []
         for name, address, length in zips.iter_entries(data):
@@ -111,7 +121,7 @@ def zip_directory(data: bytes) -> None:
         assert all(stop <= start for (_, stop), (start, _) in pairwise(spans))
 
 
-# images and arrays ---------------------------------------------------------------------------------------------
+# images and arrays --------------------------------------------------------------------------------
 
 
 @target(limit=16_384)
@@ -138,7 +148,11 @@ def png_header(data: bytes) -> None:
         png.check_ends(data)
 
 
-@target(limit=16_384, mutate=mutations.png, words="II* MM IHDR PLTE tRNS IDAT IEND iCCP zTXt eXIf Exif JFIF Adobe")
+@target(
+    limit=16_384,
+    mutate=mutations.png,
+    words="II* MM IHDR PLTE tRNS IDAT IEND iCCP zTXt eXIf Exif JFIF Adobe",
+)
 def image_samples(data: bytes) -> None:
     """The samples of a PNG, TIFF or JPEG."""
     with suppress(ImageError):
@@ -147,7 +161,11 @@ def image_samples(data: bytes) -> None:
         assert samples.dtype.name in ("uint8", "uint16")
 
 
-@target(limit=16_384, mutate=mutations.png, words="IHDR PLTE tRNS IDAT IEND iCCP zTXt eXIf Exif JFIF Adobe")
+@target(
+    limit=16_384,
+    mutate=mutations.png,
+    words="IHDR PLTE tRNS IDAT IEND iCCP zTXt eXIf Exif JFIF Adobe",
+)
 def image_prepared(data: bytes) -> None:
     """An image for a record, decoded to prove it whole, and encoded again."""
     for how in (None, Reencode(resize=16, max_side=64)):
@@ -159,7 +177,9 @@ def image_prepared(data: bytes) -> None:
                 assert max(prepared.width, prepared.height) <= 64
 
 
-@target(mutate=mutations.npz, words="NUMPY descr fortran_order shape True False <f8 |u1 >i2 |O (1,) PK")
+@target(
+    mutate=mutations.npz, words="NUMPY descr fortran_order shape True False <f8 |u1 >i2 |O (1,) PK"
+)
 def array(data: bytes) -> None:
     """An .npy or .npz, and what records hold of it."""
     for key in (None, "a"):
@@ -172,7 +192,7 @@ def array(data: bytes) -> None:
             arrays.plane(value.shape)
 
 
-# texts that people write ---------------------------------------------------------------------------------------
+# texts that people write --------------------------------------------------------------------------
 
 
 def _labels(data: bytes, form: labels_file.Form) -> None:
@@ -218,7 +238,10 @@ def file_pattern(data: bytes) -> None:
 
 
 @target(
-    words="<object> </object> <bndbox> <xmin> <ymin> <xmax> <ymax> <name> <size> <width> <height> <!DOCTYPE <![CDATA["
+    words=(
+        "<object> </object> <bndbox> <xmin> <ymin> <xmax> <ymax> <name> <size> <width> "
+        "<height> <!DOCTYPE <![CDATA["
+    )
 )
 def annotation_xml(data: bytes) -> None:
     """An annotation: every box lies within its image and has an area."""
@@ -234,7 +257,10 @@ def boxes_table(data: bytes) -> None:
     with suppress(boxes.BoxesFault):
         table = boxes.parse_boxes(data)
         for name in table:
-            assert all(0 <= box.xmin <= box.xmax <= 1 and 0 <= box.ymin <= box.ymax <= 1 for box in table[name])
+            assert all(
+                0 <= box.xmin <= box.xmax <= 1 and 0 <= box.ymin <= box.ymax <= 1
+                for box in table[name]
+            )
 
 
 @target()
@@ -272,10 +298,12 @@ def class_file(data: bytes) -> None:
 
 @functools.cache
 def _recipe_with_classes() -> RecipeFile:
-    return read_recipe(file_of(b"source: {folders: images}\nclasses: classes.txt\n", "classes.yaml"))
+    return read_recipe(
+        file_of(b"source: {folders: images}\nclasses: classes.txt\n", "classes.yaml")
+    )
 
 
-# records -------------------------------------------------------------------------------------------------------
+# records ------------------------------------------------------------------------------------------
 
 
 @target()
@@ -292,7 +320,9 @@ def sequence_example(data: bytes) -> None:
     with suppress(examples.ExampleError):
         sequences.has_feature_lists(data)
         encoded = sequences.encode_sequence_example(*sequences.parse_sequence_example(data))
-        assert sequences.encode_sequence_example(*sequences.parse_sequence_example(encoded)) == encoded
+        assert (
+            sequences.encode_sequence_example(*sequences.parse_sequence_example(encoded)) == encoded
+        )
 
 
 @target(words="image/encoded image/class/label image/object/bbox/xmin image/filename RGB JPEG")
@@ -355,7 +385,9 @@ def records_read(data: bytes) -> None:
 
 @target(limit=16_384, mutate=mutations.records)
 def shard(data: bytes) -> None:
-    """A shard in the place of one that was made here: verify's worker names a problem, unless it is that one."""
+    """A shard in the place of one that was made here:
+    verify's worker names a problem, unless it is that one.
+    """
     layout = HOME.layout
     path, view = layout.shard_path(SHARD), memoryview(data)
     report = ShardCheck(layout, ImageNetExaminer(), HOME.infos).check(Shard(path, view, "none"))

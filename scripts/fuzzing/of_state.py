@@ -38,12 +38,14 @@ from imagenet_prep.storage.layout import Layout, parse_shard_name
 _URL = "https://image-net.org/data/ILSVRC/2012/ILSVRC2012_img_val.tar"
 _REMOTE = Remote(_URL, 6_744_924_160, '"6a1c"', "Thu, 14 Jun 2012 00:00:00 GMT")
 
-# what imagenet-prep keeps of a set -----------------------------------------------------------------------------
+# what imagenet-prep keeps of a set ----------------------------------------------------------------
 
 
 @target()
 def shard_index(data: bytes) -> None:
-    """The two files beside a shard, divided by a blank line: read, and compared with their shard."""
+    """The two files beside a shard, divided by a blank line:
+    read, and compared with their shard.
+    """
     layout = HOME.copy("shard_index")
     index, _, listing = data.partition(b"\n\n")
     paths = layout.index_paths(SHARD)
@@ -136,11 +138,13 @@ def annotate_json(data: bytes) -> None:
     assert layout.boxes_csv.read_bytes() == HOME.layout.boxes_csv.read_bytes()
 
 
-# what a server sends -------------------------------------------------------------------------------------------
+# what a server sends ------------------------------------------------------------------------------
 
 
 class _Answers(HTTPAdapter):
-    """What a session sends its requests by: two of them are answered by the same bytes, others by 404."""
+    """What a session sends its requests by: two of them are answered by the same bytes,
+    others by 404.
+    """
 
     _answers: tuple[bytes, ...] = ()
 
@@ -148,7 +152,9 @@ class _Answers(HTTPAdapter):
         """Answer so from now on: a redirect may come again, without going round ten times."""
         self._answers = (data, data)
 
-    def get_connection_with_tls_context(self, *_: object, **__: object) -> urllib3.HTTPConnectionPool:
+    def get_connection_with_tls_context(
+        self, *_: object, **__: object
+    ) -> urllib3.HTTPConnectionPool:
         """Connections of urllib3's own, to what answers so."""
         pool = urllib3.HTTPConnectionPool("image-net.org")
         data, self._answers = (self._answers or (b"404\n\n",))[0], self._answers[1:]
@@ -196,11 +202,14 @@ def _session() -> tuple[session.Session, _Answers]:
 
 @target(
     limit=8192,
-    words="Content-Range: Content-Length: Content-Type: Retry-After: ETag: bytes text/html 206 416 503 <html Location: "
+    words="Content-Range: Content-Length: Content-Type: Retry-After: ETag: "
+    "bytes text/html 206 416 503 <html Location: "
     "302 Transfer-Encoding: chunked Set-Cookie: Path=/ Domain=image-net.org",
 )
 def http_reply(data: bytes) -> None:
-    """The answer to a request for a file, without its HTTP version: status, headers, a blank line, the body."""
+    """The answer to a request for a file, without its HTTP version:
+    status, headers, a blank line, the body.
+    """
     asking, answers = _session()
     asking._at_home.cookies.clear()
     answers.prepare(data)
@@ -240,13 +249,19 @@ def partial_state(data: bytes) -> None:
 
 @target(
     limit=16_384,
-    words="<form <input <button type=password name= action= method=post hidden checked <!-- <![CDATA[ <script> &#x",
+    words=(
+        "<form <input <button type=password name= action= method=post hidden checked <!-- "
+        "<![CDATA[ <script> &#x"
+    ),
 )
 def sign_in_page(data: bytes) -> None:
     """A page that may hold a form to sign in: an answer for anything."""
     form = access.find_login_form(data, _URL)
     if form is not None:
-        assert form.filled("user", "password")[form.password] == "password" or form.username == form.password
+        assert (
+            form.filled("user", "password")[form.password] == "password"
+            or form.username == form.password
+        )
 
 
 @target(limit=16_384, words="# Netscape HTTP Cookie File TRUE FALSE / image-net.org")
@@ -263,7 +278,7 @@ def netrc_file(data: bytes) -> None:
     access.find_credentials("https://image-net.org/", prompt=None)
 
 
-# names ---------------------------------------------------------------------------------------------------------
+# names --------------------------------------------------------------------------------------------
 
 
 @target(limit=256, words="train- validation- -of- 00000 ILSVRC2012_val_ .JPEG n01440764_")

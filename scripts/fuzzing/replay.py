@@ -1,7 +1,8 @@
-"""Runs targets over inputs without atheris: ``replay.py`` over the corpus, ``replay.py TARGET FILE...`` over some.
+"""Runs targets over inputs without atheris: ``replay.py`` over the corpus, ``replay.py TARGET
+FILE...`` over some.
 
-A line of JSON a target: the number of inputs, the worst of what they cost, the traceback of each input that is a
-finding. Exit status 3 if there was one.
+A line of JSON a target: the number of inputs, the worst of what they cost, the traceback of each
+input that is a finding. Exit status 3 if there was one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What a fuzz target is, and the folder in memory in which targets have their files and a small set of shards."""
+"""What a fuzz target is, and the folder in memory in which targets have
+their files and a small set of shards.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ def target(
     return register
 
 
-# where files and sets lie --------------------------------------------------------------------------------------
+# where files and sets lie -------------------------------------------------------------------------
 
 
 class Here:
@@ -84,7 +86,9 @@ class Here:
 
 
 class _Folder:
-    """A folder in memory, made when it is first asked for and removed with the process; in it a small set."""
+    """A folder in memory, made when it is first asked for and removed with the process;
+    in it a small set.
+    """
 
     def __init__(self) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -94,7 +98,9 @@ class _Folder:
     def path(self) -> Path:
         if self._folder is None:
             memory = "/dev/shm"
-            self._folder = tempfile.TemporaryDirectory(dir=memory if Path(memory).is_dir() else None)
+            self._folder = tempfile.TemporaryDirectory(
+                dir=memory if Path(memory).is_dir() else None
+            )
         return Path(self._folder.name)
 
     @property
@@ -106,9 +112,13 @@ class _Folder:
             _stamp(made.archives.values())
             engine = make_engine("threads", 1)
             annotate(self._layout, engine)
-            options = ConvertOptions(train_shards=2, validation_shards=2, check="header", allow_incomplete=True)
+            options = ConvertOptions(
+                train_shards=2, validation_shards=2, check="header", allow_incomplete=True
+            )
             convert(self._layout, engine, options)
-            _stamp(self._layout.data_dir.rglob("*"))  # by sizes and times a verdict is of these files, or of others
+            _stamp(
+                self._layout.data_dir.rglob("*")
+            )  # by sizes and times a verdict is of these files, or of others
             verify(self._layout, engine)
         return self._layout
 

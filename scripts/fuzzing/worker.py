@@ -1,7 +1,8 @@
-"""Fuzzes one target in this process with atheris: ``worker.py TARGET SUMMARY RUNS SECONDS LIBFUZZER-ARGUMENTS``.
+"""Fuzzes one target in this process with atheris: ``worker.py TARGET SUMMARY RUNS SECONDS
+LIBFUZZER-ARGUMENTS``.
 
-The process ends after that many inputs or seconds, or at the first finding, which libFuzzer keeps. What the inputs
-cost is written to SUMMARY as JSON.
+The process ends after that many inputs or seconds, or at the first finding, which libFuzzer keeps.
+What the inputs cost is written to SUMMARY as JSON.
 """
 
 from __future__ import annotations
@@ -15,8 +16,14 @@ from pathlib import Path
 
 import atheris
 
-STANDARD = {"sign_in_page": ["html.parser"], "cookies_file": ["http.cookiejar"], "netrc_file": ["netrc"]}
-"""Parsers of the standard library that targets lead to: followed there, they would make the others slow."""
+STANDARD = {
+    "sign_in_page": ["html.parser"],
+    "cookies_file": ["http.cookiejar"],
+    "netrc_file": ["netrc"],
+}
+"""Parsers of the standard library that targets lead to:
+followed there, they would make the others slow.
+"""
 
 with atheris.instrument_imports(include=["imagenet_prep", *STANDARD.get(sys.argv[1], [])]):
     from bounds import Meter
@@ -58,7 +65,12 @@ class Worker:
 
     def _write(self) -> None:
         meter, seconds = self._meter, time.monotonic() - self._begin
-        value = {"inputs": meter.inputs, "seconds": seconds, "slowest": meter.slowest, "megabytes": meter.megabytes}
+        value = {
+            "inputs": meter.inputs,
+            "seconds": seconds,
+            "slowest": meter.slowest,
+            "megabytes": meter.megabytes,
+        }
         self._summary.write_text(json.dumps(value))
 
 

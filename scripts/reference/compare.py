@@ -1,4 +1,5 @@
-"""Compare our records with those that TensorFlow 0.12.1 makes from an independent reading of the algorithm of 2016.
+"""Compare our records with those that TensorFlow 0.12.1 makes from an independent reading of the
+algorithm of 2016.
 
 python scripts/reference/compare.py                      # installs the old TensorFlow the first time; four minutes
 python scripts/reference/compare.py --write-table tests/odd_images.csv
@@ -39,11 +40,19 @@ Images = Mapping[str, bytes]
 
 
 def main() -> None:
-    """Make sets of both kinds and print how many records are equal; exit status 1 if any differs."""
+    """Make sets of both kinds and print how many records are equal;
+    exit status 1 if any differs.
+    """
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--python", help="a Python 2.7; by default python2.7 on the PATH, or pyenv installs it")
-    parser.add_argument("--into", type=Path, default=PROJECT / ".reference", help="where all files go")
-    parser.add_argument("--write-table", type=Path, metavar="CSV", help="write the digests of the odd images")
+    parser.add_argument(
+        "--python", help="a Python 2.7; by default python2.7 on the PATH, or pyenv installs it"
+    )
+    parser.add_argument(
+        "--into", type=Path, default=PROJECT / ".reference", help="where all files go"
+    )
+    parser.add_argument(
+        "--write-table", type=Path, metavar="CSV", help="write the digests of the odd images"
+    )
     options = parser.parse_args()
     if options.python and not shutil.which(options.python):
         parser.error(f"{options.python} is not a program")
@@ -68,7 +77,7 @@ def main() -> None:
     sys.exit(differences > 0)
 
 
-# the old TensorFlow ----------------------------------------------------------------------------------------------
+# the old TensorFlow -------------------------------------------------------------------------------
 
 
 class OldPython(Struct, frozen=True):
@@ -83,41 +92,62 @@ class OldPython(Struct, frozen=True):
         old = cls(python, packages)
         if not packages.exists():
             print(f"installing {', '.join(PACKAGES)} in {packages}", flush=True)
-            done = old.run("-m", "pip", "install", "--quiet", "--user", "--no-warn-script-location", *PACKAGES)
+            done = old.run(
+                "-m", "pip", "install", "--quiet", "--user", "--no-warn-script-location", *PACKAGES
+            )
             if done.returncode:
                 shutil.rmtree(packages, ignore_errors=True)
                 sys.exit(
-                    f"{python} can't install {', '.join(PACKAGES)}; it requires pip and x86-64 Linux\n{done.stderr}"
+                    f"{python} can't install {', '.join(PACKAGES)}; "
+                    f"it requires pip and x86-64 Linux\n{done.stderr}"
                 )
         return old
 
     def run(self, *words: object) -> subprocess.CompletedProcess[str]:
         """Run this Python."""
-        variables = {**os.environ, "PYTHONUSERBASE": str(self.packages), "TF_CPP_MIN_LOG_LEVEL": "3"}
+        variables = {
+            **os.environ,
+            "PYTHONUSERBASE": str(self.packages),
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+        }
         for name in ("PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE"):
             variables.pop(name, None)
-        return subprocess.run([self.python, *map(str, words)], env=variables, capture_output=True, text=True)
+        return subprocess.run(
+            [self.python, *map(str, words)], env=variables, capture_output=True, text=True
+        )
 
 
 def find_python() -> str:
     """A Python 2.7: by pyenv, which builds it from source, or on the PATH."""
-    if shutil.which("pyenv") and not subprocess.run(["pyenv", "install", "--skip-existing", "2.7.18"]).returncode:
-        root = subprocess.run(["pyenv", "prefix", "2.7.18"], check=True, capture_output=True, text=True)
+    if (
+        shutil.which("pyenv")
+        and not subprocess.run(["pyenv", "install", "--skip-existing", "2.7.18"]).returncode
+    ):
+        root = subprocess.run(
+            ["pyenv", "prefix", "2.7.18"], check=True, capture_output=True, text=True
+        )
         return f"{root.stdout.strip()}/bin/python2.7"
     if python := shutil.which("python2.7"):
         return python
-    sys.exit("Python 2.7 is required: install pyenv, which builds it, or give an interpreter with --python")
+    sys.exit(
+        "Python 2.7 is required: install pyenv, which builds it, "
+        "or give an interpreter with --python"
+    )
 
 
-# sets ------------------------------------------------------------------------------------------------------------
+# sets ---------------------------------------------------------------------------------------------
 
 
 def make_sets(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Write the archives of each set; yield its name, and which odd image each of its file names is."""
+    """Write the archives of each set; yield its name,
+    and which odd image each of its file names is.
+    """
     print("making photographs and small images", flush=True)
     archives.make(folder / "photographs" / "raw-data", classes=10, per_class=30, validation=60)
     yield "photographs", {}
-    archives.make(folder / "small" / "raw-data", classes=100, per_class=100, validation=1000, tiny=True)
+    archives.make(
+        folder / "small" / "raw-data", classes=100, per_class=100, validation=1000, tiny=True
+    )
     yield "small", {}
     with tarfile.open(ODD_IMAGES) as tar:
         images = {member.name: tar.extractfile(member).read() for member in tar}  # type: ignore[union-attr]
@@ -130,7 +160,9 @@ def make_sets(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def group_images(images: Images) -> list[list[str]]:
-    """The names in as many groups as needed: convert refuses more CMYK images and PNGs than ILSVRC2012 has."""
+    """The names in as many groups as needed: convert refuses more CMYK
+    images and PNGs than ILSVRC2012 has.
+    """
     pngs = [name for name in images if name.endswith(".png")]
     kept = [name for name in images if name.startswith("kept")]
     inks = [name for name in images if name not in pngs and name not in kept]
@@ -143,11 +175,15 @@ def group_images(images: Images) -> list[list[str]]:
 
 
 def write_archives(raw_dir: Path, wnid: str, odd: Images) -> None:
-    """The two archives of images: the odd ones are train images of one class, with plain ones beside them."""
+    """The two archives of images: the odd ones are train images of one class,
+    with plain ones beside them.
+    """
     raw_dir.mkdir(parents=True)
     plain = {f"{wnid}_{number}.JPEG": photographs.tiny(number) for number in range(24)}
     numbers = [number for number, other in enumerate(facts.validation_wnids(), 1) if other == wnid]
-    validation = {facts.validation_filename(number): photographs.tiny(number) for number in numbers[:8]}
+    validation = {
+        facts.validation_filename(number): photographs.tiny(number) for number in numbers[:8]
+    }
     train = {f"{wnid}.tar": tar_of({**plain, **odd})}
     (raw_dir / facts.ARCHIVES["train"].filename).write_bytes(tar_of(train))
     (raw_dir / facts.ARCHIVES["validation"].filename).write_bytes(tar_of(validation))
@@ -173,14 +209,16 @@ def unpack(raw_dir: Path, folder: Path) -> None:
     wnids = (PROJECT / "data" / "imagenet_2012_validation_synset_labels.txt").read_text().split()
     with tarfile.open(raw_dir / facts.ARCHIVES["validation"].filename) as tar:
         for member in tar:
-            tar.extract(member, folder / "validation" / wnids[int(member.name[15:23]) - 1], filter="data")
+            tar.extract(
+                member, folder / "validation" / wnids[int(member.name[15:23]) - 1], filter="data"
+            )
     shutil.copy(PROJECT / "data" / "imagenet_lsvrc_2015_synsets.txt", folder / "synsets.txt")
     shutil.copy(PROJECT / "data" / "imagenet_metadata.txt", folder / "words.txt")
     boxes = raw_dir / "imagenet_2012_bounding_boxes.csv"
     (folder / "boxes.csv").write_bytes(boxes.read_bytes() if boxes.exists() else b"")
 
 
-# comparison ------------------------------------------------------------------------------------------------------
+# comparison ---------------------------------------------------------------------------------------
 
 
 class Result(Struct, frozen=True):
@@ -206,7 +244,9 @@ def compare_set(data_dir: Path, old: OldPython) -> Result:
 
 def prep(*words: object) -> None:
     """Run a command of imagenet-prep."""
-    done = subprocess.run([sys.executable, "-m", "imagenet_prep", *map(str, words)], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "imagenet_prep", *map(str, words)], capture_output=True, text=True
+    )
     if done.returncode not in (0, 3):  # 3: annotate names the broken annotations of the made set
         sys.exit(f"imagenet-prep {' '.join(map(str, words))} failed:\n{done.stdout}{done.stderr}")
 

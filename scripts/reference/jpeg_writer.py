@@ -1,7 +1,8 @@
-"""write_jpeg: sample planes -> a baseline JPEG of any subsampling, number of components and Adobe marker.
+"""write_jpeg: sample planes -> a baseline JPEG of any subsampling, number of components and Adobe
+marker.
 
-No encoder at hand writes all that a decoder must read: four components in 4:1:1, or YCCK without subsampled black.
-ITU T.81 has the format.
+No encoder at hand writes all that a decoder must read: four components in 4:1:1, or YCCK without
+subsampled black. ITU T.81 has the format.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ Plane = NDArray[np.uint8]
 Blocks = NDArray[np.int64]
 Tables = dict[int, tuple[int, int]]
 
-_ZIGZAG = sorted(range(64), key=lambda n: (n // 8 + n % 8, n // 8 if (n // 8 + n % 8) % 2 else n % 8))
+_ZIGZAG = sorted(
+    range(64), key=lambda n: (n // 8 + n % 8, n // 8 if (n // 8 + n % 8) % 2 else n % 8)
+)
 
 
 class Component(Struct, frozen=True):
@@ -74,7 +77,11 @@ def write_jpeg(components: Sequence[Component], options: Options) -> bytes:
     for scan in scans:
         selected = b"".join(bytes((number, 0)) for number in scan)
         content.append(_segment(0xDA, bytes((len(scan),)) + selected + b"\0\x3f\0"))
-        mcus = _mcus([planes[number - 1] for number in scan], [components[number - 1] for number in scan], most)
+        mcus = _mcus(
+            [planes[number - 1] for number in scan],
+            [components[number - 1] for number in scan],
+            most,
+        )
         content.append(_entropy_coded(mcus, codes, options.restart))
     return b"".join((*content, b"\xff\xd9"))
 
@@ -84,7 +91,9 @@ def _segment(marker: int, content: bytes) -> bytes:
 
 
 def _tables(quality: int) -> tuple[list[int], list[bytes]]:
-    """The quantisers for luminance, row by row, and the two Huffman tables (DC, AC) of T.81, annex K."""
+    """The quantisers for luminance, row by row, and the two Huffman tables (DC,
+    AC) of T.81, annex K.
+    """
     buffer = io.BytesIO()
     Image.new("L", (8, 8)).save(buffer, "JPEG", quality=quality)
     with Image.open(buffer) as image:
@@ -111,7 +120,9 @@ def _codes(table: bytes) -> Tables:
 
 
 def _coefficients(component: Component, most: tuple[int, int], quantisers: Sequence[int]) -> Blocks:
-    """Quantised coefficients of a plane, of the shape (rows of blocks, columns, 64): a whole number of MCUs."""
+    """Quantised coefficients of a plane, of the shape (rows of blocks, columns, 64):
+    a whole number of MCUs.
+    """
     height, width = component.plane.shape
     size = -(-width * component.across // most[0]), -(-height * component.down // most[1])
     smaller = np.asarray(Image.fromarray(component.plane).resize(size, Image.Resampling.BOX), float)
@@ -123,14 +134,18 @@ def _coefficients(component: Component, most: tuple[int, int], quantisers: Seque
     transform = np.cos((2 * angles + 1) * angles[:, None] * np.pi / 16) / 2
     transform[0] /= np.sqrt(2)
     found = transform @ blocks @ transform.T
-    rounded: Blocks = np.rint(found.reshape(down // 8, across // 8, 64) / np.array(quantisers)).astype(int)
+    rounded: Blocks = np.rint(
+        found.reshape(down // 8, across // 8, 64) / np.array(quantisers)
+    ).astype(int)
     return rounded
 
 
 def _mcus(
     planes: Sequence[Blocks], components: Sequence[Component], most: tuple[int, int]
 ) -> Iterator[list[tuple[int, NDArray[np.int64]]]]:
-    """The blocks of each MCU, each with the number of its component. A scan of one component has a block per MCU."""
+    """The blocks of each MCU, each with the number of its component.
+    A scan of one component has a block per MCU.
+    """
     if len(planes) == 1:
         component = components[0]
         height, width = component.plane.shape
@@ -139,16 +154,26 @@ def _mcus(
         for row, column in itertools.product(range(rows), range(columns)):
             yield [(0, planes[0][row, column])]
         return
-    rows, columns = planes[0].shape[0] // components[0].down, planes[0].shape[1] // components[0].across
+    rows, columns = (
+        planes[0].shape[0] // components[0].down,
+        planes[0].shape[1] // components[0].across,
+    )
     for row, column in itertools.product(range(rows), range(columns)):
         mcu = []
         for number, (blocks, component) in enumerate(zip(planes, components, strict=True)):
             for down, across in itertools.product(range(component.down), range(component.across)):
-                mcu.append((number, blocks[row * component.down + down, column * component.across + across]))
+                mcu.append(
+                    (
+                        number,
+                        blocks[row * component.down + down, column * component.across + across],
+                    )
+                )
         yield mcu
 
 
-def _entropy_coded(mcus: Iterator[list[tuple[int, NDArray[np.int64]]]], codes: Sequence[Tables], restart: int) -> bytes:
+def _entropy_coded(
+    mcus: Iterator[list[tuple[int, NDArray[np.int64]]]], codes: Sequence[Tables], restart: int
+) -> bytes:
     parts: list[bytes] = []
     bits: list[str] = []
     before: dict[int, int] = {}

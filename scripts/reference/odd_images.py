@@ -1,4 +1,5 @@
-"""Write tests/odd_images.tar: small images of every kind that a record holds encoded again, or that looks like one.
+"""Write tests/odd_images.tar: small images of every kind that a record holds encoded again, or that
+looks like one.
 
 python scripts/reference/odd_images.py tests/odd_images.tar
 
@@ -51,7 +52,7 @@ def main() -> None:
     print(f"{len(images)} images, {Path(sys.argv[1]).stat().st_size:,} bytes")
 
 
-# JPEGs -----------------------------------------------------------------------------------------------------------
+# JPEGs --------------------------------------------------------------------------------------------
 
 
 def cmyk_images() -> Iterator[tuple[str, bytes]]:
@@ -59,10 +60,16 @@ def cmyk_images() -> Iterator[tuple[str, bytes]]:
     for number, (marker, adobe) in enumerate(MARKERS.items()):
         for seed, (name, factors) in enumerate(FOUR.items()):
             size = 43 - 2 * seed, 22 + 3 * seed
-            yield f"{marker} {name}.jpg", _jpeg(_four(number + seed, size), factors, Options(adobe=adobe))
+            yield (
+                f"{marker} {name}.jpg",
+                _jpeg(_four(number + seed, size), factors, Options(adobe=adobe)),
+            )
     plain = Options(adobe=0)
     for width, height in ((1, 1), (7, 5), (16, 16), (17, 33)):
-        yield f"cmyk adobe {width} x {height}.jpg", _jpeg(_four(1, (width, height)), FOUR["420"], plain)
+        yield (
+            f"cmyk adobe {width} x {height}.jpg",
+            _jpeg(_four(1, (width, height)), FOUR["420"], plain),
+        )
     for name, options in {
         "ycck quality 10": Options(quality=10, adobe=2),
         "ycck quality 100": Options(quality=100, adobe=2),
@@ -72,13 +79,18 @@ def cmyk_images() -> Iterator[tuple[str, bytes]]:
         "cmyk adobe jfif": Options(jfif=True, adobe=0),
     }.items():
         yield f"{name}.jpg", _jpeg(_four(4, (40, 30)), FOUR["420"], options)
-    adobe = _saved(Image.fromarray(np.stack(_four(5, (40, 30)), axis=2), "CMYK"), "JPEG", progressive=True)
+    adobe = _saved(
+        Image.fromarray(np.stack(_four(5, (40, 30)), axis=2), "CMYK"), "JPEG", progressive=True
+    )
     start = adobe.index(b"\xff\xee\0\x0eAdobe")
     transform = start + 15
     yield "cmyk adobe progressive.jpg", adobe
     yield "cmyk progressive.jpg", adobe[:start] + adobe[start + 16 :]
     yield "ycck progressive.jpg", adobe[:transform] + b"\2" + adobe[transform + 1 :]
-    yield "cmyk short adobe.jpg", adobe[:start] + b"\xff\xee\0\x0bAdobe" + bytes(4) + adobe[start + 16 :]
+    yield (
+        "cmyk short adobe.jpg",
+        adobe[:start] + b"\xff\xee\0\x0bAdobe" + bytes(4) + adobe[start + 16 :],
+    )
 
 
 def kept_images() -> Iterator[tuple[str, bytes]]:
@@ -121,23 +133,42 @@ def _saved(image: Image.Image, form: str, **options: object) -> bytes:
     return buffer.getvalue()
 
 
-# PNGs ------------------------------------------------------------------------------------------------------------
+# PNGs ---------------------------------------------------------------------------------------------
 
 _GREY, _RGB, _PALETTE, _GREY_ALPHA, _RGBA = 0, 2, 3, 4, 6
 _CHANNELS = {_GREY: 1, _RGB: 3, _PALETTE: 1, _GREY_ALPHA: 2, _RGBA: 4}
 _NAMES = {_GREY: "grey", _RGB: "rgb", _PALETTE: "palette", _GREY_ALPHA: "grey alpha", _RGBA: "rgba"}
-_DEPTHS = {_GREY: (1, 2, 4, 8, 16), _RGB: (8, 16), _PALETTE: (1, 2, 4, 8), _GREY_ALPHA: (8, 16), _RGBA: (8, 16)}
-_ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+_DEPTHS = {
+    _GREY: (1, 2, 4, 8, 16),
+    _RGB: (8, 16),
+    _PALETTE: (1, 2, 4, 8),
+    _GREY_ALPHA: (8, 16),
+    _RGBA: (8, 16),
+}
+_ADAM7 = (
+    (0, 0, 8, 8),
+    (4, 0, 8, 8),
+    (0, 4, 4, 8),
+    (2, 0, 4, 4),
+    (0, 2, 2, 4),
+    (1, 0, 2, 2),
+    (0, 1, 1, 2),
+)
 """The first column and row of each pass, and the steps across and down (PNG, 8.2)."""
 
 
 def png_images() -> Iterator[tuple[str, bytes]]:
-    """PNGs of every colour type and depth, interlaced ones, and ones with chunks that decoders may apply."""
+    """PNGs of every colour type and depth, interlaced ones,
+    and ones with chunks that decoders may apply.
+    """
     for colour, depths in _DEPTHS.items():
         for depth in depths:
             yield f"png {_NAMES[colour]} {depth} bits.png", _png(colour, depth)
     for colour, depth in ((_GREY, 1), (_RGB, 8), (_RGBA, 16), (_PALETTE, 4)):
-        yield f"png {_NAMES[colour]} {depth} bits interlaced.png", _png(colour, depth, is_interlaced=True)
+        yield (
+            f"png {_NAMES[colour]} {depth} bits interlaced.png",
+            _png(colour, depth, is_interlaced=True),
+        )
     transparent = {
         (_GREY, 2): b"\0\1",
         (_GREY, 16): b"\x12\x34",
@@ -156,19 +187,28 @@ def png_images() -> Iterator[tuple[str, bytes]]:
 
 
 def _png(
-    colour: int, depth: int, *, size: tuple[int, int] = (37, 26), is_interlaced: bool = False, **chunks: bytes
+    colour: int,
+    depth: int,
+    *,
+    size: tuple[int, int] = (37, 26),
+    is_interlaced: bool = False,
+    **chunks: bytes,
 ) -> bytes:
     samples = _samples(colour, depth, size)
     passes = [samples]
     if is_interlaced:
         passes = [samples[top::down, left::across] for left, top, across, down in _ADAM7]
     rows = b"".join(b"\0" + _packed_row(row, depth) for part in passes if part.size for row in part)
-    content = [_chunk(b"IHDR", struct.pack(">IIBBBBB", *size, depth, colour, 0, 0, int(is_interlaced)))]
+    content = [
+        _chunk(b"IHDR", struct.pack(">IIBBBBB", *size, depth, colour, 0, 0, int(is_interlaced)))
+    ]
     chunks_before = {name: data for name, data in chunks.items() if name not in ("tRNS", "bKGD")}
     content += [_chunk(name.encode(), data) for name, data in chunks_before.items()]
     if colour == _PALETTE:
         content.append(_chunk(b"PLTE", np.random.default_rng(9).bytes(3 << depth)))
-    content += [_chunk(name.encode(), data) for name, data in chunks.items() if name not in chunks_before]
+    content += [
+        _chunk(name.encode(), data) for name, data in chunks.items() if name not in chunks_before
+    ]
     content += [_chunk(b"IDAT", zlib.compress(rows, 9)), _chunk(b"IEND", b"")]
     return b"".join((b"\x89PNG\r\n\x1a\n", *content))
 
@@ -178,7 +218,9 @@ def _samples(colour: int, depth: int, size: tuple[int, int]) -> NDArray[np.uint1
     random = np.random.default_rng(colour + depth)
     image = np.asarray(photograph(colour, size), np.uint16)
     four = np.concatenate((image, image[:, :, :1] // 2), axis=2)
-    channels = {1: four[:, :, 1:2], 2: four[:, :, 2:4], 3: four[:, :, :3], 4: four}[_CHANNELS[colour]]
+    channels = {1: four[:, :, 1:2], 2: four[:, :, 2:4], 3: four[:, :, :3], 4: four}[
+        _CHANNELS[colour]
+    ]
     low = random.integers(0, 256, channels.shape).astype(np.uint16)
     samples: NDArray[np.uint16] = (channels << 8 | low) >> (16 - depth)
     return samples
@@ -192,7 +234,12 @@ def _packed_row(row: NDArray[np.uint16], depth: int) -> bytes:
 
 
 def _chunk(name: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+    return (
+        struct.pack(">I", len(content))
+        + name
+        + content
+        + struct.pack(">I", zlib.crc32(name + content))
+    )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
-"""Shards of 2016, by an independent reading of the published algorithm, and their comparison with others.
+"""Shards of 2016, by an independent reading of the published algorithm, and their comparison with
+others.
 
-Runs under Python 2.7 with TensorFlow 0.12.1 and NumPy 1.16, started by compare.py; it imports nothing of this project.
+Runs under Python 2.7 with TensorFlow 0.12.1 and NumPy 1.16, started by compare.py; it imports
+nothing of this project.
 
     python2.7 records_2016.py write FOLDER OUT TRAIN_SHARDS VALIDATION_SHARDS
     python2.7 records_2016.py compare OUT OTHER
 
-FOLDER has train/<wnid>/<name>.JPEG and validation/<wnid>/<name>.JPEG, and the tables synsets.txt, words.txt, boxes.csv.
+FOLDER has train/<wnid>/<name>.JPEG and validation/<wnid>/<name>.JPEG, and the tables synsets.txt,
+words.txt, boxes.csv.
 """
 
 import json
@@ -58,7 +61,7 @@ def count_components(data):
     return ord(data[position + 9])
 
 
-# a set of shards -------------------------------------------------------------------------------------------------
+# a set of shards ----------------------------------------------------------------------------------
 
 
 def write_set(folder, out, train_shards, validation_shards):
@@ -76,7 +79,11 @@ def write_set(folder, out, train_shards, validation_shards):
             writer = tf.python_io.TFRecordWriter(os.path.join(out, name))
             for row in rows:
                 path, label, synset = images[row]
-                writer.write(make_record(coder, path, label, synset, words[synset], boxes).SerializeToString())
+                writer.write(
+                    make_record(
+                        coder, path, label, synset, words[synset], boxes
+                    ).SerializeToString()
+                )
             writer.close()
 
 
@@ -154,22 +161,31 @@ def text(value):
     return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
 
 
-# comparison ------------------------------------------------------------------------------------------------------
+# comparison ---------------------------------------------------------------------------------------
 
 
 def compare_sets(out, other):
-    """Print how many records are equal, feature by feature, and the differences, as a line of JSON."""
+    """Print how many records are equal, feature by feature,
+    and the differences, as a line of JSON.
+    """
     shards = sorted(name for name in os.listdir(out) if "-of-" in name)
     others = sorted(name for name in os.listdir(other) if "-of-" in name)
-    differences = [] if shards == others else ["the names of the shards differ: %s, %s" % (shards, others)]
+    differences = (
+        [] if shards == others else ["the names of the shards differ: %s, %s" % (shards, others)]
+    )
     records = equal = 0
     for shard in shards if shards == others else []:
-        ours, theirs = (list(tf.python_io.tf_record_iterator(os.path.join(place, shard))) for place in (other, out))
+        ours, theirs = (
+            list(tf.python_io.tf_record_iterator(os.path.join(place, shard)))
+            for place in (other, out)
+        )
         if len(ours) != len(theirs):
             differences.append("%s has %d records, expected %d" % (shard, len(ours), len(theirs)))
         records += max(len(ours), len(theirs))
         for number, (one, expected) in enumerate(zip(ours, theirs)):
-            names = list_differences(tf.train.Example.FromString(one), tf.train.Example.FromString(expected))
+            names = list_differences(
+                tf.train.Example.FromString(one), tf.train.Example.FromString(expected)
+            )
             equal += not names
             if names:
                 differences.append("record %d of %s: %s" % (number, shard, ", ".join(names)))
@@ -180,7 +196,11 @@ def list_differences(one, expected):
     """The names of the features that differ between two Examples."""
     one, expected = one.features.feature, expected.features.feature
     names = sorted(set(one) | set(expected))
-    return [name for name in names if name not in one or name not in expected or one[name] != expected[name]]
+    return [
+        name
+        for name in names
+        if name not in one or name not in expected or one[name] != expected[name]
+    ]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Bounding boxes by ElementTree from an unpacked annotation archive, by the rules of 2016's process_bounding_boxes.py.
+"""Bounding boxes by ElementTree from an unpacked annotation archive, by the rules of 2016's
+process_bounding_boxes.py.
 
 python annotate_elementtree.py FOLDER BOXES.csv
 """
@@ -24,7 +25,9 @@ def read_boxes(path: Path) -> Iterator[str]:
     if not (width and height) or (name != path.parent.name and name in labels()):
         return
     for box in root.iterfind("object/bndbox"):
-        left, top, right, bottom = (int(box.findtext(side, "")) for side in ("xmin", "ymin", "xmax", "ymax"))
+        left, top, right, bottom = (
+            int(box.findtext(side, "")) for side in ("xmin", "ymin", "xmax", "ymax")
+        )
         if left == -1:
             return
         xmin, xmax = sorted(min(1.0, max(0.0, x / width)) for x in (left, right))
@@ -36,7 +39,9 @@ def read_boxes(path: Path) -> Iterator[str]:
 def main() -> None:
     """Write the CSV of a folder of <wnid>/<name>.xml, sorted."""
     folder, csv = map(Path, sys.argv[1:])
-    csv.write_text("".join(sorted(line for path in folder.glob("*/*.xml") for line in read_boxes(path))))
+    csv.write_text(
+        "".join(sorted(line for path in folder.glob("*/*.xml") for line in read_boxes(path)))
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""The bare codec: the calls that convert makes for every image, one process a core, and nothing else.
+"""The bare codec: the calls that convert makes for every image, one process a core, and nothing
+else.
 
 python codec_loop.py decode|resize TRAIN.tar VALIDATION.tar [--workers N]
 
-No conversion that makes these calls can be faster. Images are slices of the mapped archives, results are dropped.
+No conversion that makes these calls can be faster. Images are slices of the mapped archives,
+results are dropped.
 """
 
 from __future__ import annotations
@@ -23,12 +25,16 @@ from PIL import Image
 SHORTER_SIDE = 256
 QUALITY = 90
 REDUCE = 2
-"""A JPEG is decoded at a fraction of its size where each side stays this many times the target's."""
+"""A JPEG is decoded at a fraction of its size where each side stays this
+many times the target's.
+"""
 
 
 def decode(data: memoryview) -> None:
     """Decode every coefficient, as imagenet_prep.images.pixels.check_decode does."""
-    simplejpeg.decode_jpeg(data, colorspace="GRAY", min_width=1, min_height=1, min_factor=8, strict=True)
+    simplejpeg.decode_jpeg(
+        data, colorspace="GRAY", min_width=1, min_height=1, min_factor=8, strict=True
+    )
 
 
 def resize(data: memoryview) -> bytes:
@@ -78,7 +84,9 @@ def work(what: str, images: list[memoryview]) -> None:
 
 def main() -> None:
     """Share the images out among the processes."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=CALLS)
     parser.add_argument("archives", type=Path, nargs="+")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
@@ -88,7 +96,10 @@ def main() -> None:
         with archive.open("rb") as file:
             images += find_images(memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)))
     fork = multiprocessing.get_context("fork")
-    processes = [fork.Process(target=work, args=(given.what, images[i :: given.workers])) for i in range(given.workers)]
+    processes = [
+        fork.Process(target=work, args=(given.what, images[i :: given.workers]))
+        for i in range(given.workers)
+    ]
     for process in processes:
         process.start()
     for process in processes:

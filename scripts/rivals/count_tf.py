@@ -1,4 +1,5 @@
-"""Count the records of shards with tf.data: what most people do to see whether a conversion is whole.
+"""Count the records of shards with tf.data: what most people do to see whether a conversion is
+whole.
 
 python count_tf.py FOLDER
 """

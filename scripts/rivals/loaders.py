@@ -1,10 +1,11 @@
-"""One loader of training batches: 224 x 224, uint8, cropped and mirrored at random, 2 workers or threads.
+"""One loader of training batches: 224 x 224, uint8, cropped and mirrored at random, 2 workers or
+threads.
 
     python loaders.py make NAME FOLDER         what the loader reads, from FOLDER/images (the layout of ImageFolder)
     python loaders.py run NAME FOLDER COUNT    prints wall and processor seconds of two epochs of COUNT images
 
-NAME: image-folder, imagenet-prep, imagenet-prep-channels-last, webdataset, streaming, litdata, dali. Each imports its
-own libraries; a status of 77 means that one is not installed.
+NAME: image-folder, imagenet-prep, imagenet-prep-channels-last, webdataset, streaming, litdata,
+dali. Each imports its own libraries; a status of 77 means that one is not installed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,11 @@ def transform() -> Any:
     """The usual augmentation of a PIL image."""
     from torchvision import transforms
 
-    steps = [transforms.RandomResizedCrop(SIDE), transforms.RandomHorizontalFlip(), transforms.PILToTensor()]
+    steps = [
+        transforms.RandomResizedCrop(SIDE),
+        transforms.RandomHorizontalFlip(),
+        transforms.PILToTensor(),
+    ]
     return transforms.Compose(steps)
 
 
@@ -50,7 +55,9 @@ def opened(data: Any) -> Any:
 def files(folder: Path) -> list[tuple[Path, int]]:
     """The images, and their classes from 0."""
     names = sorted(path.name for path in (folder / "images").iterdir())
-    return [(path, names.index(path.parent.name)) for path in sorted((folder / "images").glob("*/*"))]
+    return [
+        (path, names.index(path.parent.name)) for path in sorted((folder / "images").glob("*/*"))
+    ]
 
 
 def image_folder(folder: Path) -> Epoch:
@@ -59,7 +66,9 @@ def image_folder(folder: Path) -> Epoch:
     from torchvision.datasets import ImageFolder
 
     data = ImageFolder(str(folder / "images"), transform())
-    return lambda: (len(y) for _, y in DataLoader(data, batch_size=BATCH, shuffle=True, num_workers=WORKERS))
+    return lambda: (
+        len(y) for _, y in DataLoader(data, batch_size=BATCH, shuffle=True, num_workers=WORKERS)
+    )
 
 
 def imagenet_prep(folder: Path, *, channels_last: bool = False) -> Epoch:
@@ -91,14 +100,18 @@ def webdataset(folder: Path) -> Epoch:
     data = webdataset.WebDataset(tars, shardshuffle=8).shuffle(1000).to_tuple("jpg", "cls")
     change = transform()
     data = data.map_tuple(lambda image: change(opened(image)), int)
-    return lambda: (len(y) for _, y in webdataset.WebLoader(data, batch_size=BATCH, num_workers=WORKERS))
+    return lambda: (
+        len(y) for _, y in webdataset.WebLoader(data, batch_size=BATCH, num_workers=WORKERS)
+    )
 
 
 def make_streaming(folder: Path) -> None:
     """MDS shards."""
     from streaming import MDSWriter
 
-    with MDSWriter(out=str(folder / "streaming"), columns={"image": "bytes", "label": "int"}) as writer:
+    with MDSWriter(
+        out=str(folder / "streaming"), columns={"image": "bytes", "label": "int"}
+    ) as writer:
         for path, label in files(folder):
             writer.write({"image": path.read_bytes(), "label": label})
 
@@ -144,7 +157,9 @@ def litdata(folder: Path) -> Epoch:
             return change(opened(sample["image"])), sample["label"]
 
     data = Images(str(folder / "litdata"), shuffle=True)
-    return lambda: (len(y) for _, y in StreamingDataLoader(data, batch_size=BATCH, num_workers=WORKERS))
+    return lambda: (
+        len(y) for _, y in StreamingDataLoader(data, batch_size=BATCH, num_workers=WORKERS)
+    )
 
 
 def dali(folder: Path) -> Epoch:
@@ -153,9 +168,15 @@ def dali(folder: Path) -> Epoch:
 
     @pipeline_def(batch_size=BATCH, num_threads=WORKERS, device_id=None)  # type: ignore[untyped-decorator]
     def pipeline() -> Any:
-        data, labels = fn.readers.file(file_root=str(folder / "images"), random_shuffle=True, name="files")
-        images = fn.decoders.image_random_crop(data, random_area=[0.08, 1.0], random_aspect_ratio=[0.75, 4 / 3])
-        images = fn.resize(images, size=[SIDE, SIDE], interp_type=types.INTERP_LINEAR, antialias=True)
+        data, labels = fn.readers.file(
+            file_root=str(folder / "images"), random_shuffle=True, name="files"
+        )
+        images = fn.decoders.image_random_crop(
+            data, random_area=[0.08, 1.0], random_aspect_ratio=[0.75, 4 / 3]
+        )
+        images = fn.resize(
+            images, size=[SIDE, SIDE], interp_type=types.INTERP_LINEAR, antialias=True
+        )
         return fn.flip(images, horizontal=fn.random.coin_flip()), labels
 
     made = pipeline()

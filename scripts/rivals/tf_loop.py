@@ -1,9 +1,11 @@
-"""The obvious way with TensorFlow, as the scripts of 2016 had it: decode for the size, Example, TFRecordWriter.
+"""The obvious way with TensorFlow, as the scripts of 2016 had it: decode for the size, Example,
+TFRecordWriter.
 
 python tf_loop.py TRAIN.tar VALIDATION.tar OUT [--no-decode]
 
-Eight threads, a shard each. Kinder to itself than the original in two things: it reads the archives in place, of which
-tarfile gives it an index, and it leaves odd images as they are. With --no-decode Pillow reads the size from the header.
+Eight threads, a shard each. Kinder to itself than the original in two things: it reads the archives
+in place, of which tarfile gives it an index, and it leaves odd images as they are. With --no-decode
+Pillow reads the size from the header.
 """
 
 from __future__ import annotations
@@ -23,7 +25,13 @@ os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
 import tensorflow as tf
 from PIL import Image
 
-from imagenet_prep.ilsvrc2012.facts import labels, texts, train_wnid, validation_number, validation_wnids
+from imagenet_prep.ilsvrc2012.facts import (
+    labels,
+    texts,
+    train_wnid,
+    validation_number,
+    validation_wnids,
+)
 
 THREADS = 8
 
@@ -103,7 +111,9 @@ def text(value: bytes) -> Any:
 
 def main() -> None:
     """Write the shards of both splits."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("train", type=Path)
     parser.add_argument("validation", type=Path)
     parser.add_argument("out", type=Path)
@@ -113,7 +123,9 @@ def main() -> None:
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     write_split(given.train, "train", given.train_shards, given.out, not given.no_decode)
-    write_split(given.validation, "validation", given.validation_shards, given.out, not given.no_decode)
+    write_split(
+        given.validation, "validation", given.validation_shards, given.out, not given.no_decode
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""The formats of annotations. A format is one new module with its ``FORMAT``; its name is the recipe's key in `boxes`.
+"""The formats of annotations. A format is one new module with its ``FORMAT``; its name is the
+recipe's key in `boxes`.
 
-Listing the formats imports none of their modules. The recipe's type has a key for each, ``init`` recognises their
-files by ``is_of``, and ``annotating`` reads them by ``mark``.
+Listing the formats imports none of their modules. The recipe's type has a key for each, ``init``
+recognises their files by ``is_of``, and ``annotating`` reads them by ``mark``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from imagenet_prep.recipes.annotated_images import AnnotatedImages
     from imagenet_prep.recipes.schema import BoxKeys
 
-FORMATS = tuple(sorted(name[:-3] for name in os.listdir(__path__[0]) if name.endswith(".py") and name[0] != "_"))
+FORMATS = tuple(
+    sorted(name[:-3] for name in os.listdir(__path__[0]) if name.endswith(".py") and name[0] != "_")
+)
 """The keys of all formats, the names of their modules."""
 
 COMPANY = ("captions", "columns", "header", "names", "first_label", "polygons")
@@ -84,8 +87,9 @@ class Format(Struct, frozen=True):
         needs: those of them that a recipe must have.
         per_image: whether each image has a file of its own, of the same name.
         is_numbered: whether its files number the classes themselves.
-        is_vague: whether other files may look alike: they count only if they have the names of images.
-        unannotated: what becomes of images without an annotation where the recipe doesn't say.
+        is_vague: whether other files may look alike: they count only if they have the names of
+        images. unannotated: what becomes of images without an annotation where the recipe doesn't
+        say.
         propose: what a recipe says of a folder; None if the folder is none of the format.
     """
 
@@ -104,12 +108,17 @@ class Format(Struct, frozen=True):
     propose: Callable[[AnnotatedFolder], Proposed | None] | None = None
 
     def propose_for(self, folder: AnnotatedFolder) -> Proposed | None:
-        """The proposal for a folder: by default the files, or the folders of files that each image has."""
+        """The proposal for a folder: by default the files,
+        or the folders of files that each image has.
+        """
         if self.propose is not None:
             return self.propose(folder)
         if not folder.files:
             return None
-        return Proposed({self.key: folders_of(folder.files) if self.per_image else sorted(folder.files)}, folder.files)
+        return Proposed(
+            {self.key: folders_of(folder.files) if self.per_image else sorted(folder.files)},
+            folder.files,
+        )
 
 
 _MOST_FOLDERS = 4

@@ -1,4 +1,6 @@
-"""BDD100K: a JSON list of frames, whose labels have a box2d of corners in pixels; Scalabel writes it."""
+"""BDD100K: a JSON list of frames, whose labels have a box2d of corners in pixels;
+Scalabel writes it.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def _read(path: Path, notes: list[str]) -> list[Drawn]:
                 others += 1
                 continue
             corners = (box.x1, box.y1, box.x2, box.y2)
-            drawn.objects.append(DrawnObject(label.category, corners, f"{drawn.where}.labels[{number}]"))
+            drawn.objects.append(
+                DrawnObject(label.category, corners, f"{drawn.where}.labels[{number}]")
+            )
         images.append(drawn)
     notes += [f"{path.name}: {number_of(others, 'label')} without box2d not read"] if others else []
     return images

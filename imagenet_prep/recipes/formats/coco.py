@@ -1,4 +1,6 @@
-"""COCO: one JSON file of images, annotations and categories, with outlines, key points, captions or segments."""
+"""COCO: one JSON file of images, annotations and categories, with outlines,
+key points, captions or segments.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,14 @@ from imagenet_prep.recipes.box_files import (
 )
 from imagenet_prep.recipes.box_policy import Corners, corners_of_size, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
-from imagenet_prep.recipes.object_masks import NO_OUTLINE, Outline, Runs, box_of, check_outline, read_outline
+from imagenet_prep.recipes.object_masks import (
+    NO_OUTLINE,
+    Outline,
+    Runs,
+    box_of,
+    check_outline,
+    read_outline,
+)
 from imagenet_prep.sources.names import below, text_of
 from imagenet_prep.storage.files import kind_of, view_of
 
@@ -69,7 +78,9 @@ class _Annotation(Struct):
 
 
 class _Outlined(_Annotation):
-    """An annotation with its outline, polygons or runs, as its file has it: numbers would take ten times the memory."""
+    """An annotation with its outline, polygons or runs, as its file has it:
+    numbers would take ten times the memory.
+    """
 
     segmentation: msgspec.Raw = NO_OUTLINE
 
@@ -123,7 +134,7 @@ def read_coco(path: Path, *, with_outlines: bool = False) -> Coco:
         raise json_fault(path, error, "expected a COCO file of boxes or captions") from error
 
 
-# boxes ---------------------------------------------------------------------------------------------------------
+# boxes --------------------------------------------------------------------------------------------
 
 
 def _boxes_in(path: Path, coco: Coco, most: int, file: BoxFile) -> list[Marked]:
@@ -136,22 +147,42 @@ def _boxes_in(path: Path, coco: Coco, most: int, file: BoxFile) -> list[Marked]:
     file.columns = columns_named("crowd", "area", *(_KEYPOINTS if most else ()))
     file.has_outlines |= coco.has_outlines or coco.sort == "segments"
     if coco.has_outlines and file.polygons is None:
-        file.unread.append(f"{path.name}: segmentation is not read, only boxes; `polygons: masks` in `boxes` reads it")
+        file.unread.append(
+            f"{path.name}: segmentation is not read, only boxes; `polygons: "
+            "masks` in `boxes` reads it"
+        )
     if not most and any(annotation.keypoints for annotation in coco.annotations):
-        file.unread.append(f"{path.name}: keypoints are not read: no category has a list `keypoints` of their names")
+        file.unread.append(
+            f"{path.name}: keypoints are not read: no category has a list `keypoints` of their "
+            "names"
+        )
     for annotation, outline, where in _objects_in(path, coco, images, file):
         image = _image_of(images, annotation, where)
         if annotation.category_id not in points:
-            raise fault(where, f"category_id {annotation.category_id}", "expected the id of one of the categories")
+            raise fault(
+                where,
+                f"category_id {annotation.category_id}",
+                "expected the id of one of the categories",
+            )
         corners = _corners(annotation, outline, image, where, has_outlines=coco.has_outlines)
         placed = file.place(corners, image, where)
         if placed.corners is None:
             continue
-        values = _points(annotation, points[annotation.category_id], most, image, where) if most else {}
+        values = (
+            _points(annotation, points[annotation.category_id], most, image, where) if most else {}
+        )
         area = _area(annotation, corners)
-        values["area"] = area if placed.impossible is None else _limited(area, placed.corners, image)
+        values["area"] = (
+            area if placed.impossible is None else _limited(area, placed.corners, image)
+        )
         text = file.classes[annotation.category_id or 0]
-        image.add(placed.corners, label=annotation.category_id, text=text, crowd=annotation.iscrowd, **values)
+        image.add(
+            placed.corners,
+            label=annotation.category_id,
+            text=text,
+            crowd=annotation.iscrowd,
+            **values,
+        )
         file.outline(image, outline, where)
     return list(images.values())
 
@@ -159,7 +190,9 @@ def _boxes_in(path: Path, coco: Coco, most: int, file: BoxFile) -> list[Marked]:
 def _objects_in(
     path: Path, coco: Coco, images: Mapping[int | str, Marked], file: BoxFile
 ) -> Iterator[tuple[_Annotation, Outline | None, str]]:
-    """Every object with its outline, None without one, and its place for messages; a segment is an object, too."""
+    """Every object with its outline, None without one, and its place for messages;
+    a segment is an object, too.
+    """
     for number, annotation in enumerate(coco.annotations):
         where = f"{path}: annotations[{number}] (id {annotation.id})"
         if annotation.segments_info is None:
@@ -169,9 +202,16 @@ def _objects_in(
         if file.polygons == "masks":
             png = _panoptic_png(path, annotation, _image_of(images, annotation, where), file, where)
         for segment in annotation.segments_info:
-            values = {name: getattr(segment, name) for name in ("id", "category_id", "bbox", "iscrowd", "area")}
+            values = {
+                name: getattr(segment, name)
+                for name in ("id", "category_id", "bbox", "iscrowd", "area")
+            }
             place = f"{path}: annotations[{number}], segment {segment.id}"
-            yield _Annotation(annotation.image_id, **values), replace(png, segment=segment.id), place
+            yield (
+                _Annotation(annotation.image_id, **values),
+                replace(png, segment=segment.id),
+                place,
+            )
 
 
 _NULL = msgspec.Raw(b"null")
@@ -184,19 +224,25 @@ def _outline_of(annotation: _Annotation, where: str) -> Outline | None:
     try:
         outline = read_outline(annotation.segmentation)
     except msgspec.MsgspecError as error:
-        raise fault(where, f"segmentation: {error}", "expected polygons, or runs with counts and size") from error
+        raise fault(
+            where, f"segmentation: {error}", "expected polygons, or runs with counts and size"
+        ) from error
     if isinstance(outline, Runs):
         return Runs(size=outline.size, counts=outline.counts)  # an annotation names no file
     return outline or None
 
 
-def _panoptic_png(path: Path, annotation: _Annotation, image: Marked, file: BoxFile, where: str) -> Runs:
+def _panoptic_png(
+    path: Path, annotation: _Annotation, image: Marked, file: BoxFile, where: str
+) -> Runs:
     """The PNG of an image's segments: in the folder that is named as their file is, next to it."""
     folder = path.with_suffix("")
     expected = f"expected the PNG of its segments in {folder}"
     name = Path(annotation.file_name)
     if name.is_absolute() or ".." in name.parts:
-        raise fault(where, f"file_name {annotation.file_name[:80]!r} leads out of {folder}", expected)
+        raise fault(
+            where, f"file_name {annotation.file_name[:80]!r} leads out of {folder}", expected
+        )
     png = below(folder, annotation.file_name)
     if kind_of(png) != "file":
         raise InputError(f"{where}: {png} is not there", expected, "unpack the PNGs there")
@@ -214,7 +260,12 @@ def _number_classes(path: Path, coco: Coco, file: BoxFile) -> dict[int | None, l
 
 
 def _corners(
-    annotation: _Annotation, outline: Outline | None, image: Marked, where: str, *, has_outlines: bool
+    annotation: _Annotation,
+    outline: Outline | None,
+    image: Marked,
+    where: str,
+    *,
+    has_outlines: bool,
 ) -> Corners:
     """The box of an annotation, in pixels: its own, or that of its outline."""
     if annotation.bbox is not None:
@@ -256,20 +307,32 @@ def _limited(area: float, box: Corners, image: Marked) -> float:
 _KEYPOINTS = ("keypoint_count", "keypoint_x", "keypoint_y", "keypoint_visibility", "keypoint_text")
 
 
-def _points(annotation: _Annotation, names: list[str], most: int, image: Marked, where: str) -> dict[str, Any]:
-    """The key points of an object, relative; zeros where it has none, so that all objects have equally many."""
+def _points(
+    annotation: _Annotation, names: list[str], most: int, image: Marked, where: str
+) -> dict[str, Any]:
+    """The key points of an object, relative; zeros where it has none,
+    so that all objects have equally many.
+    """
     values = annotation.keypoints or [0.0] * 3 * most
     if len(values) != 3 * most or (annotation.keypoints and len(names) != most):
-        raise fault(where, f"{len(values)} numbers of keypoints", f"expected three for each of {most}")
+        raise fault(
+            where, f"{len(values)} numbers of keypoints", f"expected three for each of {most}"
+        )
     assert image.size is not None
     xs, ys = ([value / side for value in values[start::3]] for start, side in enumerate(image.size))
     if not all(-1 <= value <= 2 for value in (*xs, *ys)):
-        raise fault(where, "keypoints that lead out of the image", "expected x, y and visibility of each")
+        raise fault(
+            where, "keypoints that lead out of the image", "expected x, y and visibility of each"
+        )
     strange = next((value for value in values[2::3] if not abs(value) <= MOST), None)
     if strange is not None:
         raise fault(where, f"a visibility of {strange:g}", "expected 0, 1 or 2")
     seen = [int(value) for value in values[2::3]]
-    count = sum(value > 0 for value in seen) if annotation.num_keypoints is None else annotation.num_keypoints
+    count = (
+        sum(value > 0 for value in seen)
+        if annotation.num_keypoints is None
+        else annotation.num_keypoints
+    )
     text = names if len(names) == most else [""] * most
     return dict(zip(_KEYPOINTS, (count, xs, ys, seen, text), strict=True))
 
@@ -292,7 +355,9 @@ def _images_in(path: Path, coco: Coco) -> dict[int | str, Marked]:
     for number, image in enumerate(coco.images):
         where = f"{path}: images[{number}] (id {image.id})"
         if image.id in images or names.setdefault(image.file_name, number) != number:
-            raise fault(where, f"{image.file_name} or its id is there twice", "expected every image once")
+            raise fault(
+                where, f"{image.file_name} or its id is there twice", "expected every image once"
+            )
         size, values = size_of(image.width, image.height, where), {"boxes.source_id": str(image.id)}
         images[image.id] = Marked(image.file_name, where, size, values=values)
     return images
@@ -300,17 +365,21 @@ def _images_in(path: Path, coco: Coco) -> dict[int | str, Marked]:
 
 def _image_of(images: Mapping[int | str, Marked], annotation: _Annotation, where: str) -> Marked:
     if annotation.image_id not in images:
-        raise fault(where, f"image_id {annotation.image_id}", "expected the id of one of the images")
+        raise fault(
+            where, f"image_id {annotation.image_id}", "expected the id of one of the images"
+        )
     return images[annotation.image_id]
 
 
-# the format ----------------------------------------------------------------------------------------------------
+# the format ---------------------------------------------------------------------------------------
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     paths = [*images.paths(keys.places)]
     contents = [read_coco(path, with_outlines=keys.polygons is not None) for path in paths]
-    most = max((len(category.keypoints) for coco in contents for category in coco.categories), default=0)
+    most = max(
+        (len(category.keypoints) for coco in contents for category in coco.categories), default=0
+    )
     while contents:
         path, coco = paths.pop(0), contents.pop(0)  # it takes a gigabyte
         for row, image in images.by_name(_boxes_in(path, coco, most, images.file), path):
@@ -330,8 +399,15 @@ def _is_of(name: str, ends: bytes) -> bool:
 
 
 def _propose(folder: AnnotatedFolder) -> Proposed | None:
-    """A file of boxes that names the images; of several files for the same images, the one called instances."""
-    sorts: dict[str, dict[int | str, str]] = {"boxes": {}, "outlines": {}, "segments": {}, "captions": {}}
+    """A file of boxes that names the images; of several files for the same images,
+    the one called instances.
+    """
+    sorts: dict[str, dict[int | str, str]] = {
+        "boxes": {},
+        "outlines": {},
+        "segments": {},
+        "captions": {},
+    }
     for name in sorted(folder.files, key=lambda name: ("instances" not in name, name)):
         coco = read_coco(folder.path / name)
         if coco.sort and coco.images:

@@ -1,4 +1,6 @@
-"""CreateML: a JSON list of images, whose objects have a centre and a size in pixels; Roboflow exports it."""
+"""CreateML: a JSON list of images, whose objects have a centre and a size in pixels;
+Roboflow exports it.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def _drawn(image: _CreateMLImage, where: str) -> Drawn:
         box = annotation.coordinates
         x, y = box.x - box.width / 2, box.y - box.height / 2
         corners = corners_of_size(x, y, box.width, box.height)
-        drawn.objects.append(DrawnObject(annotation.label, corners, f"{where}.annotations[{number}]"))
+        drawn.objects.append(
+            DrawnObject(annotation.label, corners, f"{where}.annotations[{number}]")
+        )
     return drawn
 
 

@@ -13,8 +13,22 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, number_in, read_names, rows_in, size_of
-from imagenet_prep.recipes.box_policy import NAMELESS, NO_PIXELS, Corners, Size, corners_of_size, fault
+from imagenet_prep.recipes.box_files import (
+    Drawn,
+    DrawnObject,
+    number_in,
+    read_names,
+    rows_in,
+    size_of,
+)
+from imagenet_prep.recipes.box_policy import (
+    NAMELESS,
+    NO_PIXELS,
+    Corners,
+    Size,
+    corners_of_size,
+    fault,
+)
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
 from imagenet_prep.recipes.labels_file import LABELS, PATHS, LabelsFault, csv_rows
 from imagenet_prep.recipes.splits import stem_of
@@ -56,7 +70,9 @@ _NO_HEADER = {"path": "1", "xmin": "2", "ymin": "3", "xmax": "4", "ymax": "5", "
 
 
 class _TableReader(Struct, frozen=True):
-    """How a CSV is read: the columns that the recipe names, whether it has a header, and the class of all boxes."""
+    """How a CSV is read: the columns that the recipe names, whether it has a header,
+    and the class of all boxes.
+    """
 
     columns: Mapping[str, str]
     header: bool
@@ -78,7 +94,9 @@ class _TableReader(Struct, frozen=True):
             if not is_relative and row.size is not None:
                 image.size = image.size or row.size
                 if row.size != image.size:
-                    was, expected = (f"{width} x {height}" for width, height in (row.size, image.size))
+                    was, expected = (
+                        f"{width} x {height}" for width, height in (row.size, image.size)
+                    )
                     raise fault(row.where, f"a size of {was}", f"expected {expected}, as before")
             if row.corners is not None:
                 image.objects.append(DrawnObject(row.label, row.corners, row.where))
@@ -90,14 +108,19 @@ class _TableReader(Struct, frozen=True):
         for where, values in rows_in(path, header=self.header):
             names = names or self._columns(path, [*values])
             if any(values.values()):
-                texts = {"label": self.only_class, **{role: values[name] for role, name in names.items()}}
+                texts = {
+                    "label": self.only_class,
+                    **{role: values[name] for role, name in names.items()},
+                }
                 rows += _several(texts, where) if "boxes" in texts else [_row(texts, where)]
         return rows
 
     def _columns(self, path: Path, header: Sequence[str]) -> dict[str, str]:
         """The column of each role."""
         if strange := sorted(set(self.columns) - {*_ROLES, *_IN_A_CELL}):
-            raise fault(str(path), f"columns: {strange[0]}", f"expected some of {', '.join(_ROLES)}, boxes")
+            raise fault(
+                str(path), f"columns: {strange[0]}", f"expected some of {', '.join(_ROLES)}, boxes"
+            )
         folded = {name.lower(): name for name in reversed(header)}
         wanted = self.columns if self.header else {**_NO_HEADER, **self.columns}
         columns = {}
@@ -106,14 +129,20 @@ class _TableReader(Struct, frozen=True):
             name = next((folded[name] for name in names if name in folded), None)
             if name is not None:
                 columns[role] = name
-            elif role in wanted or not (role in ("width", "height") or (role == "label" and self.only_class)):
+            elif role in wanted or not (
+                role in ("width", "height") or (role == "label" and self.only_class)
+            ):
                 hint = f"write in the recipe: columns: {{{role}: COLUMN}}"
-                raise InputError(f"{path}: no column for {role}", f"expected one of {', '.join(header)}", hint)
+                raise InputError(
+                    f"{path}: no column for {role}", f"expected one of {', '.join(header)}", hint
+                )
         return columns
 
 
 class _Row(NamedTuple):
-    """A row: the image, its class, corners as they are (None for an image without boxes), size and place."""
+    """A row: the image, its class, corners as they are (None for an image without boxes),
+    size and place.
+    """
 
     name: str
     label: str
@@ -125,7 +154,11 @@ class _Row(NamedTuple):
 def _roles(names: Collection[str]) -> Mapping[str, tuple[str, ...]]:
     """The roles of the columns of a table: a corner and a size only if it has no other corner."""
     has_corner = any(name in names for name in _ROLES["xmax"])
-    has_size = all(not set(_BY_SIZE[role]).isdisjoint(names) for role in _BY_SIZE if role not in ("path", "label"))
+    has_size = all(
+        not set(_BY_SIZE[role]).isdisjoint(names)
+        for role in _BY_SIZE
+        if role not in ("path", "label")
+    )
     if not has_corner and not set(_IN_A_CELL["boxes"]).isdisjoint(names):
         return _IN_A_CELL
     return _BY_SIZE if has_size and not has_corner else _ROLES
@@ -136,12 +169,18 @@ def _several(texts: Mapping[str, str], where: str) -> list[_Row]:
     cell = texts["boxes"].strip()
     if cell.lower() in ("", "no_box", "[]"):
         return [_Row(texts["path"], texts["label"], None, None, where)]
-    sides = "xmin", "ymin", *(("box_width", "box_height") if cell.startswith("[") else ("xmax", "ymax"))
+    sides = (
+        "xmin",
+        "ymin",
+        *(("box_width", "box_height") if cell.startswith("[") else ("xmax", "ymax")),
+    )
     rows = []
     for part in cell.split(";"):
         words = part.strip("[] ").replace(",", " ").split()
         if len(words) != len(sides):
-            raise fault(where, f"boxes {cell[:40]!r}", "expected [x, y, width, height], or x1 y1 x2 y2;...")
+            raise fault(
+                where, f"boxes {cell[:40]!r}", "expected [x, y, width, height], or x1 y1 x2 y2;..."
+            )
         rows.append(_row({**texts, **dict(zip(sides, words, strict=True))}, where))
     return rows
 
@@ -164,7 +203,9 @@ def _row(texts: Mapping[str, str], where: str) -> _Row:
 
 
 def _is_relative(rows: Iterable[_Row]) -> bool:
-    """Whether the boxes of a CSV are relative: most of them, since a few may lead far out of their image."""
+    """Whether the boxes of a CSV are relative:
+    most of them, since a few may lead far out of their image.
+    """
     are_small = [max(row.corners) < NO_PIXELS for row in rows if row.corners is not None]
     return not are_small or 2 * sum(are_small) > len(are_small)
 
@@ -175,7 +216,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     images.mark_named(keys.places, _TableReader(keys.columns or {}, keys.header, only_class).read)
 
 
-# init ----------------------------------------------------------------------------------------------------------
+# init ---------------------------------------------------------------------------------------------
 
 
 def _rows_of(path: Path) -> list[list[str]]:
@@ -191,7 +232,9 @@ def _first_rows(content: bytes) -> list[list[str]]:
     """The cells of the first lines, without blanks around them."""
     whole = content[: content.rfind(b"\n") + 1] or content
     try:
-        return [[cell.strip() for cell in cells] for _, cells in islice(csv_rows(whole, "csv"), _PROBED)]
+        return [
+            [cell.strip() for cell in cells] for _, cells in islice(csv_rows(whole, "csv"), _PROBED)
+        ]
     except LabelsFault:
         return []
 
@@ -200,10 +243,16 @@ _PROBED = 20
 
 
 def _has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row names a column for each corner of a box, or for one corner and the size."""
+    """Whether the first row names a column for each corner of a box,
+    or for one corner and the size.
+    """
     names = {name.lower() for name in rows[0]} if rows else set()
     roles = _roles(names)
-    return all(not names.isdisjoint(roles[role]) for role in roles if role not in ("path", "label", "width", "height"))
+    return all(
+        not names.isdisjoint(roles[role])
+        for role in roles
+        if role not in ("path", "label", "width", "height")
+    )
 
 
 def _has_boxes(rows: Sequence[Sequence[str]]) -> bool:
@@ -227,7 +276,9 @@ def _is_of(_name: str, ends: bytes) -> bool:
 
 
 def _propose(folder: AnnotatedFolder) -> Proposed | None:
-    """The tables; what a recipe must say of them; and the file of the names of classes, where there is one."""
+    """The tables; what a recipe must say of them;
+    and the file of the names of classes, where there is one.
+    """
     if not folder.files:
         return None
     files = sorted(folder.files)
@@ -247,8 +298,11 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     return Proposed(value, used)
 
 
-def _columns_of(folder: AnnotatedFolder, name: str, rows: Sequence[Sequence[str]]) -> dict[str, str]:
-    """The columns that a recipe must name: the column of images by its values, and that of the class if it is asked.
+def _columns_of(
+    folder: AnnotatedFolder, name: str, rows: Sequence[Sequence[str]]
+) -> dict[str, str]:
+    """The columns that a recipe must name: the column of images by its values, and that of the
+    class if it is asked.
 
     Raises:
         InputError: a column may be the class, and is not called so.
@@ -258,14 +312,22 @@ def _columns_of(folder: AnnotatedFolder, name: str, rows: Sequence[Sequence[str]
     roles = _roles(folded)
     if "path" not in columns and set(folded).isdisjoint(roles["path"]):
         columns |= _column_of_images(folder.images, rows)
-    if "label" in columns or not set(folded).isdisjoint(roles["label"]) or _is_nameless(header, columns):
+    if (
+        "label" in columns
+        or not set(folded).isdisjoint(roles["label"])
+        or _is_nameless(header, columns)
+    ):
         return columns
     used = {column.lower() for column in columns.values()}
     used.update(*roles.values(), _ROLES["width"], _ROLES["height"])
     others = [cell for cell in header if cell.lower() not in used][:_MOST_NAMED]
-    commands = (command("init", folder.path, (("as", FORMAT.layout), ("label", other))) for other in others)
+    commands = (
+        command("init", folder.path, (("as", FORMAT.layout), ("label", other))) for other in others
+    )
     hint = f"if it is one of them, choose it: {'; or '.join(commands)}"
-    raise InputError(f"{folder.path / name}: no column for label", f"expected one of {', '.join(header)}", hint)
+    raise InputError(
+        f"{folder.path / name}: no column for label", f"expected one of {', '.join(header)}", hint
+    )
 
 
 _MOST_NAMED = 4
@@ -290,10 +352,14 @@ def _is_nameless(header: Sequence[str], columns: Mapping[str, str]) -> bool:
 
 
 def _names_file(folder: AnnotatedFolder) -> list[str]:
-    """The CSV of two columns that has a name, and a number or an id, for every class of the tables."""
+    """The CSV of two columns that has a name, and a number or an id,
+    for every class of the tables.
+    """
     rows = [row for name in folder.files for row in _rows_of(folder.path / name)]
     cells = {cell for row in rows for cell in row}
-    for name in (name for name in folder.names if name.lower().endswith(".csv") and name not in folder.files):
+    for name in (
+        name for name in folder.names if name.lower().endswith(".csv") and name not in folder.files
+    ):
         with contextlib.suppress(InputError):
             names = read_names(folder.path / name)
             if cells.intersection(names.by_id or names.order):

@@ -25,11 +25,15 @@ def _read(path: Path) -> list[Drawn]:
     """The box of each image, whose class is that of the image: the name of its folder."""
     names = {words[0]: words[1] for words, _ in _lines(path.parent / "images.txt", 2)}
     division = path.parent / "train_test_split.txt"
-    is_train = {words[0]: words[1] == "1" for words, _ in _lines(division, 2)} if division.exists() else {}
+    is_train = (
+        {words[0]: words[1] == "1" for words, _ in _lines(division, 2)} if division.exists() else {}
+    )
     images = []
     for words, where in _lines(path, 5):
         if words[0] not in names:
-            raise fault(where, f"the image {words[0]}", f"expected one of {path.parent / 'images.txt'}")
+            raise fault(
+                where, f"the image {words[0]}", f"expected one of {path.parent / 'images.txt'}"
+            )
         name = names[words[0]]
         x, y, width, height = (number_in(word, where) for word in words[1:])
         class_name = name.rpartition("/")[0].rpartition("/")[2]
@@ -55,7 +59,11 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
 def _propose(folder: AnnotatedFolder) -> Proposed | None:
     places = [name.rpartition("/")[0] for name in folder.names if name.rpartition("/")[2] == _FILE]
     beside = {f"{place}/{name}".lstrip("/") for place in places for name in _BESIDE}
-    files = [f"{place}/{_FILE}".lstrip("/") for place in places if f"{place}/images.txt".lstrip("/") in folder.names]
+    files = [
+        f"{place}/{_FILE}".lstrip("/")
+        for place in places
+        if f"{place}/images.txt".lstrip("/") in folder.names
+    ]
     return Proposed({"cub": files}, [*files, *beside.intersection(folder.names)]) if files else None
 
 

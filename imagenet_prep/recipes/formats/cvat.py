@@ -26,10 +26,15 @@ def _read(path: Path) -> list[Drawn]:
         width, height = (_number(element.attrib, side, where) for side in ("width", "height"))
         drawn = Drawn(name, where, [], size_of(width, height, where))
         shapes = [child for child in element if child.tag != "tag"]
-        drawn.objects = [_object(child, f"{where}: object {number}") for number, child in enumerate(shapes, 1)]
+        drawn.objects = [
+            _object(child, f"{where}: object {number}") for number, child in enumerate(shapes, 1)
+        ]
         images.append(drawn)
     if images and not any(image.objects for image in images):
-        hint = "tags are classes of whole images: export them from CVAT as ImageNet 1.0, which has a folder a class"
+        hint = (
+            "tags are classes of whole images: export them from CVAT as ImageNet 1.0, "
+            "which has a folder a class"
+        )
         raise fault(str(path), "no image has a box or a polygon", f"expected some; {hint}")
     return images
 
@@ -39,7 +44,9 @@ def _object(element: ElementTree.Element, where: str) -> DrawnObject:
     if not label:
         raise fault(where, "no label", "expected the class")
     if _number(element.attrib, "rotation", where, "0") % 360:
-        raise fault(where, f"a {element.tag} that is rotated", "expected sides along those of the image")
+        raise fault(
+            where, f"a {element.tag} that is rotated", "expected sides along those of the image"
+        )
     if element.tag == "box":
         left, top, right, bottom = (_number(element.attrib, name, where) for name in _CORNERS)
         return DrawnObject(label, (left, top, right, bottom), where)
@@ -50,7 +57,9 @@ def _object(element: ElementTree.Element, where: str) -> DrawnObject:
         points = [(number_in(x, where), number_in(y, where)) for x, y in pairs]
         return DrawnObject.polygon(label, points, where)
     if element.tag == "ellipse":
-        x, y, half_width, half_height = (_number(element.attrib, name, where) for name in ("cx", "cy", "rx", "ry"))
+        x, y, half_width, half_height = (
+            _number(element.attrib, name, where) for name in ("cx", "cy", "rx", "ry")
+        )
         return DrawnObject(label, corners_around(x, y, half_width, half_height), where)
     raise fault(where, f"a {element.tag}", "expected a box, a polygon or an ellipse")
 
@@ -67,4 +76,6 @@ def _is_of(_name: str, ends: bytes) -> bool:
     return b"<annotations>" in ends and b"<version>1.1" in ends
 
 
-FORMAT = Format("cvat", "CVAT", "cvat", (".xml",), _is_of, _mark, keys=("names", "first_label", "polygons"))
+FORMAT = Format(
+    "cvat", "CVAT", "cvat", (".xml",), _is_of, _mark, keys=("names", "first_label", "polygons")
+)

@@ -1,6 +1,8 @@
-"""FiftyOne: relative boxes in labels.json, by the stem of each image, or in the samples.json of a whole dataset.
+"""FiftyOne: relative boxes in labels.json, by the stem of each image, or in the samples.json of a
+whole dataset.
 
-labels.json has the names of the classes by number; samples.json has names, and the split of an image among its tags.
+labels.json has the names of the classes by number; samples.json has names, and the split of an
+image among its tags.
 """
 
 from __future__ import annotations
@@ -36,7 +38,10 @@ class _Detections(Struct):
 def _read(path: Path) -> list[Drawn]:
     content: _Detections = json_in(path, _Detections, "FiftyOne")
     if content.samples is not None:
-        return [_sample(sample, f"{path}: samples[{number}]") for number, sample in enumerate(content.samples)]
+        return [
+            _sample(sample, f"{path}: samples[{number}]")
+            for number, sample in enumerate(content.samples)
+        ]
     images = []
     for name, detections in content.labels.items():
         where = f"{path}: labels.{name}"
@@ -46,17 +51,27 @@ def _read(path: Path) -> list[Drawn]:
 
 
 def _sample(sample: dict[str, Any], where: str) -> Drawn:
-    """An image of a whole dataset; of several fields of boxes, ground_truth is the one that counts."""
-    fields = {name: value for name, value in sample.items() if isinstance(value, dict) and "detections" in value}
+    """An image of a whole dataset; of several fields of boxes,
+    ground_truth is the one that counts.
+    """
+    fields = {
+        name: value
+        for name, value in sample.items()
+        if isinstance(value, dict) and "detections" in value
+    }
     if len(fields) > 1 and _TRUTH not in fields:
-        raise fault(where, f"boxes in {listed(fields)}", f"expected one field of boxes, or {_TRUTH}")
+        raise fault(
+            where, f"boxes in {listed(fields)}", f"expected one field of boxes, or {_TRUTH}"
+        )
     name = _TRUTH if _TRUTH in fields else next(iter(fields), "")
     try:
         detections = convert(fields[name]["detections"] if fields else [], list[_Detection])
         tags = convert(sample.get("tags") or [], list[str])
         file_name = convert(sample.get("filepath"), str)
     except ValidationError as error:
-        raise fault(where, str(error), "expected filepath, tags, and detections of label and bounding_box") from error
+        raise fault(
+            where, str(error), "expected filepath, tags, and detections of label and bounding_box"
+        ) from error
     splits = {split for tag in tags if (split := split_name(tag))}
     split = splits.pop() if len(splits) == 1 else ""
     objects = _objects(detections, None, f"{where}.{name}.detections")
@@ -66,7 +81,9 @@ def _sample(sample: dict[str, Any], where: str) -> Drawn:
 _TRUTH = "ground_truth"
 
 
-def _objects(detections: Sequence[_Detection], classes: list[str] | None, where: str) -> list[DrawnObject]:
+def _objects(
+    detections: Sequence[_Detection], classes: list[str] | None, where: str
+) -> list[DrawnObject]:
     objects = []
     for number, detection in enumerate(detections):
         place = f"{where}[{number}]"
@@ -79,7 +96,11 @@ def _label(label: int | str, classes: list[str] | None, where: str) -> str:
     if isinstance(label, str):
         return label
     if classes is None or not 0 <= label < len(classes):
-        raise fault(where, f"class {label}", f"expected 0 to {len(classes or ()) - 1}, the numbers of `classes`")
+        raise fault(
+            where,
+            f"class {label}",
+            f"expected 0 to {len(classes or ()) - 1}, the numbers of `classes`",
+        )
     return classes[label]
 
 

@@ -1,4 +1,6 @@
-"""KITTI: label_2/000000.txt for image_2/000000.png, a line of 15 values for each object; DontCare is none."""
+"""KITTI: label_2/000000.txt for image_2/000000.png, a line of 15 values for each object;
+DontCare is none.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
 
 _VALUES = (15, 16)
-"""Class, truncation, occlusion, angle, four corners in pixels, and seven numbers in space; results have a score."""
+"""Class, truncation, occlusion, angle, four corners in pixels, and seven numbers in space;
+results have a score.
+"""
 
 _NO_OBJECT = "DontCare"
 
@@ -22,13 +26,19 @@ _NO_OBJECT = "DontCare"
 def _read(path: Path) -> Drawn:
     lines = enumerate(text_in(path).split("\n"), 1)
     several = [(line.split(), f"{path}, line {number}") for number, line in lines]
-    objects = [_object(words, where) for words, where in several if words and words[0] != _NO_OBJECT]
+    objects = [
+        _object(words, where) for words, where in several if words and words[0] != _NO_OBJECT
+    ]
     return Drawn(path.stem, str(path), objects)
 
 
 def _object(words: list[str], where: str) -> DrawnObject:
     if len(words) not in _VALUES:
-        raise fault(where, f"{len(words)} values", "expected 15: class, truncated, occluded, alpha, 4 corners, ...")
+        raise fault(
+            where,
+            f"{len(words)} values",
+            "expected 15: class, truncated, occluded, alpha, 4 corners, ...",
+        )
     truncated = number_in(words[1], where) > 0
     left, top, right, bottom = (number_in(word, where) for word in words[4:8])
     return DrawnObject(words[0], (left, top, right, bottom), where, {"truncated": int(truncated)})

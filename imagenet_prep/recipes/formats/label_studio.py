@@ -1,4 +1,6 @@
-"""Label Studio: its JSON and JSON-MIN, whose rectangles, ellipses and polygons are in percent of the image."""
+"""Label Studio: its JSON and JSON-MIN, whose rectangles,
+ellipses and polygons are in percent of the image.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def _read(path: Path, known: frozenset[str]) -> list[Drawn]:
         try:
             images.append(_drawn(task, known, where))
         except (AttributeError, KeyError, TypeError) as error:
-            raise fault(where, "no task of Label Studio", "expected data, and annotations with a result") from error
+            raise fault(
+                where, "no task of Label Studio", "expected data, and annotations with a result"
+            ) from error
     return images
 
 
@@ -44,7 +48,9 @@ def _drawn(task: _Shape, known: frozenset[str], where: str) -> Drawn:
 
 
 def _name(task: _Shape, known: frozenset[str], where: str) -> str:
-    """The name of a task's image: the path on Label Studio's server, without what an upload puts before it."""
+    """The name of a task's image: the path on Label Studio's server,
+    without what an upload puts before it.
+    """
     data = task.get("data", task)
     texts = [value for value in data.values() if isinstance(value, str) and "/" in value]
     text = data.get("image") or next(iter(texts), "")
@@ -60,20 +66,35 @@ def _shapes(task: _Shape, where: str) -> Iterator[_Shape]:
         for value in (value for value in task.values() if isinstance(value, list)):
             yield from (shape for shape in value if "original_width" in shape)
         return
-    several = [annotation for annotation in task["annotations"] if not annotation.get("was_cancelled")]
+    several = [
+        annotation for annotation in task["annotations"] if not annotation.get("was_cancelled")
+    ]
     if len(several) > 1:
-        raise fault(where, f"{len(several)} annotations of one image", "expected one: cancel the others")
+        raise fault(
+            where, f"{len(several)} annotations of one image", "expected one: cancel the others"
+        )
     for annotation in several:
         results = [result for result in annotation["result"] if "original_width" in result]
         if any(result.get("image_rotation") for result in results):
-            raise fault(where, "an image that was turned in Label Studio", "expected regions of the image as it is")
+            raise fault(
+                where,
+                "an image that was turned in Label Studio",
+                "expected regions of the image as it is",
+            )
         yield from (result["value"] for result in results)
 
 
 def _object(shape: _Shape, where: str) -> DrawnObject:
-    kind = next((name for name in shape if name in _SHAPES or _OTHER_SHAPES.fullmatch(name)), "no label")
+    kind = next(
+        (name for name in shape if name in _SHAPES or _OTHER_SHAPES.fullmatch(name)), "no label"
+    )
     labels = shape.get(kind)
-    is_named = isinstance(labels, list) and len(labels) == 1 and isinstance(labels[0], str) and labels[0] != ""
+    is_named = (
+        isinstance(labels, list)
+        and len(labels) == 1
+        and isinstance(labels[0], str)
+        and labels[0] != ""
+    )
     if kind not in _SHAPES or not is_named or shape.get("rotation"):
         what = "a rotated region" if shape.get("rotation") else f"a region with {kind}"
         raise fault(where, what, f"expected one label: {', '.join(_SHAPES)}")
@@ -88,7 +109,9 @@ def _object(shape: _Shape, where: str) -> DrawnObject:
         sides = _parts([shape[name] for name in ("x", "y", "width", "height")])
         return DrawnObject(label, corners_of_size(*sides), where)
     except (KeyError, TypeError, ValueError) as error:
-        raise fault(where, f"{kind} without its numbers", "expected those that Label Studio writes") from error
+        raise fault(
+            where, f"{kind} without its numbers", "expected those that Label Studio writes"
+        ) from error
 
 
 def _parts(percents: Sequence[Any]) -> list[float]:

@@ -42,7 +42,9 @@ def _read(path: Path) -> Drawn:
 
 
 def _object(shape: _LabelMeShape, where: str) -> DrawnObject:
-    """A polygon, or a box between two corners in any order, or around a circle: its centre and a point of it."""
+    """A polygon, or a box between two corners in any order, or around a circle:
+    its centre and a point of it.
+    """
     points = shape.points
     if shape.shape_type in (None, "polygon"):
         return DrawnObject.polygon(shape.label, points, where)

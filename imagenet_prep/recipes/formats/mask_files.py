@@ -1,4 +1,6 @@
-"""A file for each object: ID/images/ID.png has ID/masks/0.png, ID/masks/1.png; or images/ID.png has masks/ID/0.png."""
+"""A file for each object: ID/images/ID.png has ID/masks/0.png, ID/masks/1.png;
+or images/ID.png has masks/ID/0.png.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +36,18 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     root = images.roots.root
     names = images.class_names(keys).order
     if len(names) > 1:
-        raise InputError(f"boxes: names: {len(names)} names", "expected one: files of masks have no classes")
+        raise InputError(
+            f"boxes: names: {len(names)} names", "expected one: files of masks have no classes"
+        )
     paths = [os.path.relpath(below(images.roots.base, name), root) for name in images.names]
     by_image, missing = group_masks(paths, _mask_paths(keys.places, root))
     images.file.columns = columns_named("area")
     images.file.polygons = "masks"
     for row, path in enumerate(paths):
         if path in by_image:
-            images.mark(row, _read(root, path, by_image[path], images, names[0] if names else NAMELESS))
+            images.mark(
+                row, _read(root, path, by_image[path], images, names[0] if names else NAMELESS)
+            )
     images.missing += missing
 
 
@@ -54,7 +60,9 @@ def _mask_paths(folders: Sequence[str], root: Path) -> list[str]:
     return sorted(paths)
 
 
-def _read(root: Path, path: str, files: Sequence[str], images: AnnotatedImages, class_name: str) -> Marked:
+def _read(
+    root: Path, path: str, files: Sequence[str], images: AnnotatedImages, class_name: str
+) -> Marked:
     """An image with an object for each file: its box is the one around its pixels."""
     image = Marked(path, path)
     for name in files:
@@ -67,17 +75,25 @@ def _read(root: Path, path: str, files: Sequence[str], images: AnnotatedImages, 
         size = pixels.shape[1], pixels.shape[0]
         image.size = image.size or size
         if size != image.size:
-            raise fault(str(file), f"{size[0]} x {size[1]} pixels", f"expected {image.size[0]} x {image.size[1]}")
-        images.file.add_pixels(image, class_name, pixels, Runs(file=text_of(name), length=len(data)), str(file))
+            raise fault(
+                str(file),
+                f"{size[0]} x {size[1]} pixels",
+                f"expected {image.size[0]} x {image.size[1]}",
+            )
+        images.file.add_pixels(
+            image, class_name, pixels, Runs(file=text_of(name), length=len(data)), str(file)
+        )
         image.mask_files.append(file)
     return image
 
 
-def group_masks(images: Sequence[str], files: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
+def group_masks(
+    images: Sequence[str], files: Sequence[str]
+) -> tuple[dict[str, list[str]], list[str]]:
     """The files of each image's objects, by the paths of both; and the files of no image.
 
-    Both are in one folder, except for folders that only say what is in them, and an image is alone in its own; or the
-    folder of its files has its name.
+    Both are in one folder, except for folders that only say what is in them, and an image is alone
+    in its own; or the folder of its files has its name.
     """
     counts = Counter(map(_place_of_image, images))
     owners = {place: image for image in images if counts[place := _place_of_image(image)] == 1}
@@ -85,7 +101,9 @@ def group_masks(images: Sequence[str], files: Sequence[str]) -> tuple[dict[str, 
     grouped: dict[str, list[str]] = {}
     missing: list[str] = []
     for file in files:
-        owner = owners.get("/".join(folder for folder in file.split("/")[:-1] if not is_mask_folder(folder)))
+        owner = owners.get(
+            "/".join(folder for folder in file.split("/")[:-1] if not is_mask_folder(folder))
+        )
         if owner is None:
             missing.append(file)
         else:
@@ -98,7 +116,7 @@ def _place_of_image(path: str) -> str:
     return "/".join(folder for folder in path.split("/")[:-1] if not is_image_folder(folder))
 
 
-# init ----------------------------------------------------------------------------------------------------------
+# init ---------------------------------------------------------------------------------------------
 
 
 def _propose(folder: AnnotatedFolder) -> Proposed | None:

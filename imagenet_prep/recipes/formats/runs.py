@@ -1,4 +1,6 @@
-"""Run lengths of Kaggle: a CSV with a row for each object, its image, perhaps its class, and EncodedPixels."""
+"""Run lengths of Kaggle: a CSV with a row for each object, its image,
+perhaps its class, and EncodedPixels.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _CLASSES = ("classid", "class", "label")
 
 
 class _RunsOfObject(NamedTuple):
-    """A row: the image, the class, the runs ("" for an image without objects), and its place for messages."""
+    """A row: the image, the class, the runs ("" for an image without objects),
+    and its place for messages.
+    """
 
     image: str
     label: str
@@ -68,13 +72,17 @@ def _add(images: AnnotatedImages, image: Marked, size: Size, line: _RunsOfObject
         counts = _counts(line.runs.split(), size)
         pixels = mask_pixels.fill_runs(counts, size)
     except (ImageError, ValueError) as error:
-        raise fault(line.where, f"runs that can't be: {error}", "expected starts from 1 and lengths in turn") from error
+        raise fault(
+            line.where, f"runs that can't be: {error}", "expected starts from 1 and lengths in turn"
+        ) from error
     outline = Runs(size=(size[1], size[0]), counts=counts)
     images.file.add_pixels(image, line.label, pixels, outline, line.where)
 
 
 def _counts(words: Sequence[str], size: Size) -> list[int]:
-    """Kaggle's runs as COCO's: starts from 1 and lengths of what is inside become lengths of 0 and 1 in turn."""
+    """Kaggle's runs as COCO's: starts from 1 and lengths of what is inside
+    become lengths of 0 and 1 in turn.
+    """
     if len(words) % 2:
         raise ImageError(f"{len(words)} numbers")
     counts: list[int] = []
@@ -87,13 +95,20 @@ def _counts(words: Sequence[str], size: Size) -> list[int]:
 
 def is_table(name: str, ends: bytes) -> bool:
     """Whether a file is a table of runs, by its first bytes."""
-    return name.lower().endswith(".csv") and _RUNS in ends.partition(b"\n")[0].decode("utf-8", "replace").lower()
+    return (
+        name.lower().endswith(".csv")
+        and _RUNS in ends.partition(b"\n")[0].decode("utf-8", "replace").lower()
+    )
 
 
 def _propose(folder: AnnotatedFolder) -> Proposed | None:
     """The tables; None next to folders of masks, which hold the same."""
     has_masks = any(is_mask_folder(part) for name in folder.names for part in name.split("/")[:-1])
-    return None if has_masks or not folder.files else Proposed({"runs": sorted(folder.files)}, folder.files)
+    return (
+        None
+        if has_masks or not folder.files
+        else Proposed({"runs": sorted(folder.files)}, folder.files)
+    )
 
 
 FORMAT = Format("runs", "run lengths", "run-lengths", (".csv",), is_table, _mark, propose=_propose)

@@ -41,13 +41,24 @@ def _read(path: Path, polygons: str | None) -> Drawn:
     image: _SuperviselyImage = json_in(path, _SuperviselyImage, "Supervisely")
     several = enumerate(image.objects)
     objects = [_object(each, f"{path}: objects[{number}]") for number, each in several]
-    holes = next((number for number, each in enumerate(image.objects) if each.points and each.points.interior), None)
+    holes = next(
+        (
+            number
+            for number, each in enumerate(image.objects)
+            if each.points and each.points.interior
+        ),
+        None,
+    )
     if holes is not None and polygons == "masks":
         hint = "polygons: boxes in the recipe's `boxes` takes its box alone"
         raise fault(
-            f"{path}: objects[{holes}]", "a polygon with holes, which a mask would fill", f"expected none; {hint}"
+            f"{path}: objects[{holes}]",
+            "a polygon with holes, which a mask would fill",
+            f"expected none; {hint}",
         )
-    return Drawn(path.stem, str(path), objects, size_of(image.size.width, image.size.height, str(path)))
+    return Drawn(
+        path.stem, str(path), objects, size_of(image.size.width, image.size.height, str(path))
+    )
 
 
 def _object(drawn: _SuperviselyObject, where: str) -> DrawnObject:

@@ -1,4 +1,6 @@
-"""VIA: the VGG Image Annotator's JSON (versions 1 and 2) and CSV, whose regions have a shape and attributes."""
+"""VIA: the VGG Image Annotator's JSON (versions 1 and 2) and CSV,
+whose regions have a shape and attributes.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,11 @@ def _read(path: Path, attribute: str | None) -> list[Drawn]:
 def _entries(path: Path) -> Iterator[tuple[str, str, _ViaRegion | None]]:
     """Each image of a JSON, then each of its regions."""
     is_project = b'"_via_img_metadata"' in path.read_bytes()
-    images = json_in(path, _ViaProject, "VIA").images if is_project else json_in(path, dict[str, _ViaImage], "VIA")
+    images = (
+        json_in(path, _ViaProject, "VIA").images
+        if is_project
+        else json_in(path, dict[str, _ViaImage], "VIA")
+    )
     for key, image in images.items():
         yield image.filename, f"{path}: {key}", None
         regions = image.regions.values() if isinstance(image.regions, dict) else image.regions
@@ -58,7 +64,9 @@ def _rows(path: Path) -> Iterator[tuple[str, str, _ViaRegion | None]]:
     for where, row in rows_in(path):
         name = row.get("#filename") or row.get("filename") or ""
         try:
-            shape, attributes = (msgspec.json.decode(row.get(f"{part}_attributes") or "{}") for part in _PARTS)
+            shape, attributes = (
+                msgspec.json.decode(row.get(f"{part}_attributes") or "{}") for part in _PARTS
+            )
         except msgspec.DecodeError as error:
             raise fault(where, f"not JSON: {error}", "expected VIA's attributes") from error
         yield name, where, _ViaRegion(shape, attributes) if shape else None
@@ -81,9 +89,13 @@ def _object(region: _ViaRegion, attribute: str | None, where: str) -> DrawnObjec
             return DrawnObject(label, corners_of_size(*sides), where)
         if kind in ("circle", "ellipse"):
             radii = [shape.get(name, shape.get("r")) for name in ("rx", "ry")]
-            return DrawnObject(label, corners_around(*numbers_in([shape["cx"], shape["cy"], *radii])), where)
+            return DrawnObject(
+                label, corners_around(*numbers_in([shape["cx"], shape["cy"], *radii])), where
+            )
     except (KeyError, TypeError, ValueError) as error:
-        raise fault(where, f"a {kind} without its numbers", "expected those that VIA writes") from error
+        raise fault(
+            where, f"a {kind} without its numbers", "expected those that VIA writes"
+        ) from error
     raise fault(where, f"the shape {kind!r}", "expected rect, circle, ellipse or polygon")
 
 
@@ -94,7 +106,9 @@ _POINTS = ("all_points_x", "all_points_y")
 
 
 def _label(attributes: dict[str, Any], attribute: str | None, where: str) -> str:
-    """The attribute that is the class: the only one, or the first of usual ones; a checkbox that is ticked."""
+    """The attribute that is the class: the only one, or the first of usual ones;
+    a checkbox that is ticked.
+    """
     names = [attribute] if attribute else [*attributes] if len(attributes) == 1 else _USUAL
     value = next((attributes[name] for name in names if name in attributes), None)
     if isinstance(value, dict):
@@ -102,7 +116,10 @@ def _label(attributes: dict[str, Any], attribute: str | None, where: str) -> str
         value = ticked[0] if len(ticked) == 1 else None
     if not isinstance(value, str) or not value.strip():
         names_there = ", ".join(attributes) or "nothing"
-        expected = "expected a text; columns: {label: ATTRIBUTE} in the recipe's `boxes` names the attribute"
+        expected = (
+            "expected a text; columns: {label: ATTRIBUTE} in the recipe's `boxes` names the "
+            "attribute"
+        )
         raise fault(where, f"no class among its attributes ({names_there})", expected)
     return value.strip()
 
@@ -115,7 +132,9 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
 def _is_of(name: str, ends: bytes) -> bool:
     if name.lower().endswith(".csv"):
         return b"region_shape_attributes" in ends.split(b"\n", 1)[0]
-    return b'"_via_img_metadata"' in ends or (b'"shape_attributes"' in ends and b'"region_attributes"' in ends)
+    return b'"_via_img_metadata"' in ends or (
+        b'"shape_attributes"' in ends and b'"region_attributes"' in ends
+    )
 
 
 FORMAT = Format(

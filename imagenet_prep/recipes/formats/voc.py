@@ -1,4 +1,6 @@
-"""Pascal VOC: an XML file for each image, with its name; Stanford Dogs has them without an ending."""
+"""Pascal VOC: an XML file for each image, with its name;
+Stanford Dogs has them without an ending.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ from xml.etree import ElementTree
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, columns_named, number_in, size_of, xml_in
+from imagenet_prep.recipes.box_files import (
+    Drawn,
+    DrawnObject,
+    columns_named,
+    number_in,
+    size_of,
+    xml_in,
+)
 from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed, folders_of
 from imagenet_prep.recipes.splits import stem_of
@@ -57,32 +66,48 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
         images.missing = missing + images.missing if images.marked else missing
     names = [name.rpartition("/")[2] for name in images.names]
     known = set(names)
-    others = [image.where for row, image in images.marked.items() if image.name != names[row] and image.name in known]
+    others = [
+        image.where
+        for row, image in images.marked.items()
+        if image.name != names[row] and image.name in known
+    ]
     if others:
         count = number_of(len(others), "annotation names", "annotations name")
         what = f"{count} another image in <filename>: {listed(others)}; the file's own name counts"
         images.file.unread.append(what)
 
 
-# init ----------------------------------------------------------------------------------------------------------
+# init ---------------------------------------------------------------------------------------------
 
 _IMAGE_SET = re.compile(r"(.*/)?ImageSets/Main/(train|val|test|trainval)\.txt")
 
 
 def _propose(folder: AnnotatedFolder) -> Proposed | None:
-    """XML files with the names of the images, and perhaps lists of the splits, of names without endings."""
+    """XML files with the names of the images, and perhaps lists of the splits,
+    of names without endings.
+    """
     if not folder.files:
         return None
     matches = list(filter(None, map(_IMAGE_SET.fullmatch, folder.names)))
     faults = []
     if len({match[1] for match in matches}) > 1:
-        what = f"{folder.path} has lists of splits in several folders: {listed(match[0] for match in matches)}"
+        what = (
+            f"{folder.path} has lists of splits in several folders: "
+            f"{listed(match[0] for match in matches)}"
+        )
         hint = "make a recipe of each folder above them"
         faults = [InputError(what, "expected one folder ImageSets/Main", hint)]
     lists = _lists(folder, {match[2]: match[0] for match in matches})
     if lists and not any(names for _, names in lists.values()):
-        what = f"{listed(path for path, _ in lists.values())}: no line is the name of an image without its ending"
-        faults.append(InputError(what, "expected the lists of these images", "correct them, or move them away"))
+        what = (
+            f"{listed(path for path, _ in lists.values())}: no line is the name of an image "
+            "without its ending"
+        )
+        faults.append(
+            InputError(
+                what, "expected the lists of these images", "correct them, or move them away"
+            )
+        )
     return Proposed({"voc": folders_of(folder.files)}, folder.files, lists, faults)
 
 
@@ -90,9 +115,13 @@ def _lists(folder: AnnotatedFolder, by_split: dict[str, str]) -> dict[str, tuple
     """The lists of the splits, and the images that each has."""
     by_stem = {stem_of(name): name for name in folder.images}
     lists: dict[str, tuple[str, list[str]]] = {}
-    for split in ("train", "val", "test") if {"train", "val"} & by_split.keys() else ("trainval", "test"):
+    for split in (
+        ("train", "val", "test") if {"train", "val"} & by_split.keys() else ("trainval", "test")
+    ):
         if split in by_split:
-            lines = map(str.strip, (folder.path / by_split[split]).read_text(errors="replace").splitlines())
+            lines = map(
+                str.strip, (folder.path / by_split[split]).read_text(errors="replace").splitlines()
+            )
             names = [by_stem[line] for line in lines if line in by_stem]
             lists["validation" if split == "val" else split] = by_split[split], names
     return lists
@@ -102,4 +131,6 @@ def _is_of(_name: str, ends: bytes) -> bool:
     return bool(re.search(rb"<annotation[\s/>]", ends))
 
 
-FORMAT = Format("voc", "Pascal VOC", "pascal-voc", (".xml", ""), _is_of, _mark, per_image=True, propose=_propose)
+FORMAT = Format(
+    "voc", "Pascal VOC", "pascal-voc", (".xml", ""), _is_of, _mark, per_image=True, propose=_propose
+)

@@ -1,4 +1,6 @@
-"""WIDER FACE: a text of many images: a path, the number of faces, then x, y, width, height and flags of each."""
+"""WIDER FACE: a text of many images: a path, the number of faces,
+then x, y, width, height and flags of each.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,11 @@ def _read(path: Path) -> list[Drawn]:
             place, line = next(lines, (0, ""))
             words = line.split()
             if len(words) < 4:
-                raise fault(f"{where}: line {place}", line[:40], f"expected x, y, width and height of {count} faces")
+                raise fault(
+                    f"{where}: line {place}",
+                    line[:40],
+                    f"expected x, y, width and height of {count} faces",
+                )
             x, y, width, height = (number_in(word, f"{path}, line {place}") for word in words[:4])
             if count != "0":
                 box = corners_of_size(x, y, width, height)

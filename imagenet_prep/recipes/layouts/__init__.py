@@ -1,8 +1,9 @@
-"""Layouts, the ways in which people keep a set. An Inspection -> the Choice of one, or what decides.
+"""Layouts, the ways in which people keep a set. An Inspection -> the Choice of one, or what
+decides.
 
-A layout is a function ``recognise``: an Inspection -> its Reading, which has the recipe and what is left out. A new
-layout is a new module with it; its name, with hyphens, is what ``--as`` calls it. A module of several related ones has
-their functions in ``LAYOUTS``, by name.
+A layout is a function ``recognise``: an Inspection -> its Reading, which has the recipe and what is
+left out. A new layout is a new module with it; its name, with hyphens, is what ``--as`` calls it. A
+module of several related ones has their functions in ``LAYOUTS``, by name.
 """
 
 from __future__ import annotations
@@ -45,9 +46,10 @@ class Proposal(Struct, frozen=True):
         places: the recipe's ``splits``, where the folders don't say them by themselves.
         classes: the recipe's ``classes``, where it must name them.
         divided: the splits that the annotations themselves name.
-        written_lists: the files of each split, from ``lead``, where no file lists them: init writes the lists.
-        written_labels: the class of each file, from ``lead``, where no file says it: init writes the table.
-        several: what is between the classes of a file there, if it can have several.
+        written_lists: the files of each split, from ``lead``, where no file lists them: init writes
+        the lists. written_labels: the class of each file, from ``lead``, where no file says it:
+        init writes the table. several: what is between the classes of a file there, if it can have
+        several.
         table: a labels file, or the labels that are in the source itself.
         annotations: the value of the recipe's key "boxes" or "mask".
         clips_boxes: whether the recipe says ``boxes_outside: clip``.
@@ -78,8 +80,16 @@ class Proposal(Struct, frozen=True):
 
     @property
     def split_names(self) -> list[str]:
-        """The splits that the recipe has, by folders, lists, files or the values of a column; none: of shares."""
-        lists = (*self.places, *self.splits.values(), *self.lists, *self.written_lists, *self.divided)
+        """The splits that the recipe has, by folders, lists, files or the values of a column;
+        none: of shares.
+        """
+        lists = (
+            *self.places,
+            *self.splits.values(),
+            *self.lists,
+            *self.written_lists,
+            *self.divided,
+        )
         of_table = self.table.split_names if self.table is not None else ()
         return list(dict.fromkeys((*lists, *filter(None, self.paths), *of_table)))
 
@@ -92,7 +102,8 @@ class Proposal(Struct, frozen=True):
 
 
 class Way(Struct, frozen=True):
-    """A way to read a folder that can be chosen: how many images it gives a class, and the options that choose it.
+    """A way to read a folder that can be chosen: how many images it gives a class, and the options
+    that choose it.
 
     Args:
         labelled: how many images it gives a class.
@@ -120,8 +131,9 @@ class Reading(Struct, frozen=True):
         used: the files of annotations that it takes; None if it takes none.
         is_labelled: whether its images have classes: a file that may have others is no loss then.
         lost: files that it leaves out and that would be missed.
-        clipped: impossible boxes, which the recipe clips or drops; or masks in JPEG, which it splits in two values.
-        mending: what the recipe does to those, as a verb; and ``mended``, as done.
+        clipped: impossible boxes, which the recipe clips or drops; or masks in JPEG, which it
+        splits in two values. mending: what the recipe does to those, as a verb; and ``mended``, as
+        done.
         passed: the other files that it leaves out, and why, as text.
         labelled: how many images it gives a class.
         classes: how many classes it gives.
@@ -179,7 +191,9 @@ def known_layouts() -> dict[str, Layout]:
     found: dict[str, Layout] = {}
     for each in pkgutil.iter_modules(__path__):
         module = importlib.import_module(f"{__name__}.{each.name}")
-        layouts = getattr(module, "LAYOUTS", None) or {each.name.replace("_", "-"): module.recognise}
+        layouts = getattr(module, "LAYOUTS", None) or {
+            each.name.replace("_", "-"): module.recognise
+        }
         assert not found.keys() & layouts.keys(), f"two layouts have the name of one in {each.name}"
         found |= layouts
     return dict(sorted(found.items()))
@@ -189,22 +203,30 @@ def choose_layout(inspection: Inspection, wanted: str | None = None) -> Choice:
     """The layout of a folder: the surest one, or the ``wanted`` one.
 
     Raises:
-        InputError: none fits, two fit, or the folder holds what this layout would lose: every fault is named.
-        UsageError: the folder doesn't have the wanted layout.
+        InputError: none fits, two fit, or the folder holds what this layout would lose: every fault
+        is named. UsageError: the folder doesn't have the wanted layout.
     """
     tried = {name: recognise(inspection) for name, recognise in known_layouts().items()}
     readings = {name: reading for name, reading in tried.items() if reading is not None}
     if wanted is not None and wanted not in readings:
         what, hint = f"{inspection.folder} can't be read as {wanted}", "leave --as out to see why"
         if wanted == "with-labels" and not inspection.refusals:
-            what = f"{inspection.folder} holds no file that names its images, nor does the folder above"
+            what = (
+                f"{inspection.folder} holds no file that names its images, "
+                "nor does the folder above"
+            )
             hint = "write a CSV with the columns filename and label into it"
         raise UsageError(what, f"expected one of {', '.join(readings) or 'no layout at all'}", hint)
     if not readings:
         found = counted(inspection.listing.names, 5) or "nothing"
         what = f"{inspection.folder} holds nothing to make records of"
-        expected = f"expected images (JPEG, PNG, TIFF), arrays (.npy, .npz), or tars of them; found {found}"
-        hint = _joining(inspection) or unpacking(inspection.folder, inspection.others.get("packed", ()))
+        expected = (
+            "expected images (JPEG, PNG, TIFF), arrays (.npy, .npz), or tars of them; "
+            f"found {found}"
+        )
+        hint = _joining(inspection) or unpacking(
+            inspection.folder, inspection.others.get("packed", ())
+        )
         hint = hint or (_ANY_FORMAT if inspection.listing.names else "")
         raise all_of([*inspection.faults, InputError(what, expected, hint)])
     name = wanted or max(readings, key=lambda each: readings[each].certainty)
@@ -221,13 +243,22 @@ def choose_layout(inspection: Inspection, wanted: str | None = None) -> Choice:
     if faults:
         raise all_of(list(dict.fromkeys(faults)))
     assert reading.proposal is not None
-    left = [f"{each.what.removeprefix(f'{inspection.folder}/')} (left out, as --as {name} says)" for each in lost]
+    left = [
+        f"{each.what.removeprefix(f'{inspection.folder}/')} (left out, as --as {name} says)"
+        for each in lost
+    ]
     left += [f"{each.what} ({reading.mended}, as --as {name} says)" for each in reading.clipped]
-    return Choice(name, reading.evidence, (*left, *passed, *unused), reading.proposal, tuple(unused))
+    return Choice(
+        name, reading.evidence, (*left, *passed, *unused), reading.proposal, tuple(unused)
+    )
 
 
 def _unaccepted(
-    inspection: Inspection, name: str, reading: Reading, lost: Sequence[InputError], known: Collection[str]
+    inspection: Inspection,
+    name: str,
+    reading: Reading,
+    lost: Sequence[InputError],
+    known: Collection[str],
 ) -> list[InputError]:
     """The faults of what a layout would lose or change, which its own command accepts."""
     faults: list[InputError] = []
@@ -236,7 +267,9 @@ def _unaccepted(
             if fault.what in known:
                 continue
             remedy = "" if reading.faults else f"to {verb}, run the command below"
-            error = InputError(fault.what, fault.detail, "; ".join(filter(None, (fault.hint, remedy))))
+            error = InputError(
+                fault.what, fault.detail, "; ".join(filter(None, (fault.hint, remedy)))
+            )
             way = Way(reading.labelled, reading.classes, {**reading.options, "as": name})
             ways = [] if reading.faults else [_choice(inspection, way)]
             faults.append(error.with_choices([*fault.choices, *ways]))
@@ -249,17 +282,26 @@ _MOST_WAYS = 4
 
 def _ambiguous(inspection: Inspection, readings: Mapping[str, Reading]) -> InputError:
     """The question between readings, a line each, with what they leave out."""
-    ways = [way for name, reading in readings.items() for way in reading.ways or [_way_of(name, reading)]]
+    ways = [
+        way
+        for name, reading in readings.items()
+        for way in reading.ways or [_way_of(name, reading)]
+    ]
     evidence = "; ".join(line for reading in readings.values() for line in reading.evidence)
     what = f"{inspection.folder} can be read in {len(ways)} ways: {evidence}"
     losses = []
     for name, reading in readings.items():
-        lost = [fault.what.removeprefix(f"{inspection.folder}/") for fault in _left_out(inspection, reading)[0]]
+        lost = [
+            fault.what.removeprefix(f"{inspection.folder}/")
+            for fault in _left_out(inspection, reading)[0]
+        ]
         losses += [f"--as {name} leaves out: {'; '.join(lost)}"] if lost else []
     meanings = "; ".join(f"{name}: {reading.meaning}" for name, reading in readings.items())
     expected = f"expected one way ({meanings})"
     hint = "; ".join((*losses, "choose one; each line counts the images that get a class:"))
-    return InputError(what, expected, hint).with_choices([_choice(inspection, way) for way in ways[:_MOST_WAYS]])
+    return InputError(what, expected, hint).with_choices(
+        [_choice(inspection, way) for way in ways[:_MOST_WAYS]]
+    )
 
 
 def _way_of(name: str, reading: Reading) -> Way:
@@ -279,11 +321,15 @@ def as_command(inspection: Inspection, name: str) -> str:
     return inspection.asked.command(inspection.folder, **{"as": name})
 
 
-# what is left out ----------------------------------------------------------------------------------------------
+# what is left out ---------------------------------------------------------------------------------
 
 
-def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError], list[str], list[str]]:
-    """The files that a reading leaves out: those that would be missed, the notes on others, and on unused tables."""
+def _left_out(
+    inspection: Inspection, reading: Reading
+) -> tuple[list[InputError], list[str], list[str]]:
+    """The files that a reading leaves out: those that would be missed,
+    the notes on others, and on unused tables.
+    """
     table, used, alone = reading.table, reading.used, set(reading.alone)
     read = {*(used or ()), *reading.lists}
     if table is not None:
@@ -305,7 +351,9 @@ def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError
     known = {*(used or ()), *reading.lists, *alone}
     for kind, several in inspection.others.items():
         names = [name for name in several if name not in known]
-        told = kind == "names images" or (kind in ("data", "text names images") and not reading.is_labelled)
+        told = kind == "names images" or (
+            kind in ("data", "text names images") and not reading.is_labelled
+        )
         if names and (kind in ("packed", "strange") or (told and used is None)):
             lost.append(_fault(inspection, kind, names))
         else:
@@ -318,21 +366,27 @@ def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError
     return lost, passed, unused
 
 
-_ANY_FORMAT = 'write source: {python: "module:function"} in a recipe: a function of yours can read any format'
+_ANY_FORMAT = (
+    'write source: {python: "module:function"} in a recipe: a function of yours can read any format'
+)
 """The hint for files that nothing here reads."""
 
 _PART = re.compile(r"(.+\.(?:tar|tgz|gz|zip|bz2|xz)(?:\.\w+)?)\.(?:part)?(\d+|a[a-z])")
 
 
 def _joining(inspection: Inspection) -> str:
-    """The command that joins the parts of an archive that was split; "" if there are none, or several archives."""
+    """The command that joins the parts of an archive that was split;
+    "" if there are none, or several archives.
+    """
     names = inspection.listing.names
     parts = {name: match[1] for name in names if (match := _PART.fullmatch(name))}
     targets = set(parts.values())
     if len(parts) < 2 or len(targets) > 1 or targets & {*names}:
         return ""
     paths = [str(inspection.folder / name) for name in sorted(parts)]
-    return f"{command_line(['cat', '--', *paths])} > {quoted(str(inspection.folder / targets.pop()))}"
+    return (
+        f"{command_line(['cat', '--', *paths])} > {quoted(str(inspection.folder / targets.pop()))}"
+    )
 
 
 _MOST_UNPACKED = 4
@@ -340,13 +394,18 @@ _MOST_UNPACKED = 4
 
 
 def unpacking(folder: Path, names: Sequence[str]) -> str:
-    """The hint for packed files: the command that unpacks tars, zips or .gz files in place; "" if there are none."""
+    """The hint for packed files: the command that unpacks tars, zips or .gz files in place;
+    "" if there are none.
+    """
     endings = {suffix_of(name).lower() for name in names}
     paths = [str(folder / name) for name in names]
     if endings and endings <= {".gz", ".tgz", ".tar.gz"} and len(names) <= _MOST_UNPACKED:
         return command_line(["gzip", "-d", "--", *paths])
     if endings in ({".zip"}, {".tar"}) and len(names) <= _MOST_UNPACKED:
-        words = [["unzip", "-q", path, "-d"] if path.endswith("zip") else ["tar", "-xf", path, "-C"] for path in paths]
+        words = [
+            ["unzip", "-q", path, "-d"] if path.endswith("zip") else ["tar", "-xf", path, "-C"]
+            for path in paths
+        ]
         unpack = (command_line([*several, str(folder)]) for several in words)
         move = (command_line(["mv", "--", path, f"{path}.unpacked"]) for path in paths)
         return " && ".join((*unpack, *move))
@@ -354,8 +413,12 @@ def unpacking(folder: Path, names: Sequence[str]) -> str:
 
 
 def _unread(inspection: Inspection, what: str, names: Sequence[str]) -> InputError:
-    problem = f"{inspection.folder} holds {len(names):,} {what} that would not be read: {listed(names)}"
-    return InputError(problem, "expected all images in tars, or none", "move them to a folder of their own")
+    problem = (
+        f"{inspection.folder} holds {len(names):,} {what} that would not be read: {listed(names)}"
+    )
+    return InputError(
+        problem, "expected all images in tars, or none", "move them to a folder of their own"
+    )
 
 
 _TO_CSV = "write {} labels to a CSV with the columns filename and label, and name it in `labels`"
@@ -363,8 +426,14 @@ _MATLAB = ".mat"
 _KNOWN_FORMS = "expected CSV, TSV, JSON lines, path:label or path label"
 _FAULTS = {
     "packed": (" holds {count} that would not be read: {names}", "expected folders and plain tars"),
-    "names images": (": {names} names at least half of the images, in a form that is not known", _KNOWN_FORMS),
-    "data": (": {names} may label the images, and names none of them", "expected the names of the files"),
+    "names images": (
+        ": {names} names at least half of the images, in a form that is not known",
+        _KNOWN_FORMS,
+    ),
+    "data": (
+        ": {names} may label the images, and names none of them",
+        "expected the names of the files",
+    ),
     "annotations": (" has {tool} annotations: {names}", "they are not read"),
 }
 
@@ -377,7 +446,10 @@ def _fault(inspection: Inspection, kind: str, names: Sequence[str], tool: str = 
     what = what.format(count=counted(names), names=listed(names), tool=tool)
     hint = _TO_CSV.format("their" if kind == "annotations" else "the")
     if all(name.lower().endswith(_MATLAB) for name in names):
-        hint = "write them to a table, or read them in Python: source: {python: ...}, as the page on tables shows"
+        hint = (
+            "write them to a table, or read them in Python: source: {python: ...}, "
+            "as the page on tables shows"
+        )
     hint = "unpack them, or move them away" if kind == "packed" else hint
     return InputError(f"{inspection.folder}{what}", expected, hint)
 
@@ -385,7 +457,9 @@ def _fault(inspection: Inspection, kind: str, names: Sequence[str], tool: str = 
 def _unread_tables(
     inspection: Inspection, reading: Reading, read: Collection[str]
 ) -> tuple[list[InputError], list[str]]:
-    """The tables that a reading does not read: those that would be missed, and the notes on the others."""
+    """The tables that a reading does not read:
+    those that would be missed, and the notes on the others.
+    """
     lost: list[InputError] = []
     unused: list[str] = []
     for refusal in (each for each in inspection.refusals if each.where not in read):
@@ -412,9 +486,14 @@ def _unread_splits(inspection: Inspection, table: LabelsFile) -> InputError:
     """The fault of a table that divides the images, where another one has their labels."""
     assert table.splits is not None
     column = table.splits.name
-    what = f"{inspection.folder / table.where} divides the images in its column {column}: {listed(table.splits.splits)}"
+    what = (
+        f"{inspection.folder / table.where} divides the images in its column {column}: "
+        f"{listed(table.splits.splits)}"
+    )
     hint = f"copy the column {column} into the table that has the labels, and run init again"
-    return InputError(what, "expected the splits in the table of the labels, or as lists of names", hint)
+    return InputError(
+        what, "expected the splits in the table of the labels, or as lists of names", hint
+    )
 
 
 def _unused(inspection: Inspection, found: LabelsFile, reading: Reading) -> str:
@@ -428,11 +507,15 @@ def _unused(inspection: Inspection, found: LabelsFile, reading: Reading) -> str:
         if reading.is_labelled and found.labelled * 2 < total:
             return what
         option = f"{found.where}:{found.label}" if found.label else found.where
-        return f"{what}: {inspection.asked.command(inspection.folder, **{'as': 'with-labels', 'label': option})}"
+        options = {"as": "with-labels", "label": option}
+        return f"{what}: {inspection.asked.command(inspection.folder, **options)}"
     return f"{what}, and has no class"
 
 
 def _by_ending(names: Sequence[str], noun: str) -> list[str]:
     """A line for the files of each ending, and one for all without one."""
     several = sorted(grouped(names, ending_of).items(), key=lambda each: -len(each[1]))
-    return [f"{len(found):,} {suffix or 'without an ending'}: no {noun} ({listed(found)})" for suffix, found in several]
+    return [
+        f"{len(found):,} {suffix or 'without an ending'}: no {noun} ({listed(found)})"
+        for suffix, found in several
+    ]

@@ -16,7 +16,13 @@ from imagenet_prep.images.mask_pixels import has_pycocotools
 from imagenet_prep.recipes.annotated_images import Roots, split_in
 from imagenet_prep.recipes.annotating import Annotations, annotate
 from imagenet_prep.recipes.box_files import PolygonError
-from imagenet_prep.recipes.formats import FORMATS, AnnotatedFolder, Proposed, all_formats, load_format
+from imagenet_prep.recipes.formats import (
+    FORMATS,
+    AnnotatedFolder,
+    Proposed,
+    all_formats,
+    load_format,
+)
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Layout, Proposal, Reading, as_command
 from imagenet_prep.recipes.layouts.class_folders import shape_of
@@ -27,7 +33,9 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.text import listed, number_of
 
 CHOICES = {"missing": "ignore", "unannotated": "skip"}
-"""The keys of a recipe's `boxes` that leave out annotations without an image, and images without an annotation."""
+"""The keys of a recipe's `boxes` that leave out annotations without an image,
+and images without an annotation.
+"""
 
 
 class _Matched(Struct, frozen=True):
@@ -65,7 +73,9 @@ class _Matched(Struct, frozen=True):
         return [name for name in self.images if name not in left]
 
 
-def _read(inspection: Inspection, proposed: Proposed, *, in_classes: bool = False) -> Reading | None:
+def _read(
+    inspection: Inspection, proposed: Proposed, *, in_classes: bool = False
+) -> Reading | None:
     """The folder with annotations; None if they are of less than half of the images.
 
     Args:
@@ -108,7 +118,9 @@ def _read(inspection: Inspection, proposed: Proposed, *, in_classes: bool = Fals
 
 
 def _lists_of_kept(proposed: Proposed, matched: _Matched, lead: str) -> dict[str, list[str]]:
-    """The images of each split's list that are kept, where a list has others: a recipe can't name such a list."""
+    """The images of each split's list that are kept, where a list has others:
+    a recipe can't name such a list.
+    """
     kept = set(matched.names())
     if kept.issuperset(name for _, names in proposed.lists.values() for name in names):
         return {}
@@ -119,10 +131,17 @@ def _lists_of_kept(proposed: Proposed, matched: _Matched, lead: str) -> dict[str
     return {split: names for split, names in lists.items() if names}
 
 
-def _unaccepted(inspection: Inspection, lost: Sequence[str], proposed: Proposed) -> list[InputError]:
-    """The faults of what is left out, and of doubts about the annotations, which a user must accept."""
+def _unaccepted(
+    inspection: Inspection, lost: Sequence[str], proposed: Proposed
+) -> list[InputError]:
+    """The faults of what is left out, and of doubts about the annotations,
+    which a user must accept.
+    """
     faults = [InputError(f"{inspection.folder}: {text}", "expected one for each") for text in lost]
-    return [*faults, *(InputError(f"{inspection.folder}: {text}", "expected boxes") for text in proposed.doubts)]
+    return [
+        *faults,
+        *(InputError(f"{inspection.folder}: {text}", "expected boxes") for text in proposed.doubts),
+    ]
 
 
 def _without_classes(matched: _Matched) -> Proposal:
@@ -141,18 +160,22 @@ def _with_classes(matched: _Matched) -> Proposal:
     return Proposal("folders", "image", names, shape.lead, splits=splits)
 
 
-def _certainty(inspection: Inspection, matched: _Matched, proposed: Proposed, *, in_classes: bool) -> int:
+def _certainty(
+    inspection: Inspection, matched: _Matched, proposed: Proposed, *, in_classes: bool
+) -> int:
     """How sure it is that images have annotations, and that their folders are classes or not.
 
-    Class folders whose boxes have classes of their own are a question; those that each have one class of boxes, which
-    no other folder has, are both.
+    Class folders whose boxes have classes of their own are a question; those that each have one
+    class of boxes, which no other folder has, are both.
     """
     if in_classes:
         return CERTAIN if _is_class_a_folder(matched) else LIKELY
     if _has_classes(matched.images) and not proposed.is_certain:
         return LIKELY
     used = proposed.used
-    return CERTAIN + (not any(table.has_labels for table in inspection.labels if table.where not in used))
+    return CERTAIN + (
+        not any(table.has_labels for table in inspection.labels if table.where not in used)
+    )
 
 
 def _is_class_a_folder(matched: _Matched) -> bool:
@@ -162,17 +185,23 @@ def _is_class_a_folder(matched: _Matched) -> bool:
     for name, texts in zip(found.listing.names, found.values["boxes.text"], strict=True):
         folder = name.removeprefix(shape.lead).split("/")[bool(shape.splits)]
         pairs.update((folder, text) for text in texts)
-    return len({folder for folder, _ in pairs}) == len(pairs) == len({text for _, text in pairs}) > 1
+    return (
+        len({folder for folder, _ in pairs}) == len(pairs) == len({text for _, text in pairs}) > 1
+    )
 
 
 def _match(inspection: Inspection, proposed: Proposed) -> _Matched:
-    """The images of a folder with the annotations that are proposed; raises InputError if those can't be."""
+    """The images of a folder with the annotations that are proposed;
+    raises InputError if those can't be.
+    """
     images, masks = _images_and_masks(inspection)
     rows = {name: row for row, name in enumerate(inspection.listing.names)}
     listing = inspection.listing.picked([rows[name] for name in images])
     value = _by_split(proposed, images)
     keeps_bare = load_format(next(iter(value))).unannotated == "empty"
-    value, found = _annotate(value, listing, Roots(inspection.folder, inspection.folder), keeps_bare=keeps_bare)
+    value, found = _annotate(
+        value, listing, Roots(inspection.folder, inspection.folder), keeps_bare=keeps_bare
+    )
     bare = () if keeps_bare else found.unmatched[0]
     listed_images = set(bare).union(*(names for _, names in proposed.lists.values()))
     unlisted = set(images) - listed_images if proposed.lists else ()
@@ -180,7 +209,9 @@ def _match(inspection: Inspection, proposed: Proposed) -> _Matched:
 
 
 def _by_split(proposed: Proposed, images: Sequence[str]) -> Mapping[str, Any]:
-    """The value with the files by split, if their names tell it and the folders of the images do not."""
+    """The value with the files by split, if their names tell it and the
+    folders of the images do not.
+    """
     key, files = next(iter(proposed.value.items()))
     if not isinstance(files, list) or proposed.lists or splits_above(images):
         return proposed.value
@@ -197,7 +228,9 @@ _USUAL = "train validation test"
 def _annotate(
     value: Mapping[str, Any], listing: Catalog, roots: Roots, *, keeps_bare: bool
 ) -> tuple[Mapping[str, Any], Annotations]:
-    """The objects of images by the keys of `boxes`, and these keys, with masks if every object has an outline."""
+    """The objects of images by the keys of `boxes`, and these keys,
+    with masks if every object has an outline.
+    """
     boxes = msgspec.convert({**value, **CHOICES}, Boxes)
     if keeps_bare:
         boxes = replace(boxes, unannotated="empty")
@@ -208,7 +241,9 @@ def _annotate(
     if has_pycocotools() and (plain is None or plain.has_outlines):
         try:
             with_masks = replace(boxes, polygons="masks")
-            return {**value, "polygons": "masks"}, annotate(with_masks, None, listing, roots, "clip")
+            return {**value, "polygons": "masks"}, annotate(
+                with_masks, None, listing, roots, "clip"
+            )
         except InputError as error:
             why = [f"masks of objects are left out: {error.what}"]
     if plain is None:
@@ -219,7 +254,9 @@ def _annotate(
 
 
 def _value(matched: _Matched) -> dict[str, Any]:
-    """The keys of `boxes` in the recipe, with the names of the classes: so they are numbered once."""
+    """The keys of `boxes` in the recipe, with the names of the classes:
+    so they are numbered once.
+    """
     value = dict(matched.value)
     format = load_format(next(iter(value)))
     if "names" in format.keys and "names" not in value and matched.found.classes:
@@ -232,7 +269,9 @@ def _value(matched: _Matched) -> dict[str, Any]:
 
 
 def _without_counterpart(matched: _Matched, proposed: Proposed) -> tuple[list[str], list[str]]:
-    """The images and annotations that are lost, and the images that are kept without boxes, as text."""
+    """The images and annotations that are lost,
+    and the images that are kept without boxes, as text.
+    """
     lists = (path for path, _ in proposed.lists.values())
     places = listed(dict.fromkeys(path.rpartition("/")[0] or path for path in lists))
     lost, passed = [], []
@@ -253,7 +292,10 @@ def _unread_masks(inspection: Inspection, matched: _Matched) -> list[str]:
     if not matched.masks:
         return []
     where = sorted({name.rpartition("/")[0] for name in matched.masks})
-    hint = f"mask: {{folder: {inspection.folder.resolve().name}/{where[0]}, unmasked: skip}} in a recipe takes them"
+    hint = (
+        f"mask: {{folder: {inspection.folder.resolve().name}/{where[0]}, unmasked: skip}} in a "
+        "recipe takes them"
+    )
     return [f"{number_of(len(matched.masks), 'mask')} in {listed(where)}: {hint}"]
 
 
@@ -265,7 +307,11 @@ def _impossible_boxes(inspection: Inspection, found: Annotations) -> list[InputE
     boxes = number_of(count, "impossible box", "impossible boxes")
     images = number_of(len(found.changed_boxes), "image")
     what = f"{inspection.folder}: {boxes} of {images}: {listed(found.changed_boxes)}"
-    return [InputError(what, "expected boxes inside their images, neither swapped nor empty", "correct them")]
+    return [
+        InputError(
+            what, "expected boxes inside their images, neither swapped nor empty", "correct them"
+        )
+    ]
 
 
 _OUTLINED = {"masks": ", with masks,", "boxes": " around polygons"}
@@ -279,7 +325,9 @@ def _evidence(proposed: Proposed, matched: _Matched) -> list[str]:
     classes = number_of(len(found.classes), "class", "classes")
     outlined = _OUTLINED.get(matched.value.get("polygons", ""), "")
     counted = f"{boxes}{outlined} of {classes}: {listed(found.classes.values())}"
-    evidence = [f"{listed(places)} {verb} {matched.count:,} of {len(matched.images):,} images: {counted}"]
+    evidence = [
+        f"{listed(places)} {verb} {matched.count:,} of {len(matched.images):,} images: {counted}"
+    ]
     if found.divided:
         counts = (f"{len(rows):,} {split}" for split, rows in found.divided.items())
         evidence.append(f"splits by these files: {', '.join(counts)}")
@@ -290,7 +338,9 @@ def _evidence(proposed: Proposed, matched: _Matched) -> list[str]:
 
 
 def _refuse(inspection: Inspection, error: InputError, files: Sequence[str] = ()) -> Reading | None:
-    """A reading with the fault of annotations; None if the folders are classes: then they are somebody else's."""
+    """A reading with the fault of annotations; None if the folders are classes:
+    then they are somebody else's.
+    """
     if _has_classes(_images_and_masks(inspection)[0]):
         return None
     used = [*files, *(name for names in inspection.annotations.values() for name in names)]
@@ -330,16 +380,26 @@ def _mixed(inspection: Inspection, names: Sequence[str], masks: Sequence[str]) -
     is_deep = any("/" in name.removeprefix(lead) for name in names)
     if folder_around(name.removeprefix(lead) for name in names):
         return []  # the patterns name that folder
-    found = [name for name in masks if is_deep and name.startswith(lead) and name.rpartition(".")[2] in endings]
+    found = [
+        name
+        for name in masks
+        if is_deep and name.startswith(lead) and name.rpartition(".")[2] in endings
+    ]
     what = f"{inspection.folder}: masks are among images of the same ending: {listed(found)}"
-    return [InputError(what, "expected the images in a folder of their own", "move them to images/")] if found else []
+    return (
+        [InputError(what, "expected the images in a folder of their own", "move them to images/")]
+        if found
+        else []
+    )
 
 
-# each kind of annotation ---------------------------------------------------------------------------------------
+# each kind of annotation --------------------------------------------------------------------------
 
 
 def _recognise(key: str, inspection: Inspection) -> Reading | None:
-    """The files of one format of annotations, and what its module proposes for them; folders are no classes."""
+    """The files of one format of annotations, and what its module proposes for them;
+    folders are no classes.
+    """
     try:
         proposed = _propose(key, inspection)
     except InputError as error:
@@ -362,7 +422,9 @@ def _recognise_in_classes(inspection: Inspection) -> Reading | None:
 
 
 def _propose(key: str, inspection: Inspection) -> Proposed | None:
-    """The proposal of a format's module for the files of a folder; raises InputError if they can't be."""
+    """The proposal of a format's module for the files of a folder;
+    raises InputError if they can't be.
+    """
     if inspection.content != "image":
         return None
     format = load_format(key)
@@ -370,7 +432,9 @@ def _propose(key: str, inspection: Inspection) -> Proposed | None:
     files = inspection.annotations.get(format.tool, ())
     stray = [name for names in inspection.others.values() for name in names]
     names, columns = list(inspection.listing.names), _asked_columns(inspection)
-    return format.propose_for(AnnotatedFolder(inspection.folder, files, images, names, stray, columns))
+    return format.propose_for(
+        AnnotatedFolder(inspection.folder, files, images, names, stray, columns)
+    )
 
 
 def _asked_columns(inspection: Inspection) -> dict[str, str]:
@@ -381,7 +445,9 @@ def _asked_columns(inspection: Inspection) -> dict[str, str]:
 
 def _layouts() -> dict[str, Layout]:
     """A layout for each format of annotations, and one for those of images in class folders."""
-    formats = {format.layout: functools.partial(_recognise, key) for key, format in all_formats().items()}
+    formats = {
+        format.layout: functools.partial(_recognise, key) for key, format in all_formats().items()
+    }
     return {**formats, "boxes-in-class-folders": _recognise_in_classes}
 
 

@@ -1,4 +1,6 @@
-"""Class folders, with folders of splits above or below them or without; or files in any folders, without classes."""
+"""Class folders, with folders of splits above or below them or without;
+or files in any folders, without classes.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,25 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command, quoted
 from imagenet_prep.recipes.asked_splits import asked_folders, asked_lists
-from imagenet_prep.recipes.folder_roles import FolderTree, Roles, mask_folders, misread, mixed_masks, nested, roles_of
+from imagenet_prep.recipes.folder_roles import (
+    FolderTree,
+    Roles,
+    mask_folders,
+    misread,
+    mixed_masks,
+    nested,
+    roles_of,
+)
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels import ClassFolders, class_order, folder_faults, misread_masks
-from imagenet_prep.recipes.layouts import LIKELY, ONLY_IF_ASKED, POSSIBLE, Proposal, Reading, as_command
+from imagenet_prep.recipes.layouts import (
+    LIKELY,
+    ONLY_IF_ASKED,
+    POSSIBLE,
+    Proposal,
+    Reading,
+    as_command,
+)
 from imagenet_prep.recipes.recipe_lines import flow
 from imagenet_prep.recipes.split_lists import SplitLists, find_split_lists, read_split_lists
 from imagenet_prep.recipes.splits import (
@@ -35,7 +52,8 @@ from imagenet_prep.text import listed, number_of
 
 
 class Shape(Struct, frozen=True):
-    """Where files are in folders: the files of each class, the folders that lead to all, and those of splits below.
+    """Where files are in folders: the files of each class, the folders that lead to all, and those
+    of splits below.
 
     ``splits`` are by folder, from ``lead``; ``roles`` what each folder is.
     """
@@ -65,8 +83,11 @@ class Shape(Struct, frozen=True):
         return len(self.files) > 1 and not misread_masks(self.files)
 
 
-def shape_of(names: Sequence[str], kind: str = "first", splits: Mapping[str, str] | None = None) -> Shape:
-    """The class folders among files, with folders of splits or not; ``kind``: the recipe's `class_folder`.
+def shape_of(
+    names: Sequence[str], kind: str = "first", splits: Mapping[str, str] | None = None
+) -> Shape:
+    """The class folders among files, with folders of splits or not; ``kind``: the recipe's
+    `class_folder`.
 
     ``splits`` are those that the user names, by folder.
     """
@@ -98,15 +119,24 @@ def _divisions(names: Names, roles: Roles) -> list[Division]:
 
 
 def faults_of(where: object, shape: Shape, ways: str, way: str = "") -> list[InputError]:
-    """The files that would be misread or lost if folders became classes; ``ways`` to take folders within classes."""
+    """The files that would be misread or lost if folders became classes;
+    ``ways`` to take folders within classes.
+    """
     faults = [*folder_faults(where, shape.files, way)]
     if wrong := misread_masks(shape.files):
         faults.append(
-            InputError(f"{where}: {wrong.what}", "expected a folder a class", f"a recipe can say: {wrong.choice}")
+            InputError(
+                f"{where}: {wrong.what}",
+                "expected a folder a class",
+                f"a recipe can say: {wrong.choice}",
+            )
         )
     if not shape.roles.within and (inner := nested(shape.files.deep())):
         what = f"{where}: folders within classes would lose their names: {listed(inner)}"
-        hint = f"{ways}; a recipe with classes: [{', '.join(map(flow, list(shape.files)[:20]))}] takes the first"
+        hint = (
+            f"{ways}; a recipe with classes: [{', '.join(map(flow, list(shape.files)[:20]))}] "
+            "takes the first"
+        )
         faults.append(InputError(what, "expected one level of class folders", hint))
     return faults
 
@@ -120,7 +150,9 @@ _KINDS = {
 
 
 def _recognise(layout: str, inspection: Inspection) -> Reading | None:
-    """Files in folders; one folder alone may be a class or not. Folders within folders are classes only if asked."""
+    """Files in folders; one folder alone may be a class or not.
+    Folders within folders are classes only if asked.
+    """
     kind, words = _KINDS[layout]
     asked = asked_folders(inspection)
     shape, is_first = shape_of(inspection.items, kind, asked), kind == "first"
@@ -163,10 +195,14 @@ def _recognise(layout: str, inspection: Inspection) -> Reading | None:
 def _propose(
     inspection: Inspection, shape: Shape, options: Mapping[str, Any]
 ) -> tuple[Proposal, frozenset[str] | None]:
-    """A source of folders, and where its splits are unless their usual names say so; and the lists of splits."""
+    """A source of folders, and where its splits are unless their usual names say so;
+    and the lists of splits.
+    """
     assert inspection.content is not None
     names = [name.removeprefix(shape.lead) for name in shape.files.names()]
-    proposal = Proposal("folders", inspection.content, names, shape.lead, splits=shape.splits, options=options)
+    proposal = Proposal(
+        "folders", inspection.content, names, shape.lead, splits=shape.splits, options=options
+    )
     lists = _lists_of(inspection, shape, names)
     if lists is not None:
         return proposal.divide(lists), frozenset(lists.files.values())
@@ -175,7 +211,9 @@ def _propose(
 
 
 def _lists_of(inspection: Inspection, shape: Shape, names: Sequence[str]) -> SplitLists | None:
-    """The lists of splits: those that the user names, or the only ones where no folder says what the splits are."""
+    """The lists of splits: those that the user names,
+    or the only ones where no folder says what the splits are.
+    """
     if files := asked_lists(inspection):
         return read_split_lists(inspection.folder, files, names, shape.lead)
     ways = find_split_lists(inspection, names, shape.lead) if _is_undivided(shape) else []
@@ -187,19 +225,32 @@ def _is_undivided(shape: Shape) -> bool:
     return not shape.roles.places() and not shape.splits
 
 
-def _lists(inspection: Inspection, shape: Shape, proposal: Proposal) -> tuple[list[InputError], list[str]]:
-    """The question between several ways to split images by lists; and the notes on lists that leave images out."""
+def _lists(
+    inspection: Inspection, shape: Shape, proposal: Proposal
+) -> tuple[list[InputError], list[str]]:
+    """The question between several ways to split images by lists;
+    and the notes on lists that leave images out.
+    """
     if proposal.lists or proposal.written_lists:
         left = len(shape.files.names()) - len(proposal.names)
-        return [], [f"{number_of(left, inspection.noun)} in no list of a split, left out"] if left else []
+        return [], [
+            f"{number_of(left, inspection.noun)} in no list of a split, left out"
+        ] if left else []
     if not _is_undivided(shape) or inspection.asked.splits:
         return [], []
     ways = find_split_lists(inspection, proposal.names, shape.lead)
     if len(ways) < 2:
         return [], []
-    commands = [inspection.asked.command(inspection.folder, splits=way.files) for way in ways[:_MOST_WAYS]]
-    what = f"{inspection.folder}: {len(ways)} ways to split the images: {listed(ways[0].files.values())}, ..."
-    return [InputError(what, "expected one list for each split", f"take one: {'; or '.join(commands)}")], []
+    commands = [
+        inspection.asked.command(inspection.folder, splits=way.files) for way in ways[:_MOST_WAYS]
+    ]
+    what = (
+        f"{inspection.folder}: {len(ways)} ways to split the images: "
+        f"{listed(ways[0].files.values())}, ..."
+    )
+    return [
+        InputError(what, "expected one list for each split", f"take one: {'; or '.join(commands)}")
+    ], []
 
 
 _MOST_WAYS = 3
@@ -226,21 +277,31 @@ def _missed(inspection: Inspection, shape: Shape) -> list[InputError]:
     root, missed = FolderTree.take(inspection.items), []
     for folder in shape.roles.missed:
         path = f"{shape.lead}{folder}"
-        what = f"{inspection.folder}: {number_of(root.at(path).total, inspection.noun)} in {path}, next to the splits"
-        is_split = not is_mask_folder(folder) and not shape.roles.classes.isdisjoint(root.at(path).below)
+        what = (
+            f"{inspection.folder}: {number_of(root.at(path).total, inspection.noun)} in {path}, "
+            "next to the splits"
+        )
+        is_split = not is_mask_folder(folder) and not shape.roles.classes.isdisjoint(
+            root.at(path).below
+        )
         way = _as_split(inspection, shape, folder) if is_split and shape.splits else ""
         missed.append(InputError(what, "expected class folders, or splits of them", way))
     if shape.roles.loose:
         count = number_of(shape.roles.loose, inspection.noun)
         first = next(name for name in inspection.items if "/" not in name.removeprefix(shape.lead))
         missed.append(
-            InputError(f"{inspection.folder}: {first} is in no class folder ({count})", "expected CLASS/FILE")
+            InputError(
+                f"{inspection.folder}: {first} is in no class folder ({count})",
+                "expected CLASS/FILE",
+            )
         )
     return missed
 
 
 def _labelled_elsewhere(inspection: Inspection, shape: Shape) -> list[InputError]:
-    """The folders without classes whose images a table labels in a way that can't be joined to the class folders."""
+    """The folders without classes whose images a table labels in a way
+    that can't be joined to the class folders.
+    """
     lost = []
     tables = [table for table in inspection.partial if table.has_labels and not table.is_of_test]
     for folder in shape.roles.unlabelled:
@@ -249,21 +310,33 @@ def _labelled_elsewhere(inspection: Inspection, shape: Shape) -> list[InputError
         for table in tables:
             if rows <= table.label_by_row().keys():
                 known = listed(sorted({str(label) for label in table.label_by_row().values()}))
-                what = f"{inspection.folder}: {table.where} labels the images of {lead} as {known}, and is not read"
+                what = (
+                    f"{inspection.folder}: {table.where} labels the images of {lead} as "
+                    f"{known}, and is not read"
+                )
                 names = f"with the names of the class folders: {listed(shape.classes)}"
-                lost.append(InputError(what, f"expected a file in {lead} or called as that folder, {names}"))
+                lost.append(
+                    InputError(what, f"expected a file in {lead} or called as that folder, {names}")
+                )
     return lost
 
 
 def _of_another_case(inspection: Inspection, shape: Shape) -> list[InputError]:
-    """The class folders of different splits whose names differ in the case of letters alone: they may be one class."""
+    """The class folders of different splits whose names differ in the case of letters alone:
+    they may be one class.
+    """
     alike: dict[str, list[str]] = {}
     for name in shape.classes:
         alike.setdefault(name.casefold(), []).append(name)
-    several = [names for names in alike.values() if len(names) > 1 and _are_in_other_splits(shape, names)]
+    several = [
+        names for names in alike.values() if len(names) > 1 and _are_in_other_splits(shape, names)
+    ]
     if not several:
         return []
-    what = f"{inspection.folder}: classes that differ in the case of letters alone: {' and '.join(several[0])}"
+    what = (
+        f"{inspection.folder}: classes that differ in the case of letters alone: "
+        f"{' and '.join(several[0])}"
+    )
     moves = []
     for first, *others in several:
         for other in others:
@@ -288,12 +361,16 @@ def _as_split(inspection: Inspection, shape: Shape, folder: str) -> str:
 
 
 def _unlabelled(inspection: Inspection, shape: Shape) -> list[str]:
-    """The notes on folders whose images have no class, each with the command that makes records of them."""
+    """The notes on folders whose images have no class,
+    each with the command that makes records of them.
+    """
     root, notes = FolderTree.take(inspection.items), []
     for folder in (*shape.roles.unlabelled, *shape.roles.doubtful):
         path = f"{shape.lead}{folder}"
         count = number_of(
-            root.at(path).total, f"{inspection.noun} without a class", f"{inspection.noun}s without a class"
+            root.at(path).total,
+            f"{inspection.noun} without a class",
+            f"{inspection.noun}s without a class",
         )
         way = command("init", inspection.folder / path, (("as", "unlabelled"),))
         notes.append(f"{path}: {count}, left out; for records without labels: {way}")
@@ -302,10 +379,16 @@ def _unlabelled(inspection: Inspection, shape: Shape) -> list[str]:
 
 def _ways(inspection: Inspection, shape: Shape) -> str:
     """The commands that take folders within classes."""
-    deep = {name: shape_of(inspection.items, kind) for name, (kind, _) in _KINDS.items() if kind != "first"}
+    deep = {
+        name: shape_of(inspection.items, kind)
+        for name, (kind, _) in _KINDS.items()
+        if kind != "first"
+    }
     fit = {name: listed(inner.classes) for name, inner in deep.items() if not inner.files.same}
     fit["all-folders"] = listed(shape.classes)
-    return "; or ".join(f"{as_command(inspection, name)} (classes: {classes})" for name, classes in fit.items())
+    return "; or ".join(
+        f"{as_command(inspection, name)} (classes: {classes})" for name, classes in fit.items()
+    )
 
 
 def _recognise_all(inspection: Inspection) -> Reading | None:
@@ -333,7 +416,9 @@ def _recognise_all(inspection: Inspection) -> Reading | None:
         certainty if is_doubtful else ONLY_IF_ASKED,
         (evidence,),
         f"every folder is a class: {listed(classes, 8)}",
-        Proposal("folders", inspection.content, names, roles.lead, classes=classes if is_misread else ()),
+        Proposal(
+            "folders", inspection.content, names, roles.lead, classes=classes if is_misread else ()
+        ),
         [*folder_faults(inspection.folder, files)],
         labelled=len(names),
         classes=len(classes),
@@ -342,14 +427,18 @@ def _recognise_all(inspection: Inspection) -> Reading | None:
 
 
 def are_doubtful_parts(roles: Roles) -> bool:
-    """Whether folders hold the same classes, and aren't numbered as the parts of a set are: they may be classes."""
+    """Whether folders hold the same classes, and aren't numbered as the parts of a set are:
+    they may be classes.
+    """
     stems = {re.sub(r"\d+$", "", folder) for folder in roles.parts}
     are_numbered = len(stems) == 1 and stems.isdisjoint(roles.parts)
     return bool(roles.parts) and not are_numbered
 
 
 def _recognise_unlabelled(inspection: Inspection) -> Reading | None:
-    """Files without classes: all in one folder, or in none; the folder of images alone where others are next to it."""
+    """Files without classes: all in one folder, or in none;
+    the folder of images alone where others are next to it.
+    """
     if not inspection.items:
         return None
     assert inspection.content is not None
@@ -361,7 +450,12 @@ def _recognise_unlabelled(inspection: Inspection) -> Reading | None:
     if holders and apart and not shape.roles.classes:
         leads = tuple(f"{shape.lead}{name}/" for name in holders)
         items = [name for name in items if name.startswith(leads)]
-        passed = [f"{number_of(len(inspection.items) - len(items), inspection.noun)} in {listed(apart)}: left out"]
+        passed = [
+            (
+                f"{number_of(len(inspection.items) - len(items), inspection.noun)} in "
+                f"{listed(apart)}: left out"
+            )
+        ]
     certainty = ONLY_IF_ASKED if shape.has_classes else POSSIBLE
     evidence = f"{number_of(len(items), inspection.noun)} without a class"
     faults = []

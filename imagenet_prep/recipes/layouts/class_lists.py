@@ -1,4 +1,6 @@
-"""A list for each class, such as car.txt and bus.txt; or lists of names with a class after each, at several levels."""
+"""A list for each class, such as car.txt and bus.txt;
+or lists of names with a class after each, at several levels.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,35 @@ _FLAGS = ("1", "0", "-1")
 
 _NO_CLASS = frozenset(
     (
-        *("", "all", "data", "file", "files", "filelist", "id", "ids", "image", "images", "img", "imgs", "index"),
-        *("list", "lists", "name", "names", "path", "paths", "set", "split", "splits", "fold", "folds", "part"),
+        *(
+            "",
+            "all",
+            "data",
+            "file",
+            "files",
+            "filelist",
+            "id",
+            "ids",
+            "image",
+            "images",
+            "img",
+            "imgs",
+            "index",
+        ),
+        *(
+            "list",
+            "lists",
+            "name",
+            "names",
+            "path",
+            "paths",
+            "set",
+            "split",
+            "splits",
+            "fold",
+            "folds",
+            "part",
+        ),
     )
 )
 """Words of lists that say no class: those of all images, or of a split."""
@@ -27,8 +56,14 @@ _SIGN = "|"
 
 
 def _recognise_lists(inspection: Inspection) -> Reading | None:
-    """Two lists of names at least, each called as a class, name half of the images; an image can be in several."""
-    lists = [each for each in find_name_lists(inspection) if set(each.family) - _NO_CLASS and _may_be_of_a_class(each)]
+    """Two lists of names at least, each called as a class, name half of the images;
+    an image can be in several.
+    """
+    lists = [
+        each
+        for each in find_name_lists(inspection)
+        if set(each.family) - _NO_CLASS and _may_be_of_a_class(each)
+    ]
     names = {each.where: _class_of(each) for each in lists}
     stems = {re.sub(r"[\d_ -]+", "", name) for name in names.values()}
     if len(set(names.values())) < 2 or len(stems) < len(set(names.values())):
@@ -50,19 +85,27 @@ def _may_be_of_a_class(each: NameList) -> bool:
 def _class_of(each: NameList) -> str:
     """The name of a list's file, without its ending and its split."""
     stem = re.sub(r"\.\w+$", "", each.where.rpartition("/")[2])
-    return re.sub(rf"^{_SPLIT}[ _-]|[ _-]{_SPLIT}$", "", stem, flags=re.IGNORECASE) if each.split else stem
+    return (
+        re.sub(rf"^{_SPLIT}[ _-]|[ _-]{_SPLIT}$", "", stem, flags=re.IGNORECASE)
+        if each.split
+        else stem
+    )
 
 
 _SPLIT = "(?:train|val|valid|validation|test|trainval)"
 
 
 def _recognise_lines(inspection: Inspection) -> Reading | None:
-    """Lines of a name without an ending and a class that can have blanks; lists of several levels are a question."""
+    """Lines of a name without an ending and a class that can have blanks;
+    lists of several levels are a question.
+    """
     levels: dict[tuple[str, ...], list[NameList]] = {}
     for each in find_name_lists(inspection):
         if all(re.search(r"[^\W\d_]", text) for text in each.texts):
             levels.setdefault(each.family, []).append(each)
-    readings = [reading for lists in levels.values() if (reading := _level(inspection, lists)) is not None]
+    readings = [
+        reading for lists in levels.values() if (reading := _level(inspection, lists)) is not None
+    ]
     asked = inspection.asked.label
     if asked is not None:
         return next((reading for reading in readings if asked in reading.lists), None)
@@ -75,13 +118,18 @@ def _recognise_lines(inspection: Inspection) -> Reading | None:
 
 
 def _level(inspection: Inspection, lists: Sequence[NameList]) -> Reading | None:
-    """The reading of the lists of one level; None if they name an image twice, or have a class for nearly each."""
+    """The reading of the lists of one level; None if they name an image twice,
+    or have a class for nearly each.
+    """
     labels: dict[str, list[str]] = {}
     for each in lists:
         for row, text in zip(each.rows, each.texts, strict=True):
             labels.setdefault(inspection.items[row], []).append(text)
     classes = {name for several in labels.values() for name in several}
-    if any(len(several) > 1 for several in labels.values()) or not 2 <= len(classes) <= len(labels) // 2:
+    if (
+        any(len(several) > 1 for several in labels.values())
+        or not 2 <= len(classes) <= len(labels) // 2
+    ):
         return None
     return _reading(inspection, lists, labels, "a class after each name")
 
@@ -96,7 +144,9 @@ def _reading(
     classes = sorted({name for several in labels.values() for name in several})
     is_several = any(len(several) > 1 for several in labels.values())
     divided = divided_by(lists, inspection.items)
-    divided = {split: [name for name in names if name in labels] for split, names in divided.items()}
+    divided = {
+        split: [name for name in names if name in labels] for split, names in divided.items()
+    }
     files = frozenset(each.where for each in lists)
     left = len(inspection.items) - len(labels)
     certainty = CERTAIN if inspection.labels else CERTAIN + 1

@@ -1,4 +1,6 @@
-"""cub_lists: CUB-200-2011 and sets like it, class folders with images.txt and train_test_split.txt by number."""
+"""cub_lists: CUB-200-2011 and sets like it, class folders with images.txt and
+train_test_split.txt by number.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _NAMES_OF_SPLITS = {"1": "train", "0": "test"}
 
 
 def recognise(inspection: Inspection) -> Reading | None:
-    """Each line of the lists has the number of an image, then its path, its class, or 1 for train and 0 for test."""
+    """Each line of the lists has the number of an image, then its path,
+    its class, or 1 for train and 0 for test.
+    """
     known = set(inspection.listing.names)
     folders = (name.removesuffix(_PATHS) for name in known if name.rpartition("/")[2] == _PATHS)
     home = next((folder for folder in folders if f"{folder}{_SPLITS}" in known), None)
@@ -45,12 +49,25 @@ def recognise(inspection: Inspection) -> Reading | None:
     left = len(inspection.items) - len(numbered)
     return Reading(
         CERTAIN,
-        (f"{home}{_PATHS} names {len(numbered):,} images in class folders; {home}{_SPLITS}: {counts}",),
+        (
+            (
+                f"{home}{_PATHS} names {len(numbered):,} images in class folders; {home}{_SPLITS}: "
+                f"{counts}"
+            ),
+        ),
         f"the folders are the classes: {listed(shape.classes)}; {_SPLITS} divides them",
-        Proposal("folders", inspection.content, list(numbered.values()), shape.lead, written_lists=divided),
+        Proposal(
+            "folders",
+            inspection.content,
+            list(numbered.values()),
+            shape.lead,
+            written_lists=divided,
+        ),
         faults,
         used=frozenset(used),
-        passed=[f"{number_of(left, inspection.noun)} not in {home}{_PATHS}, left out"] if left else [],
+        passed=[f"{number_of(left, inspection.noun)} not in {home}{_PATHS}, left out"]
+        if left
+        else [],
         labelled=len(numbered),
         classes=len(shape.classes),
         left_out=left,
@@ -58,7 +75,9 @@ def recognise(inspection: Inspection) -> Reading | None:
 
 
 def _read(inspection: Inspection, name: str) -> dict[str, str]:
-    """The text of each line of a list, by the number that it starts with; none if a line has no number."""
+    """The text of each line of a list, by the number that it starts with;
+    none if a line has no number.
+    """
     found: dict[str, str] = {}
     for line in read_plain(inspection.folder / name).decode(errors="replace").splitlines():
         number, _, text = line.strip().partition(" ")
@@ -71,16 +90,32 @@ def _read(inspection: Inspection, name: str) -> dict[str, str]:
 
 
 def _faults(
-    inspection: Inspection, home: str, numbered: Mapping[str, str], names: set[str], splits: Mapping[str, str]
+    inspection: Inspection,
+    home: str,
+    numbered: Mapping[str, str],
+    names: set[str],
+    splits: Mapping[str, str],
 ) -> list[InputError]:
     """Images that are not there, and images of no split."""
     faults = []
     if missing := [path for path in numbered.values() if path not in names]:
-        what = f"{inspection.folder / home / _PATHS} names {number_of(len(missing), 'image')} that are not there"
-        faults.append(InputError(f"{what}: {listed(missing)}", "expected all of them", "get them, or take them out"))
+        what = (
+            f"{inspection.folder / home / _PATHS} names {number_of(len(missing), 'image')} that "
+            "are not there"
+        )
+        faults.append(
+            InputError(
+                f"{what}: {listed(missing)}", "expected all of them", "get them, or take them out"
+            )
+        )
     if wrong := [number for number in numbered if splits.get(number) not in _NAMES_OF_SPLITS]:
-        what = f"{inspection.folder / home / _SPLITS} has no 0 or 1 for {number_of(len(wrong), 'image')}"
-        faults.append(InputError(f"{what}: {listed(wrong)}", "expected a line for each image", "correct it"))
+        what = (
+            f"{inspection.folder / home / _SPLITS} has no 0 or 1 for "
+            f"{number_of(len(wrong), 'image')}"
+        )
+        faults.append(
+            InputError(f"{what}: {listed(wrong)}", "expected a line for each image", "correct it")
+        )
     return faults
 
 

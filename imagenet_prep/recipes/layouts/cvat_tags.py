@@ -39,7 +39,9 @@ def recognise(inspection: Inspection) -> Reading | None:
         CERTAIN + 2,
         (f"{listed(files)} has a tag of {len(labels):,} images: {listed(classes)}",),
         f"the tags are the classes: {listed(classes)}",
-        Proposal("files", "image", list(labels), splits=splits_above(list(labels)), written_labels=labels),
+        Proposal(
+            "files", "image", list(labels), splits=splits_above(list(labels)), written_labels=labels
+        ),
         used=files,
         lost=[InputError(what, "expected one for each")] if bare else [],
         labelled=len(labels),

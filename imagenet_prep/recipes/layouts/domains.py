@@ -1,4 +1,6 @@
-"""CycleGAN's folders: trainA, trainB, testA and testB are splits of two domains, which are the classes."""
+"""CycleGAN's folders: trainA, trainB, testA and testB are splits of two domains,
+which are the classes.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ _DOMAIN = re.compile(r"(train|val|valid|validation|test)[ _-]?([A-Z])")
 
 
 def recognise(inspection: Inspection) -> Reading | None:
-    """Every image is in a folder of a split and a letter; each split has the same letters, two at least."""
+    """Every image is in a folder of a split and a letter;
+    each split has the same letters, two at least.
+    """
     folders = {name.rpartition("/")[0] for name in inspection.items}
     matches = {folder: _DOMAIN.fullmatch(folder.rpartition("/")[2]) for folder in folders}
     parts = {folder: (split_name(match[1]), match[2]) for folder, match in matches.items() if match}
@@ -33,7 +37,13 @@ def recognise(inspection: Inspection) -> Reading | None:
         CERTAIN,
         (f"folders of splits and of the domains {listed(domains)}: {listed(sorted(folders))}",),
         f"the letters of the folders are the classes: {listed(domains)}",
-        Proposal("files", inspection.content, list(inspection.items), written_lists=lists, written_labels=labels),
+        Proposal(
+            "files",
+            inspection.content,
+            list(inspection.items),
+            written_lists=lists,
+            written_labels=labels,
+        ),
         labelled=len(labels),
         classes=len(domains),
     )

@@ -1,4 +1,6 @@
-"""Images whose names start with their class, as cat.0.jpg or great_pyrenees_12.jpg: a question, never sure."""
+"""Images whose names start with their class, as cat.0.jpg or great_pyrenees_12.jpg:
+a question, never sure.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from imagenet_prep.text import listed, number_of
 
 _NUMBERED = re.compile(r"(.*?)[ _.(-]*\d+\)?")
 _CAMERA = re.compile(
-    r"(?:img|image|images|dsc[a-z]?|dcim|pict?|photo|picture|frame|scan|slice|screen ?shot|whatsapp image|p|v|x|"
+    r"(?:img|image|images|dsc[a-z]?|dcim|pict?|photo|picture|frame|scan|slice|screen "
+    r"?shot|whatsapp image|p|v|x|"
     r"cam(?:era)?|file|sample|train|val|valid|test|crop|patch|tile|page|untitled|download|unnamed)?"
 )
 _NAMED = 0.9
@@ -28,7 +31,9 @@ def recognise(inspection: Inspection) -> Reading | None:
     shape = shape_of(inspection.items)
     if not inspection.items or shape.has_classes or inspection.content != "image":
         return None
-    labels = {name: word for name in inspection.items if (word := _word(name.removeprefix(shape.lead)))}
+    labels = {
+        name: word for name in inspection.items if (word := _word(name.removeprefix(shape.lead)))
+    }
     counts = Counter(labels.values())
     labels = {name: word for name, word in labels.items() if counts[word] > 1}
     folders = _named_folders(inspection.items, labels)
@@ -44,7 +49,12 @@ def recognise(inspection: Inspection) -> Reading | None:
     left = len(inspection.items) - len(labels)
     return Reading(
         POSSIBLE,
-        (f"{len(labels):,} names of images start with one of {number_of(len(classes), 'word')}: {listed(classes)}",),
+        (
+            (
+                f"{len(labels):,} names of images start with one of "
+                f"{number_of(len(classes), 'word')}: {listed(classes)}"
+            ),
+        ),
         f"the first words of their names are the classes: {listed(classes)}",
         Proposal(
             "files",
@@ -55,7 +65,9 @@ def recognise(inspection: Inspection) -> Reading | None:
             written_labels=labels,
         ),
         used=frozenset(lists[0].files.values()) if len(lists) == 1 else frozenset(),
-        passed=[f"{number_of(left, 'image')} without a class in the name or in no list, left out"] if left else [],
+        passed=[f"{number_of(left, 'image')} without a class in the name or in no list, left out"]
+        if left
+        else [],
         labelled=len(labels),
         classes=len(classes),
         left_out=left,
@@ -67,7 +79,11 @@ def _word(name: str) -> str:
     match = _NUMBERED.fullmatch(stem_of(name))
     word = match[1].rstrip(" _.-(") if match else ""
     has_letters = re.search(r"[^\W\d_]", word) is not None
-    return word if has_letters and not _CAMERA.fullmatch(re.sub(r"[\W\d_]+$", "", word.lower())) else ""
+    return (
+        word
+        if has_letters and not _CAMERA.fullmatch(re.sub(r"[\W\d_]+$", "", word.lower()))
+        else ""
+    )
 
 
 def _named_folders(items: Sequence[str], labels: dict[str, str]) -> set[str]:

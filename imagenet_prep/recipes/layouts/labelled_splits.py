@@ -1,4 +1,6 @@
-"""Tiny ImageNet and sets like it: class folders of train, and a list of the classes for the loose images of val."""
+"""Tiny ImageNet and sets like it: class folders of train,
+and a list of the classes for the loose images of val.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,17 @@ _IS_LABEL = re.compile("class|label|wnid|category")
 
 
 def recognise(inspection: Inspection) -> Reading | None:
-    """A folder of a split without class folders has a list that gives each of its images a class of the others."""
+    """A folder of a split without class folders has a list that gives each
+    of its images a class of the others.
+    """
     shape = shape_of(inspection.items)
     if not shape.splits or "" in shape.splits or not shape.roles.unlabelled:
         return None
     assert inspection.content is not None
-    labels = {name.removeprefix(shape.lead): class_name for name, class_name in shape.class_by_file().items()}
+    labels = {
+        name.removeprefix(shape.lead): class_name
+        for name, class_name in shape.class_by_file().items()
+    }
     splits, used = dict(shape.splits), []
     for folder, split in split_names(shape.roles.unlabelled).items():
         for name in _lists_of(inspection, f"{shape.lead}{folder}"):
@@ -41,7 +48,10 @@ def recognise(inspection: Inspection) -> Reading | None:
     return Reading(
         CERTAIN,
         (f"{listed(used)} has the classes of {listed(splits.keys() - shape.splits.keys())}",),
-        f"the folders of {listed(shape.splits)} are the classes: {listed(shape.classes)}; {listed(used)} has others",
+        (
+            f"the folders of {listed(shape.splits)} are the classes: {listed(shape.classes)}; "
+            f"{listed(used)} has others"
+        ),
         Proposal(
             "files",
             inspection.content,
@@ -72,22 +82,43 @@ def _read_classes(inspection: Inspection, shape: Shape, folder: str, name: str) 
 
     The list names files, with their endings or without.
     """
-    images = {path.rpartition("/")[2]: path for path in inspection.items if path.startswith(f"{folder}/")}
+    images = {
+        path.rpartition("/")[2]: path for path in inspection.items if path.startswith(f"{folder}/")
+    }
     stems = {without_ending(last): path for last, path in images.items()}
     lines = read_cells(inspection.folder / name)
-    return _classes_in(shape, images, lines) or (_classes_in(shape, stems, lines) if len(stems) == len(images) else {})
+    return _classes_in(shape, images, lines) or (
+        _classes_in(shape, stems, lines) if len(stems) == len(images) else {}
+    )
 
 
-def _classes_in(shape: Shape, images: Mapping[str, str], lines: Sequence[Sequence[str]]) -> dict[str, str]:
-    """The class of each of some images, which are by their names, in the cells of a list; none if one has no class."""
+def _classes_in(
+    shape: Shape, images: Mapping[str, str], lines: Sequence[Sequence[str]]
+) -> dict[str, str]:
+    """The class of each of some images, which are by their names, in the cells of a list;
+    none if one has no class.
+    """
     columns = range(min(map(len, lines), default=0))
     last = [[cell.rpartition("/")[2] for cell in cells] for cells in lines]
-    place = next((column for column in columns if sum(cells[column] in images for cells in last) >= len(images)), None)
+    place = next(
+        (
+            column
+            for column in columns
+            if sum(cells[column] in images for cells in last) >= len(images)
+        ),
+        None,
+    )
     if place is None:
         return {}
-    rows = {images[names[place]]: cells for names, cells in zip(last, lines, strict=True) if names[place] in images}
+    rows = {
+        images[names[place]]: cells
+        for names, cells in zip(last, lines, strict=True)
+        if names[place] in images
+    }
     classes = shape.roles.classes
-    fitting = [column for column in columns if all(cells[column] in classes for cells in rows.values())]
+    fitting = [
+        column for column in columns if all(cells[column] in classes for cells in rows.values())
+    ]
     named = [column for column in fitting if _IS_LABEL.search(lines[0][column].lower())] or fitting
     if len(rows) < len(images) or len(named) != 1:
         return {}

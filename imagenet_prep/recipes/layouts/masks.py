@@ -1,4 +1,6 @@
-"""Images and a mask for each: in a folder of masks, or next to it, with the same name except for the end of it."""
+"""Images and a mask for each: in a folder of masks, or next to it,
+with the same name except for the end of it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,12 @@ from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Proposal, Reading
 from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.mask_folders import LOSSY, THRESHOLD, lossy_fault, reduced
-from imagenet_prep.recipes.mask_names import folders_around, is_mask_folder, is_mask_suffix, may_be_mask_folder
+from imagenet_prep.recipes.mask_names import (
+    folders_around,
+    is_mask_folder,
+    is_mask_suffix,
+    may_be_mask_folder,
+)
 from imagenet_prep.recipes.schema import Mask
 from imagenet_prep.recipes.splits import splits_above, stem_of
 from imagenet_prep.sources.names import below
@@ -36,7 +43,9 @@ _CUTS = 2
 """How many words at the end of a mask's name may be its suffix: _gtFine_labelIds has two."""
 
 _PREFERRED = (re.compile(r"label_?ids?$"), re.compile(r"class$"))
-"""The ends of the suffix or folder that counts where each image has several masks; the first that one of them has."""
+"""The ends of the suffix or folder that counts where each image has several masks;
+the first that one of them has.
+"""
 
 
 class _Suffixes(Struct, frozen=True, order=True):
@@ -75,7 +84,9 @@ def recognise(inspection: Inspection) -> Reading | None:
     if not choices:
         return None
     masks = choices[0]
-    if not all(map(is_mask_folder, map(_last, masks.folders))) and not _look_like_masks(inspection, masks):
+    if not all(map(is_mask_folder, map(_last, masks.folders))) and not _look_like_masks(
+        inspection, masks
+    ):
         return None
     images = [name for name in images if name not in masks.pairs]
     if len(set(masks.pairs.values())) < _HALF * len(images):
@@ -95,7 +106,9 @@ _MOST_COLOURS = 64
 
 
 def _look_like_masks(inspection: Inspection, masks: _Masks) -> bool:
-    """Whether files are as large as their images and have few colours; JPEGs are asked about in any case."""
+    """Whether files are as large as their images and have few colours;
+    JPEGs are asked about in any case.
+    """
     step = -(-len(masks.pairs) // _LOOKED_AT)
     for mask, image in list(masks.pairs.items())[::step]:
         try:
@@ -103,25 +116,32 @@ def _look_like_masks(inspection: Inspection, masks: _Masks) -> bool:
             data = below(inspection.folder, mask).read_bytes()
             if read_facts(data)[1:3] != size:
                 return False
-            if not mask.lower().endswith(LOSSY) and decode_rgb(data).getcolors(_MOST_COLOURS) is None:
+            if (
+                not mask.lower().endswith(LOSSY)
+                and decode_rgb(data).getcolors(_MOST_COLOURS) is None
+            ):
                 return False
         except (ImageError, OSError):
             return False
     return True
 
 
-# which files are masks -----------------------------------------------------------------------------------------
+# which files are masks ----------------------------------------------------------------------------
 
 
 def _mask_folder(name: str) -> str:
     """The folder of masks that a file is in, by its path; "" if it is in none."""
     folders = name.split("/")[:-1]
-    place = next((place for place, folder in enumerate(folders, 1) if may_be_mask_folder(folder)), 0)
+    place = next(
+        (place for place, folder in enumerate(folders, 1) if may_be_mask_folder(folder)), 0
+    )
     return "/".join(folders[:place])
 
 
 def _in_folders(images: Sequence[str], items: Sequence[str]) -> list[_Masks]:
-    """The masks in folders of their own; several where each image has several, the preferred ones first."""
+    """The masks in folders of their own; several where each image has several,
+    the preferred ones first.
+    """
     by_folder: dict[str, list[str]] = {}
     for name in items:
         if folder := _mask_folder(name):
@@ -148,7 +168,9 @@ def _paired(images: Sequence[str], folder: str, files: Sequence[str]) -> list[_M
 
 
 def _pair(images: Sequence[str], files: Sequence[str]) -> list[_Masks]:
-    """The ways to pair files with images by suffixes, the one that pairs most first, then the shortest."""
+    """The ways to pair files with images by suffixes,
+    the one that pairs most first, then the shortest.
+    """
     owners = _Owners(images)
     pairs: dict[_Suffixes, dict[str, str]] = {}
     for file in files:
@@ -157,7 +179,9 @@ def _pair(images: Sequence[str], files: Sequence[str]) -> list[_Masks]:
                 if not suffix or suffix != image_suffix:
                     pairs.setdefault(_Suffixes(suffix, image_suffix), {})[file] = image
     ways = [_Masks([], suffixes, found) for suffixes, found in pairs.items()]
-    return sorted(ways, key=lambda masks: (-len(masks.pairs), len(masks.suffixes.mask + masks.suffixes.image)))
+    return sorted(
+        ways, key=lambda masks: (-len(masks.pairs), len(masks.suffixes.mask + masks.suffixes.image))
+    )
 
 
 class _Owners:
@@ -172,7 +196,9 @@ class _Owners:
                 self._anywhere.setdefault(core, []).append((image, suffix))
 
     def find(self, mask: str, core: str) -> list[tuple[str, str]]:
-        """The images of a mask with their suffixes: those of its folder, or the only ones of this name."""
+        """The images of a mask with their suffixes:
+        those of its folder, or the only ones of this name.
+        """
         near = self._in_folder.get((_folders_of(mask), core))
         if near:
             return near
@@ -196,7 +222,9 @@ def _cuts(stem: str, most: int) -> Iterator[tuple[str, str]]:
 
 
 def _add(choices: list[_Masks], masks: _Masks) -> None:
-    """Join the masks of a folder with those of others of the same suffixes, if they are of other images."""
+    """Join the masks of a folder with those of others of the same suffixes,
+    if they are of other images.
+    """
     images = set(masks.pairs.values())
     for other in choices:
         if other.suffixes == masks.suffixes and images.isdisjoint(other.pairs.values()):
@@ -209,13 +237,17 @@ def _add(choices: list[_Masks], masks: _Masks) -> None:
 def _preference(masks: _Masks) -> tuple[int, int]:
     """The masks of most images come first, then those whose names say that they are of classes."""
     name = (masks.suffixes.mask or masks.folders[0].rpartition("/")[2]).lower()
-    place = next((place for place, words in enumerate(_PREFERRED) if words.search(name)), len(_PREFERRED))
+    place = next(
+        (place for place, words in enumerate(_PREFERRED) if words.search(name)), len(_PREFERRED)
+    )
     return -len(set(masks.pairs.values())), place
 
 
 def _beside_images(items: Sequence[str]) -> list[_Masks]:
     """The masks next to their images, known by a usual suffix: a.jpg and a_mask.png."""
-    by_suffix = Counter(suffix for item in items for _, suffix in _cuts(stem_of(item), 1) if is_mask_suffix(suffix))
+    by_suffix = Counter(
+        suffix for item in items for _, suffix in _cuts(stem_of(item), 1) if is_mask_suffix(suffix)
+    )
     for suffix, _ in by_suffix.most_common():
         files = [item for item in items if stem_of(item).endswith(suffix)]
         others = [item for item in items if not stem_of(item).endswith(suffix)]
@@ -223,7 +255,9 @@ def _beside_images(items: Sequence[str]) -> list[_Masks]:
         if ways and len(ways[0].pairs) >= _PAIRED * len(files):
             pairs = ways[0].pairs
             folders = sorted({mask.rpartition("/")[0] for mask in pairs})
-            return [_Masks(folders if len(folders) < _MOST_NAMED else [""], ways[0].suffixes, pairs)]
+            return [
+                _Masks(folders if len(folders) < _MOST_NAMED else [""], ways[0].suffixes, pairs)
+            ]
     return []
 
 
@@ -231,17 +265,21 @@ _MOST_NAMED = 8
 """Folders that a recipe names one by one."""
 
 
-# the recipe ----------------------------------------------------------------------------------------------------
+# the recipe ---------------------------------------------------------------------------------------
 
 
-def _read(inspection: Inspection, masks: _Masks, images: Sequence[str], others: Sequence[_Masks]) -> Reading:
+def _read(
+    inspection: Inspection, masks: _Masks, images: Sequence[str], others: Sequence[_Masks]
+) -> Reading:
     """The reading of a folder with these masks; ``others`` are masks that the images have, too."""
     value = _value(masks)
     rows = {name: row for row, name in enumerate(inspection.listing.names)}
     listing = inspection.listing.picked([rows[name] for name in images])
     full = {**value, "missing": "ignore", "unmasked": "skip"}
     try:
-        found = annotate(None, msgspec.convert(full, Mask), listing, Roots(inspection.folder, inspection.folder))
+        found = annotate(
+            None, msgspec.convert(full, Mask), listing, Roots(inspection.folder, inspection.folder)
+        )
     except InputError as error:
         return Reading(CERTAIN + 1, (), "images with mask", faults=[error], used=())
     bare, missing = found.unmatched
@@ -253,11 +291,17 @@ def _read(inspection: Inspection, masks: _Masks, images: Sequence[str], others: 
     lead = folders_around(images)
     names = [name.removeprefix(lead) for name in images if name not in left_out]
     count = f"{len(images) - len(bare):,} of {len(images):,} images"
-    proposal = Proposal("files", "image", names, lead, splits=splits_above(names), annotations={"mask": value})
+    proposal = Proposal(
+        "files", "image", names, lead, splits=splits_above(names), annotations={"mask": value}
+    )
     is_beside = any(name.rpartition("/")[0] in masks.folders for name in images)
-    is_class_a_folder = is_beside and shape_of(images).has_classes and len(shape_of(images).files) > 1
+    is_class_a_folder = (
+        is_beside and shape_of(images).has_classes and len(shape_of(images).files) > 1
+    )
     return Reading(
-        LIKELY if is_class_a_folder else CERTAIN + (not any(table.has_labels for table in inspection.labels)),
+        LIKELY
+        if is_class_a_folder
+        else CERTAIN + (not any(table.has_labels for table in inspection.labels)),
         (f"{listed(value['folder'])} has masks of {count}",),
         "images with mask",
         proposal,
@@ -282,11 +326,16 @@ def _value(masks: _Masks) -> dict[str, Any]:
     return value
 
 
-def _lost(inspection: Inspection, bare: Sequence[str], missing: Sequence[str]) -> Iterator[InputError]:
+def _lost(
+    inspection: Inspection, bare: Sequence[str], missing: Sequence[str]
+) -> Iterator[InputError]:
     """The faults of images without a mask, and of masks without an image."""
     for names, noun, lack in ((missing, "mask", "an image"), (bare, "image", "a mask")):
         if names:
-            what = f"{inspection.folder}: {number_of(len(names), noun)} without {lack}: {listed(names)}"
+            what = (
+                f"{inspection.folder}: {number_of(len(names), noun)} without {lack}: "
+                f"{listed(names)}"
+            )
             yield InputError(what, "expected one for each")
 
 
@@ -302,8 +351,15 @@ def _ambiguous(inspection: Inspection, masks: _Masks, others: Sequence[_Masks]) 
         return []
     several = [masks, *rivals]
     what = f"{inspection.folder}: {listed(map(_name, several))} each have a mask of the same images"
-    ways = [_set_aside(inspection, [other for other in several if other is not kept]) for kept in several]
-    return [InputError(what, "expected one mask for each image", f"set the others aside: {'; or '.join(ways)}")]
+    ways = [
+        _set_aside(inspection, [other for other in several if other is not kept])
+        for kept in several
+    ]
+    return [
+        InputError(
+            what, "expected one mask for each image", f"set the others aside: {'; or '.join(ways)}"
+        )
+    ]
 
 
 def _set_aside(inspection: Inspection, several: Sequence[_Masks]) -> str:

@@ -1,4 +1,6 @@
-"""Tars, read in place: with class folders within them or without, tars within a tar too; or a tar a class."""
+"""Tars, read in place: with class folders within them or without, tars within a tar too;
+or a tar a class.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.columns import Content, is_of
 from imagenet_prep.recipes.folder_roles import FolderTree
-from imagenet_prep.recipes.inspection import DATA, Inspection, main_content, strange, strange_among, wrong_formats
+from imagenet_prep.recipes.inspection import (
+    DATA,
+    Inspection,
+    main_content,
+    strange,
+    strange_among,
+    wrong_formats,
+)
 from imagenet_prep.recipes.labels import ClassFolders, class_order
 from imagenet_prep.recipes.layouts import (
     CERTAIN,
@@ -43,22 +52,41 @@ def _recognise_plain(inspection: Inspection) -> Reading | None:
     if content is None:
         return None
     names, below_tars = (_members(inspection, content, tar_folders=each) for each in (False, True))
-    are_splits = len(inspection.archives) > 1 and not shape_of(names).splits and bool(shape_of(below_tars).splits)
+    are_splits = (
+        len(inspection.archives) > 1
+        and not shape_of(names).splits
+        and bool(shape_of(below_tars).splits)
+    )
     names = below_tars if are_splits else names
     again = next((name for name, count in Counter(names).items() if count > 1), None)
     shape = _shape(names)
     faults = []
     if again is not None:
-        what, hint = f"{inspection.folder}: {again} is in several tars", as_command(inspection, "class-tars")
-        faults.append(InputError(what, "expected every name once", f"{hint} takes each tar for a class"))
+        what, hint = (
+            f"{inspection.folder}: {again} is in several tars",
+            as_command(inspection, "class-tars"),
+        )
+        faults.append(
+            InputError(what, "expected every name once", f"{hint} takes each tar for a class")
+        )
     classes = shape.classes
     if classes:
         faults += faults_of(inspection.folder, shape, _DEEP)
     faults += _faults_of_splits(inspection, shape, names)
-    evidence = f"{number_of(len(inspection.archives), noun_of(inspection.archives))} of {counted(names)}"
-    evidence += f", in {number_of(len(classes), 'folder')}: {listed(classes)}" if classes else ", in no folder"
+    evidence = (
+        f"{number_of(len(inspection.archives), noun_of(inspection.archives))} of {counted(names)}"
+    )
+    evidence += (
+        f", in {number_of(len(classes), 'folder')}: {listed(classes)}"
+        if classes
+        else ", in no folder"
+    )
     evidence += f", the tars are the splits: {listed(shape.splits)}" if are_splits else ""
-    meaning = f"the folders in the tars are the classes: {listed(classes)}" if classes else "records without labels"
+    meaning = (
+        f"the folders in the tars are the classes: {listed(classes)}"
+        if classes
+        else "records without labels"
+    )
     certainty = LIKELY if classes or again is None or not _is_class_tars(inspection) else POSSIBLE
     if inspection.items:
         certainty = min(certainty, POSSIBLE) - 1
@@ -84,18 +112,34 @@ def _unlabelled(shape: Shape, names: Sequence[str]) -> list[str]:
     """The notes on folders in tars whose images have no class."""
     root = FolderTree.take(names)
     folders = [f"{shape.lead}{folder}" for folder in shape.roles.unlabelled]
-    return [f"{number_of(root.at(path).total, 'file')} without a class in {path}, left out" for path in folders]
+    return [
+        f"{number_of(root.at(path).total, 'file')} without a class in {path}, left out"
+        for path in folders
+    ]
 
 
-def _faults_of_splits(inspection: Inspection, shape: Shape, names: Sequence[str]) -> list[InputError]:
-    """The fault of folders in tars that are splits without classes, and others that are none: train and test1."""
+def _faults_of_splits(
+    inspection: Inspection, shape: Shape, names: Sequence[str]
+) -> list[InputError]:
+    """The fault of folders in tars that are splits without classes, and others that are none:
+    train and test1.
+    """
     tops = {name.partition("/")[0] for name in names if "/" in name}
     folders = set(shape.classes) if shape.classes else set() if shape.splits else tops
     called = sorted(filter(split_name, folders))
     if not called or (shape.classes and len(called) < len(folders)):
         return []
-    what = f"{inspection.folder}: folders in tars are called as splits are, not as classes: {listed(called)}"
-    return [InputError(what, "expected a folder a class", unpacking(inspection.folder, list(inspection.archives)))]
+    what = (
+        f"{inspection.folder}: folders in tars are called as splits are, not as classes: "
+        f"{listed(called)}"
+    )
+    return [
+        InputError(
+            what,
+            "expected a folder a class",
+            unpacking(inspection.folder, list(inspection.archives)),
+        )
+    ]
 
 
 def _doubtful(inspection: Inspection, shape: Shape) -> list[InputError]:
@@ -114,18 +158,24 @@ def _recognise_class_tars(inspection: Inspection) -> Reading | None:
     names = _members(inspection, content, tar_folders=True)
     if any(name.count("/") > 1 for name in names):
         return None
-    classes = class_order({folder_of_tar(name.rpartition("/")[2]).rstrip("/") for name in inspection.archives})
+    classes = class_order(
+        {folder_of_tar(name.rpartition("/")[2]).rstrip("/") for name in inspection.archives}
+    )
     are_known = all(map(_WNID.fullmatch, classes))
     certainty = CERTAIN if are_known else LIKELY if _is_class_tars(inspection) else ONLY_IF_ASKED
     if inspection.items:
         certainty = ONLY_IF_ASKED
-    evidence = f"{number_of(len(classes), noun_of(inspection.archives))}, their names: {listed(classes)}"
+    evidence = (
+        f"{number_of(len(classes), noun_of(inspection.archives))}, their names: {listed(classes)}"
+    )
     reading = _reading(inspection, content, _top_shape(names), tar_folders=True)
     meaning = f"each tar is a class: {listed(classes)}"
     return replace(reading, certainty=certainty, evidence=(evidence,), meaning=meaning)
 
 
-def _reading(inspection: Inspection, content: Content, shape: Shape, *, tar_folders: bool) -> Reading:
+def _reading(
+    inspection: Inspection, content: Content, shape: Shape, *, tar_folders: bool
+) -> Reading:
     """The tars as a source; the other files in them, of which data would be missed."""
     wrong: list[InputError] = []
     for name, listing in inspection.archives.items():
@@ -133,17 +183,33 @@ def _reading(inspection: Inspection, content: Content, shape: Shape, *, tar_fold
         if names := strange_among(listing.names, content):
             fit = sum(is_of(content, each) for each in listing.names)
             wrong.append(strange(inspection.folder / name, names, content, fit))
-    others = [name for listing in inspection.archives.values() for name in listing.names if not is_of(content, name)]
-    data = [name for name in others if suffix_of(name) in DATA and not _FOR_READERS.fullmatch(stem_of(name))]
+    others = [
+        name
+        for listing in inspection.archives.values()
+        for name in listing.names
+        if not is_of(content, name)
+    ]
+    data = [
+        name
+        for name in others
+        if suffix_of(name) in DATA and not _FOR_READERS.fullmatch(stem_of(name))
+    ]
     empty = [name for name, listing in inspection.archives.items() if not len(listing.names)]
     plain = [name for name in others if name not in data]
     what = f"{inspection.folder}: tars hold {counted(data)} that would not be read: {listed(data)}"
     hint = unpacking(inspection.folder, list(inspection.archives))
-    members = list(shape.files.names()) if shape.files else _members(inspection, content, tar_folders=tar_folders)
+    members = (
+        list(shape.files.names())
+        if shape.files
+        else _members(inspection, content, tar_folders=tar_folders)
+    )
     is_plain = not shape.files or (is_usual(shape.roles) and not shape.lead)
     places = {} if is_plain else shape.roles.places_in_tars()
     if places is None:
-        what = f"{inspection.folder}: folders in tars that are no classes: {listed(shape.roles.left_out)}"
+        what = (
+            f"{inspection.folder}: folders in tars that are no classes: "
+            f"{listed(shape.roles.left_out)}"
+        )
         wrong.append(InputError(what, "expected class folders, or splits of them", hint))
     tars = list(inspection.archives)
     options = {"tar_folders": True} if tar_folders else {}
@@ -152,7 +218,13 @@ def _reading(inspection: Inspection, content: Content, shape: Shape, *, tar_fold
         (),
         "",
         Proposal(
-            "tar", content, sorted(members), paths={"": tars}, splits=shape.splits, places=places or {}, options=options
+            "tar",
+            content,
+            sorted(members),
+            paths={"": tars},
+            splits=shape.splits,
+            places=places or {},
+            options=options,
         ),
         wrong,
         alone=tars,
@@ -190,7 +262,9 @@ def _members(inspection: Inspection, content: Content, *, tar_folders: bool = Fa
 
 
 def _is_class_tars(inspection: Inspection) -> bool:
-    """Whether tars have names of classes: several, and not numbered alike as parts of one set are."""
+    """Whether tars have names of classes: several,
+    and not numbered alike as parts of one set are.
+    """
     stems = [folder_of_tar(name.rpartition("/")[2]).rstrip("/") for name in inspection.archives]
     return len(stems) > 1 and len({_SHARD.sub("", stem) for stem in stems}) > 1
 

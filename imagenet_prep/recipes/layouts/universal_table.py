@@ -1,4 +1,6 @@
-"""A table with a row for each image, as Hugging Face's imagefolder has it: metadata.csv, .jsonl or .parquet."""
+"""A table with a row for each image, as Hugging Face's imagefolder has it:
+metadata.csv, .jsonl or .parquet.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ from imagenet_prep.model import Engine
 from imagenet_prep.recipes.asked import InitOptions
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.inspection import Inspection, main_content
-from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, POSSIBLE, Choice, Proposal, Reading
+from imagenet_prep.recipes.layouts import (
+    CERTAIN,
+    ONLY_IF_ASKED,
+    POSSIBLE,
+    Choice,
+    Proposal,
+    Reading,
+)
 from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.row_files import RowListing, find_images, find_prefix
@@ -34,7 +43,9 @@ _NAME = "universal-table"
 
 
 def recognise(inspection: Inspection) -> Reading | None:
-    """Tables called metadata, or as splits are, or in Parquet, that name images in a column file_name."""
+    """Tables called metadata, or as splits are, or in Parquet,
+    that name images in a column file_name.
+    """
     groups = _tables_in(inspection)
     if not groups:
         return None
@@ -47,12 +58,16 @@ def recognise(inspection: Inspection) -> Reading | None:
     rows = None
     try:
         rows = read_tables(source, paths)
-        if asked.splits.values() and set(asked.splits.values()) <= {image.split for image in rows.images}:
+        if asked.splits.values() and set(asked.splits.values()) <= {
+            image.split for image in rows.images
+        }:
             recipe = replace(recipe, splits=splits_by_value(asked.splits))
         found = find_images(_as_file(folder, recipe), rows, folder, inspection.engine)
     except InputError as error:
         is_sure = _says_more(paths) or (rows is not None and _names_most(inspection, folder, rows))
-        certainty = CERTAIN + 1 if is_sure else POSSIBLE  # a table of labels may be readable otherwise
+        certainty = (
+            CERTAIN + 1 if is_sure else POSSIBLE
+        )  # a table of labels may be readable otherwise
         if rows is not None:
             error = _with_command(error, rows, asked, inspection.folder)
         return Reading(certainty, (), meaning, faults=(error,), used=tables)
@@ -65,7 +80,11 @@ def recognise(inspection: Inspection) -> Reading | None:
         meaning,
         _propose(found, groups, source, recipe, inspection.content or "image"),
         used=tables,
-        alone=[name for name in inspection.archives if any(image.startswith(f"{name}/") for image in named)],
+        alone=[
+            name
+            for name in inspection.archives
+            if any(image.startswith(f"{name}/") for image in named)
+        ],
         is_labelled=rows.roles.label is not None,
         lost=[_unnamed(inspection, tables, bare)] if bare else [],
         labelled=sum(image.label is not None for image in found.images),
@@ -89,7 +108,9 @@ def choose_table(table: Path, engine: Engine, asked: InitOptions) -> Choice:
         samples, _ = list_samples("parquet", {"": [path]}, engine)
         names = list(samples.listing.names)
         evidence = f"{path.name} holds {number_of(len(names), 'image')}"
-        return Choice("parquet", (evidence,), (), Proposal("parquet", "image", names, paths={"": [path.name]}))
+        return Choice(
+            "parquet", (evidence,), (), Proposal("parquet", "image", names, paths={"": [path.name]})
+        )
     groups = {_split_of(path.name): [path]}
     source, recipe = _settings_of(asked)
     recipe = replace(recipe, splits=splits_by_value(asked.splits) or None)
@@ -99,7 +120,10 @@ def choose_table(table: Path, engine: Engine, asked: InitOptions) -> Choice:
     except InputError as error:
         raise _with_command(error, rows, asked, table) from error
     content = main_content(found.listing.names) or "image"
-    evidence = f"{path.name} names {number_of(len(found.images), 'image')} in its column `{rows.roles.image}`"
+    evidence = (
+        f"{path.name} names {number_of(len(found.images), 'image')} in its column "
+        f"`{rows.roles.image}`"
+    )
     proposal = _propose(found, {split: [path.name] for split in groups}, source, recipe, content)
     return Choice(_NAME, (evidence, *_evidence_of(found)), tuple(_others_of(path)), proposal)
 
@@ -110,12 +134,16 @@ def _settings_of(asked: InitOptions) -> tuple[Source, Recipe]:
 
 
 def _with_command(error: InputError, rows: Rows, asked: InitOptions, place: Path) -> InputError:
-    """The error for images that are not there, with the command that takes another machine's folders off."""
+    """The error for images that are not there,
+    with the command that takes another machine's folders off.
+    """
     prefix, count = find_prefix(rows.images)
     if not prefix or prefix == asked.strip:
         return error
     counts = f"{count:,} of {number_of(len(rows.images), 'image')}"
-    return InputError(error.what, error.detail).with_choices([f"  {counts}: {asked.command(place, strip=prefix)}"])
+    return InputError(error.what, error.detail).with_choices(
+        [f"  {counts}: {asked.command(place, strip=prefix)}"]
+    )
 
 
 def _others_of(path: Path) -> list[str]:
@@ -125,14 +153,21 @@ def _others_of(path: Path) -> list[str]:
     names = sorted(each.name for each in path.parent.iterdir() if each != path and is_table(each))
     others = [name for name in names if _split_of(name)]
     way = f"source: {{table: {{{_split_of(path.name)}: {path.name}, ...}}}}"
-    return [f"{listed(others)}: not read; in a recipe, {way} takes a table for each split"] if others else []
+    return (
+        [f"{listed(others)}: not read; in a recipe, {way} takes a table for each split"]
+        if others
+        else []
+    )
 
 
 def _names_most(inspection: Inspection, folder: Path, rows: Rows) -> bool:
     """Whether most rows name a file of the folder, by paths that start at their tables."""
     known = set(inspection.listing.names)
     lead = text_of(str(folder))
-    named = [posixpath.relpath(f"{image.folder}/{image.file_name}", lead) in known for image in rows.images]
+    named = [
+        posixpath.relpath(f"{image.folder}/{image.file_name}", lead) in known
+        for image in rows.images
+    ]
     return 2 * sum(named) >= len(named)
 
 
@@ -176,7 +211,9 @@ def _split_of(name: str) -> str:
 
 
 def _certainty(inspection: Inspection, rows: Rows, bare: int) -> int:
-    """Surest if it names at least half of the images, and says more of them than class folders do."""
+    """Surest if it names at least half of the images,
+    and says more of them than class folders do.
+    """
     if 2 * bare > len(inspection.items):
         return ONLY_IF_ASKED
     says_more = rows.roles.label or rows.roles.mask or rows.roles.objects or rows.roles.is_box_a_row
@@ -186,7 +223,11 @@ def _certainty(inspection: Inspection, rows: Rows, bare: int) -> int:
 
 
 def _propose(
-    found: RowListing, groups: Mapping[str, Sequence[str]], source: Source, recipe: Recipe, content: Content
+    found: RowListing,
+    groups: Mapping[str, Sequence[str]],
+    source: Source,
+    recipe: Recipe,
+    content: Content,
 ) -> Proposal:
     named = {"label": source.label, "image": source.image}
     return Proposal(
@@ -205,14 +246,21 @@ def _evidence(inspection: Inspection, tables: Sequence[str], rows: Rows, bare: i
     names = "names" if len(tables) == 1 else "name"
     column = rows.roles.image
     if not total:
-        return f"{listed(tables)} {names} {number_of(len(rows.images), 'image')} in the column `{column}`"
+        return (
+            f"{listed(tables)} {names} {number_of(len(rows.images), 'image')} in the column "
+            f"`{column}`"
+        )
     return f"{listed(tables)} {names} {total - bare:,} of {total:,} images in the column `{column}`"
 
 
 def _evidence_of(found: RowListing) -> list[str]:
     """The numbers of boxes and masks."""
     boxes = sum(len(image.objects) for image in found.marks.images.values())
-    notes = [f"{number_of(boxes, 'box', 'boxes')} in {len(found.marks.images):,} images"] if found.marks.images else []
+    notes = (
+        [f"{number_of(boxes, 'box', 'boxes')} in {len(found.marks.images):,} images"]
+        if found.marks.images
+        else []
+    )
     return notes + ([f"{number_of(len(found.marks.masks), 'mask')}"] if found.marks.masks else [])
 
 

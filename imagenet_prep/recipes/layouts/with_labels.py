@@ -1,4 +1,6 @@
-"""Labels file: files in any folders or in tars, and a table, list or JSON document that names each with its label."""
+"""Labels file: files in any folders or in tars, and a table,
+list or JSON document that names each with its label.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,12 @@ from imagenet_prep.recipes.layouts import (
     as_command,
 )
 from imagenet_prep.recipes.layouts.class_folders import Shape, shape_of
-from imagenet_prep.recipes.split_lists import SplitLists, find_split_lists, find_split_table, read_split_lists
+from imagenet_prep.recipes.split_lists import (
+    SplitLists,
+    find_split_lists,
+    find_split_table,
+    read_split_lists,
+)
 from imagenet_prep.recipes.splits import split_name, splits_above
 from imagenet_prep.recipes.table_forms import Sought
 from imagenet_prep.text import listed, number_of
@@ -55,13 +62,17 @@ def _recognise_in_tars(inspection: Inspection) -> Reading | None:
         return None
     table = tables[0]
     tars = list(inspection.archives)
-    proposal = Proposal("tar", content, _kept(inspection.members, table), paths={"": tars}, table=table)
+    proposal = Proposal(
+        "tar", content, _kept(inspection.members, table), paths={"": tars}, table=table
+    )
     certainty = _certainty(inspection.members, shape_of(inspection.members), table)
     return _read(inspection, tables, certainty, proposal, alone=tars)
 
 
 def _in_order(inspection: Inspection) -> list[LabelsFile]:
-    """The tables, the likeliest first: the one that is asked for, those with labels, those that name more images."""
+    """The tables, the likeliest first: the one that is asked for,
+    those with labels, those that name more images.
+    """
     asked = inspection.asked.label
     tables = inspection.labels
     if asked is not None:
@@ -92,7 +103,10 @@ def _refused(inspection: Inspection) -> Reading | None:
         return None
     if shape_of(inspection.items).has_classes:
         return Reading(ONLY_IF_ASKED, (), "a labels file", faults=faults)
-    choice = f"  0 of {len(inspection.items):,} images, 0 classes: {as_command(inspection, 'unlabelled')}"
+    choice = (
+        f"  0 of {len(inspection.items):,} images, 0 classes: "
+        f"{as_command(inspection, 'unlabelled')}"
+    )
     faults[-1] = faults[-1].with_choices([*faults[-1].choices, choice])
     return Reading(CERTAIN, (), "a labels file", faults=faults)
 
@@ -108,7 +122,11 @@ def _read(
     table = tables[0]
     items = inspection.items or inspection.members
     meaning = _meaning(table)
-    evidence = (_evidence(inspection, table), *_remarks(inspection, table, items), *_remarks_on_lists(lists))
+    evidence = (
+        _evidence(inspection, table),
+        *_remarks(inspection, table, items),
+        *_remarks_on_lists(lists),
+    )
     lost, passed = _unlabelled(inspection, table, items)
     if inspection.asked.label is not None or inspection.asked.image is not None:
         certainty = CERTAIN + 2
@@ -123,7 +141,9 @@ def _read(
         labelled=table.labelled,
         classes=table.classes,
         ways=_ways(inspection, tables, items),
-        options={} if table.label.lower() in ("", *LABELS) else _options(inspection, table, table.label, items),
+        options={}
+        if table.label.lower() in ("", *LABELS)
+        else _options(inspection, table, table.label, items),
         lists=lists,
     )
 
@@ -140,13 +160,22 @@ def _meaning(table: LabelsFile) -> str:
 
 
 def _ways(inspection: Inspection, tables: Sequence[LabelsFile], items: Sequence[str]) -> list[Way]:
-    """The ways that a user must choose from: columns of paths or of classes, or tables that contradict each other."""
+    """The ways that a user must choose from: columns of paths or of classes,
+    or tables that contradict each other.
+    """
     table = tables[0]
     if table.images and inspection.asked.image is None:
         options = _options(inspection, table, "", items)
         named = len({*table.rows} - {-1})
-        return [Way(named, table.classes, {**options, "image": name}) for name in table.images][:_MOST_CANDIDATES]
-    if table.splits is not None and not table.splits.is_sure and table.has_labels and not table.files:
+        return [Way(named, table.classes, {**options, "image": name}) for name in table.images][
+            :_MOST_CANDIDATES
+        ]
+    if (
+        table.splits is not None
+        and not table.splits.is_sure
+        and table.has_labels
+        and not table.files
+    ):
         splits = {split: value for value, split in table.splits.splits.items()}
         options = _options(inspection, table, "", items)
         divided = Way(table.labelled, table.classes, {**options, "splits": splits})
@@ -157,7 +186,13 @@ def _ways(inspection: Inspection, tables: Sequence[LabelsFile], items: Sequence[
             ways.append(Way(0, 0, {"as": "unlabelled"}))
         for candidate in table.candidates[:_MOST_CANDIDATES]:
             labelled = len({*table.rows} - {-1})
-            ways.append(Way(labelled, candidate.classes, _options(inspection, table, candidate.option, items)))
+            ways.append(
+                Way(
+                    labelled,
+                    candidate.classes,
+                    _options(inspection, table, candidate.option, items),
+                )
+            )
         return ways
     rivals = [table]
     for other in tables[1:]:
@@ -172,8 +207,12 @@ def _ways(inspection: Inspection, tables: Sequence[LabelsFile], items: Sequence[
     return ways
 
 
-def _options(inspection: Inspection, table: LabelsFile, label: str, items: Sequence[str]) -> dict[str, object]:
-    """The options that take a column; the layout, too, if images would be left out or folders contradict it."""
+def _options(
+    inspection: Inspection, table: LabelsFile, label: str, items: Sequence[str]
+) -> dict[str, object]:
+    """The options that take a column; the layout, too,
+    if images would be left out or folders contradict it.
+    """
     options: dict[str, object] = {"label": label}
     if _unlabelled(inspection, table, items)[0]:
         options["as"] = "with-labels" if inspection.items else "tars-with-labels"
@@ -181,38 +220,55 @@ def _options(inspection: Inspection, table: LabelsFile, label: str, items: Seque
 
 
 def _contradicts(one: LabelsFile, other: LabelsFile) -> bool:
-    """Whether two tables give an image different classes: a class has one name each, or a name and a number."""
+    """Whether two tables give an image different classes:
+    a class has one name each, or a name and a number.
+    """
     labels = one.label_by_row()
     pairs = [(labels[row], label) for row, label in other.label_by_row().items() if row in labels]
     return bool(pairs) and not _is_one_to_one(pairs)
 
 
 def _is_one_to_one(pairs: Iterable[tuple[object, object]]) -> bool:
-    """Whether each left value goes with one right value, and no name stands for another class on the other side."""
+    """Whether each left value goes with one right value,
+    and no name stands for another class on the other side.
+    """
     different = {(str(left), str(right)) for left, right in pairs}
     lefts, rights = {left for left, _ in different}, {right for _, right in different}
     if not len(different) == len(lefts) == len(rights):
         return False
     numbers = all(text.lstrip("-").isdigit() for text in (*lefts, *rights))
-    return numbers or all(left == right or (left not in rights and right not in lefts) for left, right in different)
+    return numbers or all(
+        left == right or (left not in rights and right not in lefts) for left, right in different
+    )
 
 
 def _recognise_several(inspection: Inspection) -> Reading | None:
-    """A file that names every image, whose cells have several labels, or some images in several lines."""
+    """A file that names every image, whose cells have several labels,
+    or some images in several lines.
+    """
     if not inspection.items:
         return None
-    first = next((found for found in inspection.labels if found.has_labels and not found.table.is_several), None)
+    first = next(
+        (found for found in inspection.labels if found.has_labels and not found.table.is_several),
+        None,
+    )
     sign = _has_several(first)[0] if first else LINES
     names = [first.where] if first else [refusal.where for refusal in inspection.refusals]
-    sought = Sought(inspection.folder, inspection.items, last_names(inspection.items), inspection.asked)
+    sought = Sought(
+        inspection.folder, inspection.items, last_names(inspection.items), inspection.asked
+    )
     judged = [judge_labels(sought, name, sign) for name in names]
     if not any(judged):
         stems = replace(sought, known=last_names(map(without_ending, inspection.items)))
         judged = [judge_labels(stems, name, sign) for name in names]
-    table = next((each for each in judged if isinstance(each, LabelsFile) and each.has_labels), None)
+    table = next(
+        (each for each in judged if isinstance(each, LabelsFile) and each.has_labels), None
+    )
     if table is None or not sign:
         return None
-    certainty = _certainty(inspection.items, shape_of(inspection.items), first) if first else ONLY_IF_ASKED
+    certainty = (
+        _certainty(inspection.items, shape_of(inspection.items), first) if first else ONLY_IF_ASKED
+    )
     every = sorted(map(str, set(flat_labels(table.table.labels or ())) - {None}))
     how = "a line for each" if sign == LINES else f"with {sign!r} between them"
     evidence = f"{_evidence(inspection, table)}, and several labels, {how}: {listed(every)}"
@@ -236,11 +292,23 @@ def _remarks_on_lists(lists: frozenset[str]) -> list[str]:
     return [f"splits: as {listed(sorted(lists))} divides the images"] if lists else []
 
 
-_PLURALS = ("labels", "tags", "classes", "attributes", "ids", "categories", "genres", "findings", "keywords")
+_PLURALS = (
+    "labels",
+    "tags",
+    "classes",
+    "attributes",
+    "ids",
+    "categories",
+    "genres",
+    "findings",
+    "keywords",
+)
 
 
 def _has_several(table: LabelsFile) -> tuple[str, bool]:
-    """The sign between several labels in a cell, and whether it is sure: the column's name is a plural, or the sign."""
+    """The sign between several labels in a cell, and whether it is sure:
+    the column's name is a plural, or the sign.
+    """
     sign, is_sure = separator_of(table.table.labels or ())
     if table.label.lower().rpartition("_")[2].rpartition(" ")[2] not in _PLURALS:
         return sign, is_sure
@@ -251,11 +319,20 @@ def _has_several(table: LabelsFile) -> tuple[str, bool]:
 
 
 def _named_by_folders(items: Sequence[str], shape: Shape, table: LabelsFile) -> LabelsFile:
-    """A table of numbers with the names of the class folders, or of the inner ones, if each number is one folder."""
+    """A table of numbers with the names of the class folders, or of the inner ones,
+    if each number is one folder.
+    """
     labels = table.label_by_row()
-    if not shape.has_classes or not labels or not all(isinstance(label, int) for label in labels.values()):
+    if (
+        not shape.has_classes
+        or not labels
+        or not all(isinstance(label, int) for label in labels.values())
+    ):
         return table
-    for by_name in (shape.class_by_file(), {name: name.rpartition("/")[0].rpartition("/")[2] for name in items}):
+    for by_name in (
+        shape.class_by_file(),
+        {name: name.rpartition("/")[0].rpartition("/")[2] for name in items},
+    ):
         if any(items[row] not in by_name for row in labels):
             continue
         pairs = {(label, by_name[items[row]]) for row, label in labels.items()}
@@ -271,19 +348,27 @@ def _kept(items: Sequence[str], table: LabelsFile) -> list[str]:
         return list(items)
     labels = table.label_by_row()
     rows = set(labels) if table.has_labels else {row for row in table.rows if row >= 0}
-    rows -= {row for row, split in zip(table.rows, table.table.splits or (), strict=False) if split is None}
+    rows -= {
+        row
+        for row, split in zip(table.rows, table.table.splits or (), strict=False)
+        if split is None
+    }
     return [name for row, name in enumerate(items) if row in rows]
 
 
 def _propose(inspection: Inspection, table: LabelsFile) -> tuple[Proposal, frozenset[str]]:
-    """Patterns of files, the labels file, and splits by folders or by lists; and the files of these lists."""
+    """Patterns of files, the labels file, and splits by folders or by lists;
+    and the files of these lists.
+    """
     assert inspection.content is not None
     items = _kept(inspection.items, table)
     proposal = Proposal("files", inspection.content, items, table=table)
     if table.table.splits is not None:
         return proposal, frozenset()
     folders = asked_folders(inspection) or {}
-    is_whole = bool(folders) and all(name.startswith(tuple(f"{folder}/" for folder in folders)) for name in items)
+    is_whole = bool(folders) and all(
+        name.startswith(tuple(f"{folder}/" for folder in folders)) for name in items
+    )
     splits = folders if is_whole else splits_above(items)
     if splits and not asked_lists(inspection):
         return replace(proposal, splits=splits), frozenset()
@@ -294,10 +379,16 @@ def _propose(inspection: Inspection, table: LabelsFile) -> tuple[Proposal, froze
 
 
 def _lists_of(inspection: Inspection, table: LabelsFile, items: Sequence[str]) -> SplitLists | None:
-    """The lists that divide the images of a table: those that the user names, or the only ones; or another table."""
+    """The lists that divide the images of a table: those that the user names, or the only ones;
+    or another table.
+    """
     if files := asked_lists(inspection):
         return read_split_lists(inspection.folder, files, items, "")
-    several = [lists for lists in find_split_lists(inspection, items, "") if table.where not in lists.files.values()]
+    several = [
+        lists
+        for lists in find_split_lists(inspection, items, "")
+        if table.where not in lists.files.values()
+    ]
     if several:
         return several[0] if len(several) == 1 else None
     return find_split_table(inspection, items, table.places)
@@ -326,29 +417,38 @@ def _remarks(inspection: Inspection, table: LabelsFile, items: Sequence[str]) ->
         if table.splits is not None:
             splits = table.splits.splits
             values = [
-                value if split_name(value) == splits[value] else f"{value} is {splits[value]}" for value in values
+                value if split_name(value) == splits[value] else f"{value} is {splits[value]}"
+                for value in values
             ]
         how = "a file of each" if table.files else f"by its column `{table.options.get('split')}`"
         remarks.append(f"splits: {listed(values)}, {how}")
     if not table.has_labels and table.table.columns and not table.candidates:
         names = listed(table.table.columns)
         way = inspection.asked.command(inspection.folder, label=next(iter(table.table.columns)))
-        remarks.append(f"no class: no column ({names}) looks like classes; one can be made them: {way}")
+        remarks.append(
+            f"no class: no column ({names}) looks like classes; one can be made them: {way}"
+        )
     return remarks
 
 
-def _unlabelled(inspection: Inspection, table: LabelsFile, items: Sequence[str]) -> tuple[list[InputError], list[str]]:
+def _unlabelled(
+    inspection: Inspection, table: LabelsFile, items: Sequence[str]
+) -> tuple[list[InputError], list[str]]:
     """The losses of a table; but images for a test, which have no label anywhere, are but noted."""
     labels = table.label_by_row() if table.has_labels else dict.fromkeys(table.rows)
     without = [name for row, name in enumerate(items) if row not in labels]
     if not without or len(table.lost) > 1 or not _are_for_test(inspection, without, items):
         return list(table.lost), []
-    count = number_of(len(without), f"{inspection.noun} for a test is", f"{inspection.noun}s for a test are")
+    count = number_of(
+        len(without), f"{inspection.noun} for a test is", f"{inspection.noun}s for a test are"
+    )
     return [], [f"{count} left out, without a label: {listed(without)}"]
 
 
 def _are_for_test(inspection: Inspection, names: Sequence[str], items: Sequence[str]) -> bool:
-    """Whether images are in folders of a test, or a list of test images or a submission names them."""
+    """Whether images are in folders of a test,
+    or a list of test images or a submission names them.
+    """
     places = {name: row for row, name in enumerate(items)}
     listed_rows: set[int] = set()
     for table in (*inspection.labels, *inspection.partial):
@@ -358,9 +458,13 @@ def _are_for_test(inspection: Inspection, names: Sequence[str], items: Sequence[
 
 
 def _certainty(items: Sequence[str], shape: Shape, table: LabelsFile) -> int:
-    """A table without labels is no rival of class folders; one with labels is, if they are others."""
+    """A table without labels is no rival of class folders;
+    one with labels is, if they are others.
+    """
     if not shape.has_classes:
-        is_nameless = table.options.get("header") is False and table.candidates and not table.has_labels
+        is_nameless = (
+            table.options.get("header") is False and table.candidates and not table.has_labels
+        )
         return POSSIBLE if is_nameless else CERTAIN
     if table.candidates and not table.has_labels:
         return POSSIBLE if _has_agreeing_column(items, shape, table) else LIKELY
@@ -373,13 +477,17 @@ def _certainty(items: Sequence[str], shape: Shape, table: LabelsFile) -> int:
     by_folder = dict(pairs)
     numbers = [by_folder[folder] for folder in shape.classes if folder in by_folder]
     if table.names and all(isinstance(label, int) for label in numbers):
-        is_same = table.table.splits is None and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+        is_same = table.table.splits is None and numbers == list(
+            range(numbers[0], numbers[0] + len(numbers))
+        )
         return CERTAIN if not is_same and not table.lost else POSSIBLE if is_same else LIKELY
     return POSSIBLE if table.lost or shape.splits else CERTAIN
 
 
 def _has_agreeing_column(items: Sequence[str], shape: Shape, table: LabelsFile) -> bool:
-    """Whether one of several columns says what the folders say, and no other one is called as classes are."""
+    """Whether one of several columns says what the folders say,
+    and no other one is called as classes are.
+    """
     others = 0
     agrees = False
     folders = shape.class_by_file()

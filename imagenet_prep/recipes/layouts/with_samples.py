@@ -1,4 +1,6 @@
-"""Images and labels in the same files: WebDataset tars, TFRecords, Parquet, arrays of a whole set."""
+"""Images and labels in the same files: WebDataset tars, TFRecords,
+Parquet, arrays of a whole set.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,15 @@ from imagenet_prep.recipes.joined_samples import Samples, split_of
 from imagenet_prep.recipes.label_columns import class_candidates, distinct_candidates
 from imagenet_prep.recipes.labels_file import flat_labels
 from imagenet_prep.recipes.labels_search import LabelsFile
-from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, Layout, Proposal, Reading, Way, unpacking
+from imagenet_prep.recipes.layouts import (
+    CERTAIN,
+    ONLY_IF_ASKED,
+    Layout,
+    Proposal,
+    Reading,
+    Way,
+    unpacking,
+)
 from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.splits import grouped, stem_of
 from imagenet_prep.recipes.table_forms import class_values
@@ -29,8 +39,12 @@ _NOUNS = {"arrays": "array"}
 """The name of one file of a kind, if its key in `source` is a plural."""
 
 
-def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspection: Inspection) -> Reading | None:
-    """Files of a ``kind`` of source, that ``find`` gives, listed in full; a note if the samples have no classes."""
+def _recognise(
+    kind: str, find: Callable[[Inspection], Sequence[str]], inspection: Inspection
+) -> Reading | None:
+    """Files of a ``kind`` of source, that ``find`` gives, listed in full;
+    a note if the samples have no classes.
+    """
     names = find(inspection)
     if not names:
         return None
@@ -46,9 +60,17 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
             names = [where] if where in rivals else names
         groups = _by_split(kind, names)
         if "" in groups and len(groups) > 1:
-            what = f"{inspection.folder}: {listed(groups[''])} is in no split, and {listed(groups[max(groups)])} is"
-            raise InputError(what, "expected all files in splits, or none", "move it, or name it as the others")
-        paths = {split: [inspection.folder / name for name in several] for split, several in groups.items()}
+            what = (
+                f"{inspection.folder}: {listed(groups[''])} is in no split, "
+                f"and {listed(groups[max(groups)])} is"
+            )
+            raise InputError(
+                what, "expected all files in splits, or none", "move it, or name it as the others"
+            )
+        paths = {
+            split: [inspection.folder / name for name in several]
+            for split, several in groups.items()
+        }
         samples, splits = list_samples(kind, paths, inspection.engine)
         label, ways = _choose_label(inspection, samples, asked_label, kind)
         if label is None and not ways:
@@ -58,7 +80,10 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
         return Reading(certainty, (), meaning, faults=(error,), alone=names)
     remarks = downsampled.remarks_on(names, samples.names, has_classes=bool(samples.class_names))
     evidence = (
-        f"{number_of(len(names), f'{noun} file')} with {len(samples.names):,} samples: {listed(names)}",
+        (
+            f"{number_of(len(names), f'{noun} file')} with {len(samples.names):,} samples: "
+            f"{listed(names)}"
+        ),
         *_evidence_of_classes(samples, table, label),
         *_evidence_of_boxes(samples),
         *_gaps(names),
@@ -68,7 +93,9 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
     if label is None and samples.label is None:
         passed.append("no class: the files have no column of labels")
     elif not table.has_labels:
-        passed.append(f"no class: {label or samples.label} holds no labels of classes: whole numbers or texts")
+        passed.append(
+            f"no class: {label or samples.label} holds no labels of classes: whole numbers or texts"
+        )
     proposal = Proposal(
         kind,
         "array" if samples.names[0].endswith(".npy") else "image",
@@ -110,16 +137,22 @@ def _evidence_of_boxes(samples: Samples) -> list[str]:
     return [f"{number_of(boxes, 'box', 'boxes')} in {len(images):,} images"] if boxes else []
 
 
-def _fault_of_lost(inspection: Inspection, kind: str, names: Sequence[str], line: str) -> InputError:
+def _fault_of_lost(
+    inspection: Inspection, kind: str, names: Sequence[str], line: str
+) -> InputError:
     """The fault of boxes or masks that a source can't read."""
     hint = "write the boxes to a table, or to COCO JSON"
     if kind == "webdataset":
         hint = unpacking(inspection.folder, names)
-    return InputError(f"{inspection.folder}: {line}", "expected images with labels, texts and numbers", hint)
+    return InputError(
+        f"{inspection.folder}: {line}", "expected images with labels, texts and numbers", hint
+    )
 
 
 def _logs_beside(inspection: Inspection, kind: str) -> list[str]:
-    """The parquet files next to tars that hold no images: img2dataset's lists of what it fetched."""
+    """The parquet files next to tars that hold no images:
+    img2dataset's lists of what it fetched.
+    """
     names = _holders("parquet", inspection) if kind == "webdataset" else ()
     return [name for name in names if not may_hold_images(inspection.folder / name)]
 
@@ -130,7 +163,9 @@ def _tables_beside(inspection: Inspection, kind: str) -> list[str]:
 
 
 def _first_label(names: Sequence[str], table: LabelsFile, label: str | None) -> int | None:
-    """The number of the first class where a format counts from 1, or Inception's, whose 0 is no class."""
+    """The number of the first class where a format counts from 1,
+    or Inception's, whose 0 is no class.
+    """
     are_arrays_from_1 = all(counts_from_1(name.rpartition("/")[2]) for name in names)
     is_named_from_1 = min(table.table.words, default=0) == 1
     is_from_1 = label == "image/class/label" or are_arrays_from_1 or is_named_from_1
@@ -144,7 +179,9 @@ def _rivals(inspection: Inspection, names: Sequence[str]) -> list[str]:
     return [paths[path] for path in rival_files(list(paths))]
 
 
-def _ask_for_file(inspection: Inspection, names: Sequence[str], certainty: int, meaning: str) -> Reading:
+def _ask_for_file(
+    inspection: Inspection, names: Sequence[str], certainty: int, meaning: str
+) -> Reading:
     """The question which file is meant, where each is a set of its own."""
     ways = []
     for name in names[:_MOST_WAYS]:
@@ -152,13 +189,21 @@ def _ask_for_file(inspection: Inspection, names: Sequence[str], certainty: int, 
         table = _table(samples, name, None)
         option = f"{name}:{samples.label}"
         ways.append(Way(table.labelled, table.classes, {"label": option}, len(samples.names)))
-    return Reading(certainty, (f"each file is a set of its own: {listed(names)}",), meaning, alone=names, ways=ways)
+    return Reading(
+        certainty,
+        (f"each file is a set of its own: {listed(names)}",),
+        meaning,
+        alone=names,
+        ways=ways,
+    )
 
 
 def _choose_label(
     inspection: Inspection, samples: Samples, asked_label: str, kind: str
 ) -> tuple[str | None, list[Way]]:
-    """The column of labels, if it has no usual name, or is asked for; otherwise the columns that it may be."""
+    """The column of labels, if it has no usual name, or is asked for;
+    otherwise the columns that it may be.
+    """
     if asked_label in samples.columns:
         return asked_label, []
     if asked_label:
@@ -183,7 +228,8 @@ def _choose_label(
 
 
 def _gaps(names: Sequence[str]) -> list[str]:
-    """The note on files that are missing among those that are counted: 00001.tar, of 00000.tar and 00002.tar.
+    """The note on files that are missing among those that are counted: 00001.tar, of 00000.tar and
+    00002.tar.
 
     Numbers count files if most of them are there; others are dates or the like.
     """
@@ -195,7 +241,9 @@ def _gaps(names: Sequence[str]) -> list[str]:
         first, last = min(known), max(known)
         if last - first < 2 * len(known):
             width = len(known[first])
-            missing += [f"{start}{each:0{width}}{end}" for each in range(first, last) if each not in known]
+            missing += [
+                f"{start}{each:0{width}}{end}" for each in range(first, last) if each not in known
+            ]
     return [f"missing, by the numbers of the others: {listed(missing)}"] if missing else []
 
 
@@ -216,23 +264,35 @@ def _check_label(inspection: Inspection, samples: Samples, kind: str) -> None:
         raise error.with_choices([_choice(inspection, samples, name) for name in samples.words])
     if samples.label is not None and None in samples.columns[samples.label]:
         first = samples.names[samples.columns[samples.label].index(None)]
-        hint = f"a recipe can say: source: {{{kind}: ..., label: false}}; {samples.label} is a column then"
-        raise InputError(f"{inspection.folder}: {first} has no {samples.label}", "expected one each", hint)
+        hint = (
+            f"a recipe can say: source: {{{kind}: ..., label: false}}; "
+            f"{samples.label} is a column then"
+        )
+        raise InputError(
+            f"{inspection.folder}: {first} has no {samples.label}", "expected one each", hint
+        )
 
 
 def _choice(inspection: Inspection, samples: Samples, name: str) -> str:
     """A column of labels in one line, which ends with its command."""
     labels = [label for label in samples.columns[name] if label is not None]
-    counts = f"{len(labels):,} of {len(samples.names):,} images, {number_of(len(set(labels)), 'class', 'classes')}"
+    counts = (
+        f"{len(labels):,} of {len(samples.names):,} images, "
+        f"{number_of(len(set(labels)), 'class', 'classes')}"
+    )
     return f"  {counts}: {inspection.asked.command(inspection.folder, label=name)}"
 
 
 def _by_split(kind: str, names: Sequence[str]) -> dict[str, list[str]]:
     """The files by the splits that their names tell; arrays tell theirs themselves."""
     is_one = kind == "arrays"
-    groups = grouped(names, lambda name: "" if is_one else split_of(name.rpartition("/")[2]) or split_of(name))
+    groups = grouped(
+        names, lambda name: "" if is_one else split_of(name.rpartition("/")[2]) or split_of(name)
+    )
     order = ["train", "validation", "test"]
-    return dict(sorted(groups.items(), key=lambda each: order.index(each[0]) if each[0] in order else -1))
+    return dict(
+        sorted(groups.items(), key=lambda each: order.index(each[0]) if each[0] in order else -1)
+    )
 
 
 def _table(samples: Samples, where: str, label: str | None) -> LabelsFile:
@@ -244,7 +304,7 @@ def _table(samples: Samples, where: str, label: str | None) -> LabelsFile:
     return LabelsFile(where, table, {}, "", labels, range(len(samples.names)))
 
 
-# which files they are ------------------------------------------------------------------------------------------
+# which files they are -----------------------------------------------------------------------------
 
 _MOST_WAYS = 4
 _NAME = re.compile(
@@ -258,13 +318,17 @@ _NUMBERED = re.compile(r"(.*?)(\d+)(\.\w+|)", re.ASCII)
 
 
 def _find_arrays(inspection: Inspection) -> Sequence[str]:
-    """Files of arrays that hold a whole set: of known formats, of usual names, or by the shapes of what they hold."""
+    """Files of arrays that hold a whole set: of known formats, of usual names,
+    or by the shapes of what they hold.
+    """
     if inspection.content not in (None, "array"):
         return ()
     several = [name for name in inspection.items if name.lower().endswith(".npz")]
     inside = _names_in(inspection.folder / several[0]) if several else []
     few = len(inspection.items) <= _FEW
-    named = few and (not inside if several else all(_NAME.fullmatch(stem_of(name)) for name in inspection.items))
+    named = few and (
+        not inside if several else all(_NAME.fullmatch(stem_of(name)) for name in inspection.items)
+    )
     held = inspection.holders.get("arrays", ())
     if inspection.items:  # weights of a network, or a table next to arrays
         held = [name for name in held if not name.lower().endswith(_BESIDE)]
@@ -279,7 +343,9 @@ def _find_arrays(inspection: Inspection) -> Sequence[str]:
 
 
 def _are_sets(inspection: Inspection) -> bool:
-    """Whether the files hold sets: they are in no folder but those of splits, which class folders are not."""
+    """Whether the files hold sets: they are in no folder but those of splits,
+    which class folders are not.
+    """
     folders = {name.rpartition("/")[0] for name in inspection.items}
     if not all(folder == "" or split_of(folder) for folder in folders):
         return False
@@ -327,16 +393,25 @@ def _find_parquet(inspection: Inspection) -> Sequence[str]:
     """The parquet files; none if they hold no images, and something else does."""
     names = _holders("parquet", inspection)
     has_others = bool(inspection.items or inspection.archives)
-    if names and has_others and not any(may_hold_images(inspection.folder / name) for name in names):
+    if (
+        names
+        and has_others
+        and not any(may_hold_images(inspection.folder / name) for name in names)
+    ):
         return ()
     return names
 
 
 _FINDERS: dict[str, tuple[str, Callable[[Inspection], Sequence[str]]]] = {
     "array-sets": ("arrays", _find_arrays),
-    **{kind: (kind, functools.partial(_holders, kind)) for kind in ("tfrecord", "arrow", "mds", "lmdb")},
+    **{
+        kind: (kind, functools.partial(_holders, kind))
+        for kind in ("tfrecord", "arrow", "mds", "lmdb")
+    },
     "parquet": ("parquet", _find_parquet),
     "webdataset": ("webdataset", _find_webdataset),
 }
 
-LAYOUTS: dict[str, Layout] = {name: functools.partial(_recognise, *each) for name, each in _FINDERS.items()}
+LAYOUTS: dict[str, Layout] = {
+    name: functools.partial(_recognise, *each) for name, each in _FINDERS.items()
+}
