@@ -10,7 +10,7 @@ EXTRAS ?=
 TEST_WORKERS := $(shell expr $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) \* 2)
 EVERY_CORE := --numprocesses $(TEST_WORKERS) --dist worksteal
 
-.PHONY: help folder imagenet demo prove test docs release lint check portable portable-environment exhaustive fuzz mutants torture bench bench-planning rehearsal screenshots clean
+.PHONY: help folder imagenet demo prove test docs release lint house check portable portable-environment exhaustive fuzz mutants torture bench bench-planning rehearsal screenshots clean
 
 help:
 	@echo "make demo                    a small ImageNet of its own, every stage, no account needed"
@@ -71,6 +71,9 @@ lint: $(VENV)/dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/plain_words.py
+
+house: $(VENV)/dev
+	$(BIN)/python scripts/house.py $(ARGS)
 
 check: lint test
 
