@@ -19,6 +19,7 @@ help:
 	@echo "make prove DATA_DIR=...      labels and colors of ImageNet's shards, by a published network (ARGS='--images 0': all)"
 	@echo "make check                   lint and tests (make --keep-going check: tests in any case)"
 	@echo "make lint                    ruff, mypy, import-linter, phrases that a reader must decode"
+	@echo "make house                   how the package reads: tokens per line and statement, names, circles of imports"
 	@echo "make portable PYTHON=...     the tests on another Python, but those that say nothing new there"
 	@echo "make docs                    the pages of docs/ as a site, in site/"
 	@echo "make release                 wheel and sdist, looked at, installed and run on each Python at hand; not uploaded"
