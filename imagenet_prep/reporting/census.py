@@ -30,20 +30,24 @@ Rows = np.ndarray[Any, np.dtype[np.void]]
 
 R = TypeVar("R")
 
-SMALL_SIDE, LARGE_SIDE, MOST_EXTREME = 32, 4000, 5
-"""In pixels; the last is the longest allowed ratio of two sides."""
+SMALL_SIDE = 32
+LARGE_SIDE = 4000
+"""In pixels."""
+
+MOST_EXTREME = 5
+"""The longest side of an image may be so many times the other."""
 
 SHOWN_FEATURES = 200
 """Features of another maker's records that are counted, at most:
 each record may have names of its own.
 """
 
-_FRONT, _BACK = 512, 256  # bytes at the ends of an image, on pages that are read anyway
+# Bytes at the ends of an image, in pages of memory that are read anyway.
+_FRONT, _BACK = 512, 256
 
 
-UNREAD, UNLABELED, GREY, FOUR, ROTATED, PNG, BROKEN, TINY, HUGE, EXTREME, CHANGED = (
-    1 << bit for bit in range(11)
-)
+_ALL_MARKS = (1 << bit for bit in range(11))
+UNREAD, UNLABELED, GREY, FOUR, ROTATED, PNG, BROKEN, TINY, HUGE, EXTREME, CHANGED = _ALL_MARKS
 """Marks of a record: not an Example, no label, kinds of odd images;
 CHANGED: repaired or turned, says the manifest.
 """
@@ -55,8 +59,9 @@ _COLUMNS = {
     "bytes": "u8",
     "width": "u4",
     "height": "u4",
+    "ends": "u4",
+    "chance": "u4",
 }
-_COLUMNS |= {"ends": "u4", "chance": "u4"}
 _PLACE = {"split": "u2", "shard": "u4", "number": "u4"}
 _UNREAD = (UNREAD | UNLABELED, *[0] * 7)
 
@@ -93,17 +98,20 @@ class FeatureCensus(Struct, frozen=True):
         """The feature of one record."""
         numbers: list[float]
         if isinstance(feature, BytesList):
-            numbers = [*map(len, feature.values)]
+            numbers = [len(content) for content in feature.values]
         else:
-            numbers = [
-                value for value in feature.values if value == value
-            ]  # a NaN can't be ordered
-        count, low, high = (
-            len(feature.values),
-            min(numbers, default=math.inf),
-            max(numbers, default=-math.inf),
+            # A NaN can't be ordered.
+            numbers = [number for number in feature.values if not math.isnan(number)]
+        count = len(feature.values)
+        return cls(
+            kind=KINDS[type(feature)],
+            records=1,
+            fewest=count,
+            most=count,
+            low=min(numbers, default=math.inf),
+            high=max(numbers, default=-math.inf),
+            not_numbers=len(numbers) < count,
         )
-        return cls(KINDS[type(feature)], 1, count, count, low, high, len(numbers) < count)
 
 
 class Census(Struct):
@@ -127,8 +135,8 @@ class Census(Struct):
 
     def marked(self, mark: int) -> NDArray[np.intp]:
         """The rows with a mark, in order."""
-        found: NDArray[np.intp] = (self.rows["marks"] & mark).nonzero()[0]
-        return found
+        marked_rows: NDArray[np.intp] = (self.rows["marks"] & mark).nonzero()[0]
+        return marked_rows
 
     @property
     def has_images(self) -> bool:
@@ -141,13 +149,14 @@ class Census(Struct):
 
     def labels(self, split: int) -> dict[int, int]:
         """The number of images of each class in a split."""
-        own = self.rows[(self.rows["split"] == split) & (self.rows["marks"] & UNLABELED == 0)]
-        return dict(
-            zip(
-                *(each.tolist() for each in np.unique(own["label"], return_counts=True)),
-                strict=True,
-            )
-        )
+        labels, counts = np.unique(self.labelled(split)["label"], return_counts=True)
+        return dict(zip(labels.tolist(), counts.tolist(), strict=True))
+
+    def labelled(self, split: int) -> Rows:
+        """The rows of a split that have a label."""
+        is_labelled = self.rows["marks"] & UNLABELED == 0
+        rows: Rows = self.rows[(self.rows["split"] == split) & is_labelled]
+        return rows
 
 
 class TakeCensus(Struct, frozen=True):
@@ -155,7 +164,8 @@ class TakeCensus(Struct, frozen=True):
 
     Args:
         kinds: the kind of each feature that a recipe promises, none if nobody does; None for
-        records of ILSVRC2012. names: the feature names in a recipe's records.
+            records of ILSVRC2012.
+        names: the feature names in a recipe's records.
         words_of: returns the words of a class that a record leaves out.
         changed: the names of changed images, by shard.
     """
@@ -174,10 +184,11 @@ class TakeCensus(Struct, frozen=True):
         census = Census(np.array([], list(_COLUMNS.items())), [name])
         try:
             for _, data in Shard.open(self.layout.shard_path(name)).unchecked():
-                seen = self._see(data, census)
-                rows.append(
-                    _UNREAD if seen is None else self._row(seen, f"{name} {len(rows)}", census)
-                )
+                shown = self._see(data, census)
+                if shown is None:
+                    rows.append(_UNREAD)
+                else:
+                    rows.append(self._row(shown, f"{name} {len(rows)}", census))
         except FramingError as error:
             census.faults[name] = str(error)
         except InputError as error:
@@ -190,45 +201,58 @@ class TakeCensus(Struct, frozen=True):
         if self.kinds is None:
             return look(data, words_of=self.words_of)
         try:
-            held = parse_example(data)
+            features = parse_example(data)
         except ExampleError:
             return None
-        kinds = self.kinds or _first_kinds(held, census)
+        kinds = self.kinds or _first_kinds(features, census)
         for name, kind in kinds.items():
-            if name in held and KINDS[type(held[name])] == kind:
-                census.features[name] = census.features.get(
-                    name, FeatureCensus()
-                ) + FeatureCensus.of(held[name])
-        census.others += not held.keys() <= kinds.keys()
-        return see(held, self.names)
+            feature = features.get(name)
+            if feature is not None and KINDS[type(feature)] == kind:
+                earlier = census.features.get(name, FeatureCensus())
+                census.features[name] = earlier + FeatureCensus.of(feature)
+        census.others += not features.keys() <= kinds.keys()
+        return see(features, self.names)
 
-    def _row(self, seen: Shown, place: str, census: Census) -> tuple[int, ...]:
+    def _row(self, shown: Shown, place: str, census: Census) -> tuple[int, ...]:
         """The numbers of one record; the size is the one in the image's header,
         or else in the record.
         """
-        encoded, (width, height), marks = seen.encoded, seen.size or (0, 0), 0
-        if seen.label is None:
-            marks |= UNLABELED
-        else:
-            for texts, text in ((census.words, seen.words), (census.wnids, seen.wnid)):
-                if text:
-                    texts.setdefault(seen.label, text)
+        marks = UNLABELED if shown.label is None else 0
+        _add_class(census, shown)
+        width, height = shown.size or (0, 0)
+        encoded = shown.encoded
+        file_size = ends = 0
         if encoded is not None:
+            file_size = len(encoded)
+            ends = zlib.crc32(encoded[-_BACK:], zlib.crc32(encoded[:_FRONT])) if encoded else 0
             try:
-                (width, height), kinds = _inspect(encoded, is_own=self.kinds is not None)
-                marks |= kinds | CHANGED * (seen.filename in self.changed.get(census.shards[0], ()))
+                (width, height), odd_kinds = _inspect(encoded, is_own=self.kinds is not None)
+                marks |= odd_kinds
+                if shown.filename in self.changed.get(census.shards[0], ()):
+                    marks |= CHANGED
             except ImageError:
                 marks |= BROKEN
-        ends = zlib.crc32(encoded[-_BACK:], zlib.crc32(encoded[:_FRONT])) if encoded else 0
-        chance, boxes = zlib.crc32((seen.filename or place).encode()), len(seen.boxes)
-        return marks, seen.label or 0, boxes, len(encoded or b""), width, height, ends, chance
+        chance = zlib.crc32((shown.filename or place).encode())
+        label, boxes = shown.label or 0, len(shown.boxes)
+        return marks, label, boxes, file_size, width, height, ends, chance
 
 
-def _first_kinds(held: Mapping[str, Feature], census: Census) -> Mapping[str, str]:
+def _add_class(census: Census, shown: Shown) -> None:
+    """Keep the words and the wnid of the record's class; the first ones of a label count."""
+    if shown.label is None:
+        return
+    if shown.words:
+        census.words.setdefault(shown.label, shown.words)
+    if shown.wnid:
+        census.wnids.setdefault(shown.label, shown.wnid)
+
+
+def _first_kinds(features: Mapping[str, Feature], census: Census) -> Mapping[str, str]:
     """The kind of each feature that nobody promises, as the first record with that name has it."""
-    kinds: dict[str, str] = {name: KINDS[type(feature)] for name, feature in held.items()}
-    known = {name: found.kind for name, found in census.features.items()}
-    return dict(itertools.islice((known | kinds | known).items(), SHOWN_FEATURES))
+    kinds: dict[str, str] = {name: counts.kind for name, counts in census.features.items()}
+    for name, feature in features.items():
+        kinds.setdefault(name, KINDS[type(feature)])
+    return dict(itertools.islice(kinds.items(), SHOWN_FEATURES))
 
 
 def _inspect(encoded: memoryview, *, is_own: bool) -> tuple[tuple[int, int], int]:
@@ -237,22 +261,22 @@ def _inspect(encoded: memoryview, *, is_own: bool) -> tuple[tuple[int, int], int
     Raises:
         ImageError: the header can't be read.
     """
-    kind, width, height, channels = pixels.read_facts(encoded)
-    if kind != "JPEG":
-        kinds = {PNG: not is_own, GREY: is_own and channels < 3}
-    else:
-        kinds = {
+    image_format, width, height, channels = pixels.read_facts(encoded)
+    if image_format == "JPEG":
+        marks = {
             GREY: channels == 1,
             FOUR: channels not in (1, 3),
             ROTATED: read_orientation(encoded) != UPRIGHT,
         }
+    else:
+        marks = {PNG: not is_own, GREY: is_own and channels < 3}
     short, long = sorted((width, height))
-    kinds |= {
+    marks |= {
         TINY: short < SMALL_SIDE,
         HUGE: long > LARGE_SIDE,
         EXTREME: long > MOST_EXTREME * short,
     }
-    return (width, height), sum(kind for kind, is_so in kinds.items() if is_so)
+    return (width, height), sum(mark for mark, is_set in marks.items() if is_set)
 
 
 # all shards ---------------------------------------------------------------------------------------
@@ -266,8 +290,8 @@ def take_census(
     progress: Progress,
 ) -> Census:
     """The census of these shards; unreadable ones are among its faults."""
-    found = dict(each_shard(engine, take, names, "count", progress))
-    return join([(name, found[name]) for name in sorted(found)], splits)
+    censuses = dict(each_shard(engine, take, names, "count", progress))
+    return join([(name, censuses[name]) for name in sorted(censuses)], splits)
 
 
 def join(parts: Sequence[tuple[str, Census | Exception]], splits: Sequence[str]) -> Census:
@@ -275,28 +299,34 @@ def join(parts: Sequence[tuple[str, Census | Exception]], splits: Sequence[str])
     of two names of a class the first in the alphabet counts.
     """
     counted = [(name, part) for name, part in parts if isinstance(part, Census)]
-    whole = Census(
-        np.zeros(sum(len(part.rows) for _, part in counted), [*_PLACE.items(), *_COLUMNS.items()])
-    )
-    whole.shards, start = [name for name, _ in counted], 0
-    for shard, (name, part) in enumerate(counted):
+    row_count = sum(len(part.rows) for _, part in counted)
+    whole = Census(np.zeros(row_count, [*_PLACE.items(), *_COLUMNS.items()]))
+    whole.shards = [name for name, _ in counted]
+    start = 0
+    for shard_number, (name, part) in enumerate(counted):
         rows = whole.rows[start : start + len(part.rows)]
+        start += len(rows)
+        rows["split"] = splits.index(split_of(name) or name)
+        rows["shard"] = shard_number
+        rows["number"] = np.arange(len(rows))
         for column in _COLUMNS:
             rows[column] = part.rows[column]
-        rows["split"], rows["shard"], rows["number"] = (
-            splits.index(split_of(name) or name),
-            shard,
-            np.arange(len(rows)),
-        )
-        start += len(rows)
-        for texts, own in ((whole.words, part.words), (whole.wnids, part.wnids)):
-            texts.update((label, min(text, texts.get(label, text))) for label, text in own.items())
-        for feature, found in part.features.items():
-            whole.features[feature] = whole.features.get(feature, FeatureCensus()) + found
-        whole.faults |= part.faults
-        whole.others += part.others
-    whole.faults |= {name: in_a_line(part) for name, part in parts if isinstance(part, Exception)}
+        _add_part(whole, part)
+    for name, outcome in parts:
+        if isinstance(outcome, Exception):
+            whole.faults[name] = in_a_line(outcome)
     return whole
+
+
+def _add_part(whole: Census, part: Census) -> None:
+    """Add all of a shard's census but its rows."""
+    for texts, texts_of_part in ((whole.words, part.words), (whole.wnids, part.wnids)):
+        for label, text in texts_of_part.items():
+            texts[label] = min(text, texts.get(label, text))
+    for name, feature in part.features.items():
+        whole.features[name] = whole.features.get(name, FeatureCensus()) + feature
+    whole.faults |= part.faults
+    whole.others += part.others
 
 
 def each_shard(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from imagenet_prep.reporting.census import UNLABELED, UNREAD, Census
+from imagenet_prep.reporting.census import UNLABELED, UNREAD, Census, Rows
 from imagenet_prep.text import number_of, size_text
 
 BARS = 20
@@ -49,10 +50,8 @@ class Chart(Struct, frozen=True):
     def is_in(self, bar: Bar, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Whether a bar counts each of these rows."""
         values = self.values[rows]
-        low, high = (
-            (-math.inf if bar.low is None else bar.low),
-            (math.inf if bar.high is None else bar.high),
-        )
+        low = -math.inf if bar.low is None else bar.low
+        high = math.inf if bar.high is None else bar.high
         return (values >= low) & (values < high)
 
 
@@ -85,27 +84,42 @@ def draw_charts(
     census: Census, splits: Mapping[str, int], thing: str, *, has_boxes: bool
 ) -> list[Chart]:
     """Every chart with something to draw; ``splits`` are numbers by name."""
+    values_by_key = _measure_rows(census, has_boxes=has_boxes)
+    charts = []
+    for key, measure in measures(thing).items():
+        values = values_by_key[key]
+        if not np.isnan(values).all():
+            charts.append(_draw(key, measure, values, census.rows["split"], splits))
+    return charts
+
+
+def _measure_rows(census: Census, *, has_boxes: bool) -> dict[str, NDArray[np.float64]]:
+    """By measure, the value of each row; NaN where it has none."""
     rows = census.rows
-    size, width, height = rows["bytes"], rows["width"].astype(float), rows["height"].astype(float)
-    width[width == 0] = height[height == 0] = np.nan
-    read, labeled = rows["marks"] & UNREAD == 0, rows["marks"] & UNLABELED == 0
-    values = {
+    width = rows["width"].astype(float)
+    height = rows["height"].astype(float)
+    width[width == 0] = np.nan
+    height[height == 0] = np.nan
+    file_size = rows["bytes"]
+    is_read = rows["marks"] & UNREAD == 0
+    return {
         "width": width,
         "height": height,
         "ratio": width / height,
-        "bytes": np.where(size > 0, size, np.nan),
-        "boxes": np.where(read & has_boxes, rows["boxes"], np.nan),
-        "images": np.full(len(rows), np.nan),
+        "bytes": np.where(file_size > 0, file_size, np.nan),
+        "boxes": np.where(is_read & has_boxes, rows["boxes"], np.nan),
+        "images": _class_sizes(rows),
     }
-    _, classes, counts = np.unique(
-        rows[["split", "label"]][labeled], return_inverse=True, return_counts=True
-    )
-    values["images"][labeled] = counts[classes.ravel()]
-    return [
-        _draw(key, measure, values[key], rows["split"], splits)
-        for key, measure in measures(thing).items()
-        if not np.isnan(values[key]).all()
-    ]
+
+
+def _class_sizes(rows: Rows) -> NDArray[np.float64]:
+    """For each row the number of images in its class and split; NaN without a label."""
+    is_labelled = rows["marks"] & UNLABELED == 0
+    classes = rows[["split", "label"]][is_labelled]
+    _, class_of_row, counts = np.unique(classes, return_inverse=True, return_counts=True)
+    sizes = np.full(len(rows), np.nan)
+    sizes[is_labelled] = counts[class_of_row.ravel()]
+    return sizes
 
 
 def _draw(
@@ -115,46 +129,70 @@ def _draw(
     split_of: NDArray[np.uint16],
     splits: Mapping[str, int],
 ) -> Chart:
-    known = ~np.isnan(values)
-    edges = edges_of(values[known], measure.step)
-    weights = (
-        1 / values if key == "images" else np.ones(len(values))
-    )  # a class is counted once, not per image
-    counts, texts = {}, []
+    has_value = ~np.isnan(values)
+    edges = edges_of(values[has_value], measure.step)
+    # A class is counted once, not per image.
+    weights = 1 / values if key == "images" else np.ones(len(values))
+    counts_by_split: dict[int, list[int]] = {}
+    texts = []
     for split, number in splits.items():
-        own = known & (split_of == number)
-        if own.any():
-            bins = np.clip(np.searchsorted(edges, values[own], "right") - 1, 0, len(edges) - 2)
-            counts[number] = (
-                np.rint(np.bincount(bins, weights[own], len(edges) - 1)).astype(int).tolist()
-            )
-            mean = np.average(values[own], weights=weights[own])
-            low, high = measure.text(values[own].min()), measure.text(values[own].max())
-            texts.append(
-                f"{split}: "
-                + (low if low == high else f"{low} to {high}, {measure.text(mean)} on average")
-            )
-    shares = {number: [100 * count / sum(own) for count in own] for number, own in counts.items()}
-    bars = tuple(
-        Bar(
-            *limits,
-            *({number: own[k] for number, own in each.items()} for each in (counts, shares)),
-        )
-        for k, limits in enumerate(_limits(edges, values[known], measure))
-    )
-    return Chart(
-        key, measure.title, "; ".join(texts) + ".", bars, max(map(max, shares.values())), values
-    )
+        in_split = has_value & (split_of == number)
+        if in_split.any():
+            split_values, split_weights = values[in_split], weights[in_split]
+            counts_by_split[number] = _count_per_bar(edges, split_values, split_weights)
+            texts.append(f"{split}: {_spread_text(measure, split_values, split_weights)}")
+    limits = _limits(edges, values[has_value], measure)
+    bars = _bars(list(limits), counts_by_split)
+    tallest = max(max(bar.shares.values()) for bar in bars)
+    return Chart(key, measure.title, "; ".join(texts) + ".", bars, tallest, values)
+
+
+def _count_per_bar(
+    edges: NDArray[np.float64], values: NDArray[np.float64], weights: NDArray[np.float64]
+) -> list[int]:
+    """The images of each bar; the bars at both ends also count the values beyond them."""
+    bar_count = len(edges) - 1
+    positions = np.searchsorted(edges, values, "right") - 1
+    bar_of_value = np.clip(positions, 0, bar_count - 1)
+    sums = np.bincount(bar_of_value, weights, bar_count)
+    counts: list[int] = np.rint(sums).astype(int).tolist()
+    return counts
+
+
+def _spread_text(
+    measure: Measure, values: NDArray[np.float64], weights: NDArray[np.float64]
+) -> str:
+    """The smallest and the largest value, and their mean; one value if all are the same."""
+    low, high = measure.text(values.min()), measure.text(values.max())
+    if low == high:
+        return low
+    mean = np.average(values, weights=weights)
+    return f"{low} to {high}, {measure.text(mean)} on average"
+
+
+def _bars(
+    limits: Sequence[tuple[float | None, float | None, str]],
+    counts_by_split: Mapping[int, Sequence[int]],
+) -> tuple[Bar, ...]:
+    bars = []
+    for position, (low, high, name) in enumerate(limits):
+        counts = {split: counts[position] for split, counts in counts_by_split.items()}
+        shares = {}
+        for split, count in counts.items():
+            shares[split] = 100 * count / sum(counts_by_split[split])
+        bars.append(Bar(low, high, name, counts, shares))
+    return tuple(bars)
 
 
 def edges_of(values: NDArray[np.float64], smallest: float) -> NDArray[np.float64]:
     """Round numbers that part nearly all of these values into BARS bars at most; at least two."""
     low, high = np.quantile(values, (0.01, 0.99), method="nearest")
-    steps = (smallest * digit * 10**power for power in range(20) for digit in (1, 2, 5))
-    step = next(step for step in steps if np.floor(high / step) - np.floor(low / step) < BARS)
-    edges: NDArray[np.float64] = np.round(
-        np.arange(np.floor(low / step), np.floor(high / step) + 2) * step, 6
-    )
+    for power, digit in itertools.product(range(20), (1, 2, 5)):
+        step = smallest * digit * 10**power
+        first_edge, last_edge = np.floor(low / step), np.floor(high / step) + 1
+        if last_edge - first_edge <= BARS:
+            break
+    edges: NDArray[np.float64] = np.round(np.arange(first_edge, last_edge + 1) * step, 6)
     return edges
 
 
@@ -164,10 +202,10 @@ def _limits(
     """Both limits and the name of each bar;
     the first and the last have none if values are beyond.
     """
-    text, last = measure.text, len(edges) - 2
-    for k in range(last + 1):
-        low, high = float(edges[k]), float(edges[k + 1])
-        is_under, is_over = k == 0 and values.min() < low, k == last and values.max() >= high
+    text = measure.text
+    for low, high in itertools.pairwise(edges.tolist()):
+        is_under = low == edges[0] and values.min() < low
+        is_over = high == edges[-1] and values.max() >= high
         if is_under and is_over:
             yield None, None, "any"
         elif is_under:
@@ -176,18 +214,15 @@ def _limits(
             yield low, None, f"{text(low)} or more"
         else:
             last_value = high - 1 if text is plain else high
-            yield (
-                low,
-                high,
-                text(low) if last_value == low else f"{text(low)} to {text(last_value)}",
-            )
+            name = text(low) if last_value == low else f"{text(low)} to {text(last_value)}"
+            yield low, high, name
 
 
 def bar_label(bar: Bar, splits: Mapping[str, int], nouns: tuple[str, str]) -> str:
     """A bar as text: "400 to 499: train 12 images (5%), validation none"."""
-    parts = [
-        f"{split} {number_of(bar.counts[number], *nouns)} ({bar.shares[number]:.3g}%)"
-        for split, number in splits.items()
-        if bar.counts.get(number)
-    ]
-    return f"{bar.name}: {', '.join(parts) or 'none'}"
+    counts = []
+    for split, number in splits.items():
+        if bar.counts.get(number):
+            images = number_of(bar.counts[number], *nouns)
+            counts.append(f"{split} {images} ({bar.shares[number]:.3g}%)")
+    return f"{bar.name}: {', '.join(counts) or 'none'}"

@@ -6,8 +6,9 @@ verify reports the faults of a record; a page should still show the rest of it.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -70,11 +71,12 @@ def names_of(settings: Mapping[str, Any]) -> Names:
     """The names in the records of a recipe with these settings:
     the mapped ones, then the usual ones.
     """
-    held = features_by_column(settings)
-    return {
-        what: (*(name for column in columns for name in held.get(column, ())), *usual)
-        for what, (columns, usual) in _BY_RECIPE.items()
-    }
+    features = features_by_column(settings)
+    names: dict[str, tuple[str, ...]] = {}
+    for meaning, (columns, usual) in _BY_RECIPE.items():
+        mapped = itertools.chain.from_iterable(features.get(column, ()) for column in columns)
+        names[meaning] = (*mapped, *usual)
+    return names
 
 
 USUAL = names_of({})
@@ -96,19 +98,18 @@ def look(data: memoryview, names: Names = USUAL, words_of: Words = no_words) -> 
 def see(features: Mapping[str, Feature], names: Names, words_of: Words = no_words) -> Shown:
     """The contents of a record by the names of its features."""
 
-    def number(what: str) -> int | None:
-        value: int | None = _first(features, names[what], Int64List)
+    def number(meaning: str) -> int | None:
+        value: int | None = _first_value(features, names[meaning], Int64List)
         return value
 
-    def text(own: tuple[str, ...]) -> str:
-        value = _first(features, own, BytesList)
-        return "" if value is None else _clean(str(value, "utf-8", "replace"))
+    def text(feature_names: tuple[str, ...]) -> str:
+        content = _first_value(features, feature_names, BytesList)
+        return "" if content is None else _clean(str(content, "utf-8", "replace"))
 
     filename, wnid = text(names["filename"]), text(("image/class/synset",))
-    image = _first(features, names["image"], BytesList)
-    likely = (_first(features, (name,), BytesList) for name in names["likely image"])
-    if image is None:  # "image" may as well be samples
-        image = next((each for each in likely if each and format_of(each)), None)
+    image = _first_value(features, names["image"], BytesList)
+    if image is None:
+        image = _likely_image(features, names["likely image"])
     boxes = tuple(boxes_in(features))
     return Shown(
         filename,
@@ -122,14 +123,24 @@ def see(features: Mapping[str, Feature], names: Names, words_of: Words = no_word
     )
 
 
-def _first(features: Mapping[str, Feature], names: tuple[str, ...], kind: type[Feature]) -> Any:
+def _likely_image(features: Mapping[str, Feature], names: tuple[str, ...]) -> Any:
+    """The first content that starts like an image file: "image" may as well be samples."""
+    for name in names:
+        content = _first_value(features, (name,), BytesList)
+        if content and format_of(content):
+            return content
+    return None
+
+
+def _first_value(
+    features: Mapping[str, Feature], names: tuple[str, ...], kind: type[Feature]
+) -> Any:
     """The first value of the first of these features that exists with this kind."""
-    found = (
-        feature.values[0]
-        for name in names
-        if isinstance(feature := features.get(name), kind) and feature.values
-    )
-    return next(found, None)
+    for name in names:
+        feature = features.get(name)
+        if isinstance(feature, kind) and feature.values:
+            return feature.values[0]
+    return None
 
 
 def _size(width: int | None, height: int | None) -> tuple[int, int] | None:
@@ -143,21 +154,19 @@ def _size(width: int | None, height: int | None) -> tuple[int, int] | None:
 
 def boxes_in(features: Mapping[str, Feature | None]) -> Iterator[tuple[Box, str | None]]:
     """The boxes, each with its name if the record has one for each."""
-    edges = [features.get(f"image/object/bbox/{edge}") for edge in EDGES]
-    lists = [edge.values if isinstance(edge, FloatList) else () for edge in edges]
+    coordinates = []
+    for edge in EDGES:
+        feature = features.get(f"image/object/bbox/{edge}")
+        coordinates.append(feature.values if isinstance(feature, FloatList) else ())
+    boxes = list(zip(*coordinates, strict=False))
     texts = features.get("image/object/class/text")
-    corners, names = (
-        list(zip(*lists, strict=False)),
-        texts.values if isinstance(texts, BytesList) else (),
-    )
-    for number, each in enumerate(corners):
-        if all(map(math.isfinite, each)):
-            yield (
-                Box(*each),
-                _clean(str(names[number], "utf-8", "replace"))
-                if len(names) == len(corners)
-                else None,
-            )
+    names: Sequence[bytes | memoryview | None] = [None] * len(boxes)
+    if isinstance(texts, BytesList) and len(texts.values) == len(boxes):
+        names = texts.values
+    for edges, name in zip(boxes, names, strict=True):
+        if all(map(math.isfinite, edges)):
+            text = None if name is None else _clean(str(name, "utf-8", "replace"))
+            yield Box(*edges), text
 
 
 def _clean(text: str) -> str:
@@ -165,8 +174,6 @@ def _clean(text: str) -> str:
     without characters that reverse or hide text.
     """
     short = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
-    return (
-        short
-        if short.isprintable()
-        else "".join(each if each.isprintable() else "�" for each in short)
-    )
+    if short.isprintable():
+        return short
+    return "".join(character if character.isprintable() else "�" for character in short)

@@ -8,6 +8,7 @@ every other resource and every script except its own, identified by its digest.
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import importlib.util
 import itertools
@@ -50,11 +51,9 @@ _BOXES = {
 
 def render(facts: Facts) -> bytes:
     """The page about one set, as UTF-8."""
-    script, subject, rows = (
-        (_HERE / "page.js").read_text(encoding="utf-8"),
-        facts.subject,
-        class_rows(facts),
-    )
+    script = (_HERE / "page.js").read_text(encoding="utf-8")
+    subject = facts.subject
+    classes = class_rows(facts)
     shard = "@SHARD@" if facts.is_file else f"{facts.name}/@SHARD@"
     text = _load_template().render(
         script=script,
@@ -69,7 +68,7 @@ def render(facts: Facts) -> bytes:
         groups=words.problem_groups(facts),
         features=words.feature_rows(facts),
         charts=facts.charts,
-        values_of=lambda row: " ".join(f"{chart.values[row]:.17g}" for chart in facts.charts),
+        values_of=functools.partial(_chart_values, facts),
         bar_label=bar_label,
         crop=(SHORT_SIDE, CROP),
         normalize=_normalize,
@@ -79,13 +78,11 @@ def render(facts: Facts) -> bytes:
         has_imagehash=importlib.util.find_spec("imagehash") is not None,
         splits=facts.splits,
         show_command=command_line([NAME, "show", shard, "--record", "@NUMBER@"]),
-        classes=rows[:SHOWN_CLASSES],
-        class_count=len(rows),
-        most=max((sum(row["images"].values()) for row in rows), default=1),
-        samples=[(number, sample, "") for number, sample in enumerate(facts.samples, 1)],
-        more=[
-            (number, sample, "") for number, sample in enumerate(facts.more, len(facts.samples) + 1)
-        ],
+        classes=classes[:SHOWN_CLASSES],
+        class_count=len(classes),
+        most=max((sum(row["images"].values()) for row in classes), default=1),
+        samples=_number_pictures(facts.samples, 1),
+        more=_number_pictures(facts.more, len(facts.samples) + 1),
         odd=list(odd_groups(facts)),
         box_words=_BOXES,
         origin=list(words.origin(facts)),
@@ -98,47 +95,65 @@ def render(facts: Facts) -> bytes:
 def _load_template() -> Template:
     import jinja2
 
-    loader = jinja2.FileSystemLoader(_HERE)
     environment = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined
+        loader=jinja2.FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    environment.trim_blocks = environment.lstrip_blocks = True
     environment.filters.update(
-        number=_number_text, size=size_text, count=number_of, command=_part_command
+        number=_number_text,
+        size=size_text,
+        count=number_of,
+        command=_part_command,
+        base64=_base64_text,
     )
-    environment.filters.update(base64=lambda content: base64.b64encode(content).decode())
     return environment.get_template("page.html")
 
 
-def _number_text(value: int | str | None) -> str:
+def _number_text(number: int | str | None) -> str:
     """A number with thousands separators; a dash for none."""
-    return "\N{EN DASH}" if value is None else value if isinstance(value, str) else f"{value:,}"
+    if number is None:
+        return "\N{EN DASH}"
+    return number if isinstance(number, str) else f"{number:,}"
+
+
+def _base64_text(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def _chart_values(facts: Facts, row: int) -> str:
+    """The value of an image in each chart, exactly."""
+    return " ".join(f"{chart.values[row]:.17g}" for chart in facts.charts)
+
+
+def _number_pictures(samples: Sequence[Sample], start: int) -> list[Picture]:
+    return [(number, sample, "") for number, sample in enumerate(samples, start)]
 
 
 def _normalize(colours: Colours) -> str:
     """The line of code that normalizes images with these colours in torchvision."""
-    mean, deviation = (
-        ", ".join(f"{value:.3f}" for value in values)
-        for values in (colours.mean, colours.deviation)
-    )
+    mean = ", ".join(f"{channel:.3f}" for channel in colours.mean)
+    deviation = ", ".join(f"{channel:.3f}" for channel in colours.deviation)
     return f"transforms.Normalize(mean=[{mean}], std=[{deviation}])"
 
 
 def _part_command(text: str) -> tuple[str, str]:
     """A remedy as prose and the command at its end, "" if there is none."""
-    prose, mark, command = text.partition(": imagenet-prep ")
-    return (f"{prose}:", mark[2:] + command) if mark else (text, "")
+    prose, separator, arguments = text.partition(": imagenet-prep ")
+    if not separator:
+        return text, ""
+    return f"{prose}:", f"imagenet-prep {arguments}"
 
 
-# odd images and classes ---------------------------------------------------------------------------
+# odd images ---------------------------------------------------------------------------------------
 
 Picture = tuple[int, Sample, str]
 """A number that is unique on the page, the sample, and the reason to show it:
 "" if none is needed.
 """
 
-
-# odd images ---------------------------------------------------------------------------------------
 
 _KINDS = {
     marks.GREY: (
@@ -198,114 +213,137 @@ class OddImages(NamedTuple):
 def odd_groups(facts: Facts) -> Iterator[tuple[OddImages, list[Picture]]]:
     """The odd images by kind, with pictures that are numbered after all others."""
     numbers = itertools.count(len(facts.samples) + len(facts.more) + 1)
-    copies, near = (
+    groups = itertools.chain(
+        _odd_kinds(facts),
         _duplicates(facts, _EQUAL, facts.copies),
         _duplicates(facts, _ALIKE, facts.near or ()),
+        _changed(facts),
     )
-    for odd in (*_odd_kinds(facts), *copies, *near, *_changed(facts)):
-        shown = [(facts.pictures[row], reason) for row, reason in odd.rows if row in facts.pictures]
-        yield odd, [(next(numbers), sample, reason) for sample, reason in shown]
+    for odd in groups:
+        pictures = []
+        for row, reason in odd.rows:
+            if row in facts.pictures:
+                pictures.append((next(numbers), facts.pictures[row], reason))
+        yield odd, pictures
 
 
 def odd_rows(census: Census, *groups: Sequence[Sequence[int]]) -> set[int]:
     """The rows that need a picture; each of ``groups`` has rows of images that are equal,
     or alike.
     """
-    kinds = (census.marked(mark)[:SHOWN_NAMES].tolist() for mark in (*_KINDS, marks.CHANGED))
-    copies = (
-        itertools.chain(*_shown(own))
-        for alike in groups
-        for own in _by_reach(census, alike).values()
-    )
-    return {*itertools.chain(*kinds, *copies)}
+    rows: set[int] = set()
+    for mark in (*_KINDS, marks.CHANGED):
+        rows.update(census.marked(mark)[:SHOWN_NAMES].tolist())
+    for alike in groups:
+        for groups_of_reach in _by_reach(census, alike).values():
+            rows.update(itertools.chain.from_iterable(_shown(groups_of_reach)))
+    return rows
 
 
 def _odd_kinds(facts: Facts) -> Iterator[OddImages]:
-    images = (facts.census.rows["bytes"] > 0).sum()
+    image_count = (facts.census.rows["bytes"] > 0).sum()
     for mark, (title, meaning) in _KINDS.items():
-        odd = facts.census.marked(mark)
-        if len(odd) and not (mark in _USUAL and len(odd) > images / 2):
-            yield OddImages(
-                title, meaning, len(odd), [(row, "") for row in odd[:SHOWN_NAMES].tolist()]
-            )
+        marked = facts.census.marked(mark)
+        is_usual = mark in _USUAL and len(marked) > image_count / 2
+        if len(marked) and not is_usual:
+            rows = [(row, "") for row in marked[:SHOWN_NAMES].tolist()]
+            yield OddImages(title, meaning, len(marked), rows)
 
 
 def _changed(facts: Facts) -> Iterator[OddImages]:
     """The images that were turned, repaired, warned of or left out, as the manifest names them:
     NAME (change).
     """
-    infos = facts.manifest.shards.values() if facts.manifest else ()
-    parted = sorted(name.rpartition(" (") for info in infos for name in info.repairs)
-    changes = [(name, change.removesuffix(")")) for name, _, change in parted]
-    marked = facts.census.marked(marks.CHANGED)[:SHOWN_NAMES].tolist()
-    pictured = {facts.pictures[row].filename: row for row in marked if row in facts.pictures}
+    shards = facts.manifest.shards.values() if facts.manifest else ()
+    changes = []
+    for repair in sorted(itertools.chain.from_iterable(shard.repairs for shard in shards)):
+        name, _, change = repair.rpartition(" (")
+        changes.append((name, change.removesuffix(")")))
     turned = [(name, change) for name, change in changes if TURNED in change.split(", ")]
     repaired = [(name, change) for name, change in changes if change != TURNED]
-    for (title, meaning), found in zip(_CHANGES.items(), (turned, repaired), strict=True):
-        rows = [(pictured[name], change) for name, change in found if name in pictured]
-        rest = [f"{name} ({change})" for name, change in found if name not in pictured]
-        if found:
-            yield OddImages(title, meaning, len(found), rows, rest[: SHOWN_NAMES - len(rows)])
+    yield from _changed_images(facts, "Turned upright", turned)
+    yield from _changed_images(facts, "Repaired", repaired)
     yield from _changed_boxes(facts)
-    warned = sorted(warning for info in infos for warning in info.warned)
+    warned = sorted(itertools.chain.from_iterable(shard.warned for shard in shards))
     if warned:
         yield OddImages("Warned", _WARNED, len(warned), (), warned[:SHOWN_NAMES])
-    set_aside = sorted(name for info in infos for name in info.set_aside)
+    set_aside = sorted(itertools.chain.from_iterable(shard.set_aside for shard in shards))
     if set_aside:
-        yield OddImages(
-            "Set aside",
-            "damaged, and left out by on_damaged: skip",
-            len(set_aside),
-            (),
-            set_aside[:SHOWN_NAMES],
-        )
+        meaning = "damaged, and left out by on_damaged: skip"
+        yield OddImages("Set aside", meaning, len(set_aside), (), set_aside[:SHOWN_NAMES])
+
+
+def _changed_images(
+    facts: Facts, title: str, changes: Sequence[tuple[str, str]]
+) -> Iterator[OddImages]:
+    """The images of these names, each with its change."""
+    if not changes:
+        return
+    row_of = {}
+    for row in facts.census.marked(marks.CHANGED)[:SHOWN_NAMES].tolist():
+        if row in facts.pictures:
+            row_of[facts.pictures[row].filename] = row
+    rows = [(row_of[name], change) for name, change in changes if name in row_of]
+    names = [f"{name} ({change})" for name, change in changes if name not in row_of]
+    room = SHOWN_NAMES - len(rows)
+    yield OddImages(title, _CHANGES[title], len(changes), rows, names[:room])
 
 
 def _changed_boxes(facts: Facts) -> Iterator[OddImages]:
     """The images with boxes that a recipe's ``boxes_outside`` clipped or dropped."""
-    for outcome, images in count_changed_boxes(
-        facts.manifest.sources.values() if facts.manifest else ()
-    ).items():
-        names = [
-            f"{name} ({number_of(count, 'box', 'boxes')})" for name, count in sorted(images.items())
-        ]
-        meaning = "their boxes were impossible: outside the image, swapped or empty"
+    meaning = "their boxes were impossible: outside the image, swapped or empty"
+    sources = facts.manifest.sources.values() if facts.manifest else ()
+    for outcome, box_counts in count_changed_boxes(sources).items():
+        names = []
+        for name, count in sorted(box_counts.items()):
+            names.append(f"{name} ({number_of(count, 'box', 'boxes')})")
         yield OddImages(f"Boxes {outcome}", meaning, len(names), (), names[:SHOWN_NAMES])
 
 
 def _duplicates(
-    facts: Facts, kind: Sequence[str], groups: Sequence[Sequence[int]]
+    facts: Facts, likeness: Sequence[str], groups: Sequence[Sequence[int]]
 ) -> Iterator[OddImages]:
     """The groups of images that are the same in some way, across several splits and within one."""
-    labels, (what, like, meaning) = facts.census.rows["label"], kind
-    for reach, own in _by_reach(facts.census, groups).items():
+    title, like, meaning = likeness
+    for reach, groups_of_reach in _by_reach(facts.census, groups).items():
+        if not groups_of_reach:
+            continue
         rows: list[tuple[int, str]] = []
-        for first, *others in _shown(own):
-            name = facts.pictures[first].filename if first in facts.pictures else ""
-            name = name or "record {1} of {0}".format(*facts.census.place(first))
-            rows.append((first, ""))
-            rows += [
-                (
-                    row,
-                    f"{like} {name}" + ", under another label" * bool(labels[row] != labels[first]),
-                )
-                for row in others
-            ]
-        total = sum(map(len, own))
-        if own:
-            counts = f"{number_of(len(own), 'image')} of {number_of(total, 'record')}"
-            yield OddImages(
-                f"{what} {reach}", f"{meaning}, {_REACHES[reach]}; {counts}", total, rows
-            )
+        for group in _shown(groups_of_reach):
+            rows += _reasons(facts, like, group)
+        total = sum(map(len, groups_of_reach))
+        counts = f"{number_of(len(groups_of_reach), 'image')} of {number_of(total, 'record')}"
+        explained = f"{meaning}, {_REACHES[reach]}; {counts}"
+        yield OddImages(f"{title} {reach}", explained, total, rows)
+
+
+def _reasons(facts: Facts, like: str, group: Sequence[int]) -> Iterator[tuple[int, str]]:
+    """The rows of a group; each but the first with the reason to show it."""
+    labels = facts.census.rows["label"]
+    original, *copies = group
+    yield original, ""
+    name = facts.pictures[original].filename if original in facts.pictures else ""
+    if not name:
+        shard, number = facts.census.place(original)
+        name = f"record {number} of {shard}"
+    for row in copies:
+        reason = f"{like} {name}"
+        if labels[row] != labels[original]:
+            reason += ", under another label"
+        yield row, reason
 
 
 def _by_reach(census: Census, groups: Sequence[Sequence[int]]) -> dict[str, list[Sequence[int]]]:
     """The groups across several splits, and those within one."""
-    found: dict[str, list[Sequence[int]]] = {reach: [] for reach in _REACHES}
-    across, within = found.values()
+    across: list[Sequence[int]] = []
+    within: list[Sequence[int]] = []
     for group in groups:
-        (across if len({*census.rows["split"][group].tolist()}) > 1 else within).append(group)
-    return found
+        splits = set(census.rows["split"][group].tolist())
+        if len(splits) > 1:
+            across.append(group)
+        else:
+            within.append(group)
+    return {"across splits": across, "within a split": within}
 
 
 def _shown(groups: Sequence[Sequence[int]]) -> Iterator[Sequence[int]]:
@@ -326,22 +364,27 @@ def class_rows(facts: Facts) -> list[dict[str, Any]]:
     boxes and bytes by the number of their split.
     """
     census = facts.census
-    found: dict[int, dict[str, Any]] = {}
-    for number in facts.splits.values():
-        own = census.rows[
-            (census.rows["split"] == number) & (census.rows["marks"] & marks.UNLABELED == 0)
-        ]
-        labels, classes = np.unique(own["label"], return_inverse=True)
-        columns = {"images": None, "boxes": own["boxes"], "bytes": own["bytes"]}
-        counts = {
-            what: np.bincount(classes, column, len(labels)).tolist()
-            for what, column in columns.items()
-        }
-        for k, label in enumerate(labels.tolist()):
-            name, wnid = census.words.get(label) or f"label {label}", census.wnids.get(label, "")
-            row = found.setdefault(
-                label, {"label": label, "name": name, "wnid": wnid} | {what: {} for what in columns}
-            )
-            for what in columns:
-                row[what][number] = int(counts[what][k])
-    return [found[label] for label in sorted(found)]
+    row_by_label: dict[int, dict[str, Any]] = {}
+    for split in facts.splits.values():
+        labelled = census.labelled(split)
+        labels, class_of_row = np.unique(labelled["label"], return_inverse=True)
+        images = np.bincount(class_of_row, None, len(labels)).tolist()
+        boxes = np.bincount(class_of_row, labelled["boxes"], len(labels)).tolist()
+        file_sizes = np.bincount(class_of_row, labelled["bytes"], len(labels)).tolist()
+        for position, label in enumerate(labels.tolist()):
+            row = row_by_label.setdefault(label, _empty_class_row(census, label))
+            row["images"][split] = int(images[position])
+            row["boxes"][split] = int(boxes[position])
+            row["bytes"][split] = int(file_sizes[position])
+    return [row_by_label[label] for label in sorted(row_by_label)]
+
+
+def _empty_class_row(census: Census, label: int) -> dict[str, Any]:
+    return {
+        "label": label,
+        "name": census.words.get(label) or f"label {label}",
+        "wnid": census.wnids.get(label, ""),
+        "images": {},
+        "boxes": {},
+        "bytes": {},
+    }

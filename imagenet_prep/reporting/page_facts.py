@@ -18,7 +18,7 @@ from imagenet_prep.model import Problem
 from imagenet_prep.reporting.census import UNREAD, Census, FeatureCensus
 from imagenet_prep.reporting.charts import Chart
 from imagenet_prep.reporting.samples import Colours, Sample
-from imagenet_prep.state.manifest import Manifest, features_by_column
+from imagenet_prep.state.manifest import Manifest, SplitTotals, features_by_column
 from imagenet_prep.storage.layout import split_of
 from imagenet_prep.text import number_of, size_text
 
@@ -126,8 +126,9 @@ class Facts(Struct, frozen=True):
     @property
     def splits(self) -> dict[str, int]:
         """The splits with any findings, in order, each with its number."""
-        found = {split_of(name) or name for name in (*self.census.shards, *self.census.faults)}
-        return {split: number for split, number in self.subject.numbers.items() if split in found}
+        shards = (*self.census.shards, *self.census.faults)
+        counted = {split_of(name) or name for name in shards}
+        return {split: number for split, number in self.subject.numbers.items() if split in counted}
 
     def without_paths(self, text: str) -> str:
         """A text without the folders in front of file names: the location of a set is private."""
@@ -139,8 +140,10 @@ class Facts(Struct, frozen=True):
 def _found_features(census: Census) -> dict[str, dict[str, object]]:
     """The features of records that nothing promises."""
     count = len(census.rows) - len(census.marked(UNREAD))
-    found = census.features.items()
-    return {name: {"kind": each.kind, "optional": each.records < count} for name, each in found}
+    features: dict[str, dict[str, object]] = {}
+    for name, counts in census.features.items():
+        features[name] = {"kind": counts.kind, "optional": counts.records < count}
+    return features
 
 
 # the verdict --------------------------------------------------------------------------------------
@@ -151,19 +154,24 @@ def summary(facts: Facts) -> str:
     totals = facts.verdict.totals
     records = number_of(sum(total.records or 0 for total in totals), facts.subject.thing)
     shards = number_of(sum(total.shards for total in totals), "shard")
-    return f"{records} in {shards}, {size_text(sum(total.bytes for total in totals))}"
+    size = size_text(sum(total.bytes for total in totals))
+    return f"{records} in {shards}, {size}"
 
 
 def banner(facts: Facts) -> dict[str, Any]:
     """The verdict, and the notes; ``kind`` is good, part or bad."""
-    verdict, count = facts.verdict, len(facts.verdict.shown_problems)
-    if count:
-        kind, title = "bad", f"{verdict.level.capitalize()}: {number_of(count, 'problem')} found"
+    verdict = facts.verdict
+    title = verdict.level.capitalize()
+    problem_count = len(verdict.shown_problems)
+    if problem_count:
+        kind = "bad"
+        title += f": {number_of(problem_count, 'problem')} found"
         text = "These shards have problems, listed below with their remedies."
     else:
-        kind, title = "good" if verdict.level in RIGHT else "part", verdict.level.capitalize()
+        kind = "good" if verdict.level in RIGHT else "part"
         text = f"{verdict.reason[:1].upper()}{verdict.reason[1:]}"
-    depths = _DEPTHS_BY_RECIPE if facts.subject.is_own and not facts.is_foreign else _DEPTHS
+    has_recipe = facts.subject.is_own and not facts.is_foreign
+    depths = _DEPTHS_BY_RECIPE if has_recipe else _DEPTHS
     notes = [depths[verdict.depth], *map(facts.without_paths, verdict.notes), *_gaps(facts)]
     if verdict.remarks:
         text += f" {verdict.remarks[0].upper()}{verdict.remarks[1:]}."
@@ -172,19 +180,16 @@ def banner(facts: Facts) -> dict[str, Any]:
 
 def _gaps(facts: Facts) -> list[str]:
     """The records and shards that the numbers of the page leave out."""
-    faults, unread = sorted(facts.census.faults.items()), len(facts.census.marked(UNREAD))
-    gaps = [
-        f"{name} could not be read to its end: {facts.without_paths(reason)}"
-        for name, reason in faults
-    ]
-    if len(gaps) > SHOWN_NAMES:
-        gaps[SHOWN_NAMES:] = [
-            f"the unread rest of {number_of(len(gaps) - SHOWN_NAMES, 'more shard')}"
-        ]
+    gaps = []
+    for name, reason in sorted(facts.census.faults.items()):
+        gaps.append(f"{name} could not be read to its end: {facts.without_paths(reason)}")
+    more_shards = len(gaps) - SHOWN_NAMES
+    if more_shards > 0:
+        gaps[SHOWN_NAMES:] = [f"the unread rest of {number_of(more_shards, 'more shard')}"]
+    unread = len(facts.census.marked(UNREAD))
     if unread:
-        gaps.append(
-            f"{number_of(unread, 'record that is', 'records that are')} not a tf.train.Example"
-        )
+        records = number_of(unread, "record that is", "records that are")
+        gaps.append(f"{records} not a tf.train.Example")
     return [f"Not counted below: {gap}" for gap in gaps]
 
 
@@ -194,10 +199,9 @@ Line = tuple[str, int | str | None, int | None, int | None]
 
 def totals(facts: Facts) -> list[tuple[str, list[Line]]]:
     """The totals of each split, in order, compared with the manifest if there is one."""
-    found = {total.split: total for total in facts.verdict.totals}
-    return [
-        (split, _lines(found[split], facts)) for split in facts.subject.splits if split in found
-    ]
+    totals_of = {total.split: total for total in facts.verdict.totals}
+    counted = [split for split in facts.subject.splits if split in totals_of]
+    return [(split, _lines(totals_of[split], facts)) for split in counted]
 
 
 def _lines(total: SplitReport, facts: Facts) -> list[Line]:
@@ -205,31 +209,38 @@ def _lines(total: SplitReport, facts: Facts) -> list[Line]:
     only if records hold some.
     """
     subject, manifest = facts.subject, facts.manifest
-    whole = (subject.published or {}).get(total.split)
-    made = manifest.totals.get(total.split) if manifest else None
-    # images that were set aside were counted too
-    counted = None if manifest and manifest.has_set_aside else made
+    published = (subject.published or {}).get(total.split)
+    recorded = manifest.totals.get(total.split) if manifest else None
+    # The totals of the manifest also count images that were set aside.
+    expected_totals = None if manifest and manifest.has_set_aside else recorded
+
+    expected_images = None if facts.is_foreign else total.expected
+    whole_images = published and published.images
+    lines: list[Line] = [(f"{subject.thing}s", total.records, expected_images, whole_images)]
     labels = facts.census.labels(subject.splits.index(total.split))
-    classes, right = total.classes if whole else len(labels), None
-    if counted and subject.has_classes:
-        right = counted.classes
-    elif whole and not made and facts.verdict.level != "part":
-        right = whole.classes
-    expected = None if facts.is_foreign else total.expected
-    lines: list[Line] = [(f"{subject.thing}s", total.records, expected, whole and whole.images)]
+    classes = total.classes if published else len(labels)
     if classes or subject.has_classes:
-        lines.append(("classes", classes, right, whole and whole.classes))
+        expected_classes = _expected_classes(facts, published, recorded)
+        lines.append(("classes", classes, expected_classes, published and published.classes))
     if subject.has_boxes:
-        lines.append(
-            (
-                "boxes",
-                total.boxes,
-                counted.boxes if counted and whole else None,
-                whole and whole.boxes,
-            )
-        )
-    lines.append(("shards", total.shards, made.shards if made else None, whole and whole.shards))
-    return [*lines, ("size", size_text(total.bytes), None, None)]
+        expected_boxes = expected_totals.boxes if expected_totals and published else None
+        lines.append(("boxes", total.boxes, expected_boxes, published and published.boxes))
+    expected_shards = recorded.shards if recorded else None
+    lines.append(("shards", total.shards, expected_shards, published and published.shards))
+    lines.append(("size", size_text(total.bytes), None, None))
+    return lines
+
+
+def _expected_classes(
+    facts: Facts, published: Published | None, recorded: SplitTotals | None
+) -> int | None:
+    """The classes that a split should have, None if that is unknown."""
+    has_set_aside = facts.manifest is not None and facts.manifest.has_set_aside
+    if recorded and not has_set_aside and facts.subject.has_classes:
+        return recorded.classes
+    if published and not recorded and facts.verdict.level != "part":
+        return published.classes
+    return None
 
 
 # problems -----------------------------------------------------------------------------------------
@@ -239,13 +250,14 @@ def problem_groups(facts: Facts) -> list[dict[str, Any]]:
     """The problems by kind, in the order in which they were found;
     SHOWN_PROBLEMS of them are listed.
     """
-    found: defaultdict[str, list[Problem]] = defaultdict(list)
+    problems_by_kind: defaultdict[str, list[Problem]] = defaultdict(list)
     for problem in facts.verdict.shown_problems:
-        found[problem.kind.value].append(problem)
-    return [
-        _group(kind, problems, SHOWN_PROBLEMS // len(found), facts)
-        for kind, problems in found.items()
-    ]
+        problems_by_kind[problem.kind.value].append(problem)
+    groups = []
+    for kind, problems in problems_by_kind.items():
+        share = SHOWN_PROBLEMS // len(problems_by_kind)
+        groups.append(_group(kind, problems, share, facts))
+    return groups
 
 
 def _group(kind: str, problems: Sequence[Problem], share: int, facts: Facts) -> dict[str, Any]:
@@ -254,10 +266,10 @@ def _group(kind: str, problems: Sequence[Problem], share: int, facts: Facts) -> 
     """
     remedies = [facts.without_paths(str(problem.remedy)) for problem in problems]
     common = remedies[0] if len(set(remedies)) == 1 else ""
-    rows = [
-        (problem.subject, facts.without_paths(problem.detail), "" if common else remedy)
-        for problem, remedy in zip(problems[:share], remedies, strict=False)
-    ]
+    rows = []
+    for problem, remedy in zip(problems[:share], remedies, strict=False):
+        detail = facts.without_paths(problem.detail)
+        rows.append((problem.subject, detail, "" if common else remedy))
     count = sum(problem.count for problem in problems)
     return {"kind": kind, "total": len(problems), "count": count, "remedy": common, "rows": rows}
 
@@ -269,32 +281,42 @@ def feature_rows(facts: Facts) -> list[dict[str, Any]]:
     """A row per feature that a recipe promises:
     how many records have it, how many values, and their bounds.
     """
-    total, rows = len(facts.census.rows) - len(facts.census.marked(UNREAD)), []
+    record_count = len(facts.census.rows) - len(facts.census.marked(UNREAD))
+    rows = []
     for name, promised in sorted(facts.subject.features.items()):
-        found = facts.census.features.get(name, FeatureCensus())
-        kind, is_optional = str(promised.get("kind")), bool(promised.get("optional"))
-        bounds = spread_text(found.low, found.high, "{:.6g}" if kind == "float" else "{:,}")
-        if kind == "bytes" and bounds:
-            bounds += " byte" if bounds == "1" else " bytes"
-        if found.not_numbers:
-            bounds += f", NaN in {found.not_numbers:,} records"
+        counts = facts.census.features.get(name, FeatureCensus())
+        kind = str(promised.get("kind"))
+        is_optional = bool(promised.get("optional"))
         row = {
             "name": name,
             "kind": kind,
             "is_optional": is_optional,
-            "records": found.records,
-            "bounds": bounds,
+            "records": counts.records,
+            "bounds": _bounds_text(counts, kind),
+            "differs": counts.records < record_count and not is_optional,
+            "counts": spread_text(counts.fewest, counts.most),
         }
-        counts = spread_text(found.fewest, found.most)
-        rows.append({**row, "differs": found.records < total and not is_optional, "counts": counts})
+        rows.append(row)
     return rows
+
+
+def _bounds_text(counts: FeatureCensus, kind: str) -> str:
+    """The bounds of a feature's numbers, or of the lengths of its byte strings."""
+    bounds = spread_text(counts.low, counts.high, "{:.6g}" if kind == "float" else "{:,}")
+    if kind == "bytes" and bounds:
+        bounds += " byte" if bounds == "1" else " bytes"
+    if counts.not_numbers:
+        bounds += f", NaN in {counts.not_numbers:,} records"
+    return bounds
 
 
 def spread_text(low: float, high: float, form: str = "{:,}") -> str:
     """The bounds of some numbers: "3 to 1,024", or "3" if all are the same;
     "" if there are none.
     """
-    texts = [form.format(each) for each in (low, high)] if low <= high else []
+    if low > high:
+        return ""
+    texts = [form.format(low), form.format(high)]
     return " to ".join(dict.fromkeys(texts))
 
 
@@ -305,7 +327,8 @@ def origin(facts: Facts) -> Iterator[tuple[str, str, bool]]:
     """Order, fingerprint, sources, settings and versions:
     name, value, and whether the value is an exact code.
     """
-    verdict, manifest, is_own = facts.verdict, facts.manifest, facts.subject.is_own
+    verdict, manifest = facts.verdict, facts.manifest
+    is_own = facts.subject.is_own
     if not is_own and not facts.is_file:
         if verdict.flavour:
             yield "records", "; ".join((verdict.flavour, *verdict.differences)), False
@@ -315,38 +338,52 @@ def origin(facts: Facts) -> Iterator[tuple[str, str, bool]]:
     if manifest is None or facts.is_foreign:
         yield "made by", "unknown: there is no manifest", False
     else:
-        yield (
-            "made by",
-            f"imagenet-prep {manifest.version}" + (" and a recipe" if is_own else ""),
-            False,
-        )
+        recipe = " and a recipe" if is_own else ""
+        yield "made by", f"imagenet-prep {manifest.version}{recipe}", False
         for split, source in manifest.sources.items():
             if isinstance(source, dict):
-                shown = {
-                    name: source[name] for name in ("images", "boxes", "skipped") if name in source
-                }
-                count = number_of(source.get("images", 0), "file") if is_own else _plain(shown)
-                yield f"{split} from", f"{source.get('name', '')}; {count}", False
-                yield f"{split}, names and sizes", str(source.get("names_and_sizes", "")), True
-        for name, value in manifest.settings.items():
-            yield name.replace("_", " "), _plain(value), False
-    yield (
-        "report by",
-        f"imagenet-prep {__version__}, Jinja2 {version('jinja2')}, Pillow {version('pillow')}",
-        False,
-    )
+                yield from _source_lines(split, source, is_own=is_own)
+        for name, setting in manifest.settings.items():
+            yield name.replace("_", " "), _json_text(setting), False
+    libraries = f"Jinja2 {version('jinja2')}, Pillow {version('pillow')}"
+    yield "report by", f"imagenet-prep {__version__}, {libraries}", False
 
 
-def _plain(value: object) -> str:
+def _source_lines(
+    split: str, source: Mapping[str, Any], *, is_own: bool
+) -> Iterator[tuple[str, str, bool]]:
+    """The files of a split, and their digest."""
+    if is_own:
+        counts = number_of(source.get("images", 0), "file")
+    else:
+        counted = ("images", "boxes", "skipped")
+        counts = _json_text({name: source[name] for name in counted if name in source})
+    yield f"{split} from", f"{source.get('name', '')}; {counts}", False
+    yield f"{split}, names and sizes", str(source.get("names_and_sizes", "")), True
+
+
+def _json_text(value: object) -> str:
     """A value of a JSON file as text."""
     if isinstance(value, dict):
-        apart = "; " if any(isinstance(each, dict) for each in value.values()) else ", "
-        known = {name.replace("_", " "): each for name, each in value.items() if each is not None}
-        return apart.join(
-            f"{name}{':' * isinstance(each, dict)} {_plain(each)}" for name, each in known.items()
-        )
+        return _json_object_text(value)
     if isinstance(value, list):
-        return ", ".join(map(_plain, value))
+        return ", ".join(map(_json_text, value))
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "none" if value is None else str(value)
+
+
+def _json_object_text(members: Mapping[str, object]) -> str:
+    """The members of a JSON object that are not null."""
+    texts = []
+    has_objects = False
+    for name, member in members.items():
+        words = name.replace("_", " ")
+        if isinstance(member, dict):
+            has_objects = True
+            texts.append(f"{words}: {_json_text(member)}")
+        elif member is not None:
+            texts.append(f"{words} {_json_text(member)}")
+    return ("; " if has_objects else ", ").join(texts)

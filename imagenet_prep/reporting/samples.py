@@ -13,7 +13,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -118,8 +118,9 @@ def best_first(census: Census) -> Order:
     """
     rows = census.rows
     usable = np.flatnonzero((rows["bytes"] > 0) & (rows["marks"] & BROKEN == 0))
-    found = rows[usable]
-    return usable[np.lexsort((usable, found["chance"], found["boxes"] == 0))]
+    chance = rows["chance"][usable]
+    has_no_boxes = rows["boxes"][usable] == 0
+    return usable[np.lexsort((usable, chance, has_no_boxes))]
 
 
 def choose(census: Census, best: Order, count: int) -> list[int]:
@@ -128,33 +129,36 @@ def choose(census: Census, best: Order, count: int) -> list[int]:
     """
     split_of = census.rows["split"]
     sizes = np.bincount(split_of)
-    groups = [best[split_of[best] == split] for split in np.argsort(-sizes, kind="stable")]
-    groups = [group for group in groups if len(group)]
-    share = count // OTHER_SHARE // max(1, len(groups) - 1)
-    shares = {number: min(share, len(group)) for number, group in enumerate(groups) if number}
-    for number, group in enumerate(
-        groups
-    ):  # the largest fills what the others lack, and the reverse
-        rest = count - sum(shares.values())
-        shares[number] = min(len(group), shares.get(number, 0) + rest)
-    return [
-        row for number, group in enumerate(groups) for row in spread(census, group, shares[number])
-    ]
+    rows_by_split = [best[split_of[best] == split] for split in np.argsort(-sizes, kind="stable")]
+    rows_by_split = [rows for rows in rows_by_split if len(rows)]
+
+    share = count // OTHER_SHARE // max(1, len(rows_by_split) - 1)
+    shares = [min(share, len(rows)) for rows in rows_by_split]
+    if shares:
+        shares[0] = 0
+    # The largest split fills what the others lack, and the reverse.
+    for position, rows in enumerate(rows_by_split):
+        lacking = count - sum(shares)
+        shares[position] = min(len(rows), shares[position] + lacking)
+
+    chosen: list[int] = []
+    for rows, share in zip(rows_by_split, shares, strict=True):
+        chosen += spread(census, rows, share)
+    return chosen
 
 
 def spread(census: Census, best: Order, count: int) -> list[int]:
     """The next row of every class, in turn; a last, partial turn uses classes at even distances."""
     by_turn, sizes = _turns(census, best)
     ends = np.cumsum(sizes)
-    turns = int(np.searchsorted(ends, count, "right"))
-    taken = int(ends[turns - 1]) if turns else 0
-    rest = count - taken
-    partial = (
-        [taken + (2 * k + 1) * int(sizes[turns]) // (2 * rest) for k in range(rest)]
-        if turns < len(sizes)
-        else []
-    )
-    return by_turn[[*range(taken), *partial]].tolist() if taken or partial else []
+    whole_turns = int(np.searchsorted(ends, count, "right"))
+    start = int(ends[whole_turns - 1]) if whole_turns else 0
+    positions = list(range(start))
+    if whole_turns < len(sizes):
+        lacking = count - start
+        size = int(sizes[whole_turns])
+        positions += [start + (2 * k + 1) * size // (2 * lacking) for k in range(lacking)]
+    return by_turn[positions].tolist() if positions else []
 
 
 def _turns(census: Census, best: Order) -> tuple[Order, Order]:
@@ -173,22 +177,24 @@ def choose_more(census: Census, best: Order, charts: Iterable[Chart]) -> list[in
     """Rows that a filter can show: OF_A_BAR of each bar of each chart,
     then OF_A_CLASS of each listed class.
     """
-    bars = [best[chart.is_in(bar, best)][:OF_A_BAR] for chart in charts for bar in chart.bars]
+    chosen = []
+    for chart in charts:
+        for bar in chart.bars:
+            chosen.append(best[chart.is_in(bar, best)][:OF_A_BAR])
     labels = census.rows["label"][best]
-    listed = best[np.isin(labels, np.unique(labels)[:SHOWN_CLASSES])]
-    by_turn, sizes = _turns(census, listed)
-    return list(
-        dict.fromkeys(np.concatenate([*bars, by_turn[: sizes[:OF_A_CLASS].sum()]]).tolist())
-    )
+    listed_labels = np.unique(labels)[:SHOWN_CLASSES]
+    by_turn, sizes = _turns(census, best[np.isin(labels, listed_labels)])
+    chosen.append(by_turn[: sizes[:OF_A_CLASS].sum()])
+    rows = np.concatenate(chosen).tolist()
+    return list(dict.fromkeys(rows))
 
 
 def form_of(count: int) -> Form:
     """The form of so many further images: smaller if they are more,
     so that the page stays small.
     """
-    return Form(
-        min(240, math.isqrt(int(_MORE_BYTES / _MOST_BYTES_A_PIXEL / max(1, count)))), "webp", 60
-    )
+    pixels_per_image = int(_MORE_BYTES / _MOST_BYTES_A_PIXEL / max(1, count))
+    return Form(min(240, math.isqrt(pixels_per_image)), "webp", 60)
 
 
 def within_limit(samples: Iterable[Sample]) -> Iterator[Sample]:
@@ -223,45 +229,47 @@ class Images(Struct, frozen=True):
         """The result of ``look_at`` by row, in order;
         images that can't be decoded, or are gone, have none.
         """
-        wanted: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        rows_by_shard: defaultdict[str, dict[int, int]] = defaultdict(dict)
         for row in rows:
             shard, number = self.census.place(row)
-            wanted[shard][number] = row
-        work = functools.partial(_visit, self.layout, self.names, dict(wanted), look_at)
-        found = (
-            each_shard(self.engine, work, sorted(wanted), label, self.progress) if wanted else ()
-        )
-        return dict(sorted(pair for _, pairs in found if isinstance(pairs, list) for pair in pairs))
+            rows_by_shard[shard][number] = row
+        if not rows_by_shard:
+            return {}
+        visit = functools.partial(_visit, self.layout, self.names, dict(rows_by_shard), look_at)
+        results: dict[int, T] = {}
+        shards = sorted(rows_by_shard)
+        for _, outcome in each_shard(self.engine, visit, shards, label, self.progress):
+            if not isinstance(outcome, Exception):
+                results.update(outcome)
+        return dict(sorted(results.items()))
 
     def show(
         self, forms: Mapping[int, Form], measured: Sequence[int]
     ) -> tuple[dict[int, Sample], Colours]:
         """The images in these forms, by row, and the colours of the ``measured`` rows."""
         look_at = functools.partial(_take, forms, frozenset(measured))
-        found = self.visit({**forms, **dict.fromkeys(measured)}, look_at, "samples")
-        counts = [counts for _, counts in found.values() if counts]
-        by_value = (
-            np.sum(counts, axis=0, dtype=np.int64).reshape(3, 256) if counts else np.ones((3, 256))
-        )
-        levels, total = np.arange(256) / 255, by_value[0].sum()
-        mean = by_value @ levels / total
-        deviation = np.sqrt(by_value @ levels**2 / total - mean**2)
-        samples = {row: sample for row, (sample, _) in found.items() if sample}
+        rows = {**forms, **dict.fromkeys(measured)}
+        samples = {}
+        colour_counts = []
+        for row, (sample, counts) in self.visit(rows, look_at, "samples").items():
+            if sample is not None:
+                samples[row] = sample
+            if counts:
+                colour_counts.append(counts)
         split = int(self.census.rows["split"][measured[0]]) if measured else 0
-        return samples, Colours(split, len(counts), tuple(mean.tolist()), tuple(deviation.tolist()))
+        return samples, _measure_colours(split, colour_counts)
 
     def find_copies(self) -> list[list[int]]:
         """The rows of each image file that several records hold."""
         rows = self.census.rows
         keys = rows["bytes"] << np.uint64(32) | rows["ends"]
-        _, groups, counts = np.unique(keys, return_inverse=True, return_counts=True)
-        likely = np.flatnonzero(
-            (counts[groups] > 1) & (rows["bytes"] > 0)
-        ).tolist()  # only these are read
-        by_digest: defaultdict[str, list[int]] = defaultdict(list)
+        _, key_of_row, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        # Only images of the same length and the same ends are read.
+        likely = np.flatnonzero((counts[key_of_row] > 1) & (rows["bytes"] > 0)).tolist()
+        rows_by_digest: defaultdict[str, list[int]] = defaultdict(list)
         for row, digest in self.visit(likely, _digest, "duplicates").items():
-            by_digest[digest].append(row)
-        return [group for group in by_digest.values() if len(group) > 1]
+            rows_by_digest[digest].append(row)
+        return [group for group in rows_by_digest.values() if len(group) > 1]
 
     def find_near(self, copies: Sequence[Sequence[int]]) -> list[list[int]]:
         """The rows of images that look alike, unless all are copies of one file. Every image is
@@ -270,36 +278,53 @@ class Images(Struct, frozen=True):
         Raises:
             UsageError: ImageHash is not installed.
         """
-        hashes = self.visit(
-            np.flatnonzero(self.census.rows["bytes"]).tolist(), _hash, "near-duplicates"
-        )
-        group_of = {row: number for number, group in enumerate(copies) for row in group}
+        images = np.flatnonzero(self.census.rows["bytes"]).tolist()
+        hashes = self.visit(images, _hash, "near-duplicates")
+        file_of = {}
+        for file_number, copied_rows in enumerate(copies):
+            file_of.update(dict.fromkeys(copied_rows, file_number))
         rows = list(hashes)
-        groups = [
-            [rows[k] for k in group]
-            for group in group_near(np.array([*hashes.values()], np.uint64))
-        ]
-        return [
-            group for group in groups if len({group_of.get(row, -1 - row) for row in group}) > 1
-        ]
+        groups = []
+        for positions in group_near(np.array([*hashes.values()], np.uint64)):
+            group = [rows[position] for position in positions]
+            files = {file_of.get(row, -1 - row) for row in group}
+            if len(files) > 1:
+                groups.append(group)
+        return groups
+
+
+def _measure_colours(split: int, counts_by_image: Sequence[list[int]]) -> Colours:
+    """Mean and standard deviation of images whose colours ``count_colours`` counted."""
+    by_level: NDArray[Any] = np.ones((3, 256))
+    if counts_by_image:
+        by_level = np.sum(counts_by_image, axis=0, dtype=np.int64).reshape(3, 256)
+    levels = np.arange(256) / 255
+    pixel_count = by_level[0].sum()
+    mean = by_level @ levels / pixel_count
+    deviation = np.sqrt(by_level @ levels**2 / pixel_count - mean**2)
+    return Colours(split, len(counts_by_image), tuple(mean.tolist()), tuple(deviation.tolist()))
 
 
 def _visit(
     layout: Layout,
     names: Names,
-    wanted: Mapping[str, Mapping[int, int]],
+    rows_by_shard: Mapping[str, Mapping[int, int]],
     look_at: LookAt[T],
     shard: str,
 ) -> list[tuple[int, T]]:
-    """The results of one shard; ``wanted`` are rows by shard and number there."""
-    found, rows = [], wanted[shard]
+    """The results of one shard, by row; ``rows_by_shard`` has rows by shard and number there."""
+    results = []
+    rows = rows_by_shard[shard]
     with contextlib.suppress(FramingError, InputError):
         records = Shard.open(layout.shard_path(shard)).unchecked()
         for number, (offset, data) in enumerate(itertools.islice(records, max(rows) + 1)):
-            if number in rows and (seen := look(data, names)) and seen.encoded is not None:
-                with contextlib.suppress(ImageError):
-                    found.append((rows[number], look_at(rows[number], offset, seen, seen.encoded)))
-    return found
+            row = rows.get(number)
+            shown = None if row is None else look(data, names)
+            if row is None or shown is None or shown.encoded is None:
+                continue
+            with contextlib.suppress(ImageError):
+                results.append((row, look_at(row, offset, shown, shown.encoded)))
+    return results
 
 
 def _take(
@@ -307,27 +332,41 @@ def _take(
     measured: frozenset[int],
     row: int,
     offset: int,
-    seen: Shown,
+    shown: Shown,
     encoded: memoryview,
 ) -> tuple[Sample | None, list[int] | None]:
     """The image in its form, and how many of its pixels have each value of red,
     then green, then blue.
     """
-    form, picture, counts, size = forms.get(row), b"", None, seen.size or (4, 3)
+    form = forms.get(row)
+    is_measured = row in measured
+    side = max(form.max_side if form else 0, SHORT_SIDE if is_measured else 0)
+    picture = b""
+    colour_counts = None
+    size = shown.size or (4, 3)
     with contextlib.suppress(ImageError):  # the page reports it
-        image, size = decode(
-            encoded, max(form.max_side if form else 0, SHORT_SIDE if row in measured else 0)
-        )
-        picture = thumbnail(image, size, form) if form else b""
-        counts = count_colours(image) if row in measured else None
+        image, size = decode(encoded, side)
+        if form is not None:
+            picture = thumbnail(image, size, form)
+        if is_measured:
+            colour_counts = count_colours(image)
     if form is None:
-        return None, counts
-    named = zip(seen.boxes, seen.box_names or [""] * len(seen.boxes), strict=True)
-    boxes = tuple((box, name) for box, name in named if box.is_inside)
+        return None, colour_counts
+    names = shown.box_names or [""] * len(shown.boxes)
+    boxes = [pair for pair in zip(shown.boxes, names, strict=True) if pair[0].is_inside]
     sample = Sample(
-        row, offset, seen.filename, seen.label, seen.wnid, size, len(encoded), boxes, form, picture
+        row=row,
+        offset=offset,
+        filename=shown.filename,
+        label=shown.label,
+        wnid=shown.wnid,
+        size=size,
+        file_size=len(encoded),
+        boxes=tuple(boxes),
+        form=form,
+        thumbnail=picture,
     )
-    return sample, counts
+    return sample, colour_counts
 
 
 def decode(encoded: memoryview, side: int) -> tuple[Image, tuple[int, int]]:
@@ -339,18 +378,17 @@ def decode(encoded: memoryview, side: int) -> tuple[Image, tuple[int, int]]:
     """
     from PIL import Image
 
-    _, *sides, _ = pixels.read_facts(encoded)
-    size = sides[0], sides[1]
-    smallest = min(Reencode(max_side=side).target(*size))
-    return Image.fromarray(pixels.decode_array(encoded, pixels.REDUCE * smallest)), size
+    _, width, height, _ = pixels.read_facts(encoded)
+    smallest = min(Reencode(max_side=side).target(width, height))
+    image = pixels.decode_array(encoded, pixels.REDUCE * smallest)
+    return Image.fromarray(image), (width, height)
 
 
 def thumbnail(image: Image, size: tuple[int, int], form: Form) -> bytes:
     """An image of this original size, reduced and encoded."""
+    shrunk = pixels.shrink(image, Reencode(max_side=form.max_side).target(*size))
     encode = pixels.encode if form.format == "jpeg" else pixels.encode_webp
-    return encode(
-        pixels.shrink(image, Reencode(max_side=form.max_side).target(*size)), form.quality
-    )
+    return encode(shrunk, form.quality)
 
 
 def count_colours(image: Image) -> list[int]:
@@ -365,11 +403,11 @@ def count_colours(image: Image) -> list[int]:
     return image.resize((CROP, CROP), Resampling.BILINEAR, box).histogram()
 
 
-def _digest(_row: int, _offset: int, _seen: Shown, encoded: memoryview) -> str:
+def _digest(_row: int, _offset: int, _shown: Shown, encoded: memoryview) -> str:
     return hashlib.sha256(encoded).hexdigest()
 
 
-def _hash(_row: int, _offset: int, _seen: Shown, encoded: memoryview) -> int:
+def _hash(_row: int, _offset: int, _shown: Shown, encoded: memoryview) -> int:
     """The perceptual hash of an image."""
     from imagehash import phash
 
@@ -400,25 +438,30 @@ def group_near(hashes: NDArray[np.uint64]) -> list[list[int]]:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    unique, inverse = np.unique(hashes, return_inverse=True)
-    pairs, width = [np.empty((2, 0), np.intp)], 64 // (NEAR + 1)
-    for band in range(NEAR + 1):
-        part = unique >> np.uint64(band * width) & np.uint64((1 << width) - 1)
-        order = np.argsort(part, kind="stable")
-        for lag in range(1, len(unique)):
-            same = np.flatnonzero(part[order[lag:]] == part[order[:-lag]])
-            if not len(same):
-                break
-            pair = np.stack([order[same], order[same + lag]])
-            bits = np.unpackbits(
-                (unique[pair[0]] ^ unique[pair[1]]).view(np.uint8).reshape(-1, 8), axis=1
-            ).sum(1)
-            pairs.append(pair[:, bits <= NEAR])
-    ends = np.concatenate(pairs, axis=1)
-    graph = coo_array((np.ones(ends.shape[1]), tuple(ends)), (len(unique), len(unique)))
+    unique, position_of_hash = np.unique(hashes, return_inverse=True)
+    pairs = np.concatenate(list(_near_pairs(unique)), axis=1)
+    ones = np.ones(pairs.shape[1])
+    graph = coo_array((ones, tuple(pairs)), (len(unique), len(unique)))
+    _, group_of_unique = connected_components(graph, directed=False)
     groups: defaultdict[int, list[int]] = defaultdict(list)
-    for position, group in enumerate(
-        connected_components(graph, directed=False)[1][inverse].tolist()
-    ):
+    for position, group in enumerate(group_of_unique[position_of_hash].tolist()):
         groups[group].append(position)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def _near_pairs(hashes: NDArray[np.uint64]) -> Iterator[NDArray[np.intp]]:
+    """Positions of hashes that differ in NEAR bits at most: arrays of the shape (2, pairs)."""
+    yield np.empty((2, 0), np.intp)
+    width = 64 // (NEAR + 1)
+    for band_number in range(NEAR + 1):
+        band = hashes >> np.uint64(band_number * width) & np.uint64((1 << width) - 1)
+        order = np.argsort(band, kind="stable")
+        for distance in range(1, len(hashes)):
+            is_same = band[order[distance:]] == band[order[:-distance]]
+            same = np.flatnonzero(is_same)
+            if not len(same):
+                break
+            pairs = np.stack([order[same], order[same + distance]])
+            changed_bits = (hashes[pairs[0]] ^ hashes[pairs[1]]).view(np.uint8).reshape(-1, 8)
+            bit_counts = np.unpackbits(changed_bits, axis=1).sum(1)
+            yield pairs[:, bit_counts <= NEAR]
