@@ -27,7 +27,8 @@ from imagenet_prep.model import Done, Silent
 from imagenet_prep.recipes import loading
 from imagenet_prep.shards.run import Work, prepare_tasks
 from imagenet_prep.sources import folders as folders_module
-from imagenet_prep.sources.catalog import CatalogBuilder, Remarks
+from imagenet_prep.sources.catalog import CatalogBuilder
+from imagenet_prep.sources.remarks import Remarks
 from imagenet_prep.storage.layout import Layout
 
 _made_up = 0.0

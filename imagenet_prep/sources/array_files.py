@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from imagenet_prep.images.arrays import DEFLATES_TO, MAX_BYTES, ArrayError, read_npy_header
 from imagenet_prep.sources.array_formats import is_of_array_format, open_array_format
 from imagenet_prep.sources.pickles import LongValue, PickledArray, as_text, load_pickle
-from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
+from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
 from imagenet_prep.sources.stored_arrays import StoredArray, damage_named
 from imagenet_prep.storage.local import open_plain
 from imagenet_prep.storage.location import local_path
@@ -42,7 +42,7 @@ class ArrayFile(Container, frozen=True):
     the last folder of its name the array's name.
     """
 
-    reading: ClassVar[Reading] = "in order"
+    read_order: ClassVar[ReadOrder] = "in order"
 
     def place(self, row: Row) -> str:
         """The place of a row, for messages."""

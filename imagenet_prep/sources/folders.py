@@ -17,16 +17,11 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
-from imagenet_prep.sources.catalog import (
-    Catalog,
-    CatalogBuilder,
-    Remarks,
-    fault_of_name,
-    refuse_twice,
-)
+from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.names import below, entry_name, text_of
 from imagenet_prep.sources.patterns import compile_pattern, folder_of
-from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
+from imagenet_prep.sources.remarks import Remarks, fault_of_name, refuse_twice
+from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
 from imagenet_prep.sources.tars import in_order
 from imagenet_prep.storage.files import read_plain, scan
 from imagenet_prep.storage.layout import STATE_NAME
@@ -55,7 +50,7 @@ a Synology has @eaDir in every folder.
 class Folder(Container, frozen=True):
     """A folder with one image per file: the container of all files below it."""
 
-    reading: ClassVar[Reading] = "alone"
+    read_order: ClassVar[ReadOrder] = "alone"
 
     def place(self, row: Row) -> str:
         """The place of a row, for messages."""

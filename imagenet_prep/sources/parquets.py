@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
+from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.refusals import unreadable
 
@@ -62,7 +62,7 @@ class ParquetImages(Container, frozen=True):
     from 0.
     """
 
-    reading: ClassVar[Reading] = "in order"
+    read_order: ClassVar[ReadOrder] = "in order"
 
     def place(self, row: Row) -> str:
         """The place of a row, for messages."""

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import os
+import pkgutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from imagenet_prep import sources
 from imagenet_prep.errors import InputError
 from imagenet_prep.storage.durable import write_all
 from imagenet_prep.storage.local import open_plain
@@ -118,10 +121,29 @@ def slices_of(path: AnyPath) -> FileSlices | RangedView:
     return FileSlices(path)
 
 
-Reading: TypeAlias = Literal["alone", "anywhere", "in order"]
+ReadOrder: TypeAlias = Literal["alone", "anywhere", "in order"]
 """How rows are read: each is a separate file; or all are in one file and are read in any order; or
 they are read in the order of their offsets, since each requires everything before it.
 """
+
+
+_container_classes: dict[str, type[Container]] = {}
+
+
+def container_class(name: str) -> type[Container]:
+    """The kind of container of this name, which a module of this room defines.
+
+    Raises:
+        ValueError: there is none.
+    """
+    for module in pkgutil.iter_modules(sources.__path__):
+        if name in _container_classes:
+            break
+        importlib.import_module(f"{sources.__name__}.{module.name}")
+    try:
+        return _container_classes[name]
+    except KeyError:
+        raise ValueError(f"no kind of container is called {name}") from None
 
 
 class Row(NamedTuple):
@@ -142,13 +164,17 @@ class Container(Struct, frozen=True):
     place; picklable.
 
     Each kind is one module, with the function that lists it as rows of a Catalog. ``is_sliced``
-    tells whether its images are plain slices of one file. ``reading`` tells how its rows are read:
-    "in order" requires bundles to make shards (see ``regroup``).
+    tells whether its images are plain slices of one file. ``read_order`` tells how its rows are
+    read: "in order" requires bundles to make shards (see ``regroup``).
+    A subclass registers itself under its name, which a saved table has: see ``container_class``.
     """
 
     path: AnyPath
     is_sliced: ClassVar[bool] = False
-    reading: ClassVar[Reading] = "anywhere"
+    read_order: ClassVar[ReadOrder] = "anywhere"
+
+    def __init_subclass__(cls) -> None:
+        _container_classes[cls.__name__] = cls
 
     def place(self, row: Row) -> str:
         """The place of a row, for messages."""

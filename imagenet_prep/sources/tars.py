@@ -12,9 +12,10 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command_line, quoted
 from imagenet_prep.model import Engine, Failed, R, T
-from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, fault_of_name, refuse_twice
+from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.names import file_name
 from imagenet_prep.sources.obstacles import Collecting, collected
+from imagenet_prep.sources.remarks import fault_of_name, refuse_twice
 from imagenet_prep.sources.skipped import HIDDEN_FILES, SYSTEM_FILES, Skipped, is_system_file
 from imagenet_prep.sources.slices import Buffer, Container, FileSlices, Row, slices_of
 from imagenet_prep.sources.tar_members import (

@@ -14,7 +14,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, fault_of_name, refuse_twice
+from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
+from imagenet_prep.sources.remarks import fault_of_name, refuse_twice
 from imagenet_prep.sources.slices import Buffer, Container, FileSlices, Row
 from imagenet_prep.sources.tar_members import WHOLE_COPY, ArchiveFault, Member, Sliceable
 from imagenet_prep.storage.local import map_file
