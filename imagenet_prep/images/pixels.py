@@ -264,7 +264,7 @@ def decode_other(data: Buffer, kind: str) -> tuple[Image.Image, tuple[str, ...],
     if kind not in ENDINGS:
         raise ImageError(f"{kind} can't be read: convert it to JPEG or PNG")
     if kind == "TIFF":
-        from imagenet_prep.images.arrays import decode_tiff
+        from imagenet_prep.images.lossless import decode_tiff
 
         samples = decode_tiff(data)
         is_wide, channels = samples.dtype.itemsize > 1, samples.shape[2]
