@@ -60,30 +60,39 @@ def names_in_npz(data: Buffer | IO[bytes]) -> list[str]:
 def _member(data: Buffer, key: str | None) -> bytes:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            names = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-            if key is None and len(names) != 1:
-                raise ArrayError(
-                    f"it holds {len(names)} arrays ({listed(names, 5) or 'none'}): "
-                    "name one with `array`"
-                )
-            info = names.get(next(iter(names)) if key is None else key)
-            if info is None:
-                raise ArrayError(f"it has no array {key!r}, only {listed(names, 5) or 'none'}")
-            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise ArrayError(
-                    "its array is compressed in a way that NumPy never does: save it again"
-                )
-            if info.file_size > min(MAX_BYTES, DEFLATES_TO * len(data)):
-                raise ArrayError(
-                    f"its array claims {info.file_size:,} bytes: more than {len(data):,} bytes "
-                    "can hold"
-                )
-            with archive.open(info) as stream:
-                return stream.read(info.file_size + 1)
+            member = _find_member(archive, key)
+            _check_member(member, len(data))
+            with archive.open(member) as stream:
+                return stream.read(member.file_size + 1)
     except (ArrayError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - any failure of zipfile is the file's fault
         raise ArrayError(f"the .npz is damaged: {error}") from None
+
+
+def _find_member(archive: zipfile.ZipFile, key: str | None) -> zipfile.ZipInfo:
+    """The array of this name; the only one without a name."""
+    members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
+    names = listed(members, 5) or "none"
+    if key is None:
+        if len(members) != 1:
+            raise ArrayError(f"it holds {len(members)} arrays ({names}): name one with `array`")
+        return next(iter(members.values()))
+    if key not in members:
+        raise ArrayError(f"it has no array {key!r}, only {names}")
+    return members[key]
+
+
+def _check_member(member: zipfile.ZipInfo, length: int) -> None:
+    """Raise ArrayError for an array that NumPy didn't write, or that an .npz of ``length`` bytes
+    can't hold.
+    """
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ArrayError("its array is compressed in a way that NumPy never does: save it again")
+    if member.file_size > min(MAX_BYTES, DEFLATES_TO * length):
+        raise ArrayError(
+            f"its array claims {member.file_size:,} bytes: more than {length:,} bytes can hold"
+        )
 
 
 def read_npy_header(
@@ -97,10 +106,12 @@ def read_npy_header(
     """
     try:
         version = npy.read_magic(file)
-        read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
-        if read is None:
+        if version == (1, 0):
+            shape, is_fortran, dtype = npy.read_array_header_1_0(file)
+        elif version == (2, 0):
+            shape, is_fortran, dtype = npy.read_array_header_2_0(file)
+        else:
             raise ArrayError(f"version {version[0]}.{version[1]} of .npy: expected 1.0 or 2.0")
-        shape, is_fortran, dtype = read(file)
     except ArrayError:
         raise
     except Exception as error:  # noqa: BLE001 - any failure of NumPy's parser is the file's fault
@@ -113,18 +124,16 @@ def read_npy_header(
 
 
 def _parse_npy(data: Buffer) -> Array:
+    if len(data) == 0:
+        raise ArrayError("it is empty")
     if not is_npy(data):
-        raise ArrayError(
-            "it is empty"
-            if len(data) == 0
-            else f"not an .npy: it starts with {bytes(data[:4]).hex(' ')}"
-        )
+        raise ArrayError(f"not an .npy: it starts with {bytes(data[:4]).hex(' ')}")
     head = io.BytesIO(data[: 1 << 16])
     shape, is_fortran, dtype = read_npy_header(head)
-    size, found = prod(shape) * dtype.itemsize, len(data) - head.tell()
-    if size != found or min(shape, default=0) < 0:
+    expected, size = prod(shape) * dtype.itemsize, len(data) - head.tell()
+    if size != expected or min(shape, default=0) < 0:
         raise ArrayError(
-            f"the .npy is cut or damaged: {size:,} bytes of data expected, {found:,} found"
+            f"the .npy is cut or damaged: {expected:,} bytes of data expected, {size:,} found"
         )
     flat = np.frombuffer(data, dtype, count=prod(shape), offset=head.tell())
     return flat.reshape(shape[::-1]).transpose() if is_fortran else flat.reshape(shape)
@@ -136,10 +145,10 @@ def rescale(array: Array, lower: float, upper: float) -> Array:
     Raises:
         ArrayError: it holds NaN, which can't be clipped.
     """
-    values = np.clip(array.astype(np.float64), lower, upper)
-    if np.isnan(values).any():
+    clipped = np.clip(array.astype(np.float64), lower, upper)
+    if np.isnan(clipped).any():
         raise ArrayError("it holds NaN: it can't be rescaled to [0, 1]")
-    return ((values - lower) / (upper - lower)).astype(np.float32)
+    return ((clipped - lower) / (upper - lower)).astype(np.float32)
 
 
 def is_picture(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
@@ -179,10 +188,10 @@ def float_bytes(array: Array) -> bytes:
         ArrayError: a value would become infinite.
     """
     with np.errstate(over="ignore"):
-        values = array.astype("<f4")
-    if array.dtype == np.float64 and (np.isinf(values) & np.isfinite(array)).any():
+        floats = array.astype("<f4")
+    if array.dtype == np.float64 and (np.isinf(floats) & np.isfinite(array)).any():
         raise ArrayError("it holds a value beyond 3.4e38, and a record's floats have 32 bits")
-    return values.tobytes()
+    return floats.tobytes()
 
 
 def plane(shape: tuple[int, ...]) -> tuple[int, int, int]:
