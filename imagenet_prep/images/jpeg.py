@@ -45,8 +45,9 @@ _ALONE = frozenset({0x01, *range(0xD0, 0xD8), EOI, SOI})  # TEM and RST0 to RST7
 _WITHOUT_LENGTH = _ALONE | {SOS, 0xFF}  # the walk of headers ends at SOS; a fill byte
 _FRAME = struct.Struct(">BHHB")
 _NEXT_MARKER = re.compile(rb"\xff+[^\x00\xff]", re.DOTALL)
-# coded data has FF 00 and restart markers
-_AFTER_SCAN = re.compile(rb"\xff+[^\x00\xff\xd0-\xd7]", re.DOTALL)
+_AFTER_SCAN = re.compile(
+    rb"\xff+[^\x00\xff\xd0-\xd7]", re.DOTALL
+)  # coded data has FF 00 and restart markers
 
 
 class ImageError(ValueError):
@@ -127,14 +128,14 @@ def read_plain_header(data: Buffer) -> JpegHeader:
     return _frame_header(data, position)
 
 
-def _find(data: Buffer, markers: frozenset[int]) -> int:
+def _find(data: Buffer, wanted: frozenset[int]) -> int:
     """The position of the first of these markers before the image data; -1 if there is none."""
     position, end = 2, len(data)
     while position + 4 <= end:
         if data[position] != 0xFF:
             raise StrayBytesError(f"no JPEG marker at byte {position}")
         marker = data[position + 1]
-        if marker in markers:
+        if marker in wanted:
             return position
         if marker not in _WITHOUT_LENGTH:
             position += 2 + (data[position + 2] << 8 | data[position + 3])

@@ -24,6 +24,8 @@ SHORT = 256
 
 _SHORT_MESSAGE = 1 << 13
 
+_BYTES, _FLOAT, _INT64 = 1, 2, 3  # the oneof of Feature
+
 
 class BytesList(Struct, frozen=True):
     """A feature of byte strings."""
@@ -50,7 +52,6 @@ Kind = Literal["int64", "float", "bytes"]
 KINDS: dict[type[Feature], Kind] = {Int64List: "int64", FloatList: "float", BytesList: "bytes"}
 """The name of each kind of feature."""
 
-_BYTES, _FLOAT, _INT64 = 1, 2, 3  # the oneof of Feature
 _KIND_OF_FIELD: dict[int, Kind] = {_BYTES: "bytes", _FLOAT: "float", _INT64: "int64"}
 _WIRES_OF_KIND: dict[Kind, tuple[int, ...]] = {"bytes": (2,), "float": (2, 5), "int64": (0, 2)}
 """The wire types in which the values of each kind may be written."""
@@ -63,21 +64,21 @@ class ExampleError(ValueError):
     """Bytes that are not a tf.train.Example."""
 
 
-def varint(number: int) -> bytes:
+def varint(value: int) -> bytes:
     """A base-128 varint; a negative number is encoded as 64-bit two's complement."""
-    if 0 <= number < 0x80:
-        return bytes((number,))
-    if 0 <= number < 0x4000:
-        return bytes((number & 0x7F | 0x80, number >> 7))
-    if 0 <= number < 0x200000:
-        return bytes((number & 0x7F | 0x80, number >> 7 & 0x7F | 0x80, number >> 14))
-    number &= 0xFFFFFFFFFFFFFFFF
-    encoded = bytearray()
-    while number >= 0x80:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
+    if 0 <= value < 0x80:
+        return bytes((value,))
+    if 0 <= value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if 0 <= value < 0x200000:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
+    value &= 0xFFFFFFFFFFFFFFFF
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
 
 
 def delimited(field: int, content: bytes) -> bytes:

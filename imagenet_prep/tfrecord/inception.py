@@ -84,11 +84,8 @@ def record_parts(item: Item, width: int, height: int, length: int) -> tuple[byte
 
 def after_name(label: int, boxes: tuple[Box, ...], width: int, height: int) -> bytes:
     """The entries after the file name."""
-    height_entry, width_entry = (
-        _size_entry("image/height", height),
-        _size_entry("image/width", width),
-    )
-    return FORMAT_ENTRY + height_entry + _box_entries(label, boxes) + width_entry
+    sizes = _size_entry("image/height", height), _size_entry("image/width", width)
+    return FORMAT_ENTRY + sizes[0] + _box_entries(label, boxes) + sizes[1]
 
 
 @functools.lru_cache(maxsize=4096)
