@@ -109,36 +109,39 @@ class Catalog(Struct, eq=False):
         if isinstance(rows, range) and rows == range(len(self)):
             return self
         places = places_of(rows)
-        found: dict[str, Any] = {name: getattr(self, name)[places] for name in NUMBER_COLUMNS}
-        found["box_starts"], found["boxes"] = self.boxes_of(rows)
-        found["columns"] = {
-            name: [values[row] for row in rows] for name, values in self.columns.items()
-        }
-        return replace(self, names=self.names.picked(rows), **found)
+        numbers = {name: getattr(self, name)[places] for name in NUMBER_COLUMNS}
+        box_starts, boxes = self.boxes_of(rows)
+        columns = {name: [values[row] for row in rows] for name, values in self.columns.items()}
+        return replace(
+            self,
+            names=self.names.picked(rows),
+            box_starts=box_starts,
+            boxes=boxes,
+            columns=columns,
+            **numbers,
+        )
 
     def whole(self, rows: Rows) -> Catalog:
         """The same table without unused containers and classes, to send to a worker."""
-        found = self.picked(rows)
-        ids, container_ids = np.unique(found.container_ids, return_inverse=True)
-        labels = sorted(set(found.labels.tolist()))  # np.unique would import numpy.ma
+        picked = self.picked(rows)
+        ids, container_ids = np.unique(picked.container_ids, return_inverse=True)
+        labels = sorted(set(picked.labels.tolist()))  # np.unique would import numpy.ma
         return replace(
-            found,
-            containers=[self.containers[each] for each in ids.tolist()],
+            picked,
+            containers=[self.containers[number] for number in ids.tolist()],
             container_ids=_narrow(container_ids),
             classes={label: self.classes[label] for label in labels if label},
         )
 
     def attach_boxes(self, boxes: Mapping[str, Sequence[Box]]) -> None:
         """Give every image its boxes, by file name."""
-        found = [boxes.get(name, ()) for name in self.names]
-        values = [
-            value
-            for each in found
-            for box in each
-            for value in (box.xmin, box.ymin, box.xmax, box.ymax)
-        ]
-        self.box_starts = edges_of(np.fromiter(map(len, found), np.int64, len(found)))
-        self.boxes = np.array(values, np.float32)
+        boxes_by_row = [boxes.get(name, ()) for name in self.names]
+        corners: list[float] = []
+        for box in itertools.chain.from_iterable(boxes_by_row):
+            corners += (box.xmin, box.ymin, box.xmax, box.ymax)
+        counts = np.fromiter(map(len, boxes_by_row), np.int64, len(boxes_by_row))
+        self.box_starts = edges_of(counts)
+        self.boxes = np.array(corners, np.float32)
 
     def boxes_of(self, rows: Rows) -> tuple[Column, Column]:
         """Start offsets of the boxes of these rows, and the boxes; empty if none are known."""
@@ -148,8 +151,8 @@ class Catalog(Struct, eq=False):
         starts = self.box_starts[places]
         counts = self.box_starts[places + 1] - starts
         edges = edges_of(counts)
-        which = np.repeat(starts - edges[:-1], counts) + np.arange(edges[-1])
-        return edges, self.boxes.reshape(-1, 4)[which].reshape(-1)
+        box_numbers = np.repeat(starts - edges[:-1], counts) + np.arange(edges[-1])
+        return edges, self.boxes.reshape(-1, 4)[box_numbers].reshape(-1)
 
     # queries --------------------------------------------------------------------------------------
 
@@ -167,8 +170,8 @@ class Catalog(Struct, eq=False):
 
     def container(self, number: int) -> Container:
         """The container of a row."""
-        which: int = self.container_ids.item(number)
-        return self.containers[which]
+        container_number: int = self.container_ids.item(number)
+        return self.containers[container_number]
 
     def place(self, number: int) -> str:
         """The place of a row, for messages."""
@@ -188,8 +191,8 @@ class Catalog(Struct, eq=False):
             column.tolist()
             for column in (self.container_ids, self.offsets, self.lengths, self.stamps)
         )
-        for name, which, offset, length, stamp in zip(self.names, *numbers, strict=True):
-            yield self.containers[which], Row(name, offset, length, stamp)
+        for name, container_number, offset, length, stamp in zip(self.names, *numbers, strict=True):
+            yield self.containers[container_number], Row(name, offset, length, stamp)
 
     def items(self) -> Iterator[Item]:
         """Everything that goes into the record of every row, except its bytes."""
@@ -214,15 +217,15 @@ class Catalog(Struct, eq=False):
             starts = self.box_starts[rows.start : rows.stop + 1].tolist()
             corners = iter(self.boxes[4 * starts[0] : 4 * starts[-1]].reshape(-1, 4).tolist())
             for start, stop in itertools.pairwise(starts):
-                yield tuple([Box(*each) for each in itertools.islice(corners, stop - start)])
+                boxes = itertools.islice(corners, stop - start)
+                yield tuple([Box(*edges) for edges in boxes])
 
     def _boxes(self, number: int) -> tuple[Box, ...]:
         if not len(self.box_starts):
             return ()
         start, stop = self.box_starts[number : number + 2].tolist()
-        return tuple(
-            [Box(*values) for values in self.boxes[4 * start : 4 * stop].reshape(-1, 4).tolist()]
-        )
+        corners = self.boxes[4 * start : 4 * stop].reshape(-1, 4).tolist()
+        return tuple([Box(*edges) for edges in corners])
 
     def count_by_label(self) -> dict[int, int]:
         """The number of images per label; labels without any are left out."""
@@ -237,20 +240,20 @@ class Catalog(Struct, eq=False):
         """A digest (hex) of the modification times of the files that hold these rows,
         and of their masks.
         """
+        digest = hashlib.sha256(self.stamps[places_of(rows)].astype("<i8").tobytes())
         masks = self._mask_times(rows)
-        more = json.dumps(masks, sort_keys=True).encode() if masks else b""
-        return hashlib.sha256(
-            self.stamps[places_of(rows)].astype("<i8").tobytes() + more
-        ).hexdigest()
+        if masks:
+            digest.update(json.dumps(masks, sort_keys=True).encode())
+        return digest.hexdigest()
 
     def _mask_times(self, rows: Rows) -> dict[str, list[int | list[int]]]:
         """The modification times of the masks of these rows by folder."""
-        found: dict[str, list[int | list[int]]] = {}
+        times: dict[str, list[int | list[int]]] = {}
         if MASK_STAMP in self.columns:
             stamps = (self.columns[MASK_STAMP][row] for row in rows)
             for folder, time in filter(None, stamps):
-                found.setdefault(folder, []).append(time)
-        return found
+                times.setdefault(folder, []).append(time)
+        return times
 
     def is_current(self, *, trusts_folders: bool) -> bool:
         """Whether the files that hold its rows are unchanged;
@@ -261,10 +264,9 @@ class Catalog(Struct, eq=False):
             if container.read_order == "alone":
                 if not trusts_folders:
                     return False
-            elif (
-                not container.path.is_file()
-                or container.path.stat().st_mtime_ns != self.stamps.item(row)
-            ):
+                continue
+            path, stamp = container.path, self.stamps.item(row)
+            if not path.is_file() or path.stat().st_mtime_ns != stamp:
                 return False
         return True
 
@@ -275,21 +277,20 @@ class Catalog(Struct, eq=False):
         ordered = np.argsort(self.container_ids, kind="stable")
         edges = np.searchsorted(self.container_ids[ordered], np.arange(len(self.containers) + 1))
         images = replace(self, columns={})
-        found = {
-            _known_by(each): images.times(ordered[start:stop])
-            for each, start, stop in zip(self.containers, edges[:-1], edges[1:], strict=True)
-        }
-        masks = self._mask_times(range(len(self))).items()
-        return found | {
-            folder: hashlib.sha256(json.dumps(times).encode()).hexdigest()
-            for folder, times in masks
-        }
+        digests: dict[str, str] = {}
+        for container, (start, stop) in zip(
+            self.containers, itertools.pairwise(edges), strict=True
+        ):
+            digests[_resolved_path(container)] = images.times(ordered[start:stop])
+        for folder, times in self._mask_times(range(len(self))).items():
+            digests[folder] = hashlib.sha256(json.dumps(times).encode()).hexdigest()
+        return digests
 
     def containers_of(self, rows: Rows) -> list[str]:
         """The paths of the containers of these rows, and of the folders of their masks."""
         ids = set(self.container_ids[places_of(rows)].tolist())
         return [
-            *(_known_by(self.containers[number]) for number in sorted(ids)),
+            *(_resolved_path(self.containers[number]) for number in sorted(ids)),
             *self._mask_times(rows),
         ]
 
@@ -316,10 +317,9 @@ class CatalogBuilder:
 
     def extend(self, part: Catalog) -> None:
         """Add all rows of another table, without boxes and columns."""
-        known = self._containers
-        numbers = np.array(
-            [known.setdefault(each, len(known)) for each in part.containers], np.int32
-        )
+        for container in part.containers:
+            self._containers.setdefault(container, len(self._containers))
+        numbers = np.array([self._containers[container] for container in part.containers], np.int32)
         self._starts.frombytes((part.names.starts[1:].astype(np.int64) + len(self._blob)).tobytes())
         self._blob += part.names.blob.data
         for name, column in self._columns.items():
@@ -341,12 +341,11 @@ class CatalogBuilder:
 
 def _narrow(values: Column) -> Column:
     """A copy with the fewest bytes per value, always signed: differences of values are computed."""
-    most = max(int(values.max()), -int(values.min())) if len(values) else 0
-    return values.astype(
-        next(form for form in (np.int8, np.int16, np.int32, np.int64) if most <= np.iinfo(form).max)
-    )
+    largest = max(int(values.max()), -int(values.min())) if len(values) else 0
+    types = (np.int8, np.int16, np.int32, np.int64)
+    return values.astype(next(dtype for dtype in types if largest <= np.iinfo(dtype).max))
 
 
-def _known_by(container: Container) -> str:
+def _resolved_path(container: Container) -> str:
     """The path of a container, the same for any links that lead to it."""
     return str(container.path.resolve())

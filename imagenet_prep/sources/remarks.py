@@ -56,8 +56,8 @@ def refuse_twice(catalog: Catalog) -> Catalog:
     row = catalog.names.first_twice()
     if row is None:
         return catalog
-    first, second = (catalog.container(each).path for each in (row, row + 1))
-    places = f"in {first} and in {second}" if first != second else f"in {first}, twice"
+    path, next_path = catalog.container(row).path, catalog.container(row + 1).path
+    places = f"in {path} and in {next_path}" if path != next_path else f"in {path}, twice"
     raise InputError(
         f"{catalog.names[row]} occurs {places}", "expected every name once", "rename one of them"
     )
@@ -68,34 +68,38 @@ _SHARD = re.compile(r"(.*-)(\d{5})(-of-(\d{5}).*)")
 
 def missing_shards(paths: Iterable[object]) -> list[InputError]:
     """The fault of each set of files a-00000-of-00002 that isn't whole."""
-    found: dict[tuple[str, str, int], set[int]] = {}
+    numbers_of_sets: dict[tuple[str, str, int], set[int]] = {}
     for match in filter(None, (_SHARD.fullmatch(str(path)) for path in paths)):
-        found.setdefault((match[1], match[3], int(match[4])), set()).add(int(match[2]))
+        file_set = match[1], match[3], int(match[4])
+        numbers_of_sets.setdefault(file_set, set()).add(int(match[2]))
     faults = []
-    for (head, tail, count), numbers in found.items():
-        names = [f"{head}{number:05}{tail}" for number in range(count) if number not in numbers]
-        if names:
-            what = (
-                f"{len(names):,} of {count:,} files are missing, by the names of the others: "
-                f"{listed(names)}"
+    for (head, tail, count), numbers in numbers_of_sets.items():
+        missing = [number for number in range(count) if number not in numbers]
+        if missing:
+            names = listed([f"{head}{number:05}{tail}" for number in missing])
+            missing_count = f"{len(missing):,} of {count:,} files are missing"
+            fault = InputError(
+                f"{missing_count}, by the names of the others: {names}",
+                f"expected {count:,} files {head}*{tail}",
+                "add them; or give the files names without -of-",
             )
-            hint = "add them; or give the files names without -of-"
-            faults.append(InputError(what, f"expected {count:,} files {head}*{tail}", hint))
+            faults.append(fault)
     return faults
 
 
-def fault_of_name(name: str, where: AnyPath) -> InputError | None:
+def fault_of_name(name: str, container: AnyPath) -> InputError | None:
     """The error for a name that can't be a line of UTF-8,
     so it could neither be listed nor found again.
     """
     try:
-        key = name.encode()
+        encoded = name.encode()
     except UnicodeEncodeError:
-        key = b"\n"
-    if len(name) < 8192 and not any(byte < 32 for byte in key) and b"\x7f" not in key:
+        encoded = b"\n"
+    has_controls = any(byte < 32 for byte in encoded) or b"\x7f" in encoded
+    if len(name) < 8192 and not has_controls:
         return None
     return InputError(
-        f"{where} holds a file whose name can't be written: '{escaped(name)}'",
+        f"{container} holds a file whose name can't be written: '{escaped(name)}'",
         "expected UTF-8 without control characters",
         "rename it",
     )

@@ -47,8 +47,8 @@ class FileSlices:
     def __len__(self) -> int:
         return self._status().st_size
 
-    def __getitem__(self, where: slice) -> bytes:
-        return self._read(where.start, where.stop - where.start)
+    def __getitem__(self, span: slice) -> bytes:
+        return self._read(span.start, span.stop - span.start)
 
     def _status(self) -> os.stat_result:
         try:
@@ -91,9 +91,8 @@ class FileSlices:
             OSError: ``target`` can't be written.
         """
         copied = self._copy_in_kernel(offset, length, target)
-        while (
-            copied < length
-        ):  # unsupported here, or between these two: a plain copy, which also raises the true error
+        # unsupported here, or between these two: a plain copy, which also raises the true error
+        while copied < length:
             content = self._read(offset + copied, min(length - copied, _COPY_BLOCK))
             if not content:
                 raise changed(self.path, offset, length, copied)
@@ -204,15 +203,14 @@ class Gone(Container, frozen=True):
 
 def gone(path: AnyPath) -> InputError:
     """The error for a consumed file that is required again."""
-    return InputError(
-        f"{path} was consumed: its images are in the shards alone",
-        (
-            "expected no more need for it: imagenet-prep convert --consume gave its space to the "
-            "shards"
-        ),
-        "get it again with imagenet-prep download; then "
-        "imagenet-prep repair makes wrong or missing shards, imagenet-prep convert another set",
+    detail = (
+        "expected no more need for it: imagenet-prep convert --consume gave its space to the shards"
     )
+    hint = (
+        "get it again with imagenet-prep download; then "
+        "imagenet-prep repair makes wrong or missing shards, imagenet-prep convert another set"
+    )
+    return InputError(f"{path} was consumed: its images are in the shards alone", detail, hint)
 
 
 class Reader:
@@ -220,9 +218,8 @@ class Reader:
 
     def __init__(self) -> None:
         self._open = functools.lru_cache(maxsize=2)(_open)
-        self._last: tuple[Container, Callable[[Row], Buffer]] | None = (
-            None  # one value: threads may share a reader
-        )
+        # one value: threads may share a reader
+        self._last: tuple[Container, Callable[[Row], Buffer]] | None = None
 
     def __reduce__(self) -> tuple[type[Reader], tuple[()]]:
         """Open files again in a copy for another process."""
@@ -235,9 +232,8 @@ class Reader:
             InputError: the file is gone, or shorter than when it was listed.
         """
         last = self._last
-        if (
-            last is None or container is not last[0]
-        ):  # a lookup by path takes longer than slicing a map
+        # a lookup by path takes longer than slicing a map
+        if last is None or container is not last[0]:
             last = self._last = container, self._open(container)
         return last[1](row)
 
