@@ -27,7 +27,8 @@ from imagenet_prep.model import Done, Silent
 from imagenet_prep.recipes import loading
 from imagenet_prep.shards.run import Work, prepare_tasks
 from imagenet_prep.sources import folders as folders_module
-from imagenet_prep.sources.catalog import CatalogBuilder, Remarks
+from imagenet_prep.sources.catalog import CatalogBuilder
+from imagenet_prep.sources.remarks import Remarks
 from imagenet_prep.storage.layout import Layout
 
 _made_up = 0.0
@@ -78,7 +79,7 @@ def main() -> int:
     parser.add_argument("--shards", type=int, default=1024)
     given = parser.parse_args()
     folders, walk = made_up(given.images, given.classes)
-    empty = functools.partial(folders_module._Found, rows=CatalogBuilder())
+    empty = functools.partial(folders_module._Listing, rows=CatalogBuilder())
     folders_module._Walk.start = lambda self: (empty(remarks=Remarks()), list(folders))  # type: ignore[method-assign]
     folders_module._Walk._below = walk  # type: ignore[method-assign]
     wall, began = time.monotonic(), time.process_time()

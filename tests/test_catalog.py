@@ -24,9 +24,10 @@ from imagenet_prep.model import Box
 from imagenet_prep.recipes.columns import is_of
 from imagenet_prep.sources import blocks
 from imagenet_prep.sources import names as names_module
-from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, DamagedError, PackedCatalog
+from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.fingerprint import fingerprint, names_and_sizes
 from imagenet_prep.sources.names import Names
+from imagenet_prep.sources.saved_catalog import DamagedError, PackedCatalog, load_catalog
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.storage.location import Location
 
@@ -136,7 +137,7 @@ def test_a_table_keeps_its_rows(
         expected[row][:2] for row in rows
     ]
     folder = tmp_path_factory.mktemp("kept")
-    packed = plain.pack()
+    packed = PackedCatalog.pack(plain)
     packed.save(folder)
     for wanted in (rows, range(len(texts) // 2), range(len(texts))):
         same = [expected[row] for row in wanted]
@@ -147,19 +148,19 @@ def test_a_table_keeps_its_rows(
         )
         assert plain.size(wanted) == sum(row.length for row, *_ in same)
         if isinstance(wanted, range):
-            kept = Catalog.load(folder, packed.name, [wanted])
+            kept = load_catalog(folder, packed.name, [wanted])
             assert catalog_rows(kept) == same
             assert (kept.split, fingerprint(kept, range(len(wanted)), "")) == (
                 "s",
                 fingerprint(plain, wanted, ""),
             )
     pieces = [range(0), range(len(texts) // 3), range(len(texts) // 2, len(texts))]
-    assert catalog_rows(Catalog.load(folder, packed.name, pieces)) == [
+    assert catalog_rows(load_catalog(folder, packed.name, pieces)) == [
         expected[row] for piece in pieces for row in piece
     ]
     assert (
         names_and_sizes(plain)
-        == names_and_sizes(Catalog.load(folder, packed.name))
+        == names_and_sizes(load_catalog(folder, packed.name))
         == _first_digest(plain)
     )
 
@@ -182,7 +183,7 @@ def _saved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> PackedCatalog:
     """A table saved in blocks of 16 bytes."""
     monkeypatch.setattr(blocks, "BLOCK", 16)
     names = [f"{number}/é.jpg" for number in range(20)]
-    packed = _catalog(names, random.Random(1), is_labelled=True).pack()
+    packed = PackedCatalog.pack(_catalog(names, random.Random(1), is_labelled=True))
     packed.save(folder)
     return packed
 
@@ -202,9 +203,9 @@ def test_a_saved_table_with_another_file_is_refused(
         if fault in changes:
             path.write_bytes(changes[fault])
         with pytest.raises(DamagedError, match="run the same imagenet-prep convert again"):
-            Catalog.load(tmp_path, name)
+            load_catalog(tmp_path, name)
         path.write_bytes(content)
-    assert len(Catalog.load(tmp_path, name)) == 20
+    assert len(load_catalog(tmp_path, name)) == 20
 
 
 @pytest.mark.once
@@ -216,15 +217,15 @@ def test_every_byte_that_is_read_is_checked(
     """
     name = _saved(tmp_path, monkeypatch).name
     pieces = [range(2, 4), range(11, 12)]
-    expected, passed = catalog_rows(Catalog.load(tmp_path, name, pieces)), 0
+    expected, passed = catalog_rows(load_catalog(tmp_path, name, pieces)), 0
     for path in existing(tmp_path, "*"):
         content = path.read_bytes()
         for place in range(len(content)):
             path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
             with pytest.raises(DamagedError):
-                Catalog.load(tmp_path, name)
+                load_catalog(tmp_path, name)
             with contextlib.suppress(DamagedError):
-                assert catalog_rows(Catalog.load(tmp_path, name, pieces)) == expected
+                assert catalog_rows(load_catalog(tmp_path, name, pieces)) == expected
                 passed += 1
         path.write_bytes(content)
     assert passed > 100, "blocks that are not needed are not read"
@@ -238,7 +239,7 @@ def test_a_damaged_table_is_saved_again(tmp_path: Path, monkeypatch: pytest.Monk
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     flip(path, 3)
     packed.save(tmp_path)
-    assert len(Catalog.load(tmp_path, packed.name)) == 20
+    assert len(load_catalog(tmp_path, packed.name)) == 20
 
 
 def test_a_table_in_a_store_is_checked_and_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,20 +250,20 @@ def test_a_table_in_a_store_is_checked_and_read_in_parts(monkeypatch: pytest.Mon
     store = MemoryStore()
     folder = Location(store, "plan/rows")
     names = [f"{number:03}.jpg" for number in range(200)]
-    packed = _catalog(names, random.Random(1), is_labelled=True).pack()
+    packed = PackedCatalog.pack(_catalog(names, random.Random(1), is_labelled=True))
     packed.save(folder)
     for key in [key for key in store.objects if store.objects[key]]:
         sound = store.objects[key]
         store.objects[key] = sound[:-1] + bytes([sound[-1] ^ 1])
         with pytest.raises(DamagedError):
-            Catalog.load(folder, packed.name)
+            load_catalog(folder, packed.name)
         del store.objects[key]
         with pytest.raises(DamagedError):
-            Catalog.load(folder, packed.name)
+            load_catalog(folder, packed.name)
         packed.save(folder)
         assert store.objects[key] == sound
     store.asked.clear()
-    few = Catalog.load(folder, packed.name, [range(50, 53), range(150, 151)])
+    few = load_catalog(folder, packed.name, [range(50, 53), range(150, 151)])
     assert list(few.names) == [names[row] for row in (50, 51, 52, 150)]
     ranges = [asked for asked in store.asked if str(asked[0]).endswith(".bin")]
     assert len({asked[0] for asked in ranges}) == 11

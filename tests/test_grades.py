@@ -23,7 +23,7 @@ from running import command
 from imagenet_prep.checks.examiner import check_jpeg
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.images import arrays, grades, jpeg, parts, pixels
+from imagenet_prep.images import grades, jpeg, parts, pixels, rasters
 from imagenet_prep.images.coded import check_coded
 from imagenet_prep.images.grades import Check
 from imagenet_prep.images.jpeg import ImageError
@@ -140,7 +140,7 @@ USERS = {
     "decode_part": lambda data: parts.decode_part(
         data, lambda height, width: (0, 0, height, width), 40
     ),
-    "decode_raster": arrays.decode_raster,
+    "decode_raster": rasters.decode_raster,
 }
 
 
@@ -440,4 +440,4 @@ def test_a_tiff_of_other_colours_becomes_a_jpeg(mode: str) -> None:
     )
     assert abs(difference).mean() < 8
     with pytest.raises(ImageError, match=mode):
-        arrays.decode_raster(buffer.getvalue())
+        rasters.decode_raster(buffer.getvalue())

@@ -22,7 +22,7 @@ from PIL import Image
 
 from imagenet_prep import PrepError
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.images import arrays, pixels
+from imagenet_prep.images import pixels, rasters
 from imagenet_prep.images.arrays import ArrayError, parse_array
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.prepare import prepare
@@ -260,7 +260,7 @@ DECODERS: dict[str, Callable[[bytes], object]] = {
     "check": lambda data: prepare(data, "decode"),
     "encode again": lambda data: prepare(data, "decode", pixels.Reencode(resize=8)),
     "RGB": pixels.decode_rgb,
-    "samples": arrays.decode_raster,
+    "samples": rasters.decode_raster,
 }
 
 

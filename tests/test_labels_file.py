@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from made_tars import in_memory
 
 from imagenet_prep.errors import PrepError
-from imagenet_prep.images import arrays
+from imagenet_prep.images import rasters
 from imagenet_prep.images.arrays import ArrayError, parse_array
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.recipes.labels_file import Form, LabelsFault, parse_labels, typed
@@ -129,7 +129,7 @@ def test_a_damaged_file_is_an_error_of_the_file(where: int, junk: bytes) -> None
         with contextlib.suppress(ArrayError):
             parse_array(data[:where] + junk + data[where + len(junk) :])
     with contextlib.suppress(ImageError):
-        arrays.decode_raster(b"II*\0" + junk + bytes(where))
+        rasters.decode_raster(b"II*\0" + junk + bytes(where))
 
 
 @settings(deadline=None)

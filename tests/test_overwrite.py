@@ -131,7 +131,7 @@ def test_nothing_of_an_older_set_stays(
 
 
 KILLS = [
-    "imagenet_prep.sources.catalog:PackedCatalog.save",
+    "imagenet_prep.sources.saved_catalog:PackedCatalog.save",
     "imagenet_prep.state.replacement:Replacement.claim",
     "imagenet_prep.stages.convert:save_bytes",
     "imagenet_prep.state.replacement:Replacement.finish",

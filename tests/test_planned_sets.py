@@ -47,6 +47,7 @@ from imagenet_prep.sources.blocks import array_file
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.fingerprint import fingerprint, names_and_sizes
 from imagenet_prep.sources.folders import Folder
+from imagenet_prep.sources.saved_catalog import PackedCatalog, load_catalog
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.state.manifest import DatasetEntry, SplitTotals
 from imagenet_prep.state.plan_file import Plan
@@ -292,7 +293,7 @@ def planned(
 ) -> tuple[PlannedSet, Plan]:
     """A planned set, and its plan; rows are saved."""
     made = a_set(root, **more)
-    packed = {split.catalog.split: split.catalog.pack() for split in made.splits}
+    packed = {split.catalog.split: PackedCatalog.pack(split.catalog) for split in made.splits}
     plan = plan_of(made, layout, before, packed)
     for table in packed.values():
         table.save(layout.plan_path.with_name(table.name))
@@ -319,7 +320,10 @@ def test_a_plan_has_everything_of_a_planned_set(tmp_path: Path) -> None:
         options=(("seed", 1),),
         stamps={"train": {"/elsewhere": "1", **train.stamps}, "validation": validation.stamps},
         times={"train": tuple(train.times), "validation": tuple(validation.times)},
-        rows={"train": train.catalog.pack().name, "validation": validation.catalog.pack().name},
+        rows={
+            "train": PackedCatalog.pack(train.catalog).name,
+            "validation": PackedCatalog.pack(validation.catalog).name,
+        },
         origins={"train": str(tmp_path.resolve()), "validation": str(tmp_path.resolve())},
         notes=("a note",),
         asked={"options": {"seed": 1}, "raw": {"train": "a"}},
@@ -522,7 +526,7 @@ def test_rows_of_older_plans_are_removed(tmp_path: Path) -> None:
     remove_other_rows(plan, layout)
     assert sorted(os.listdir(folder)) == sorted([*plan.rows.values(), "plan.json"])
     for name in plan.rows.values():
-        Catalog.load(folder / name, name)
+        load_catalog(folder / name, name)
 
 
 # differences --------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from PIL import Image
 from imagenet_prep.datasets.plan import InceptionRecorder
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
-from imagenet_prep.images import arrays
+from imagenet_prep.images import rasters
 from imagenet_prep.images.arrays import ArrayError, parse_array
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.model import Item
@@ -150,7 +150,7 @@ def test_every_bit_of_a_16_bit_png_is_kept(channels: int) -> None:
     """Grey and colours of 16 bits, with alpha and without, come as TensorFlow has them."""
     samples = RNG.integers(0, 65536, (7, 9, channels), dtype=np.uint16)
     data = tf.io.encode_png(samples).numpy()
-    found = arrays.decode_raster(data)
+    found = rasters.decode_raster(data)
     assert found.dtype == np.uint16
     assert (found == samples).all()
     assert (tf.io.decode_png(data, dtype=tf.uint16).numpy() == found).all()
@@ -162,7 +162,7 @@ def test_every_bit_of_a_tiff_is_kept(order: str, bits: int, channels: int) -> No
     """TIFFs of 8 and 16 bits, of either byte order, give the samples that were put in."""
     samples = RNG.integers(0, 1 << bits, (5, 6, channels)).astype(f"u{bits // 8}")
     data = tiff(samples, order)
-    found = arrays.decode_raster(data)
+    found = rasters.decode_raster(data)
     assert found.dtype == samples.dtype
     assert (found == samples).all()
 
@@ -212,15 +212,15 @@ def test_samples_of_other_images() -> None:
     """
     colours = RNG.integers(0, 256, (6, 7, 3), dtype=np.uint8)
     palette = in_memory(lambda file: Image.fromarray(colours).quantize(4).save(file, "PNG"))
-    assert (arrays.decode_raster(palette) == tf.io.decode_png(palette, channels=3).numpy()).all()
+    assert (rasters.decode_raster(palette) == tf.io.decode_png(palette, channels=3).numpy()).all()
     is_light = colours[:, :, 0] > 128
     assert (
-        arrays.decode_raster(image(is_light, "PNG"))[:, :, 0] == np.where(is_light, 255, 0)
+        rasters.decode_raster(image(is_light, "PNG"))[:, :, 0] == np.where(is_light, 255, 0)
     ).all()
     smooth = np.broadcast_to(np.arange(0, 240, 10, dtype=np.uint8)[None, :, None], (16, 24, 3))
     for samples in (smooth, smooth[:, :, 0]):
         data = image(np.ascontiguousarray(samples), "JPEG")
-        found = arrays.decode_raster(data)
+        found = rasters.decode_raster(data)
         assert (
             np.abs(found.astype(int) - tf.io.decode_jpeg(data, dct_method="INTEGER_ACCURATE")).max()
             <= 2
@@ -238,7 +238,7 @@ def test_images_whose_samples_can_t_be_had_are_refused() -> None:
         (b"", "empty"),
     ):
         with pytest.raises(ImageError, match=reason):
-            arrays.decode_raster(data)
+            rasters.decode_raster(data)
 
 
 # arrays -------------------------------------------------------------------------------------------

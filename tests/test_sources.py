@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 import sys
 from array import array
 from collections.abc import Callable
@@ -30,7 +31,7 @@ from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.fingerprint import fingerprint
 from imagenet_prep.sources.folders import Folder
 from imagenet_prep.sources.names import Names
-from imagenet_prep.sources.slices import FileSlices, Reader, Row
+from imagenet_prep.sources.slices import FileSlices, Reader, Row, container_class
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.storage.layout import Layout
@@ -421,3 +422,22 @@ def test_unreadable_files_and_folders_are_input_errors(tmp_path: Path, made_tiny
     (folder / made_tiny.of("validation")[0].filename).symlink_to(tmp_path / "nowhere")
     with pytest.raises(InputError, match=r"JPEG is not a plain file\n.*a broken link"):
         read_catalog(folder, "validation", ENGINE)
+
+
+@pytest.mark.parametrize("name", ["ArrowImages", "SealedZip"])
+def test_a_kind_of_container_is_found_by_its_name(name: str) -> None:
+    """A new process finds the container that a saved table names, whatever it has imported."""
+    script = (
+        "import sys; from imagenet_prep.sources.slices import container_class; "
+        f"print(container_class({name!r}).__name__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{name}\n"
+
+
+def test_a_container_that_nobody_knows_is_refused() -> None:
+    """A table of a later version may name a container that is not here."""
+    with pytest.raises(ValueError, match="Basket"):
+        container_class("Basket")

@@ -30,7 +30,8 @@ from imagenet_prep.storage.location import AnyPath, local_or_none, locate
 from imagenet_prep.tfrecord import inception
 
 if TYPE_CHECKING:
-    from imagenet_prep.sources.catalog import Catalog, PackedCatalog
+    from imagenet_prep.sources.catalog import Catalog
+    from imagenet_prep.sources.saved_catalog import PackedCatalog
 
 
 Buffer = bytes | memoryview
@@ -349,9 +350,9 @@ def _read_split(
     if names is not None:
         plans = [shard for shard in plans if plan_name(shard) in names]
         pieces = [range(shard.start, shard.stop) for shard in plans]
-    from imagenet_prep.sources.catalog import Catalog
+    from imagenet_prep.sources.saved_catalog import load_catalog
 
-    catalog = Catalog.load(folder, folder.name, pieces)
+    catalog = load_catalog(folder, folder.name, pieces)
     if names is not None:
         plans = _renumbered(plans, catalog, json.dumps(asked.deciding, sort_keys=True))
     digest = plan.sources[split]["names_and_sizes"]

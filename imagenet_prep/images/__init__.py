@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 ENDINGS = {
-    **{
-        "JPEG": (".jpg", ".jpeg"),
-        "PNG": (".png",),
-        "GIF": (".gif",),
-        "WEBP": (".webp",),
-        "BMP": (".bmp",),
-    },
-    **{"TIFF": (".tif", ".tiff"), "AVIF": (".avif",)},
+    "JPEG": (".jpg", ".jpeg"),
+    "PNG": (".png",),
+    "GIF": (".gif",),
+    "WEBP": (".webp",),
+    "BMP": (".bmp",),
+    "TIFF": (".tif", ".tiff"),
+    "AVIF": (".avif",),
 }
 """The formats that are read, by the names that Pillow has for them, with their endings."""
 
@@ -18,9 +17,14 @@ LOST = ("16 bits", "palette", "alpha", "other frames")
 """The names of everything that an image can have and its 8-bit JPEG can't."""
 
 _MAGIC = {
-    **{b"\x89PNG\r\n\x1a\n": "PNG", b"GIF8": "GIF", b"BM": "BMP", b"II*\0": "TIFF"},
+    b"\x89PNG\r\n\x1a\n": "PNG",
+    b"GIF8": "GIF",
+    b"BM": "BMP",
+    b"II*\0": "TIFF",
     b"MM\0*": "TIFF",
 }
+_BRANDS = {b"avif": "AVIF", b"avis": "AVIF", b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIC"}
+"""The formats in ISO's container, by the brand of the file."""
 
 
 def format_of(head: bytes | memoryview) -> str:
@@ -33,15 +37,10 @@ def format_of(head: bytes | memoryview) -> str:
     if head[:4] == b"RIFF":
         return "WEBP" if head[8:12] == b"WEBP" else ""
     if head[4:8] == b"ftyp":
-        return {
-            b"avif": "AVIF",
-            b"avis": "AVIF",
-            b"heic": "HEIC",
-            b"heix": "HEIC",
-            b"mif1": "HEIC",
-        }.get(head[8:12], "")
-    kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), "")
-    return kind if kind != "BMP" or head[6:10] == bytes(4) else ""
+        return _BRANDS.get(head[8:12], "")
+    names = (name for magic, name in _MAGIC.items() if head.startswith(magic))
+    name = next(names, "")
+    return "" if name == "BMP" and head[6:10] != bytes(4) else name
 
 
 def ending_of(head: bytes | memoryview) -> str:

@@ -62,13 +62,8 @@ def check_coded(data: Buffer) -> None:
                 f"the JPEG does not decode: {segment.strays} extraneous bytes before a marker"
             )
         if scan:
-            _check_scan(
-                frame,
-                scan,
-                tables,
-                _intervals(bytes(data[coded_from : segment.start]), interval),
-                interval,
-            )
+            coded = bytes(data[coded_from : segment.start])
+            _check_scan(frame, scan, tables, _intervals(coded, interval), interval)
         content = bytes(data[segment.start + 4 : segment.stop])
         scan = content if segment.marker == jpeg.SOS else b""
         coded_from = segment.stop
@@ -85,28 +80,31 @@ def check_coded(data: Buffer) -> None:
 
 def _read_frame(content: bytes) -> _Frame:
     """A frame header; jpeg.read_header has checked its size."""
-    components = (content[at : at + 3] for at in range(6, 6 + 3 * content[5], 3))
     height, width = int.from_bytes(content[1:3], "big"), int.from_bytes(content[3:5], "big")
-    return _Frame(
-        width, height, tuple(_Component(each[0], each[1] >> 4, each[1] & 15) for each in components)
-    )
+    components = []
+    for at in range(6, 6 + 3 * content[5], 3):
+        number, factors = content[at], content[at + 1]
+        components.append(_Component(number, factors >> 4, factors & 15))
+    return _Frame(width, height, tuple(components))
 
 
 def _read_tables(content: bytes) -> Iterator[tuple[int, Table]]:
     """The tables of a DHT segment by class and number, as its byte Tc, Th holds them."""
-    at = 0
-    while at + 17 <= len(content):
-        symbols, table = at + 17, [0] * (1 << 16)
+    table_start = 0
+    while table_start + 17 <= len(content):
+        symbols_start = table_start + 17
+        table = [0] * (1 << 16)
         code = 0
-        for length, count in enumerate(content[at + 1 : at + 17], start=1):
-            for symbol in content[symbols : symbols + count]:
-                first, several = code << (16 - length), 1 << (16 - length)
-                table[first : first + several] = [length << 8 | symbol] * several
+        for length, count in enumerate(content[table_start + 1 : table_start + 17], start=1):
+            window_count = 1 << (16 - length)  # the windows of 16 bits that start with a code
+            for symbol in content[symbols_start : symbols_start + count]:
+                window = code << (16 - length)
+                table[window : window + window_count] = [length << 8 | symbol] * window_count
                 code += 1
-            symbols += count
+            symbols_start += count
             code <<= 1
-        yield content[at], table
-        at = symbols
+        yield content[table_start], table
+        table_start = symbols_start
 
 
 def _intervals(coded: bytes, interval: int) -> list[bytes]:
@@ -124,35 +122,43 @@ def _check_scan(
     """Read all codes of a scan."""
     if scan[-3:] != jpeg.WHOLE_COEFFICIENTS:
         raise ImageError("the JPEG does not decode: Invalid SOS parameters for sequential JPEG")
-    of_number = {component.number: component for component in frame.components}
-    components = [of_number[number] for number in scan[1:-3:2]]
+    by_number = {component.number: component for component in frame.components}
+    components = [by_number[number] for number in scan[1:-3:2]]
+    blocks = _blocks_of_unit(components, scan[2:-3:2], tables)
+    units = _count_units(frame, components)
+    units_per_part = interval or units
+    expected = -(-units // interval) if interval else len(parts)
+    if len(parts) != expected:
+        raise ImageError(
+            f"the JPEG does not decode: {len(parts)} restart intervals, expected {expected}"
+        )
+    for number, part in enumerate(parts):
+        count = min(units_per_part, units - number * interval)
+        _read_codes(part, blocks * count)
+
+
+def _blocks_of_unit(
+    components: list[_Component], selectors: bytes, tables: Mapping[int, Table]
+) -> list[tuple[Table, Table]]:
+    """The tables of each block of a unit, for its first coefficient and for the others."""
     blocks: list[tuple[Table, Table]] = []
-    for component, selector in zip(components, scan[2:-3:2], strict=True):
-        several = component.across * component.down if len(components) > 1 else 1
+    for component, selector in zip(components, selectors, strict=True):
+        count = component.across * component.down if len(components) > 1 else 1
         dc, ac = tables.get(selector >> 4), tables.get(0x10 | selector & 15)
         if dc is None or ac is None:
             raise ImageError("the JPEG does not decode: a Huffman table is missing")
-        blocks += [(dc, ac)] * several
-    units = _count_units(frame, components)
-    if interval and len(parts) != -(-units // interval):
-        raise ImageError(
-            f"the JPEG does not decode: {len(parts)} restart intervals, "
-            f"expected {-(-units // interval)}"
-        )
-    for number, part in enumerate(parts):
-        count = min(interval, units - number * interval) if interval else units
-        _read_codes(part, blocks * count)
+        blocks += [(dc, ac)] * count
+    return blocks
 
 
 def _count_units(frame: _Frame, components: list[_Component]) -> int:
     """The number of units of a scan: of one block if it has one component. T.81, A.2."""
-    across, down = max(c.across for c in frame.components), max(c.down for c in frame.components)
+    across = max(component.across for component in frame.components)
+    down = max(component.down for component in frame.components)
     width, height = frame.width, frame.height
     if len(components) == 1:
-        width, height = (
-            -(-width * components[0].across // across),
-            -(-height * components[0].down // down),
-        )
+        width = -(-width * components[0].across // across)
+        height = -(-height * components[0].down // down)
         across = down = 1
     return -(-width // (8 * across)) * -(-height // (8 * down))
 
@@ -176,8 +182,6 @@ def _read_codes(coded: bytes, blocks: list[tuple[Table, Table]]) -> None:
                 index += run + 1
             else:
                 break
-    if len(coded) - -(-at // 8) >= _READ_AHEAD:
-        raise ImageError(
-            "the JPEG does not decode: Corrupt JPEG data: "
-            f"{len(coded) - -(-at // 8)} extraneous bytes"
-        )
+    unread = len(coded) - -(-at // 8)
+    if unread >= _READ_AHEAD:
+        raise ImageError(f"the JPEG does not decode: Corrupt JPEG data: {unread} extraneous bytes")

@@ -32,16 +32,11 @@ _APP0, _APP14, _APP15, _COM = 0xE0, 0xEE, 0xEF, 0xFE
 _START = b"\xff\xd8\xff"
 """The first bytes of a JPEG: TensorFlow and Pillow take no other, libjpeg would."""
 
-_JFIF, _JFIF_LENGTH, _JFIF_MAJOR = (
-    b"JFIF\0",
-    18,
-    9,
-)  # the length and the place of its major revision, from the marker
+# the length of the segment, and the place of the major revision or of the code, from the marker
+_JFIF, _JFIF_LENGTH, _JFIF_MAJOR = b"JFIF\0", 18, 9
 _ADOBE, _ADOBE_LENGTH, _ADOBE_TRANSFORM = b"Adobe", 16, 15
-_TRANSFORMS = {
-    3: (0, 1),
-    4: (0, 2),
-}  # the codes of Adobe's marker by components; the last is what decoders assume
+_TRANSFORMS = {3: (0, 1), 4: (0, 2)}
+"""The codes of Adobe's marker by components; the last is what decoders assume."""
 
 
 class Judged(Struct, Generic[T], frozen=True):
@@ -170,9 +165,9 @@ class _Plain:
             content[_JFIF_MAJOR] = 1
             return bytes(content)
         if marker == _APP14 and content[4:9] == _ADOBE and len(content) >= _ADOBE_LENGTH:
-            known = _TRANSFORMS.get(self._components, (0,))
-            if content[_ADOBE_TRANSFORM] not in known:
-                content[_ADOBE_TRANSFORM] = known[-1]
+            transforms = _TRANSFORMS.get(self._components, (0,))
+            if content[_ADOBE_TRANSFORM] not in transforms:
+                content[_ADOBE_TRANSFORM] = transforms[-1]
             return bytes(content)
         return b""
 

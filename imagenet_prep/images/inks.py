@@ -39,9 +39,8 @@ def inks_as_rgb(image: Image.Image, data: Buffer) -> Image.Image:
 
     image.load()  # it raises an error for a file that is cut
     inks = _stored_inks(image, data)
-    is_adobe = (
-        "adobe_transform" in image.info
-    )  # libjpeg too ignores an Adobe marker that is too short to have one
+    # libjpeg too ignores an Adobe marker that is too short to have one
+    is_adobe = "adobe_transform" in image.info
     colours = np.empty((*inks.shape[:2], 3), np.uint8)
     for top in range(0, len(inks), _BAND):
         band = inks[top : top + _BAND].astype(np.uint16)

@@ -119,11 +119,9 @@ def read_plain_header(data: Buffer) -> JpegHeader:
         ImageError: not a JPEG, or no valid frame header before the image data.
     """
     if len(data) < 4 or data[0] != 0xFF or data[1] != SOI:
-        raise ImageError(
-            "it is empty"
-            if len(data) == 0
-            else f"not a JPEG: it starts with {bytes(data[:4]).hex(' ')}"
-        )
+        if len(data) == 0:
+            raise ImageError("it is empty")
+        raise ImageError(f"not a JPEG: it starts with {bytes(data[:4]).hex(' ')}")
     position = _find(data, _SOF)
     if position < 0:
         raise ImageError("the JPEG has no frame header: it is cut or damaged")
@@ -182,22 +180,22 @@ def iter_segments(data: Buffer) -> Iterator[MarkerSegment]:
     Stray bytes are skipped to the next marker, as libjpeg does. Between segments is coded data.
     """
     position = 2
-    while found := _NEXT_MARKER.search(data, position):
-        start, stop = found.end() - 2, found.end()
+    while match := _NEXT_MARKER.search(data, position):
+        start, stop = match.end() - 2, match.end()
         marker = data[start + 1]
         if marker not in _ALONE:
             stop += int.from_bytes(data[stop : stop + 2], "big")
-            if not found.end() + 2 <= stop <= len(data):
+            if not match.end() + 2 <= stop <= len(data):
                 return
-        yield MarkerSegment(marker, start, stop, found.start() - position)
+        yield MarkerSegment(marker, start, stop, match.start() - position)
         if marker == EOI:
             return
         position = stop
         if marker == SOS:
-            after = _AFTER_SCAN.search(data, stop)
-            if after is None:
+            scan_end = _AFTER_SCAN.search(data, stop)
+            if scan_end is None:
                 return
-            position = after.start()
+            position = scan_end.start()
 
 
 def with_rows(data: Buffer, rows: int) -> bytearray | None:

@@ -71,11 +71,12 @@ def check_polygon(polygon: Sequence[float], size: Size) -> None:
         raise ImageError(
             f"a polygon of {len(polygon)} numbers: expected x and y of three points or more"
         )
-    for place, value in enumerate(polygon):
+    for place, coordinate in enumerate(polygon):
         side = size[place % 2]
-        if not (math.isfinite(value) and -side <= value <= 2 * side):
+        if not (math.isfinite(coordinate) and -side <= coordinate <= 2 * side):
             raise ImageError(
-                f"a polygon with {value:g}: expected numbers inside {size[0]} x {size[1]} pixels"
+                f"a polygon with {coordinate:g}: "
+                f"expected numbers inside {size[0]} x {size[1]} pixels"
             )
 
 
@@ -92,7 +93,7 @@ def fill_polygons(polygons: Sequence[Sequence[float]], size: Size) -> Pixels:
     for polygon in polygons:
         check_polygon(polygon, size)
     width, height = size
-    points = [[float(value) for value in polygon] for polygon in polygons]
+    points = [list(map(float, polygon)) for polygon in polygons]
     pixels: Pixels = mask.decode(mask.merge(mask.frPyObjects(points, height, width)))
     return pixels
 
@@ -140,17 +141,19 @@ def box_of_runs(runs: Sequence[int], size: Size) -> tuple[float, float, float, f
     import numpy as np
 
     check_runs(runs, size)
+    height = size[1]
     ends = np.cumsum(np.asarray(runs, np.int64))
-    first, last = ends[:-1:2], ends[1::2] - 1  # of the runs inside
-    is_there = first <= last
-    if not is_there.any():
+    starts, stops = ends[:-1:2], ends[1::2]  # of the runs inside
+    is_filled = starts < stops
+    if not is_filled.any():
         return None
-    (left, top), (right, bottom) = (np.divmod(place[is_there], size[1]) for place in (first, last))
-    is_tall = (
-        left < right
-    )  # from one column to another: it has the bottom of the first, and the top of the last
-    ymin, ymax = (0, size[1]) if is_tall.any() else (int(top.min()), int(bottom.max()) + 1)
-    return float(left.min()), float(ymin), float(right.max() + 1), float(ymax)
+    left, top = np.divmod(starts[is_filled], height)
+    right, bottom = np.divmod(stops[is_filled] - 1, height)
+    xmin, xmax = float(left.min()), float(right.max() + 1)
+    # from one column to another, a run has the bottom of the first, and the top of the last
+    if (left < right).any():
+        return xmin, 0.0, xmax, float(height)
+    return xmin, float(top.min()), xmax, float(bottom.max() + 1)
 
 
 def fill_runs(runs: Sequence[int], size: Size) -> Pixels:
@@ -163,9 +166,9 @@ def fill_runs(runs: Sequence[int], size: Size) -> Pixels:
 
     width, height = size
     check_runs(runs, size)
-    values = np.zeros(len(runs), np.uint8)
-    values[1::2] = 1
-    columns: Pixels = np.repeat(values, np.asarray(runs, np.int64)).reshape(width, height)
+    run_values = np.zeros(len(runs), np.uint8)
+    run_values[1::2] = 1
+    columns: Pixels = np.repeat(run_values, np.asarray(runs, np.int64)).reshape(width, height)
     return np.ascontiguousarray(columns.T)
 
 
@@ -199,8 +202,9 @@ def decode_mask(data: Buffer) -> Pixels:
     import numpy as np
 
     with _opened(data) as image:
-        values = np.asarray(image.convert("RGB") if image.mode in ("P", "RGBA", "LA") else image)
-    is_inside = values.reshape(*values.shape[:2], -1).any(axis=2)
+        colours = image.convert("RGB") if image.mode in ("P", "RGBA", "LA") else image
+        samples = np.asarray(colours)
+    is_inside = samples.reshape(*samples.shape[:2], -1).any(axis=2)
     return np.asarray(is_inside, np.uint8)
 
 
@@ -224,7 +228,7 @@ def box_of_pixels(pixels: Pixels) -> tuple[float, float, float, float] | None:
     """
     import numpy as np
 
-    rows, columns = (np.flatnonzero(pixels.any(axis=axis)) for axis in (1, 0))
+    rows, columns = np.flatnonzero(pixels.any(axis=1)), np.flatnonzero(pixels.any(axis=0))
     if not len(rows):
         return None
     return float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1)
@@ -311,14 +315,14 @@ def _fit(image: Image.Image, size: Size, orientation: int) -> Image.Image:
     """An image at the ``size`` that it has once it is turned."""
     from PIL import Image
 
-    before = size[::-1] if orientation > 4 else size
-    fitted = image if image.size == before else image.resize(before, Image.Resampling.NEAREST)
-    return turn_upright(fitted, orientation)
+    size_before_turn = size[::-1] if orientation > 4 else size
+    if image.size != size_before_turn:
+        image = image.resize(size_before_turn, Image.Resampling.NEAREST)
+    return turn_upright(image, orientation)
 
 
 def _encoded(image: Image.Image) -> bytes:
     buffer = io.BytesIO()
-    image.save(
-        buffer, "PNG", compress_type=zlib.Z_RLE
-    )  # smaller than the default for masks, in half the time
+    # for masks, smaller than the default, in half the time
+    image.save(buffer, "PNG", compress_type=zlib.Z_RLE)
     return buffer.getvalue()

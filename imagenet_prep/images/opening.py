@@ -56,6 +56,5 @@ def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
     except UnidentifiedImageError:  # its text names an object in memory
         raise ImageError(f"its header is no {' or '.join(formats)} header, or is cut off") from None
     except Exception as error:  # noqa: BLE001 - a parser of untrusted files
-        raise ImageError(
-            f"the {formats[0] if len(formats) == 1 else 'image'} does not decode: {error}"
-        ) from None
+        noun = formats[0] if len(formats) == 1 else "image"
+        raise ImageError(f"the {noun} does not decode: {error}") from None

@@ -121,14 +121,14 @@ def cut_out(pixels: NDArray[np.uint8], part: ImagePart, scale: float, size: int)
 
 
 def _span(
-    part: ImagePart, first: float, extent: float, limit: int, size: int
+    part: ImagePart, part_start: float, extent: float, limit: int, size: int
 ) -> tuple[slice, float, float]:
     """The rows or columns that count, and where the part starts and ends among them."""
-    last = min(first + extent, limit)
+    part_stop = min(part_start + extent, limit)
     reach = _reach(part, extent, size)
-    start = max(0, math.floor(first - reach))
-    stop = min(limit, math.ceil(last + reach))
-    return slice(start, stop), first - start, last - start
+    start = max(0, math.floor(part_start - reach))
+    stop = min(limit, math.ceil(part_stop + reach))
+    return slice(start, stop), part_start - start, part_stop - start
 
 
 _LEFT_OVER = "extraneous bytes before marker"
@@ -145,19 +145,18 @@ def _decode_jpeg(data: Buffer, part: ImagePart, size: int) -> NDArray[np.uint8]:
     import simplejpeg
 
     header = jpeg.read_header(data)
-    least = max(size, LEAST) * (1 if part.is_cut else EXACT)
-    smaller = {"min_width": math.ceil(least * header.width / part.width), "min_factor": 2}
+    min_side = max(size, LEAST) * (1 if part.is_cut else EXACT)
+    smaller = {"min_width": math.ceil(min_side * header.width / part.width), "min_factor": 2}
     end = math.ceil(part.top + part.height + _reach(part, part.height, size))
     rows = -(-(end + 2) // 16) * 16
-    shorter = (
-        jpeg.with_rows(data, rows) if rows < header.height and header.components != 4 else None
-    )
+    shorter = None
+    if rows < header.height and header.components != 4:
+        shorter = jpeg.with_rows(data, rows)
     if shorter is not None:
         check_claim(header.width, header.height, len(data))
-        smaller["min_height"] = math.ceil(rows * least / part.height)
-        with contextlib.suppress(
-            ValueError, KeyError
-        ):  # then the whole image is decoded, which tells why
+        smaller["min_height"] = math.ceil(rows * min_side / part.height)
+        # if it fails, the whole image is decoded, which tells why
+        with contextlib.suppress(ValueError, KeyError):
             height, width = simplejpeg.decode_jpeg_header(shorter, **smaller)[:2]
             pixels = np.empty((height, width, 3), np.uint8)
             try:
@@ -166,5 +165,5 @@ def _decode_jpeg(data: Buffer, part: ImagePart, size: int) -> NDArray[np.uint8]:
                 if _LEFT_OVER not in str(error):
                     raise
             return pixels
-    smaller["min_height"] = math.ceil(header.height * least / part.height)
+    smaller["min_height"] = math.ceil(header.height * min_side / part.height)
     return decode_whole_array(data, **smaller)

@@ -93,15 +93,16 @@ def decode_for(data: Buffer, header: jpeg.JpegHeader, target: tuple[int, int]) -
     """
     from PIL import Image
 
+    is_grey = header.components == 1
     pixels = _decoded(
         data,
         header,
-        "GRAY" if header.components == 1 else "RGB",
+        "GRAY" if is_grey else "RGB",
         min_width=REDUCE * target[0],
         min_height=REDUCE * target[1],
         min_factor=2,  # at 7/8 and the like the inverse transform is slower than at full scale
     )
-    return Image.fromarray(pixels[:, :, 0] if header.components == 1 else pixels)
+    return Image.fromarray(pixels[:, :, 0] if is_grey else pixels)
 
 
 def decode_whole(data: Buffer, header: jpeg.JpegHeader) -> Image.Image:
@@ -114,7 +115,7 @@ def decode_whole(data: Buffer, header: jpeg.JpegHeader) -> Image.Image:
 
 
 def _decoded(
-    data: Buffer, header: jpeg.JpegHeader, colorspace: str, **how: Any
+    data: Buffer, header: jpeg.JpegHeader, colorspace: str, **limits: Any
 ) -> NDArray[np.uint8]:
     """A JPEG decoded by simplejpeg, strictly; or by Pillow, to RGB, if simplejpeg can't.
 
@@ -127,8 +128,10 @@ def _decoded(
     check_claim(header.width, header.height, len(data))
     if header.components < 4 or colorspace != "RGB":
         try:
-            found: NDArray[np.uint8] = simplejpeg.decode_jpeg(data, colorspace, strict=True, **how)
-            return found
+            pixels: NDArray[np.uint8] = simplejpeg.decode_jpeg(
+                data, colorspace, strict=True, **limits
+            )
+            return pixels
         except ValueError as error:
             if "subsampling" not in str(error):
                 raise ImageError(f"the JPEG does not decode: {error}") from None
@@ -197,11 +200,12 @@ def decode_rgb(data: Buffer) -> Image.Image:
     Raises:
         ImageError: it can't be decoded, or its bytes can't fill the size that it claims.
     """
-    if (kind := format_of(data)) not in ("", "JPEG", "PNG"):
-        return decode_other(data, kind)[0]
-    if kind == "PNG":
-        of_png = png.read_header(data)
-        check_claim(of_png.width, of_png.height, len(data), of_png.depth)
+    image_format = format_of(data)
+    if image_format not in ("", "JPEG", "PNG"):
+        return decode_other(data, image_format)[0]
+    if image_format == "PNG":
+        png_header = png.read_header(data)
+        check_claim(png_header.width, png_header.height, len(data), png_header.depth)
     else:
         header = jpeg.read_header(data)
         check_claim(header.width, header.height, len(data))
@@ -221,19 +225,16 @@ def decode_array(data: Buffer, min_side: int | None = None) -> NDArray[np.uint8]
     """
     import numpy as np
 
-    smaller = (
-        {} if min_side is None else {"min_width": min_side, "min_height": min_side, "min_factor": 2}
-    )
-    return (
-        decode_whole_array(data, **smaller)
-        if format_of(data) == "JPEG"
-        else np.array(decode_rgb(data))
-    )
+    if format_of(data) != "JPEG":
+        return np.array(decode_rgb(data))
+    if min_side is None:
+        return decode_whole_array(data)
+    return decode_whole_array(data, min_width=min_side, min_height=min_side, min_factor=2)
 
 
-def decode_whole_array(data: Buffer, **how: Any) -> NDArray[np.uint8]:
+def decode_whole_array(data: Buffer, **limits: Any) -> NDArray[np.uint8]:
     """The RGB pixels of a JPEG that is clean or warned, made smaller as simplejpeg's arguments
-    ``how`` say.
+    ``limits`` say.
 
     Bytes after its end are ignored.
 
@@ -242,7 +243,7 @@ def decode_whole_array(data: Buffer, **how: Any) -> NDArray[np.uint8]:
     """
 
     def decode(data: Buffer, header: jpeg.JpegHeader) -> NDArray[np.uint8]:
-        return _decoded(data, header, "RGB", **how)
+        return _decoded(data, header, "RGB", **limits)
 
     try:
         return decode(data, jpeg.read_plain_header(data))
@@ -250,7 +251,7 @@ def decode_whole_array(data: Buffer, **how: Any) -> NDArray[np.uint8]:
         return grades.look_closer(data, complaint, decode).decoded
 
 
-def decode_other(data: Buffer, kind: str) -> tuple[Image.Image, tuple[str, ...], int]:
+def decode_other(data: Buffer, image_format: str) -> tuple[Image.Image, tuple[str, ...], int]:
     """An image of another format than JPEG and PNG, in RGB; what a JPEG of it loses; and its EXIF
     orientation.
 
@@ -259,23 +260,13 @@ def decode_other(data: Buffer, kind: str) -> tuple[Image.Image, tuple[str, ...],
     Raises:
         ImageError: it can't be decoded, has several pages, or more than 16 bits a sample.
     """
-    from PIL import Image, ImageFile
+    from PIL import ImageFile
 
-    if kind not in ENDINGS:
-        raise ImageError(f"{kind} can't be read: convert it to JPEG or PNG")
-    if kind == "TIFF":
-        from imagenet_prep.images.arrays import decode_tiff
-
-        samples = decode_tiff(data)
-        is_wide, channels = samples.dtype.itemsize > 1, samples.shape[2]
-        grey_or_rgb = samples[:, :, : channels - (channels in (2, 4))]
-        found = Image.fromarray(
-            (grey_or_rgb >> 8 if is_wide else grey_or_rgb)
-            .astype("u1")
-            .squeeze(2 if channels < 3 else ())
-        )
-        return found.convert("RGB"), _named({"16 bits": is_wide, "alpha": channels in (2, 4)}), 1
-    with opened(data, kind) as image:
+    if image_format not in ENDINGS:
+        raise ImageError(f"{image_format} can't be read: convert it to JPEG or PNG")
+    if image_format == "TIFF":
+        return *_decode_tiff(data), 1
+    with opened(data, image_format) as image:
         assert isinstance(image, ImageFile.ImageFile)
         check_claim(image.width, image.height, len(data))
         image.load()
@@ -284,6 +275,23 @@ def decode_other(data: Buffer, kind: str) -> tuple[Image.Image, tuple[str, ...],
             "other frames": getattr(image, "n_frames", 1) > 1,
         }
         return _as_rgb(image), _named(lost), image.getexif().get(_ORIENTATION, 1)
+
+
+def _decode_tiff(data: Buffer) -> tuple[Image.Image, tuple[str, ...]]:
+    from PIL import Image
+
+    from imagenet_prep.images.lossless import decode_tiff
+
+    samples = decode_tiff(data)
+    is_wide, channels = samples.dtype.itemsize > 1, samples.shape[2]
+    has_alpha = channels in (2, 4)
+    if is_wide:
+        samples = samples >> 8
+    colours = samples[:, :, : channels - has_alpha].astype("u1")
+    if channels < 3:
+        colours = colours.squeeze(2)
+    image = Image.fromarray(colours).convert("RGB")
+    return image, _named({"16 bits": is_wide, "alpha": has_alpha})
 
 
 def _named(facts: dict[str, bool]) -> tuple[str, ...]:
@@ -305,15 +313,17 @@ def read_facts(data: Buffer) -> ImageFacts:
     Raises:
         ImageError: it is damaged, or of no known format.
     """
-    kind = format_of(data)
-    if kind == "PNG":
-        of_png = png.read_header(data)
-        return ImageFacts(kind, of_png.width, of_png.height, of_png.channels)
-    if kind in ("", "JPEG"):
+    image_format = format_of(data)
+    if image_format == "PNG":
+        header = png.read_header(data)
+        return ImageFacts(image_format, header.width, header.height, header.channels)
+    if image_format in ("", "JPEG"):
         return ImageFacts("JPEG", *jpeg.read_header(data))
-    with opened(data, kind) as image:
-        channels = 3 + image.has_transparency_data if image.mode == "P" else len(image.getbands())
-        return ImageFacts(kind, image.width, image.height, channels)
+    with opened(data, image_format) as image:
+        channels = len(image.getbands())
+        if image.mode == "P":
+            channels = 3 + image.has_transparency_data
+        return ImageFacts(image_format, image.width, image.height, channels)
 
 
 def _as_rgb(image: Image.Image) -> Image.Image:

@@ -42,8 +42,8 @@ def read_header(data: Buffer) -> PngHeader:
         raise ImageError("not a PNG")
     if len(data) < 33:
         raise ImageError("the PNG ends within its header")
-    kind, width, height, depth, colour_type = _HEADER.unpack_from(data, 8)
-    if kind != b"IHDR" or colour_type not in _CHANNELS or depth not in (1, 2, 4, 8, 16):
+    chunk_type, width, height, depth, colour_type = _HEADER.unpack_from(data, 8)
+    if chunk_type != b"IHDR" or colour_type not in _CHANNELS or depth not in (1, 2, 4, 8, 16):
         raise ImageError("the PNG's header is damaged")
     check_size("PNG", width, height)
     return PngHeader(width, height, depth, colour_type, _CHANNELS[colour_type])
@@ -55,22 +55,24 @@ def iter_chunks(data: Buffer) -> Iterator[tuple[bytes, int, int]]:
     """
     position = 8
     while position + _CHUNK.size <= len(data):
-        length, kind = _CHUNK.unpack_from(data, position)
+        length, chunk_type = _CHUNK.unpack_from(data, position)
         start = position + _CHUNK.size
         if start + length > len(data):
             return
-        yield kind, start, start + length
+        yield chunk_type, start, start + length
         position = start + length + 4
 
 
 def lost_in_jpeg(data: Buffer) -> tuple[str, ...]:
     """The names of everything in a PNG that an 8-bit JPEG can't hold."""
     header = read_header(data)
-    has_alpha = header.colour_type in (4, 6) or any(
-        kind == b"tRNS" for kind, _, _ in iter_chunks(data)
-    )
-    found = {"16 bits": header.depth == 16, "palette": header.colour_type == 3, "alpha": has_alpha}
-    return tuple(name for name, is_there in found.items() if is_there)
+    chunk_types = (chunk_type for chunk_type, _, _ in iter_chunks(data))
+    facts = {
+        "16 bits": header.depth == 16,
+        "palette": header.colour_type == 3,
+        "alpha": header.colour_type in (4, 6) or b"tRNS" in chunk_types,
+    }
+    return tuple(name for name, is_so in facts.items() if is_so)
 
 
 def check_ends(data: Buffer) -> None:

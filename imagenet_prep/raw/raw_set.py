@@ -47,7 +47,7 @@ class RawSet(RecordSequence):
         for container in catalog.containers:
             if isinstance(container, Gone):
                 raise gone(container.path)
-            if container.reading == "in order":
+            if container.read_order == "in order":
                 what = (
                     f"{container.path} can't be read at random: each image requires reading "
                     "everything before it"

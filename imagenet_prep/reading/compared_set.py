@@ -13,10 +13,10 @@ from imagenet_prep.reading.shard import Shard
 from imagenet_prep.state.indexes import not_done, read_written
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.state.set_state import SetState
-from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.storage.layout import Layout, by_number, split_of
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.content import name_in
-from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, Index
+from imagenet_prep.tfrecord.framing import OVERHEAD, Index
 
 
 class RecordSpan(NamedTuple):
@@ -55,55 +55,48 @@ class ComparedSet(Struct, frozen=True):
             InputError: it has no shards, or the manifest that is named is damaged.
         """
         if place.is_file():
-            manifest = load_manifest(place)
-            assert manifest is not None, "the file exists"
-            return cls(
-                place,
-                {name: info.size for name, info in manifest.shards.items()},
-                manifest.shards,
-                {},
-                False,
-            )
-        if not place.is_dir():
-            raise UsageError(
-                f"{place} does not exist", "expected a folder of shards, or a manifest.json"
-            )
+            return cls._of_manifest(place)
+        if place.is_dir():
+            return cls._of_folder(place)
+        raise UsageError(
+            f"{place} does not exist", "expected a folder of shards, or a manifest.json"
+        )
+
+    @classmethod
+    def _of_manifest(cls, place: AnyPath) -> ComparedSet:
+        manifest = load_manifest(place)
+        assert manifest is not None, "the file exists"
+        sizes = {name: info.size for name, info in manifest.shards.items()}
+        return cls(place, sizes, manifest.shards, homes={}, has_files=False)
+
+    @classmethod
+    def _of_folder(cls, place: AnyPath) -> ComparedSet:
         layout = Layout(place)
         sizes = layout.find_shards()
         if not sizes:
             raise InputError(
                 f"{place} holds no shards", "expected files such as train-00000-of-01024"
             )
-        states = [SetState.read(each) for each in layout.sets()]
-        known: dict[str, ShardInfo] = {}
+        recorded: dict[str, ShardInfo] = {}
         homes: dict[str, Layout] = {}
-        for state in states:
-            infos = state.manifest.shards if state.manifest else {}
-            exchanged = (
-                set(not_done(state.layout, state.manifest, infos)) if state.manifest else set[str]()
-            )
-            present = {name: info for name, info in infos.items() if name not in exchanged}
-            known.update(present)
-            homes.update(dict.fromkeys(present, state.layout))
-        problems = tuple(
-            state.sentence for state in states if not state.is_usable and state.kind != "nothing"
-        )
-        return cls(place, sizes, known, homes, True, problems)
+        problems: list[str] = []
+        for set_layout in layout.sets():
+            state = SetState.read(set_layout)
+            if not state.is_usable and state.kind != "nothing":
+                problems.append(state.sentence)
+            infos = _infos_of_done(state)
+            recorded |= infos
+            homes |= dict.fromkeys(infos, state.layout)
+        return cls(place, sizes, recorded, homes, True, tuple(problems))
 
     def of_split(self, split: str) -> list[str]:
         """The shards of one split, in order."""
-        parsed = ((parse_shard_name(name), name) for name in self.shards)
-        return [
-            name
-            for place, name in sorted(
-                (each, name) for each, name in parsed if each and each[0] == split
-            )
-        ]
+        return sorted((name for name in self.shards if split_of(name) == split), key=by_number)
 
     @property
     def splits(self) -> list[str]:
         """The names of all splits."""
-        return sorted({parsed[0] for parsed in map(parse_shard_name, self.shards) if parsed})
+        return sorted(set(map(split_of, self.shards)) - {""})
 
     def entry(self, name: str) -> tuple[str, int]:
         """The digest and the number of records of a shard:
@@ -153,9 +146,18 @@ class ComparedSet(Struct, frozen=True):
         """The data of one record; raises InputError if it is damaged, and says where."""
         (data,) = self.data(name, [place])
         shard = self.open(name)
-        return shard.sound(
-            Framed(place.number, place.offset, data or shard.view[:0], 0, data is not None)
-        ).data
+        if data is None:
+            raise shard.damaged(place.number, place.offset)
+        return data
+
+
+def _infos_of_done(state: SetState) -> dict[str, ShardInfo]:
+    """The entries of the recorded shards that are done."""
+    if state.manifest is None:
+        return {}
+    infos = state.manifest.shards
+    exchanged = set(not_done(state.layout, state.manifest, infos))
+    return {name: info for name, info in infos.items() if name not in exchanged}
 
 
 def _by_headers(shard: Shard) -> Index:

@@ -59,8 +59,8 @@ def rank_in_environment() -> EnvironmentRank | None:
     for name, text in texts.items():
         if text and not (text.isascii() and text.isdecimal()):
             raise UsageError(f"{name} is {text!r} in the environment", "expected a whole number")
-    rank = int(texts["RANK"]) if texts["RANK"] else None
-    found = EnvironmentRank(rank, int(texts["WORLD_SIZE"]))
-    if found.world < 1 or (rank is not None and rank >= found.world):
-        raise UsageError(f"the environment has {found}", "expected a rank below the world")
-    return found
+    rank, world = int(texts["RANK"] or 0), int(texts["WORLD_SIZE"])
+    in_environment = EnvironmentRank(rank if texts["RANK"] else None, world)
+    if rank >= world:
+        raise UsageError(f"the environment has {in_environment}", "expected a rank below the world")
+    return in_environment

@@ -50,34 +50,26 @@ class RecordedShard(Struct, frozen=True):
     def refuse_size(self, path: AnyPath, size: int) -> None:
         """Raise InputError unless a shard has the recorded size, in bytes."""
         if size != self.size:
-            raise InputError(
-                f"{path} holds {size:,} bytes",
-                f"expected {self.size:,} by its manifest",
-                remedy(path),
-            )
+            what, detail = f"{path} holds {size:,} bytes", f"expected {self.size:,} by its manifest"
+            raise InputError(what, detail, remedy(path))
 
     def refuse_other(self, path: AnyPath, lengths: Sequence[int], crcs: Sequence[int]) -> None:
         """Raise InputError unless records of these lengths (of their data,
         in bytes) and CRCs are the recorded ones.
         """
         if not self.is_of(lengths, crcs):
-            raise InputError(
-                f"{path} does not hold the records in its manifest",
-                (
-                    f"expected the digest {self.digest[:12]}, "
-                    f"got that of {number_of(len(crcs), 'other sound record')}"
-                ),
-                remedy(path),
-            )
+            what = f"{path} does not hold the records in its manifest"
+            records = number_of(len(crcs), "other sound record")
+            detail = f"expected the digest {self.digest[:12]}, got that of {records}"
+            raise InputError(what, detail, remedy(path))
 
     def is_of(self, lengths: Sequence[int], crcs: Sequence[int]) -> bool:
         """Whether records of these lengths (of their data,
         in bytes) and CRCs are the recorded ones.
         """
-        return (
-            len(lengths) == len(crcs) == self.records
-            and framing_digest(lengths, crcs) == self.digest
-        )
+        if not len(lengths) == len(crcs) == self.records:
+            return False
+        return framing_digest(lengths, crcs) == self.digest
 
 
 def find_recorded(manifest: Manifest | None, name: str) -> RecordedShard | None:
@@ -147,9 +139,9 @@ class IndexedShard:
     def record(self, number: int) -> Record:
         """One of the records, by its number in the shard."""
         offsets, shard = self._offsets or self._find_offsets(), self.shard
-        if (now := time.monotonic()) - self._checked > _CHECK_SECONDS:
+        if (seconds := time.monotonic()) - self._checked > _CHECK_SECONDS:
             shard.refuse_replaced()
-            self._checked = now
+            self._checked = seconds
         expected = None if (crcs := self._crcs) is None else crcs[number]
         if shard.compression == "none":
             start, stop = offsets[number], offsets[number + 1]
@@ -189,9 +181,10 @@ class IndexedShard:
         """
         if self._offsets is None:
             with contextlib.suppress(InputError):  # verify reports a bad index
-                self._offsets = (
-                    self._by_manifest(self._recorded) if self._recorded else self._by_index()
-                )
+                if self._recorded:
+                    self._offsets = self._by_manifest(self._recorded)
+                else:
+                    self._offsets = self._by_index()
         offsets = self._offsets or self._follow()
         self._count = len(offsets) - 1
         return offsets
@@ -236,12 +229,10 @@ class IndexedShard:
     def _refuse_other_count(self, count: int) -> None:
         """Refuse a shard whose number of records differs from the recorded one."""
         if self._count not in (None, count):
-            what = f"{self.shard.path} holds {number_of(count, 'record')}"
-            raise InputError(
-                what,
-                f"expected {self._count:,} by its manifest or its index",
-                remedy(self.shard.path),
-            )
+            path = self.shard.path
+            what = f"{path} holds {number_of(count, 'record')}"
+            detail = f"expected {self._count:,} by its manifest or its index"
+            raise InputError(what, detail, remedy(path))
 
 
 def _offsets(lengths: Sequence[int]) -> array[int]:
@@ -313,7 +304,6 @@ def _cache_path(shard: Path) -> Path:
     home = os.environ.get("XDG_CACHE_HOME")
     folder = Path(home) if home and Path(home).is_absolute() else Path("~/.cache").expanduser()
     status = shard.stat()
-    state = f"{shard.resolve()}\n{status.st_size}\n{status.st_mtime_ns}".encode(
-        "utf-8", "surrogateescape"
-    )
-    return folder / "imagenet-prep" / "index" / f"{hashlib.sha256(state).hexdigest()[:32]}.idx"
+    state = f"{shard.resolve()}\n{status.st_size}\n{status.st_mtime_ns}"
+    digest = hashlib.sha256(state.encode("utf-8", "surrogateescape")).hexdigest()
+    return folder / "imagenet-prep" / "index" / f"{digest[:32]}.idx"

@@ -1,4 +1,4 @@
-"""LeftOut: the damaged records that a loader goes on past.
+"""LeftOut: the damaged records that a loader skips.
 MappedRecords: such a loader, for Grain and loops.
 """
 

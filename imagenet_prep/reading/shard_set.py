@@ -45,9 +45,8 @@ class RecordSequence(Sequence[Record]):
         self._numbering = Numbering()
         self._complete: Callable[[Numbering], Numbering] | None = None
         self._starts: list[int] | None = None
-        self._range: tuple[int, int] | None = (
-            None  # of a part: the numbers of its records in the whole
-        )
+        # of a part: the numbers of its records in the whole
+        self._range: tuple[int, int] | None = None
         self._opened: dict[int, Any] = {}  # maps of files, each opened on first use
 
     @abstractmethod
@@ -61,11 +60,11 @@ class RecordSequence(Sequence[Record]):
         """
 
     @abstractmethod
-    def _record(self, which: int, number: int) -> Record:
+    def _record(self, shard_number: int, number: int) -> Record:
         """A record by the number of its shard, and its own number there."""
 
     @abstractmethod
-    def _records(self, which: int) -> Iterator[Record]:
+    def _records(self, shard_number: int) -> Iterator[Record]:
         """All records of a shard in order."""
 
     def __getstate__(self) -> dict[str, Any]:
@@ -131,17 +130,16 @@ class RecordSequence(Sequence[Record]):
         """
         if not 0 <= rank < world:
             raise ValueError(f"rank {rank} is not one of the {world} from 0 to {world - 1}")
-        part, (first, last) = copy.copy(self), self._bounds()
+        part = copy.copy(self)
         part._opened = self._opened
-        part._range = (
-            first + (last - first) * rank // world,
-            first + (last - first) * (rank + 1) // world,
-        )
+        start, stop = self._bounds()
+        count = stop - start
+        part._range = start + count * rank // world, start + count * (rank + 1) // world
         return part
 
     def __len__(self) -> int:
-        first, last = self._bounds()
-        return last - first
+        start, stop = self._bounds()
+        return stop - start
 
     @overload
     def __getitem__(self, index: SupportsIndex) -> Record: ...
@@ -161,12 +159,12 @@ class RecordSequence(Sequence[Record]):
                 return self.__getitems__(index)
             raise
         starts = self._starts or self._find_starts()
-        first, last = self._range or (0, starts[-1])
-        at = number + (last if number < 0 else first)
-        if not first <= at < last:
-            raise IndexError(f"{self!r} has no record {number}: it holds {last - first:,}")
-        which = bisect_right(starts, at) - 1
-        return self._record(which, at - starts[which])
+        start, stop = self._range or (0, starts[-1])
+        position = number + (stop if number < 0 else start)
+        if not start <= position < stop:
+            raise IndexError(f"{self!r} has no record {number}: it holds {stop - start:,}")
+        shard_number = bisect_right(starts, position) - 1
+        return self._record(shard_number, position - starts[shard_number])
 
     def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[Record]:
         """Several records by their numbers, as PyTorch's DataLoader requests a batch."""
@@ -190,25 +188,24 @@ class RecordSequence(Sequence[Record]):
 
     def __iter__(self) -> Iterator[Record]:
         if self._range is None:
-            for which in range(self._count_shards()):
-                yield from self._records(which)
+            for shard_number in range(self._count_shards()):
+                yield from self._records(shard_number)
             return
-        (first, last), starts = self._range, self._find_starts()
-        for which in range(bisect_right(starts, first) - 1, bisect_left(starts, last)):
-            start, stop = (
-                min(max(each, starts[which]), starts[which + 1]) for each in (first, last)
-            )
-            if (start, stop) == (starts[which], starts[which + 1]):
-                yield from self._records(which)
-            else:
-                yield from (self._record(which, at - starts[which]) for at in range(start, stop))
+        starts, (start, stop) = self._find_starts(), self._range
+        for shard_number in range(bisect_right(starts, start) - 1, bisect_left(starts, stop)):
+            shard_start, shard_stop = starts[shard_number : shard_number + 2]
+            if start <= shard_start and shard_stop <= stop:
+                yield from self._records(shard_number)
+                continue
+            for position in range(max(start, shard_start), min(stop, shard_stop)):
+                yield self._record(shard_number, position - shard_start)
 
     @property
     def starts(self) -> list[int]:
         """The number of the first record of each shard with a part in this set, then the total."""
-        first, last = self._bounds()
-        inner = [start - first for start in self._find_starts() if first < start < last]
-        return [0, *inner, last - first]
+        start, stop = self._bounds()
+        inner = [position - start for position in self._find_starts() if start < position < stop]
+        return [0, *inner, stop - start]
 
     def _bounds(self) -> tuple[int, int]:
         return self._range or (0, self._find_starts()[-1])
@@ -248,15 +245,15 @@ class ShardSet(RecordSequence):
         self._joined: Sequence[Any] = ()
         self._opened: dict[int, IndexedShard] = {}
         state = SetState.read(self._layout)
-        self._names, manifest = _find(state, split), state.manifest
+        manifest = state.manifest
+        self._names = _find_shards(state, split)
         self._recorded = [find_recorded(manifest, name) for name in self._names]
         self._lists = any_number(manifest.dataset.features if manifest else {})
         self._numbering = Numbering.find(manifest)
         self.is_imagenet = manifest is not None and manifest.dataset.kind == ILSVRC2012
-        totals = manifest.totals if manifest else {}
-        self.unlabelled = sum(
-            total.unlabelled for part, total in totals.items() if grown_from(part)[0] == split
-        )
+        for name, totals in manifest.totals.items() if manifest else ():
+            if grown_from(name)[0] == split:
+                self.unlabelled += totals.unlabelled
 
     def __repr__(self) -> str:
         return self._described(str(self._layout.output_dir))
@@ -264,11 +261,11 @@ class ShardSet(RecordSequence):
     def _count_shards(self) -> int:
         return len(self._names)
 
-    def _record(self, which: int, number: int) -> Record:
-        return (self._opened.get(which) or self._open(which)).record(number)
+    def _record(self, shard_number: int, number: int) -> Record:
+        return (self._opened.get(shard_number) or self._open(shard_number)).record(number)
 
-    def _records(self, which: int) -> Iterator[Record]:
-        return self._open(which).records()
+    def _records(self, shard_number: int) -> Iterator[Record]:
+        return self._open(shard_number).records()
 
     def join(self, values: Sequence[Any]) -> None:
         """Keep a value of each record as ``joined``."""
@@ -279,16 +276,16 @@ class ShardSet(RecordSequence):
         """The values that ``open(..., join=FILE)`` found, one per record, in their order;
         none without it.
         """
-        first, last = self._bounds()
-        return self._joined[first:last]
+        start, stop = self._bounds()
+        return self._joined[start:stop]
 
     @property
     def paths(self) -> list[AnyPath]:
         """Its shards' files in order, including those that it shares with other parts."""
         names = self._names
         if self._range:
-            (first, last), starts = self._range, self._find_starts()
-            names = names[max(bisect_right(starts, first) - 1, 0) : bisect_left(starts, last)]
+            starts, (start, stop) = self._find_starts(), self._range
+            names = names[max(bisect_right(starts, start) - 1, 0) : bisect_left(starts, stop)]
         return [self._layout.shard_path(name) for name in names]
 
     @property
@@ -315,56 +312,73 @@ class ShardSet(RecordSequence):
         Raises:
             InputError: one of them is not the recorded shard.
         """
-        for which in shards:
-            if self._recorded[which]:
-                self._open(which).compare()
+        for shard_number in shards:
+            if self._recorded[shard_number]:
+                self._open(shard_number).compare()
 
     def _find_starts(self) -> list[int]:
         if self._starts is None:
             counts = [
-                each.records if each else self._open(k).count()
-                for k, each in enumerate(self._recorded)
+                recorded.records if recorded else self._open(shard_number).count()
+                for shard_number, recorded in enumerate(self._recorded)
             ]
             self._starts = list(itertools.accumulate(counts, initial=0))
         return self._starts
 
-    def _open(self, which: int) -> IndexedShard:
-        shard = self._opened.get(which)
-        if shard is None:  # two threads may be here at once: either map will do
-            name, recorded, starts = self._names[which], self._recorded[which], self._starts
-            count = starts[which + 1] - starts[which] if starts else None
-            conventions = Conventions(self._lists, self.first_label)
-            shard = IndexedShard(
-                self._layout, name, recorded, count, check=self._check, conventions=conventions
-            )
-            self._opened[which] = shard
+    def _open(self, shard_number: int) -> IndexedShard:
+        shard = self._opened.get(shard_number)
+        if shard is not None:
+            return shard
+        count = None
+        if self._starts:
+            start, stop = self._starts[shard_number : shard_number + 2]
+            count = stop - start
+        shard = IndexedShard(
+            self._layout,
+            self._names[shard_number],
+            self._recorded[shard_number],
+            count,
+            check=self._check,
+            conventions=Conventions(self._lists, self.first_label),
+        )
+        self._opened[shard_number] = shard  # of two threads that are here at once, either's
         return shard
 
 
-def _find(state: SetState, split: str) -> list[str]:
-    """The shards of a split."""
+def _find_shards(state: SetState, split: str) -> list[str]:
+    """The shards of a split, then those of its growths."""
     layout, present = state.layout, frozenset((*state.sizes, *state.orphans))
     if state.kind == "nothing" and not layout.output_dir.exists():
-        raise unreadable(
-            layout.output_dir, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-        )
-    known = {**_counts_of(present), **_counts_of(state.manifest.shards if state.manifest else ())}
+        missing = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        raise unreadable(layout.output_dir, missing)
+    recorded = state.manifest.shards if state.manifest else ()
+    counts = {**_counts_of(present), **_counts_of(recorded)}
+    _refuse_no_name(layout, split, counts)
+    state.refuse_unusable([split])
+    if split not in counts:
+        raise _no_such_split(layout, split, counts)
+    parts = sorted((name for name in counts if grown_from(name)[0] == split), key=grown_from)
+    if split not in parts:  # a growth, by its own name
+        parts = [split]
+    return [name for part in parts for name in _complete(layout, part, counts[part], present)]
+
+
+def _refuse_no_name(layout: Layout, split: object, splits: Collection[str]) -> None:
+    """Raise UsageError for a split that is no text, or an empty one."""
     if not split or not isinstance(split, str):
-        there = f"there are {', '.join(sorted(known)) or 'no shards'} in {layout.output_dir}"
         raise UsageError(
             "open needs the name of a split",
-            there,
+            f"there are {', '.join(sorted(splits)) or 'no shards'} in {layout.output_dir}",
             f"imagenet_prep.open({str(layout.output_dir)!r}, 'train')",
         )
-    state.refuse_unusable([split])
-    parts = sorted((each for each in known if grown_from(each)[0] == split), key=grown_from)
-    if split not in known:
-        detail = f"expected files such as {shard_name(split, 0, 1024)}"
-        detail += f"; found: {', '.join(sorted(known))}" if known else ""
-        hint = "name the folder and the split that hold them"
-        raise InputError(f"no {split} shards in {layout.output_dir}", detail, hint)
-    parts = parts if split in parts else [split]
-    return [name for part in parts for name in _complete(layout, part, known[part], present)]
+
+
+def _no_such_split(layout: Layout, split: str, splits: Collection[str]) -> InputError:
+    detail = f"expected files such as {shard_name(split, 0, 1024)}"
+    if splits:
+        detail += f"; found: {', '.join(sorted(splits))}"
+    hint = "name the folder and the split that hold them"
+    return InputError(f"no {split} shards in {layout.output_dir}", detail, hint)
 
 
 def _complete(
@@ -373,33 +387,35 @@ def _complete(
     """The shards of a split, all of them; raises InputError if one is missing,
     or if they are of two sets.
     """
-    count, *others = sorted(counts)
-    if others:
-        sets = f"shards of sets of {count} and {others[0]}"
+    count, *more_counts = sorted(counts)
+    if more_counts:
+        sets = f"shards of sets of {count} and {more_counts[0]}"
         raise InputError(
             f"{layout.output_dir} holds {split} {sets}",
             "expected those of one set",
             "move the others away",
         )
-    lacking = count - sum(
-        parsed[::2] == (split, count) and parsed[1] < count for parsed in _parsed(present)
-    )
-    names = (shard_name(split, k, count) for k in range(count))
+    lacking = count
+    for present_split, number, total in _parse_names(present):
+        lacking -= (present_split, total) == (split, count) and number < count
+    names = (shard_name(split, number, count) for number in range(count))
     if lacking:
-        first = next(name for name in names if name not in present)
+        missing = next(name for name in names if name not in present)
         what = f"{layout.output_dir} lacks {lacking:,} of {number_of(count, f'{split} shard')}"
-        raise InputError(what, f"the first missing one: {first}", remedy(layout.shard_path(first)))
+        detail = f"the first missing one: {missing}"
+        raise InputError(what, detail, remedy(layout.shard_path(missing)))
     return list(names)
 
 
-def _parsed(names: Iterable[str]) -> Iterator[tuple[str, int, int]]:
+def _parse_names(names: Iterable[str]) -> Iterator[tuple[str, int, int]]:
+    """Split, number and number of shards of each shard."""
     return filter(None, map(parse_shard_name, names))
 
 
 def _counts_of(names: Iterable[str]) -> dict[str, set[int]]:
     """The sizes of the sets that these shards belong to, by split."""
     counts: dict[str, set[int]] = {}
-    for split, index, count in _parsed(names):
-        if index < count:
+    for split, number, count in _parse_names(names):
+        if number < count:
             counts.setdefault(split, set()).add(count)
     return counts

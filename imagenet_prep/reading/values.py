@@ -25,9 +25,9 @@ from imagenet_prep.tfrecord.example import (
 
 T = TypeVar("T")
 
-_MOST = 10_000  # cached features
+_CACHED_FEATURES = 10_000
 
-Names = bool | str | Collection[str]
+FeatureNames = bool | str | Collection[str]
 """Names of features: one or several, True for all and False for none."""
 
 
@@ -81,9 +81,9 @@ class Decoder:
     So are those of objects, by their names.
     """
 
-    def __init__(self, text: Names = False, lists: Names = False) -> None:
+    def __init__(self, text: FeatureNames = False, lists: FeatureNames = False) -> None:
         self._is_text, self._is_in_lists = _chooser(text), _chooser(lists)
-        self._short = functools.lru_cache(_MOST)(self._entry)
+        self._short = functools.lru_cache(_CACHED_FEATURES)(self._entry)
 
     def example(self, data: Buffer) -> dict[str, Any]:
         """The dictionary of an Example.
@@ -121,10 +121,11 @@ class Decoder:
         """
         context, feature_lists = parse_sequence_example(data)
         return SequenceExample(
-            self._each(_value_of, context), self._each(_value_of_steps, feature_lists)
+            self._convert_all(_value_of, context),
+            self._convert_all(_value_of_steps, feature_lists),
         )
 
-    def _each(
+    def _convert_all(
         self, convert: Callable[[T, bool, bool], Any], features: Mapping[str, T]
     ) -> dict[str, Any]:
         return {name: self._converted(convert, name, feature) for name, feature in features.items()}
@@ -136,11 +137,12 @@ class Decoder:
             raise ValueRuleError(f"feature {name!r}: {error}", error.hint) from None
 
 
-def _chooser(names: Names) -> Callable[[str], bool]:
+def _chooser(names: FeatureNames) -> Callable[[str], bool]:
     """Whether an argument selects a name."""
     if isinstance(names, bool):
         return lambda _: names
-    return ({names} if isinstance(names, str) else set(names)).__contains__
+    chosen = {names} if isinstance(names, str) else set(names)
+    return chosen.__contains__
 
 
 def _value_of(feature: Feature | None, as_text: bool, as_list: bool) -> Any:
@@ -155,9 +157,10 @@ def _value_of_steps(steps: Sequence[Feature | None], as_text: bool, as_lists: bo
     """The steps of a feature list: values if every step has one and unless ``as_lists``,
     otherwise a list per step.
     """
-    values = [_values(step, as_text) for step in steps]
-    is_flat = not as_lists and all(len(each) == 1 for each in values)
-    return [each[0] for each in values] if is_flat else values
+    lists = [_values(step, as_text) for step in steps]
+    if as_lists or any(len(values) != 1 for values in lists):
+        return lists
+    return [values[0] for values in lists]
 
 
 def _values(feature: Feature | None, as_text: bool) -> list[Any]:

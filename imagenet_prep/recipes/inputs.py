@@ -23,10 +23,11 @@ from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile, shortened
 from imagenet_prep.recipes.row_marks import RowMarks
 from imagenet_prep.recipes.row_source import Rows
-from imagenet_prep.sources.catalog import Catalog, Remarks, missing_shards
+from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import list_folder, list_matching, look_up, read_file_list
 from imagenet_prep.sources.names import below
 from imagenet_prep.sources.patterns import compile_pattern, is_pattern, split_pattern
+from imagenet_prep.sources.remarks import Remarks, missing_shards
 from imagenet_prep.sources.skipped import Skipped
 from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.storage.files import kind_of

@@ -34,10 +34,11 @@ from imagenet_prep.recipes.rules import SAMPLES
 from imagenet_prep.recipes.splits import counted, grouped, stem_of, suffix_of
 from imagenet_prep.recipes.table_forms import Sought
 from imagenet_prep.sources.array_files import may_hold_arrays
-from imagenet_prep.sources.catalog import Catalog, Remarks, missing_shards
+from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import HIDDEN, list_folder
 from imagenet_prep.sources.lmdb_pages import MAGIC as LMDB
 from imagenet_prep.sources.names import below
+from imagenet_prep.sources.remarks import Remarks, missing_shards
 from imagenet_prep.sources.tars import is_zip, list_tars
 from imagenet_prep.text import listed
 from imagenet_prep.tfrecord.framing import FramingError, parse_header

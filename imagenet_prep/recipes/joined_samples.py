@@ -15,8 +15,9 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.labels_file import LABELS, LabelTable
 from imagenet_prep.recipes.row_marks import RowMarks, join_marks
 from imagenet_prep.recipes.splits import split_name
-from imagenet_prep.sources.catalog import Catalog, refuse_twice
+from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Names
+from imagenet_prep.sources.remarks import refuse_twice
 from imagenet_prep.storage.location import AnyPath
 
 _LABELS = (

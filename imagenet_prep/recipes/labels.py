@@ -584,7 +584,7 @@ def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> l
         for why, several in private.items()
         if several
     ]
-    if inputs.listing.containers[0].reading != "alone":
+    if inputs.listing.containers[0].read_order != "alone":
         return notes
     leads, empty = {division.lead for division in divisions}, []
     for lead in sorted(leads):

@@ -592,7 +592,7 @@ def _known_by_content(inputs: Inputs, rows: list[int], content: Content) -> list
     from imagenet_prep.recipes.inspection import fits, kinds_by_content
 
     listing = inputs.listing
-    if not rows or any(each.reading != "alone" for each in listing.containers):
+    if not rows or any(each.read_order != "alone" for each in listing.containers):
         return []
     folder = Path(str(listing.containers[0].path))
     kinds = kinds_by_content(folder, (listing.names[row] for row in rows))

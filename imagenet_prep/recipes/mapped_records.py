@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from imagenet_prep.datasets.plan import Recorded, Recorder
-from imagenet_prep.images import arrays, format_of, is_npy, jpeg, pixels, png
+from imagenet_prep.images import arrays, format_of, is_npy, jpeg, pixels, png, rasters
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.prepare import prepare
 from imagenet_prep.model import Item
@@ -135,7 +135,7 @@ class MappedRecorder(Recorder, frozen=True):
         if self.content == "array":
             array = arrays.parse_array(data, self.key)
         else:
-            array, warning = arrays.judge_raster(data, self.check)
+            array, warning = rasters.judge_raster(data, self.check)
         array = array if self.bounds is None else arrays.rescale(array, *self.bounds)
         wanted = {each.column for each in self.features}
         values = {"values": array, "shape": array.shape, "dtype": array.dtype.name}

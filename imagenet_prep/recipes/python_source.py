@@ -24,8 +24,8 @@ from imagenet_prep.recipes.python_rows import Function, PythonRow
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.row_source import Rows, TableRow, find_roles, gather
 from imagenet_prep.recipes.schema import Source
-from imagenet_prep.sources.catalog import fault_of_name
 from imagenet_prep.sources.names import text_of
+from imagenet_prep.sources.remarks import fault_of_name
 from imagenet_prep.sources.zips import SealedZip, check_zip, read_member
 from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage.durable import make_folder

@@ -24,8 +24,9 @@ from imagenet_prep.recipes.inputs import ManifestFile
 from imagenet_prep.recipes.labels import Classes, Labelled, class_notes
 from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.recipes.recipe_file import RecipeFile
-from imagenet_prep.sources.catalog import Catalog, DamagedError
+from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Column, shown_name
+from imagenet_prep.sources.saved_catalog import DamagedError, load_catalog
 from imagenet_prep.state.indexes import agrees, read_written
 from imagenet_prep.state.manifest import CHANGED_BOXES, RECIPE, DatasetEntry
 from imagenet_prep.state.plan_file import Plan, load_plan
@@ -343,7 +344,7 @@ class _EarlierShards(Struct, frozen=True):
         try:
             if self.plan is not None:
                 rows = self.plan.rows[name]
-                return Catalog.load(self.layout.plan_path.with_name(rows), rows)
+                return load_catalog(self.layout.plan_path.with_name(rows), rows)
         except (DamagedError, KeyError):
             pass
         self.damaged.add(name)

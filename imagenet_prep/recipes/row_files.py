@@ -22,9 +22,10 @@ from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.row_marks import RowMarks, find_masks
 from imagenet_prep.recipes.row_source import RowImage, Rows
 from imagenet_prep.recipes.splits import split_name
-from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, Remarks
+from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.folders import LookUp
 from imagenet_prep.sources.names import Names, edges_of, name_of, text_of
+from imagenet_prep.sources.remarks import Remarks
 from imagenet_prep.sources.tars import in_order, list_tars
 from imagenet_prep.sources.zips import SealedZip, list_zip
 from imagenet_prep.storage.files import kind_of

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.reading.shard import Shard, recorded_lists
-from imagenet_prep.reading.values import Decoder, Names, SequenceExample
+from imagenet_prep.reading.values import Decoder, FeatureNames, SequenceExample
 from imagenet_prep.records.writer import FileWriter, ShardWriter, open_writer, write
 from imagenet_prep.storage.layout import by_number, split_of
 
@@ -30,7 +30,9 @@ T = TypeVar("T")
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
-def read(paths: Paths, *, text: Names = False, lists: Names = False) -> Iterator[dict[str, Any]]:
+def read(
+    paths: Paths, *, text: FeatureNames = False, lists: FeatureNames = False
+) -> Iterator[dict[str, Any]]:
     """The records of TFRecord files as dictionaries, one at a time; compression is detected, every
     CRC checked.
 
@@ -51,28 +53,30 @@ def read(paths: Paths, *, text: Names = False, lists: Names = False) -> Iterator
     return _iter_examples(_files(paths), text, lists)
 
 
-def _iter_examples(files: Iterable[Path], text: Names, lists: Names) -> Iterator[dict[str, Any]]:
+def _iter_examples(
+    files: Iterable[Path], text: FeatureNames, lists: FeatureNames
+) -> Iterator[dict[str, Any]]:
     decoders = dict[frozenset[str], Decoder]()
-    known = dict[tuple[Path, str], frozenset[str]]()
+    lists_of_splits = dict[tuple[Path, str], frozenset[str]]()
     for path in files:
-        place = path.parent, split_of(path.name)
-        if place not in known:
-            known[place] = recorded_lists(path)
-        names = known[place]
-        if names not in decoders:
-            decoders[names] = Decoder(text, _both(lists, names))
-        yield from _iter_parsed([path], decoders[names].example)
+        split = path.parent, split_of(path.name)
+        if split not in lists_of_splits:
+            lists_of_splits[split] = recorded_lists(path)
+        recorded = lists_of_splits[split]
+        if recorded not in decoders:
+            decoders[recorded] = Decoder(text, _join(lists, recorded))
+        yield from _iter_parsed([path], decoders[recorded].example)
 
 
-def _both(lists: Names, names: frozenset[str]) -> Names:
+def _join(lists: FeatureNames, recorded: frozenset[str]) -> FeatureNames:
     """The features that the caller names, and those of the set."""
     if isinstance(lists, bool):
-        return lists or names
-    return names | ({lists} if isinstance(lists, str) else set(lists))
+        return lists or recorded
+    return recorded | ({lists} if isinstance(lists, str) else set(lists))
 
 
 def read_sequences(
-    paths: Paths, *, text: Names = False, lists: Names = False
+    paths: Paths, *, text: FeatureNames = False, lists: FeatureNames = False
 ) -> Iterator[SequenceExample]:
     """The records of files of SequenceExamples. Steps are values if each of a feature list has one,
     otherwise lists.
@@ -93,26 +97,28 @@ def read_sequences(
 
 def _files(paths: Paths) -> list[Path]:
     """Every file in ``paths``, in order; raises UsageError if one does not exist."""
-    several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    if not several:
+    patterns = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    if not patterns:
         raise UsageError("no files to read", "expected a path, a pattern, or a list of them")
-    return [path for each in several for path in _matching(os.fspath(each))]
+    return [path for pattern in patterns for path in _matching(os.fspath(pattern))]
 
 
 def _matching(pattern: str) -> list[Path]:
     if Path(pattern).is_file():
         return [Path(pattern)]
-    found = sorted(glob.glob(pattern), key=by_number) if glob.has_magic(pattern) else []  # noqa: PTH207 - it may be absolute
-    if not found:
+    names: list[str] = []
+    if glob.has_magic(pattern):
+        names = sorted(glob.glob(pattern), key=by_number)  # noqa: PTH207 - it may be absolute
+    if not names:
         raise UsageError(
             f"{pattern} is not a file", "expected a TFRecord file, or a pattern that matches some"
         )
-    for name in found:
+    for name in names:
         if not Path(name).is_file():
             raise UsageError(
                 f"{name} is not a file", f"expected {pattern} to match TFRecord files only"
             )
-    return [Path(name) for name in found]
+    return list(map(Path, names))
 
 
 def _iter_parsed(files: Iterable[Path], parse: Callable[[memoryview], T]) -> Iterator[T]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -56,7 +57,8 @@ class Encoder:
 
     def __init__(self, schema: Mapping[str, Kind] | None = None) -> None:
         self._schema = dict(schema or {})
-        self._seen: dict[tuple[str, str], tuple[Kind, int]] = {}
+        # by part and name: the kind, and the number of the first record with it
+        self._first_kinds: dict[tuple[str, str], tuple[Kind, int]] = {}
         for name, kind in self._schema.items():
             if kind not in KINDS.values():
                 raise UsageError(
@@ -78,8 +80,8 @@ class Encoder:
             self._remember(_parts(data, number), number)
             return data
         if isinstance(record, SequenceExample):
-            context = self._each(feature_of, record.context, number, "feature")
-            feature_lists = self._each(steps_of, record.feature_lists, number, "feature list")
+            context = self._convert(feature_of, record.context, number, "feature")
+            feature_lists = self._convert(steps_of, record.feature_lists, number, "feature list")
             first_steps = {name: next(iter(steps), None) for name, steps in feature_lists.items()}
             self._remember({"feature": context, "feature list": first_steps}, number)
             return encode_sequence_example(context, feature_lists)
@@ -89,20 +91,20 @@ class Encoder:
                 "expected a dictionary, a SequenceExample, or one that tf.train made",
                 "pass several records as a list of dictionaries or a generator",
             )
-        features = self._each(feature_of, record, number, "feature")
+        features = self._convert(feature_of, record, number, "feature")
         self._remember({"feature": features}, number)
         return encode_example(features)
 
-    def _each(
+    def _convert(
         self,
         convert: Callable[[Any, Kind | None], T],
-        values: Mapping[str, Any],
+        record: Mapping[str, Any],
         number: int,
         part: str,
     ) -> dict[str, T]:
         """Every value, converted; None is left out."""
         converted = {}
-        for name, value in values.items():
+        for name, value in record.items():
             if not isinstance(name, str):
                 raise UsageError(
                     f"record {number}: a {part} has the name {name!r}", "expected a str"
@@ -123,12 +125,14 @@ class Encoder:
         kinds: dict[tuple[str, str], tuple[Kind, int]] = {}
         for part, features in parts.items():
             for name, feature in features.items():
-                if feature is not None:
-                    kind = KINDS[type(feature)]
-                    before, since = kinds[part, name] = self._seen.get((part, name), (kind, number))
-                    if kind != before:
-                        raise _changed(part, name, number, kind, since, before)
-        self._seen.update(kinds)
+                if feature is None:
+                    continue
+                kind = KINDS[type(feature)]
+                kinds[part, name] = self._first_kinds.get((part, name), (kind, number))
+                first_kind, first_number = kinds[part, name]
+                if kind != first_kind:
+                    raise _changed(part, name, number, kind, first_number, first_kind)
+        self._first_kinds.update(kinds)
 
 
 def _serialized(record: object) -> bytes | None:
@@ -159,14 +163,16 @@ def _parts(data: bytes, number: int) -> dict[str, Mapping[str, Feature | None]]:
     return {"feature": context, "feature list": first_steps}
 
 
-def _changed(part: str, name: str, number: int, kind: Kind, since: int, before: Kind) -> UsageError:
-    return UsageError(
-        f"record {number}: {part} {name!r} is of kind {kind}",
-        f"in record {since} it is of kind {before}: expected the same in all records",
-        ""
-        if "bytes" in (kind, before)
-        else f"schema={{{name!r}: 'float'}} makes it float everywhere",
-    )
+def _changed(
+    part: str, name: str, number: int, kind: Kind, first_number: int, first_kind: Kind
+) -> UsageError:
+    what = f"record {number}: {part} {name!r} is of kind {kind}"
+    expected = "expected the same in all records"
+    detail = f"in record {first_number} it is of kind {first_kind}: {expected}"
+    hint = ""
+    if "bytes" not in (kind, first_kind):
+        hint = f"schema={{{name!r}: 'float'}} makes it float everywhere"
+    return UsageError(what, detail, hint)
 
 
 # values -> features: the rules by which a value gets its kind -------------------------------------
@@ -192,7 +198,7 @@ def steps_of(value: Any, kind: Kind | None = None) -> tuple[Feature | None, ...]
     if isinstance(value, _SCALARS) or not (isinstance(value, Sequence) or _is_array(value)):
         raise ValueRuleError(f"it is of type {type(value).__name__}: expected a list of steps")
     steps = [_flat(step) for step in value]
-    kind = kind or _infer([each for step in steps for each in step])
+    kind = kind or _infer(itertools.chain.from_iterable(steps))
     return tuple(_build(step, kind) for step in steps)
 
 
@@ -208,7 +214,7 @@ def _flat(value: Any) -> list[Any]:
         return [_plain(value)]
     if _PLAIN.issuperset(map(type, value)):  # usually a long list of numbers
         return list(value)
-    return [_plain(each) for each in value]
+    return list(map(_plain, value))
 
 
 def _plain(value: Any) -> Any:
@@ -251,11 +257,11 @@ def _infer(values: Iterable[Any]) -> Kind | None:
     and an empty list has no kind.
     """
     types = {type(value) for value in values}
-    kinds = {_kind(each) for each in types}
+    kinds = set(map(_kind, types))
     if kinds == {"int64", "float"}:
         return "float"
     if len(kinds) > 1:
-        names = " and ".join(sorted(each.__name__ for each in types))
+        names = " and ".join(sorted(type_.__name__ for type_ in types))
         raise ValueRuleError(f"it holds {names}: expected values of one kind")
     return kinds.pop() if kinds else None
 
@@ -301,7 +307,7 @@ def _not_float(values: list[Any]) -> tuple[str, str]:
     for value in values:
         if not isinstance(value, (int, float)):
             return f"it holds {type(value).__name__}: expected float", ""
-    largest = max((each for each in values if abs(each) < math.inf), key=abs)
+    largest = max((number for number in values if abs(number) < math.inf), key=abs)
     return (
         f"it holds {_shown(largest)}: expected at most 3.4e38, a float has 32 bits",
         "scale it, or write it as a text",

@@ -28,6 +28,7 @@ from imagenet_prep.model import Progress
 from imagenet_prep.shards.room import HELD, RECORD, PendingShards
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.parquets import ParquetImages
+from imagenet_prep.sources.saved_catalog import PackedCatalog, load_catalog
 from imagenet_prep.sources.slices import Container, Gone, gone
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.state.journal import is_as_written, sealed_line
@@ -131,7 +132,7 @@ class Consumption(ConsumptionRecord, kw_only=True):
                 ConsumedFile(name, type(each).__name__, status.st_size, status.st_mtime_ns, digests)
             )
         fingerprints = {plan_name(plan): plan.fingerprint for plan in work.plans}
-        packed = catalog.pack()
+        packed = PackedCatalog.pack(catalog)
         found = cls(
             layout=layout,
             split=catalog.split,
@@ -171,7 +172,7 @@ class Consumption(ConsumptionRecord, kw_only=True):
     def catalog(self) -> Catalog:
         """The recorded content of the files."""
         try:
-            found = Catalog.load(self.paths.listing, self.listing)
+            found = load_catalog(self.paths.listing, self.listing)
         except InputError as error:
             raise _changed(self.paths.listing) from error
         found.containers = [Gone(self.layout.data_dir / each.path) for each in self.files]

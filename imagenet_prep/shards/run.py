@@ -211,7 +211,7 @@ def _wants_pass(split: PlannedSplit, left: int, options: MakingOptions) -> bool:
                 "leave the option out",
             )
         return True
-    if any(each.reading == "alone" for each in split.catalog.containers):
+    if any(each.read_order == "alone" for each in split.catalog.containers):
         return False
     return is_pass_better(split.source, left, options)
 

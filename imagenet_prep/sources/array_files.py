@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from imagenet_prep.images.arrays import DEFLATES_TO, MAX_BYTES, ArrayError, read_npy_header
 from imagenet_prep.sources.array_formats import is_of_array_format, open_array_format
 from imagenet_prep.sources.pickles import LongValue, PickledArray, as_text, load_pickle
-from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
+from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
 from imagenet_prep.sources.stored_arrays import StoredArray, damage_named
 from imagenet_prep.storage.local import open_plain
 from imagenet_prep.storage.location import local_path
@@ -35,6 +35,7 @@ _LARGEST_HEADER = 1 << 16  # bytes; NumPy refuses more than 10,000
 _HEAD = 32  # bytes that tell a format
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _IDX = re.compile(rb"\0\0\x08[\x01-\x04]")
+_GZIP = b"\x1f\x8b"
 
 
 class ArrayFile(Container, frozen=True):
@@ -42,7 +43,7 @@ class ArrayFile(Container, frozen=True):
     the last folder of its name the array's name.
     """
 
-    reading: ClassVar[Reading] = "in order"
+    read_order: ClassVar[ReadOrder] = "in order"
 
     def place(self, row: Row) -> str:
         """The place of a row, for messages."""
@@ -59,9 +60,9 @@ class ArrayFile(Container, frozen=True):
 
         def read(row: Row) -> Buffer:
             with damage_named(path):
-                found, file, header = opened(row.name.split("/")[-2])
-                file.seek(found.start + row.offset * found.item_bytes)
-                data = header + file.read(found.item_bytes)
+                stored, file, header = opened(row.name.split("/")[-2])
+                file.seek(stored.start + row.offset * stored.item_bytes)
+                data = header + file.read(stored.item_bytes)
                 if len(data) != row.length:
                     raise ArrayError(
                         f"expected {row.length:,} bytes for {row.name}, got {len(data):,}"
@@ -73,7 +74,8 @@ class ArrayFile(Container, frozen=True):
 
 def may_hold_arrays(name: str, head: bytes) -> bool:
     """Whether a file is an IDX, perhaps compressed, or a pickle, by its first bytes."""
-    if _IDX.match(head) or (head.startswith(b"\x1f\x8b") and re.search(r"idx\d-ubyte\.gz$", name)):
+    is_packed_idx = head.startswith(_GZIP) and re.search(r"idx\d-ubyte\.gz$", name)
+    if _IDX.match(head) or is_packed_idx:
         return True
     if is_downsampled(name):
         return True  # a batch that can't be read is an error, not another file
@@ -95,19 +97,16 @@ def open_arrays(path: Path) -> Mapping[str, StoredArray]:
         if is_of_array_format(path.name, head):
             return open_array_format(path, head)
         if head.startswith(b"PK"):
-            return {
-                name: _as_pictures(stored, is_pickle=False)
-                for name, stored in _of_npz(path).items()
-            }
-        if _PICKLE.match(head) or (
-            is_downsampled(path.name) and head[:1] in (b"}", b"(")
-        ):  # protocols 0 and 1
-            return {
-                name: _as_pictures(stored, is_pickle=True)
-                for name, stored in _of_pickle(path).items()
-            }
-        if head.startswith((b"\x1f\x8b", b"\0\0")):
-            return {stem(path): _of_idx(path, gzip.open if head.startswith(b"\x1f\x8b") else open)}
+            arrays = _of_npz(path)
+            return {name: _as_pictures(array, is_pickle=False) for name, array in arrays.items()}
+        is_old_pickle = is_downsampled(path.name) and head[:1] in (b"}", b"(")  # protocols 0 and 1
+        if _PICKLE.match(head) or is_old_pickle:
+            arrays = _of_pickle(path)
+            return {name: _as_pictures(array, is_pickle=True) for name, array in arrays.items()}
+        if head.startswith(_GZIP):
+            return {stem(path): _of_idx(path, gzip.open)}
+        if head.startswith(b"\0\0"):
+            return {stem(path): _of_idx(path, open)}
         return {stem(path): _of_npy(path, lambda: path.open("rb"), path.stat().st_size)}
 
 
@@ -127,11 +126,15 @@ def _as_pictures(stored: StoredArray, *, is_pickle: bool) -> StoredArray:
     """Rows of bytes as pictures, red first, then green and blue,
     as CIFAR and downsampled ImageNet have them.
     """
-    sides = _SIDES if is_downsampled(stored.path.name) else (_CIFAR_SIDE,) * is_pickle
-    side = next((side for side in sides if stored.shape[1:] == (3 * side * side,)), None)
-    if side is None or stored.dtype != np.uint8:
-        return stored
-    return replace(stored, shape=(stored.shape[0], 3, side, side))
+    sides: tuple[int, ...] = ()
+    if is_downsampled(stored.path.name):
+        sides = _SIDES
+    elif is_pickle:
+        sides = (_CIFAR_SIDE,)
+    for side in sides:
+        if stored.shape[1:] == (3 * side * side,) and stored.dtype == np.uint8:
+            return replace(stored, shape=(stored.shape[0], 3, side, side))
+    return stored
 
 
 def stem(path: Path) -> str:
@@ -149,25 +152,22 @@ def names_of_classes(path: Path) -> dict[str, dict[int, str]]:
     with damage_named(path):
         with open_plain(path) as file:
             is_pickle = bool(_PICKLE.match(file.read(4)))
-        found = load_pickle(path) if is_pickle else {}
-    return {
-        f"{key.removesuffix('_names')}s": dict(enumerate(map(as_text, names)))
-        for key, names in found.items()
-        if key.endswith("label_names") and isinstance(names, list)
-    }
+        pickled = load_pickle(path) if is_pickle else {}
+    columns = {}
+    for key, names in pickled.items():
+        if key.endswith("label_names") and isinstance(names, list):
+            columns[f"{key.removesuffix('_names')}s"] = dict(enumerate(map(as_text, names)))
+    return columns
 
 
-def _checked(found: StoredArray, claimed: int, held: int) -> StoredArray:
-    """The array, if a file of ``held`` bytes can hold its ``claimed`` bytes."""
-    if (
-        min(found.shape, default=0) < 0
-        or (found.shape and not found.item_bytes)
-        or found.item_bytes > MAX_BYTES
-    ):
-        raise ArrayError(f"an array of shape {found.shape}")
-    if claimed > DEFLATES_TO * held:
-        raise ArrayError(f"it claims {claimed:,} bytes: more than {held:,} bytes can hold")
-    return found
+def _checked(array: StoredArray, claimed: int, size: int) -> StoredArray:
+    """The array, if a file of ``size`` bytes can hold its ``claimed`` bytes."""
+    is_empty = array.shape and not array.item_bytes
+    if min(array.shape, default=0) < 0 or is_empty or array.item_bytes > MAX_BYTES:
+        raise ArrayError(f"an array of shape {array.shape}")
+    if claimed > DEFLATES_TO * size:
+        raise ArrayError(f"it claims {claimed:,} bytes: more than {size:,} bytes can hold")
+    return array
 
 
 def _of_npy(path: Path, opened: Callable[[], IO[bytes]], size: int) -> StoredArray:
@@ -177,10 +177,9 @@ def _of_npy(path: Path, opened: Callable[[], IO[bytes]], size: int) -> StoredArr
         start = head.tell()
     if is_fortran and len(shape) > 1:
         raise ArrayError("it is stored in Fortran order: save it with numpy.ascontiguousarray")
-    found = StoredArray(path, shape, dtype, opened, start)
     if start + prod(shape) * dtype.itemsize != size:
         raise ArrayError(f"the .npy is cut or damaged: {size:,} bytes for the shape {shape}")
-    return _checked(found, 0, size)
+    return _checked(StoredArray(path, shape, dtype, opened, start), 0, size)
 
 
 def _of_npz(path: Path) -> dict[str, StoredArray]:
@@ -188,16 +187,15 @@ def _of_npz(path: Path) -> dict[str, StoredArray]:
         return zipfile.ZipFile(path).open(name)
 
     with zipfile.ZipFile(path) as archive:
-        members = [each for each in archive.infolist() if each.filename.endswith(".npy")]
-    found = {}
-    for each in members:
-        if each.file_size > DEFLATES_TO * max(each.compress_size, 1):
-            raise ArrayError(
-                f"{each.filename} claims {each.file_size:,} bytes in {each.compress_size:,}"
-            )
-        opener = functools.partial(opened, each.filename)
-        found[each.filename.removesuffix(".npy")] = _of_npy(path, opener, each.file_size)
-    return found
+        members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+    arrays = {}
+    for member in members:
+        name, size = member.filename, member.file_size
+        if size > DEFLATES_TO * max(member.compress_size, 1):
+            raise ArrayError(f"{name} claims {size:,} bytes in {member.compress_size:,}")
+        opener = functools.partial(opened, name)
+        arrays[name.removesuffix(".npy")] = _of_npy(path, opener, size)
+    return arrays
 
 
 def _of_idx(path: Path, opener: Callable[..., Any]) -> StoredArray:
@@ -205,36 +203,36 @@ def _of_idx(path: Path, opener: Callable[..., Any]) -> StoredArray:
         head = file.read(4)
         if not _IDX.match(head):
             raise ArrayError("it is not an IDX file of bytes")
-        shape = struct.unpack(f">{head[3]}I", file.read(4 * head[3]))
-    found = StoredArray(
-        path, shape, np.dtype(np.uint8), functools.partial(opener, path, "rb"), 4 + 4 * head[3]
-    )
-    return _checked(found, prod(shape), path.stat().st_size)
+        dimensions = head[3]
+        shape = struct.unpack(f">{dimensions}I", file.read(4 * dimensions))
+    opened = functools.partial(opener, path, "rb")
+    array = StoredArray(path, shape, np.dtype(np.uint8), opened, 4 + 4 * dimensions)
+    return _checked(array, prod(shape), path.stat().st_size)
 
 
 def _of_pickle(path: Path) -> dict[str, StoredArray]:
     """The arrays and the lists of numbers in a pickled dictionary; long arrays stay in the file."""
-    found = {}
+    arrays = {}
     for name, value in load_pickle(path).items():
-        if isinstance(value, list) and value and all(type(each) is int for each in value):
-            found[name] = _in_memory(path, np.array(value))
-        elif isinstance(value, PickledArray):
-            found[name] = _as_stored(path, value)
-    return found
+        if isinstance(value, PickledArray):
+            arrays[name] = _as_stored(path, value)
+        elif isinstance(value, list) and set(map(type, value)) == {int}:
+            arrays[name] = _in_memory(path, np.array(value))
+    return arrays
 
 
 def _as_stored(path: Path, array: PickledArray) -> StoredArray:
-    held = array.held
-    if not isinstance(held, LongValue) or (array.is_fortran and len(array.shape) > 1):
+    content = array.content
+    if not isinstance(content, LongValue) or (array.is_fortran and len(array.shape) > 1):
         return _in_memory(path, array.values(path))
-    opened = functools.partial(held.open, path)
+    opened = functools.partial(content.open, path)
+    start = 0 if content.is_text else content.start
     stored = StoredArray(
-        path, array.shape, array.dtype, opened, 0 if held.is_text else held.start, not held.is_text
+        path, array.shape, array.dtype, opened, start, is_inside=not content.is_text
     )
-    return _checked(stored, 0, len(held))
+    return _checked(stored, 0, len(content))
 
 
-def _in_memory(path: Path, values: np.ndarray[Any, Any]) -> StoredArray:
-    return StoredArray(
-        path, values.shape, values.dtype, functools.partial(io.BytesIO, values.tobytes())
-    )
+def _in_memory(path: Path, array: np.ndarray[Any, Any]) -> StoredArray:
+    opened = functools.partial(io.BytesIO, array.tobytes())
+    return StoredArray(path, array.shape, array.dtype, opened)

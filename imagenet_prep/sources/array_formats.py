@@ -10,9 +10,9 @@ from __future__ import annotations
 import csv
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,10 +52,9 @@ def counts_from_1(name: str) -> bool:
 
 
 def _is_hdf5(name: str, head: bytes) -> bool:
-    is_named = name.lower().endswith((".h5", ".hdf5", ".mat"))
-    return is_named and (
-        head.startswith(_HDF5) or (head.startswith(_MATLAB) and b"7.3" in head[:16])
-    )
+    if not name.lower().endswith((".h5", ".hdf5", ".mat")):
+        return False
+    return head.startswith(_HDF5) or (head.startswith(_MATLAB) and b"7.3" in head[:16])
 
 
 def _is_matlab(name: str, head: bytes) -> bool:
@@ -83,13 +82,13 @@ def _open_hdf5(path: Path) -> Arrays:
     names: list[str] = []
     with h5py.File(path) as file:
         file.visititems(lambda name, item: names.append(name) if _is_plain(item) else None)
-    found: Arrays = {}
+    arrays: Arrays = {}
     for name in names:
         load = functools.partial(_load_hdf5, path, name)
         if path.suffix.lower() == ".mat":
             load = functools.partial(_reversed, path, load)
-        found[name.replace("/", ".")] = stored_rows(path, load)
-    return found
+        arrays[name.replace("/", ".")] = stored_rows(path, load)
+    return arrays
 
 
 def _is_plain(item: Any) -> bool:
@@ -97,7 +96,8 @@ def _is_plain(item: Any) -> bool:
     if getattr(item, "external", None) or getattr(item, "is_virtual", False):
         return False
     shape, dtype = getattr(item, "shape", ()), getattr(item, "dtype", None)
-    return bool(shape) and 0 not in shape and dtype is not None and (dtype.kind in "biufS")
+    has_rows = bool(shape) and 0 not in shape
+    return has_rows and dtype is not None and dtype.kind in "biufS"
 
 
 def _load_hdf5(path: Path, name: str) -> Any:
@@ -113,95 +113,119 @@ def _reversed(path: Path, load: Callable[[], Any]) -> Any:
 
 def _open_matlab(path: Path) -> Arrays:
     loadmat = need_library("scipy.io", "mat", ".mat files").loadmat
-    values = loadmat(path, squeeze_me=False, struct_as_record=True)
-    names = dict(
-        _iter_matrices({name: value for name, value in values.items() if not name.startswith("__")})
-    )
-    return {
-        name: stored_rows(path, functools.partial(_as_is, _examples_first(value)))
-        for name, value in names.items()
-    }
+    variables = loadmat(path, squeeze_me=False, struct_as_record=True)
+    own = {name: value for name, value in variables.items() if not name.startswith("__")}
+    arrays: Arrays = {}
+    for name, matrix in _iter_matrices(own):
+        arrays[name] = stored_rows(path, functools.partial(_as_is, _examples_first(matrix)))
+    return arrays
 
 
-def _iter_matrices(values: Mapping[str, Any], lead: str = "") -> Iterator[tuple[str, Any]]:
+def _iter_matrices(variables: Mapping[str, Any], lead: str = "") -> Iterator[tuple[str, Any]]:
     """The arrays of numbers of a .mat by their names;
     those in structures are called structure.name.
     """
-    for name, value in values.items():
-        if not isinstance(value, np.ndarray):
+    for name, matrix in variables.items():
+        if not isinstance(matrix, np.ndarray):
             continue
-        if value.dtype.names and value.size == 1:
-            inner = {field: value[field].item() for field in value.dtype.names}
+        if matrix.dtype.names and matrix.size == 1:
+            inner = {field: matrix[field].item() for field in matrix.dtype.names}
             yield from _iter_matrices(inner, f"{lead}{name}.")
-        elif value.dtype.kind in "biuf" and value.size:
-            yield f"{lead}{name}", value
+        elif matrix.dtype.kind in "biuf" and matrix.size:
+            yield f"{lead}{name}", matrix
 
 
-def _examples_first(values: Any) -> Any:
+def _examples_first(matrix: Any) -> Any:
     """MATLAB's images with the number of the image first: H x W x C x N is N x H x W x C, a row of
     labels a column.
 
     Rows of 784 bytes are images of 28 x 28 by column.
     """
-    if values.ndim == 4 and values.shape[2] in _CHANNELS:
-        return np.moveaxis(values, 3, 0)
-    if values.ndim == 2 and values.shape[1] == _MNIST_SIDE**2 and values.dtype == np.uint8:
-        return values.reshape(-1, _MNIST_SIDE, _MNIST_SIDE).transpose(0, 2, 1)
-    return values.T if values.ndim == 2 and values.shape[0] == 1 else values
+    if matrix.ndim == 4 and matrix.shape[2] in _CHANNELS:
+        return np.moveaxis(matrix, 3, 0)
+    if matrix.ndim != 2:
+        return matrix
+    if matrix.shape[1] == _MNIST_SIDE**2 and matrix.dtype == np.uint8:
+        return matrix.reshape(-1, _MNIST_SIDE, _MNIST_SIDE).transpose(0, 2, 1)
+    return matrix.T if matrix.shape[0] == 1 else matrix
 
 
-def _as_is(values: Any) -> Any:
-    return values
+def _as_is(rows: Any) -> Any:
+    return rows
 
 
 # tables of pixels ---------------------------------------------------------------------------------
 
 
-def _open_pixel_table(path: Path) -> Arrays:
-    """The pixels, and the other columns: a column for each pixel,
-    or one of numbers with spaces between them.
+class _PixelColumns(NamedTuple):
+    """The places of columns in a table of pixels: a column for each pixel, or one of numbers with
+    spaces between them; that of the split; and the others.
     """
+
+    pixels: list[int]
+    is_single: bool
+    usage: int | None
+    others: list[int]
+
+    @classmethod
+    def find(cls, header: Sequence[str]) -> _PixelColumns:
+        """The places of columns by their names."""
+        names = [name.lower() for name in header]
+        is_single = "pixels" in names
+        pixels = [place for place, name in enumerate(header) if _PIXEL.fullmatch(name)]
+        used = {*pixels, names.index("pixels")} if is_single else {*pixels}
+        others = [place for place in range(len(names)) if place not in used]
+        usage = next((place for place in others if names[place] == "usage"), None)
+        return cls([names.index("pixels")] if is_single else pixels, is_single, usage, others)
+
+
+def _open_pixel_table(path: Path) -> Arrays:
+    """The pixels, and the other columns, of each split."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.reader(file)
         header = [name.strip() for name in next(rows)]
-        places = [place for place, name in enumerate(header) if _PIXEL.fullmatch(name)]
-        single = next(
-            (place for place, name in enumerate(header) if name.lower() == "pixels"), None
-        )
-        others = [place for place in range(len(header)) if place not in {*places, single}]
-        usage = next((place for place in others if header[place].lower() == "usage"), None)
-        parts: dict[str, list[tuple[Any, list[str]]]] = {}
-        for number, row in enumerate(rows, 2):
-            if len(row) != len(header):
-                raise ArrayError(
-                    f"line {number:,} has {len(row):,} cells: expected {len(header):,}"
-                )
-            texts = row[single].split() if single is not None else [row[place] for place in places]
-            pixels = _bytes_of(texts, number)
-            split = "" if usage is None else _USAGES.get(row[usage].lower(), row[usage])
-            parts.setdefault(split, []).append((pixels, [row[place] for place in others]))
-    found: Arrays = {}
-    for split, samples in parts.items():
+        columns = _PixelColumns.find(header)
+        splits = _read_pixel_rows(rows, columns, len(header))
+    arrays: Arrays = {}
+    for split, samples in splits.items():
         lead = f"{split}." if split else ""
         pixels = _squares(np.stack([pixels for pixels, _ in samples]))
-        found[f"{lead}pixels.images"] = stored_rows(path, functools.partial(_as_is, pixels))
-        for column, place in enumerate(others):
-            if place != usage:
-                values = _numbers_or_texts([cells[column] for _, cells in samples])
-                found[f"{lead}{header[place]}"] = stored_rows(
-                    path, functools.partial(_as_is, values)
-                )
-    return found
+        arrays[f"{lead}pixels.images"] = stored_rows(path, functools.partial(_as_is, pixels))
+        for number, place in enumerate(columns.others):
+            if place != columns.usage:
+                column = _numbers_or_texts([cells[number] for _, cells in samples])
+                load = functools.partial(_as_is, column)
+                arrays[f"{lead}{header[place]}"] = stored_rows(path, load)
+    return arrays
+
+
+def _read_pixel_rows(
+    rows: Iterator[list[str]], columns: _PixelColumns, width: int
+) -> dict[str, list[tuple[Any, list[str]]]]:
+    """The pixels and the other cells of each row, by split; "" without one."""
+    splits: dict[str, list[tuple[Any, list[str]]]] = {}
+    for line, row in enumerate(rows, 2):
+        if len(row) != width:
+            raise ArrayError(f"line {line:,} has {len(row):,} cells: expected {width:,}")
+        texts = [row[place] for place in columns.pixels]
+        pixels = _bytes_of(texts[0].split() if columns.is_single else texts, line)
+        split = ""
+        if columns.usage is not None:
+            usage = row[columns.usage]
+            split = _USAGES.get(usage.lower(), usage)
+        splits.setdefault(split, []).append((pixels, [row[place] for place in columns.others]))
+    return splits
 
 
 def _bytes_of(texts: list[str], line: int) -> Any:
+    has_points = any("." in text for text in texts)
     try:
-        values = np.array(texts, np.float64 if any("." in text for text in texts) else np.int64)
+        numbers = np.array(texts, np.float64 if has_points else np.int64)
     except (ValueError, OverflowError) as error:
         raise ArrayError(f"line {line:,}: {error}") from error
-    if not values.size or values.min() < 0 or values.max() > 255 or (values % 1).any():
+    if not numbers.size or numbers.min() < 0 or numbers.max() > 255 or (numbers % 1).any():
         raise ArrayError(f"line {line:,} has pixels that are no whole numbers from 0 to 255")
-    return values.astype(np.uint8)
+    return numbers.astype(np.uint8)
 
 
 def _squares(rows: Any) -> Any:
@@ -209,7 +233,8 @@ def _squares(rows: Any) -> Any:
     for channels in (1, 3):
         side = round((rows.shape[1] / channels) ** 0.5)
         if side * side * channels == rows.shape[1]:
-            return rows.reshape(len(rows), side, side, *([channels] if channels > 1 else []))
+            shape = (side, side) if channels == 1 else (side, side, channels)
+            return rows.reshape(len(rows), *shape)
     return rows
 
 
@@ -243,10 +268,10 @@ def _open_stl(path: Path) -> Arrays:
 
 
 def _stl_rows(path: Path, *, is_images: bool) -> Any:
-    values = np.memmap(path, np.uint8, "r")
-    return (
-        values.reshape(-1, 3, _STL_SIDE, _STL_SIDE).transpose(0, 3, 2, 1) if is_images else values
-    )
+    content = np.memmap(path, np.uint8, "r")
+    if not is_images:
+        return content
+    return content.reshape(-1, 3, _STL_SIDE, _STL_SIDE).transpose(0, 3, 2, 1)
 
 
 def _check_rows(path: Path, row_bytes: int) -> None:

@@ -48,15 +48,15 @@ class ArrowImages(Container, frozen=True):
         starts = [0, *itertools.accumulate(map(len, batches))]
 
         def read(row: Row) -> Buffer:
-            batch = bisect.bisect_right(starts, row.offset) - 1
-            data = (
-                batches[batch][row.offset - starts[batch]].as_buffer()
-                if row.offset < starts[-1]
-                else None
-            )
+            data = None
+            if row.offset < starts[-1]:
+                number = bisect.bisect_right(starts, row.offset) - 1
+                data = batches[number][row.offset - starts[number]].as_buffer()
             if data is None or data.size != row.length:
-                what = f"{path} changed while it was being read"
-                raise InputError(what, f"expected {row.length:,} bytes of {row.name}")
+                raise InputError(
+                    f"{path} changed while it was being read",
+                    f"expected {row.length:,} bytes of {row.name}",
+                )
             return memoryview(data).cast("B")
 
         return read
@@ -76,11 +76,13 @@ def iter_arrow_samples(path: Path, schema: Schema) -> Iterator[ParquetRow]:
         content, paths = parts_of(batch.column(schema.image))
         if content.null_count:
             raise without_image(path, first + content.is_valid().to_pylist().index(False))
-        rows = batch.select(schema.columns).to_pylist() if schema.columns else [{}] * len(batch)
         names = paths.to_pylist() if paths is not None else [None] * len(batch)
-        for number, (name, values) in enumerate(zip(names, rows, strict=True)):
+        rows: list[dict[str, Any]] = [{}] * len(batch)
+        if schema.columns:
+            rows = batch.select(schema.columns).to_pylist()
+        for number, (name, columns) in enumerate(zip(names, rows, strict=True)):
             data = memoryview(content[number].as_buffer())
-            yield ParquetRow(first + number, name, len(data), bytes(data[:HEAD]), values)
+            yield ParquetRow(first + number, name, len(data), bytes(data[:HEAD]), columns)
         first += len(batch)
 
 
@@ -100,7 +102,6 @@ def _open(path: Path) -> Any:
         source.seek(0)
         reader = pa.ipc.open_file(source) if has_footer else pa.ipc.open_stream(source)
         table = reader.read_all()
-        table.validate(
-            full=True
-        )  # places of values, too: one outside of the file would kill the process
+        # places of values, too: one outside of the file would kill the process
+        table.validate(full=True)
     return table

@@ -7,6 +7,7 @@ a text with a check of its own.
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
@@ -71,19 +72,16 @@ class ArrayFolder:
         dtype = np.dtype(saved.dtype)
         if any(piece.stop > saved.count for piece in pieces):
             raise DamagedArrayError(f"{name} has {saved.count:,} values")
-        places = [
-            range(each.start * dtype.itemsize, each.stop * dtype.itemsize)
-            for each in pieces
-            if each
-        ]
+        width = dtype.itemsize
+        places = [range(piece.start * width, piece.stop * width) for piece in pieces if piece]
         runs = _runs_of_blocks(places)
         contents = self._read(name, runs)
-        firsts = [run.start * BLOCK for run in runs]
+        run_starts = [run.start * BLOCK for run in runs]
         parts = []
         for place in places:
-            run = bisect_right(firsts, place.start) - 1
-            content = contents[run][place.start - firsts[run] : place.stop - firsts[run]]
-            parts.append(np.frombuffer(content, dtype))
+            number = bisect_right(run_starts, place.start) - 1
+            start, stop = place.start - run_starts[number], place.stop - run_starts[number]
+            parts.append(np.frombuffer(contents[number][start:stop], dtype))
         return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype), *parts])
 
     def _read(self, name: str, runs: Sequence[range]) -> Sequence[Buffer]:
@@ -112,23 +110,25 @@ class ArrayFolder:
         """The range of these rows in an array of texts,
         and the start offset of each row within the joined ranges.
         """
-        values = self.part(starts, [range(piece.start, piece.stop + 1) for piece in pieces])
+        offsets = self.part(starts, [range(piece.start, piece.stop + 1) for piece in pieces])
+        if len(pieces) == 1:
+            return [range(int(offsets[0]), int(offsets[-1]))], offsets - offsets[0]
         spans, lengths, row = [], [np.zeros(0, np.int64)], 0
         for piece in pieces:
-            edges = values[row : row + len(piece) + 1]
+            edges = offsets[row : row + len(piece) + 1]
             spans.append(range(int(edges[0]), int(edges[-1])))
             lengths.append(np.diff(edges))
             row += len(edges)
-        return spans, values - values[0] if len(pieces) == 1 else edges_of(np.concatenate(lengths))
+        return spans, edges_of(np.concatenate(lengths))
 
 
 def _runs_of_blocks(places: Sequence[range]) -> list[range]:
     """The blocks that hold these ranges of bytes, neighbours joined."""
     runs: list[range] = []
-    for place in sorted(places, key=lambda each: each.start):
-        first, stop = place.start // BLOCK, -(-place.stop // BLOCK)
-        if runs and first <= runs[-1].stop:
+    for place in sorted(places, key=operator.attrgetter("start")):
+        start, stop = place.start // BLOCK, -(-place.stop // BLOCK)
+        if runs and start <= runs[-1].stop:
             runs[-1] = range(runs[-1].start, max(runs[-1].stop, stop))
         else:
-            runs.append(range(first, stop))
+            runs.append(range(start, stop))
     return runs

@@ -26,29 +26,29 @@ class Fingerprints:
 
     def __init__(self, catalog: Catalog, settings: str) -> None:
         self._catalog, self._settings = catalog, settings
-        self._words = {label: _digest_of_words(*each) for label, each in catalog.classes.items()}
-        self._words[0] = bytes(32)
+        self._words = {0: bytes(32)}
+        for label, (wnid, text) in catalog.classes.items():
+            self._words[label] = _digest_of_words(wnid, text)
 
     def of(self, rows: Rows) -> str:
         """The fingerprint of these rows, in this order."""
-        found = self._catalog.picked(rows)
-        columns = {
-            name: list(values)
-            for name, values in sorted(found.columns.items())
-            if name != MASK_STAMP
-        }
+        picked = self._catalog.picked(rows)
+        columns = {name: list(values) for name, values in sorted(picked.columns.items())}
+        columns.pop(MASK_STAMP, None)
+        labels = sorted(set(picked.labels.tolist()))
+        box_counts = np.zeros(len(picked))
+        if len(picked.box_starts):
+            box_counts = np.diff(picked.box_starts)
         digest = hashlib.sha256()
         for part in (
-            json.dumps([len(found), self._settings, columns]).encode(),
-            b"".join(self._words[label] for label in sorted(set(found.labels.tolist()))),
-            np.diff(found.names.starts).astype("<u4").tobytes(),
-            found.names.blob.tobytes(),
-            found.labels.astype("<u4").tobytes(),
-            found.lengths.astype("<u8").tobytes(),
-            (np.diff(found.box_starts) if len(found.box_starts) else np.zeros(len(found)))
-            .astype("<u4")
-            .tobytes(),
-            found.boxes.astype("<f4").tobytes(),
+            json.dumps([len(picked), self._settings, columns]).encode(),
+            b"".join(self._words[label] for label in labels),
+            np.diff(picked.names.starts).astype("<u4").tobytes(),
+            picked.names.blob.tobytes(),
+            picked.labels.astype("<u4").tobytes(),
+            picked.lengths.astype("<u8").tobytes(),
+            box_counts.astype("<u4").tobytes(),
+            picked.boxes.astype("<f4").tobytes(),
         ):
             digest.update(len(part).to_bytes(8, "little"))
             digest.update(part)
@@ -70,7 +70,6 @@ def names_and_sizes(catalog: Catalog) -> str:
     """A digest (hex) of the names, lengths and labels of all rows, in listing order."""
     digest = hashlib.sha256(catalog.names.blob.data)
     digest.update(catalog.lengths.astype("<u8").tobytes())
-    digest.update(
-        catalog.labels.astype("<u2" if catalog.labels.max(initial=0) < _NARROW else "<u4").tobytes()
-    )
+    is_narrow = catalog.labels.max(initial=0) < _NARROW
+    digest.update(catalog.labels.astype("<u2" if is_narrow else "<u4").tobytes())
     return digest.hexdigest()

@@ -17,16 +17,11 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
-from imagenet_prep.sources.catalog import (
-    Catalog,
-    CatalogBuilder,
-    Remarks,
-    fault_of_name,
-    refuse_twice,
-)
+from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.names import below, entry_name, text_of
 from imagenet_prep.sources.patterns import compile_pattern, folder_of
-from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
+from imagenet_prep.sources.remarks import Remarks, fault_of_name, refuse_twice
+from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
 from imagenet_prep.sources.tars import in_order
 from imagenet_prep.storage.files import read_plain, scan
 from imagenet_prep.storage.layout import STATE_NAME
@@ -55,7 +50,7 @@ a Synology has @eaDir in every folder.
 class Folder(Container, frozen=True):
     """A folder with one image per file: the container of all files below it."""
 
-    reading: ClassVar[Reading] = "alone"
+    read_order: ClassVar[ReadOrder] = "alone"
 
     def place(self, row: Row) -> str:
         """The place of a row, for messages."""
@@ -79,9 +74,8 @@ class Folder(Container, frozen=True):
 def _read_whole(path: AnyPath) -> bytes:
     if not isinstance(path, Path):
         return path.read_bytes()
-    with open_plain(
-        path, buffering=0
-    ) as file:  # never waits for a pipe that took the place of an image
+    # never waits for a pipe that took the place of an image
+    with open_plain(path, buffering=0) as file:
         return file.read()
 
 
@@ -105,10 +99,11 @@ def list_matching(base: AnyPath, pattern: str, engine: Engine) -> tuple[Catalog,
         ValueError: the pattern is invalid.
     """
     depth = None if "**" in pattern else pattern.count("/")
-    found, remarks = _list(_Walk(base, folder_of(pattern), compile_pattern(pattern), depth), engine)
+    walk = _Walk(base, folder_of(pattern), compile_pattern(pattern), depth)
+    catalog, remarks = _list(walk, engine)
     if remarks.obstacles:
         raise all_of(remarks.obstacles)
-    return found, remarks
+    return catalog, remarks
 
 
 def _list(walk: _Walk, engine: Engine) -> tuple[Catalog, Remarks]:
@@ -117,24 +112,22 @@ def _list(walk: _Walk, engine: Engine) -> tuple[Catalog, Remarks]:
 
     def parts() -> Iterator[Catalog]:
         """The files of the top folder, merged with those of its subfolders by name."""
-        row, step = (
-            0,
-            max(1, len(folders) // (16 * engine.workers)),
-        )  # small folders are faster than a task
+        row = 0
+        step = max(1, len(folders) // (16 * engine.workers))  # small folders are faster than a task
         groups = [folders[start : start + step] for start in range(0, len(folders), step)]
-        found = itertools.chain.from_iterable(in_order(engine, walk, groups))
-        for folder, (rows, said) in zip(folders, found, strict=True):
-            before = files.names.find(_encoded(f"{folder}/"), row)
-            yield files.picked(range(row, before))
-            yield rows
-            remarks.append(said)
-            row = before
+        listings = itertools.chain.from_iterable(in_order(engine, walk, groups))
+        for folder, (catalog, folder_remarks) in zip(folders, listings, strict=True):
+            folder_row = files.names.find(_encoded(f"{folder}/"), row)
+            yield files.picked(range(row, folder_row))
+            yield catalog
+            remarks.append(folder_remarks)
+            row = folder_row
         yield files.picked(range(row, len(files)))
 
     return refuse_twice(Catalog.join(parts())), Remarks.join(remarks)
 
 
-class _Found(Struct):
+class _Listing(Struct):
     """The rows and remarks so far."""
 
     rows: CatalogBuilder
@@ -153,37 +146,37 @@ class _Walk(Struct, frozen=True):
     accept: re.Pattern[str] | None
     depth: int | None
 
-    def start(self) -> tuple[_Found, list[str]]:
+    def start(self) -> tuple[_Listing, list[str]]:
         """The files and the subfolders of the folder to search."""
         folder = below(self.base, self.begin)
         if not folder.is_dir():
-            what = "is not a folder" if folder.exists() else "is not there"
-            raise InputError(f"{folder} {what}", "expected the folder that holds the files")
-        found, folders = self._empty(), []
-        for name, entry in self._entries(self.begin, found):
-            if self._is_folder(name, entry, found):
+            fault = "is not a folder" if folder.exists() else "is not there"
+            raise InputError(f"{folder} {fault}", "expected the folder that holds the files")
+        listing, folders = self._empty(), []
+        for name, entry in self._entries(self.begin, listing):
+            if self._is_folder(name, entry, listing):
                 folders.append(name)
-        return found, folders
+        return listing, folders
 
     def __call__(self, folders: Sequence[str]) -> list[tuple[Catalog, Remarks]]:
         """The files below each of some folders, sorted by the bytes of their names."""
         return [self._below(folder) for folder in folders]
 
     def _below(self, folder: str) -> tuple[Catalog, Remarks]:
-        found = self._empty()
-        pending = [*self._entries(folder, found)][::-1]
+        listing = self._empty()
+        pending = [*self._entries(folder, listing)][::-1]
         while pending:
             name, entry = pending.pop()
-            if self._is_folder(name, entry, found):
-                pending += [*self._entries(name, found)][::-1]
-        return found.rows.listed(), found.remarks
+            if self._is_folder(name, entry, listing):
+                pending += [*self._entries(name, listing)][::-1]
+        return listing.rows.listed(), listing.remarks
 
-    def _empty(self) -> _Found:
-        return _Found(CatalogBuilder(Folder(self.base)), Remarks())
+    def _empty(self) -> _Listing:
+        return _Listing(CatalogBuilder(Folder(self.base)), Remarks())
 
-    def _entries(self, folder: str, found: _Found) -> Iterator[tuple[str, FolderEntry]]:
+    def _entries(self, folder: str, listing: _Listing) -> Iterator[tuple[str, FolderEntry]]:
         """The accepted entries of a folder; skipped entries and obstacles
-        are added to ``found``.
+        are added to ``listing``.
         """
         if self.depth is not None and folder and folder.count("/") + 1 > self.depth:
             return
@@ -193,24 +186,25 @@ class _Walk(Struct, frozen=True):
                 for entry in sorted(entries, key=_in_path_order):
                     is_empty = False
                     name = f"{folder}/{entry_name(entry)}" if folder else entry_name(entry)
-                    if not self._is_apart(name, entry, found):
+                    if not self._is_apart(name, entry, listing):
                         yield name, entry
         except OSError as error:
-            found.remarks.obstacles.append(unreadable(error.filename, error))
+            listing.remarks.obstacles.append(unreadable(error.filename, error))
             return
         if is_empty and folder:
-            found.remarks.pass_over(folder, EMPTY)
+            listing.remarks.pass_over(folder, EMPTY)
 
-    def _is_apart(self, name: str, entry: FolderEntry, found: _Found) -> bool:
+    def _is_apart(self, name: str, entry: FolderEntry, listing: _Listing) -> bool:
+        """Whether an entry is private or hidden; then it is skipped, with a remark."""
         if entry.name in PRIVATE and entry.is_dir():
-            found.remarks.pass_over(name, PRIVATE[entry.name])
+            listing.remarks.pass_over(name, PRIVATE[entry.name])
         elif self.accept is None and entry.name.startswith("."):
-            found.remarks.pass_over(name, HIDDEN)
+            listing.remarks.pass_over(name, HIDDEN)
         else:
             return False
         return True
 
-    def _is_folder(self, name: str, entry: FolderEntry, found: _Found) -> bool:
+    def _is_folder(self, name: str, entry: FolderEntry, listing: _Listing) -> bool:
         """Whether the search enters an entry; other entries are accepted now, or are obstacles."""
         if entry.is_dir(follow_symlinks=False):
             return True
@@ -221,14 +215,15 @@ class _Walk(Struct, frozen=True):
                     "expected a folder: links may lead out of the data, or in circles",
                     "replace the link with the folder, or name the folder in the recipe",
                 )
-            self._take(found, name, entry)
+            self._take(listing, name, entry)
         except OSError as error:  # a dangling or circular link
-            found.remarks.obstacles.append(unreadable(entry.path, error))
+            listing.remarks.obstacles.append(unreadable(entry.path, error))
         except InputError as error:
-            found.remarks.obstacles.append(error)
+            listing.remarks.obstacles.append(error)
         return False
 
-    def _take(self, found: _Found, name: str, entry: FolderEntry) -> None:
+    def _take(self, listing: _Listing, name: str, entry: FolderEntry) -> None:
+        """Add a file, if the pattern accepts its path."""
         if self.accept is not None and not self.accept.fullmatch(name):
             return
         status = entry.stat()
@@ -239,11 +234,11 @@ class _Walk(Struct, frozen=True):
         fault = fault_of_name(name, self.base)
         if fault is not None:
             raise fault
-        found.rows.append(name, 0, status.st_size, status.st_mtime_ns)
-        if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(
-            local_path(self.base).resolve()
-        ):
-            found.remarks.links.append(name)
+        listing.rows.append(name, 0, status.st_size, status.st_mtime_ns)
+        if entry.is_symlink():
+            target, base = Path(entry.path).resolve(), local_path(self.base).resolve()
+            if not target.is_relative_to(base):
+                listing.remarks.links.append(name)
 
 
 def _in_path_order(entry: FolderEntry) -> bytes:
@@ -294,12 +289,11 @@ def read_file_list(path: AnyPath, base: Path) -> FileList:
 
 
 def _twice(path: AnyPath, names: Sequence[str], lines: Sequence[int]) -> InputError:
-    first: dict[str, int] = {}
-    row = next(row for row, name in enumerate(names) if first.setdefault(name, row) < row)
-    before = lines[first[names[row]]]
-    return InputError(
-        f"{path}, line {lines[row]}: {names[row]} is already in line {before}", "expected it once"
-    )
+    first_rows: dict[str, int] = {}
+    row = next(row for row, name in enumerate(names) if first_rows.setdefault(name, row) < row)
+    name = names[row]
+    what = f"{path}, line {lines[row]}: {name} is already in line {lines[first_rows[name]]}"
+    return InputError(what, "expected it once")
 
 
 def _read_text(path: AnyPath) -> str:
@@ -334,12 +328,11 @@ def look_up(files: FileList, base: AnyPath, engine: Engine) -> tuple[Catalog, Re
         InputError: a file does not exist; the error names its line.
     """
     starts = range(0, len(files.names), _CHUNK)
-    found = in_order(
-        engine, LookUp(base), (files.names[start : start + _CHUNK] for start in starts)
-    )
-    parts: list[Catalog] = []
-    said: list[Remarks] = []
-    for start, (rows, remarks, missing) in zip(starts, found, strict=True):
+    chunks = (files.names[start : start + _CHUNK] for start in starts)
+    catalogs: list[Catalog] = []
+    remarks: list[Remarks] = []
+    listings = in_order(engine, LookUp(base), chunks)
+    for start, (catalog, chunk_remarks, missing) in zip(starts, listings, strict=True):
         if missing:
             row, reason = missing[0]
             more = f" (and {len(missing) - 1} more near it)" if len(missing) > 1 else ""
@@ -349,9 +342,9 @@ def look_up(files: FileList, base: AnyPath, engine: Engine) -> tuple[Catalog, Re
                 "expected every file in the manifest to exist",
                 "remove the line, or remove the manifest to make it again",
             )
-        parts.append(rows)
-        said.append(remarks)
-    return Catalog.join(parts, is_listed=True), Remarks.join(said)
+        catalogs.append(catalog)
+        remarks.append(chunk_remarks)
+    return Catalog.join(catalogs, is_listed=True), Remarks.join(remarks)
 
 
 class LookUp(Struct, frozen=True):
@@ -363,7 +356,7 @@ class LookUp(Struct, frozen=True):
         """The rows of names, in their order, and of those that are not
         there the place and the reason.
         """
-        found, remarks = CatalogBuilder(Folder(self.base)), Remarks()
+        rows, remarks = CatalogBuilder(Folder(self.base)), Remarks()
         missing: list[tuple[int, str]] = []
         root = self.base.resolve()
         leads_out = functools.cache(lambda folder: not folder.resolve().is_relative_to(root))
@@ -371,18 +364,16 @@ class LookUp(Struct, frozen=True):
             path = below(self.base, name)
             try:
                 status = path.stat()
+            except FileNotFoundError:
+                missing.append((row, "is not there"))
+                continue
             except (OSError, ValueError) as error:
-                reason = (
-                    error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-                )
-                missing.append(
-                    (row, "is not there" if isinstance(error, FileNotFoundError) else reason)
-                )
+                missing.append((row, getattr(error, "strerror", None) or str(error)))
                 continue
             if not stat.S_ISREG(status.st_mode):
                 missing.append((row, "is not a file"))
                 continue
-            found.append(name, 0, status.st_size, status.st_mtime_ns)
+            rows.append(name, 0, status.st_size, status.st_mtime_ns)
             if leads_out(path if path.is_symlink() else path.parent):
                 remarks.links.append(name)
-        return found.listed(), remarks, missing
+        return rows.listed(), remarks, missing

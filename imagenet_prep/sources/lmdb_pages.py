@@ -22,16 +22,13 @@ from imagenet_prep.tfrecord.example import ExampleError, parse_fields, read_vari
 MAGIC = b"\xde\xc0\xef\xbe"
 """Bytes 16 to 19 of a database."""
 
-_PAGE = struct.Struct(
-    "<QHHHH"
-)  # number, padding, flags, end of the places of nodes, start of the nodes
-_NODE = struct.Struct(
-    "<HHHH"
-)  # low and high part of the size, or of the page's number; flags; size of the key
+# number, padding, flags, end of the places of nodes, start of the nodes
+_PAGE = struct.Struct("<QHHHH")
+# low and high part of the size, or of the page's number; flags; size of the key
+_NODE = struct.Struct("<HHHH")
 _META = struct.Struct("<IIQQ")
-_TREE = struct.Struct(
-    "<IHHQQQQQ"
-)  # padding, flags, depth, branches, leaves, overflow pages, entries, root
+# padding, flags, depth, branches, leaves, overflow pages, entries, root
+_TREE = struct.Struct("<IHHQQQQQ")
 _BRANCH, _LEAF, _BIG = 1, 2, 1
 _SUBTREE = 2
 _EMPTY = (1 << 64) - 1
@@ -61,10 +58,12 @@ def _iter_values(view: memoryview) -> Iterator[_Value]:
     trees = []
     page_size = _TREE.unpack_from(view, _PAGE.size + _META.size)[0]
     for start in (0, page_size):
-        if bytes(view[start + _PAGE.size : start + _PAGE.size + 4]) == MAGIC:
-            at = start + _PAGE.size + _META.size
-            root = _TREE.unpack_from(view, at + _TREE.size)[-1]
-            trees.append((struct.unpack_from("<QQ", view, at + 2 * _TREE.size)[1], root))
+        meta_start = start + _PAGE.size
+        if bytes(view[meta_start : meta_start + 4]) == MAGIC:
+            trees_start = meta_start + _META.size
+            root = _TREE.unpack_from(view, trees_start + _TREE.size)[-1]
+            _, transaction = struct.unpack_from("<QQ", view, trees_start + 2 * _TREE.size)
+            trees.append((transaction, root))
     if not trees or not page_size:
         raise ValueError("no meta page")
     root = max(trees)[1]
@@ -72,19 +71,21 @@ def _iter_values(view: memoryview) -> Iterator[_Value]:
         yield from _iter_page(view, page_size, root, set())
 
 
-def _iter_page(view: memoryview, page_size: int, number: int, known: set[int]) -> Iterator[_Value]:
+def _iter_page(
+    view: memoryview, page_size: int, number: int, visited: set[int]
+) -> Iterator[_Value]:
     start = number * page_size
     _, _, flags, lower, _ = _PAGE.unpack_from(view, start)
-    if number in known or not flags & (_BRANCH | _LEAF):
+    if number in visited or not flags & (_BRANCH | _LEAF):
         raise ValueError(f"page {number:,} is no branch and no leaf, or in the tree twice")
     if lower > page_size:
         raise ValueError(f"page {number:,} has places of nodes beyond its end")
-    known.add(number)
+    visited.add(number)
     for place in struct.unpack_from(f"<{(lower - _PAGE.size) // 2}H", view, start + _PAGE.size):
         low, high, node_flags, key_size = _NODE.unpack_from(view, start + place)
         key_at = start + place + _NODE.size
         if flags & _BRANCH:
-            yield from _iter_page(view, page_size, low | high << 16 | node_flags << 32, known)
+            yield from _iter_page(view, page_size, low | high << 16 | node_flags << 32, visited)
             continue
         if node_flags & _SUBTREE:
             raise ValueError("it holds several databases: expected one")
@@ -116,9 +117,9 @@ def _name_of_key(key: bytes) -> str:
     such as a number of 8 bytes, as its bytes in hex.
     """
     text = key.decode("utf-8", "replace")
-    return (
-        re.sub(r"[^\w.-]", "_", text) if text.isprintable() and "\ufffd" not in text else key.hex()
-    )
+    if not text.isprintable() or "\ufffd" in text:
+        return key.hex()
+    return re.sub(r"[^\w.-]", "_", text)
 
 
 def _with_ending(name: str, ending: str) -> str:

@@ -8,6 +8,7 @@ sample has the sizes of its columns without a fixed size, then all columns
 
 from __future__ import annotations
 
+import itertools
 import json
 import struct
 from collections.abc import Iterator, Sequence
@@ -27,8 +28,12 @@ _NUMBERS = {
     "int64": "q",
     "uint8": "B",
     "uint16": "H",
+    "uint32": "I",
+    "uint64": "Q",
+    "float16": "e",
+    "float32": "f",
+    "float64": "d",
 }
-_NUMBERS |= {"uint32": "I", "uint64": "Q", "float16": "e", "float32": "f", "float64": "d"}
 _LARGEST_COUNT = 1 << 28
 _NOUN = "a shard of MDS"
 
@@ -55,10 +60,8 @@ def iter_mds(path: Path) -> Iterator[SlicedSample]:
     view = view_of(path)[0 : path.stat().st_size]
     with damage_named(path, _NOUN):
         offsets, columns = _header(view)
-        for number in range(len(offsets) - 1):
-            yield _sample(
-                view[offsets[number] : offsets[number + 1]], offsets[number], number, columns
-            )
+        for number, (start, stop) in enumerate(itertools.pairwise(offsets)):
+            yield _sample(view[start:stop], start, number, columns)
 
 
 def unread_columns(path: Path) -> dict[str, str]:
@@ -73,13 +76,13 @@ def unread_columns(path: Path) -> dict[str, str]:
         offsets, columns = _header(view)
         if len(offsets) < 2:
             return {}
-        image, values = "", _sample(view[offsets[0] : offsets[1]], offsets[0], 0, columns).values
-        for name, encoding, _, cell in _cells(view[offsets[0] : offsets[1]], 0, columns):
-            if not image and _ending(encoding, cell):
-                image = name
-        return {
-            name: encoding for name, encoding, _ in columns if name != image and name not in values
-        }
+        data = view[offsets[0] : offsets[1]]
+        read = {*_sample(data, offsets[0], 0, columns).values}
+        for name, encoding, _, cell in _cells(data, 0, columns):
+            if _ending(encoding, cell):
+                read.add(name)
+                break
+        return {name: encoding for name, encoding, _ in columns if name not in read}
 
 
 def _header(view: memoryview) -> tuple[tuple[int, ...], Sequence[_Column]]:
@@ -89,19 +92,17 @@ def _header(view: memoryview) -> tuple[tuple[int, ...], Sequence[_Column]]:
         raise ValueError(f"{count:,} samples")
     offsets = struct.unpack_from(f"<{count + 1}I", view, 4)
     config = json.loads(bytes(view[4 * (count + 2) : offsets[0]]))
-    columns = list(
-        zip(config["column_names"], config["column_encodings"], config["column_sizes"], strict=True)
-    )
-    return offsets, columns
+    facts = (config[f"column_{fact}"] for fact in ("names", "encodings", "sizes"))
+    return offsets, list(zip(*facts, strict=True))
 
 
 def _cells(
     data: memoryview, number: int, columns: Sequence[_Column]
 ) -> Iterator[tuple[str, str, int, memoryview]]:
     """The name and encoding of each column, and where its bytes start in a sample."""
-    free = [name for name, _, size in columns if size is None]
-    lengths = dict(zip(free, struct.unpack_from(f"<{len(free)}I", data, 0), strict=True))
-    place = 4 * len(free)
+    unsized = [name for name, _, size in columns if size is None]
+    lengths = dict(zip(unsized, struct.unpack_from(f"<{len(unsized)}I", data, 0), strict=True))
+    place = 4 * len(unsized)
     for name, encoding, size in columns:
         length = lengths[name] if size is None else size
         cell = data[place : place + length]
@@ -128,6 +129,7 @@ def _sample(data: memoryview, start: int, number: int, columns: Sequence[_Column
         elif encoding == "str":
             values[name] = bytes(cell).decode()
     if image is None:
-        kinds = ", ".join(f"{name}: {kind}" for name, kind, _ in columns)
-        raise ValueError(f"sample {number:,} has no JPEG or PNG: {kinds}")
-    return SlicedSample(f"{number:06}{image[2]}", image[0], image[1], values)
+        encodings = ", ".join(f"{name}: {encoding}" for name, encoding, _ in columns)
+        raise ValueError(f"sample {number:,} has no JPEG or PNG: {encodings}")
+    image_start, length, ending = image
+    return SlicedSample(f"{number:06}{ending}", image_start, length, values)

@@ -49,8 +49,8 @@ def places_of(rows: Rows) -> Any:
 
 def edges_of(lengths: Column) -> Column:
     """Start offsets of consecutive pieces of these lengths, and the end of the last."""
-    most = int(lengths.sum(dtype=np.int64))
-    edges = np.zeros(len(lengths) + 1, np.int32 if most < 1 << 31 else np.int64)
+    end = int(lengths.sum(dtype=np.int64))
+    edges = np.zeros(len(lengths) + 1, np.int32 if end < 1 << 31 else np.int64)
     np.cumsum(lengths, out=edges[1:])
     return edges
 
@@ -130,8 +130,8 @@ class Names(Sequence[str]):
         """The UTF-8 bytes of a name."""
         row = row + len(self) if row < 0 else row
         start, stop = self.starts.item(row), self.starts.item(row + 1)
-        found: bytes = self.blob[start:stop].tobytes()
-        return found
+        name: bytes = self.blob[start:stop].tobytes()
+        return name
 
     def slices(self, rows: range) -> list[bytes]:
         """The UTF-8 bytes of consecutive names."""
@@ -153,21 +153,20 @@ class Names(Sequence[str]):
     def picked(self, rows: Rows) -> Names:
         """The names of ``rows``, in that order; a range shares their memory."""
         if isinstance(rows, range) and rows.step == 1:
+            if not rows:
+                return Names()
             starts = self.starts[rows.start : rows.stop + 1]
-            return (
-                Names(self.blob[starts[0] : starts[-1]], starts - starts[0])
-                if len(rows)
-                else Names()
-            )
+            return Names(self.blob[starts[0] : starts[-1]], starts - starts[0])
         places = places_of(rows)
         lengths = np.diff(self.starts)[places]
         edges = edges_of(lengths)
         blob = np.empty(edges[-1], np.uint8)
         for part in chunks(len(lengths)):
-            where = slice(part.start, part.stop)
+            of_part = slice(part.start, part.stop)
             start, stop = edges[part.start], edges[part.stop]
-            shifts = self.starts[places[where]] - edges[where]
-            blob[start:stop] = self.blob[np.repeat(shifts, lengths[where]) + np.arange(start, stop)]
+            shifts = self.starts[places[of_part]] - edges[of_part]
+            byte_places = np.repeat(shifts, lengths[of_part]) + np.arange(start, stop)
+            blob[start:stop] = self.blob[byte_places]
         return Names(blob, edges)
 
     # queries --------------------------------------------------------------------------------------
@@ -175,12 +174,10 @@ class Names(Sequence[str]):
     def repeated(self) -> Iterator[int]:
         """The rows whose name equals that of the next row."""
         for rows in chunks(len(self)):
-            found = self.slices(range(rows.start, min(rows.stop + 1, len(self))))
-            yield from (
-                row
-                for row, (name, following) in enumerate(pairwise(found), rows.start)
-                if name == following
-            )
+            names = self.slices(range(rows.start, min(rows.stop + 1, len(self))))
+            for row, (name, next_name) in enumerate(pairwise(names), rows.start):
+                if name == next_name:
+                    yield row
 
     def first_twice(self) -> int | None:
         """The first row whose name equals that of the next row."""
@@ -207,23 +204,22 @@ class Names(Sequence[str]):
         Each run has its folder (None for a single name in no folder) and the maximum number of
         slashes in a name. The folder is the first one, or with ``whole`` the path of all.
         """
-        behind = len(lead.encode())
-        start, folder, most = 0, b"", 0  # of the current run
+        lead_length = len(lead.encode())
+        start, folder, most_slashes = 0, b"", 0  # of the current run
         for block in chunks(len(rows)):
             part = rows[block.start : block.stop]
             names = self.picked(part).slices(range(len(part)))  # a range shares their memory
             for place, name in enumerate(names, block.start):
-                is_same = folder and name.startswith(folder, behind)
-                if not is_same or (whole and name.find(b"/", behind + len(folder)) >= 0):
+                is_same = folder and name.startswith(folder, lead_length)
+                if not is_same or (whole and name.find(b"/", lead_length + len(folder)) >= 0):
                     if place > start:
-                        yield range(start, place), _folder(folder), most
-                    folder = name[
-                        behind : (name.rfind(b"/") if whole else name.find(b"/", behind)) + 1
-                    ]
-                    start, most = place, 0
-                most = max(most, name.count(b"/"))
+                        yield range(start, place), _folder(folder), most_slashes
+                    slash = name.rfind(b"/") if whole else name.find(b"/", lead_length)
+                    folder = name[lead_length : slash + 1]
+                    start, most_slashes = place, 0
+                most_slashes = max(most_slashes, name.count(b"/"))
         if len(rows) > start:
-            yield range(start, len(rows)), _folder(folder), most
+            yield range(start, len(rows)), _folder(folder), most_slashes
 
     def fewest_slashes(self) -> int:
         """The fewest slashes that a name has; 0 if there is no name."""
@@ -241,29 +237,28 @@ class Names(Sequence[str]):
         """
         for rows in chunks(len(self)):
             joined = self._joined(rows)[0].lower()
-            if any(
-                all(letter in joined for letter in word) and word in joined for word in words
-            ):  # letters are fast
-                yield from self._texts(rows)
+            for word in words:
+                has_letters = all(letter in joined for letter in word)  # this is fast
+                if has_letters and word in joined:
+                    yield from self._texts(rows)
+                    break
 
     def chosen(self, accept: Callable[[str], bool]) -> Column:
         """Whether ``accept`` accepts each name; it sees only the last 5 bytes."""
-        found = np.zeros(len(self), np.bool_)
+        is_accepted = np.zeros(len(self), np.bool_)
         for rows, tails in self._tails():
-            kinds, which = np.unique(tails, return_inverse=True)
-            found[rows.start : rows.stop] = np.array(
-                [accept(_text(kind)) for kind in kinds.tolist()]
-            )[which]
-        return found
+            distinct, numbers = np.unique(tails, return_inverse=True)
+            answers = np.array([accept(_text(tail)) for tail in distinct.tolist()])
+            is_accepted[rows.start : rows.stop] = answers[numbers]
+        return is_accepted
 
     def endings(self) -> set[str]:
         """The distinct last 5 bytes."""
-        found: set[int] = set()
+        distinct: set[int] = set()
         for _, tails in self._tails():
-            found.update(
-                (int(tails[0]), *np.unique(tails[tails != tails[0]]).tolist())
-            )  # usually all are equal
-        return set(map(_text, found))
+            distinct.add(int(tails[0]))  # usually all are equal
+            distinct.update(np.unique(tails[tails != tails[0]]).tolist())
+        return set(map(_text, distinct))
 
     def _tails(self) -> Iterator[tuple[range, Column]]:
         """The last 5 bytes of each name as a number;

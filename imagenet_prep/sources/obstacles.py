@@ -42,13 +42,13 @@ class Obstacles(Struct):
             detail = f"{self.more:,} more faults in this listing"
             yield Problem(ProblemKind.UNREADABLE, subject, detail, count=self.more)
 
-    def extend(self, others: Obstacles) -> None:
+    def extend(self, part: Obstacles) -> None:
         """Add those of one task."""
-        for problem in others.problems:
+        for problem in part.problems:
             self.add(problem)
-        self.more += others.more
-        self.skipped += others.skipped
-        self.notes += others.notes
+        self.more += part.more
+        self.skipped += part.skipped
+        self.notes += part.notes
 
 
 _collected: ContextVar[Obstacles | None] = ContextVar("obstacles", default=None)
@@ -70,14 +70,14 @@ def collecting() -> Iterator[Obstacles]:
         _collected.reset(token)
 
 
-def problem_of(error: InputError, kind: ProblemKind, subject: str, **more: str) -> Problem:
-    """An error as a finding; ``more`` are other fields of a Problem."""
-    detail = ": ".join(part for part in (error.what, error.detail) if part)
-    return Problem(kind, subject, detail, error.hint, **more)  # type: ignore[arg-type]
+def problem_of(error: InputError, kind: ProblemKind, subject: str, **fields: str) -> Problem:
+    """An error as a finding; ``fields`` are other ones of a Problem."""
+    detail = ": ".join(filter(None, (error.what, error.detail)))
+    return Problem(kind, subject, detail, error.hint, **fields)  # type: ignore[arg-type]
 
 
 def refuse(
-    error: InputError, kind: ProblemKind = ProblemKind.UNREADABLE, subject: str = "", **more: str
+    error: InputError, kind: ProblemKind = ProblemKind.UNREADABLE, subject: str = "", **fields: str
 ) -> None:
     """Raise the fault of an entry, which then is no row of the listing;
     or collect it as a finding.
@@ -85,7 +85,7 @@ def refuse(
     obstacles = _collected.get()
     if obstacles is None:
         raise error
-    obstacles.add(problem_of(error, kind, subject, **more))
+    obstacles.add(problem_of(error, kind, subject, **fields))
 
 
 def until_fault(rows: Iterator[T], subject: str) -> Iterator[T]:

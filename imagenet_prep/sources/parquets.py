@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
+from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.refusals import unreadable
 
@@ -62,7 +62,7 @@ class ParquetImages(Container, frozen=True):
     from 0.
     """
 
-    reading: ClassVar[Reading] = "in order"
+    read_order: ClassVar[ReadOrder] = "in order"
 
     def place(self, row: Row) -> str:
         """The place of a row, for messages."""
@@ -90,13 +90,12 @@ def iter_rows(path: Path) -> Iterator[ImageRow]:
     Raises:
         InputError: the file is damaged, or has other columns.
     """
-    for number, name, length, _, values in iter_samples(
-        path, Schema("image", ("label",)), ("image", "label")
-    ):
-        label = values["label"]
-        if name is None or label is None:
-            raise without_image(path, number)
-        yield ImageRow(number, name, label, length)
+    schema = Schema("image", ("label",))
+    for sample in iter_samples(path, schema, ("image", "label")):
+        label = sample.columns["label"]
+        if sample.path is None or label is None:
+            raise without_image(path, sample.number)
+        yield ImageRow(sample.number, sample.path, label, sample.length)
 
 
 class ParquetRow(NamedTuple):
@@ -151,37 +150,30 @@ def schema_of(path: Path, schema: Any) -> Schema:
     Raises:
         InputError: no column has images.
     """
-    from pyarrow import types
-
     image = image_column(schema)
     if image is None:
         raise _no_images(path, schema)
-    others = [each for each in schema if each.name != image]
-    plain = [each.name for each in others if _is_plain(types, each.type)]
-    nested = [each for each in others if each.name not in plain]
-    objects = next((each.name for each in nested if _has_objects(each.type)), None)
-    unread = [each for each in nested if each.name != objects]
-    object_classes: Sequence[str] = ()
-    try:
-        features = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))["info"][
-            "features"
-        ]
-        classes = {
-            name: each["names"]
-            for name, each in features.items()
-            if each.get("_type") == "ClassLabel"
-        }
-        object_classes = next(_class_labels_in(features.get(objects)), ())
-    except (ValueError, LookupError, TypeError, AttributeError):
-        classes = {}
+    plain: list[str] = []
+    objects: str | None = None
+    unread: list[Any] = []
+    for column in schema:
+        if column.name == image:
+            continue
+        if _is_plain(column.type):
+            plain.append(column.name)
+        elif objects is None and _has_objects(column.type):
+            objects = column.name
+        else:
+            unread.append(column)
+    classes, object_classes = _class_names(schema, objects)
     return Schema(
         image,
         plain if objects is None else [*plain, objects],
-        [each.name for each in unread],
+        [column.name for column in unread],
         classes,
         objects,
         object_classes,
-        [each.name for each in unread if _BOXES.search(str(each))],
+        [column.name for column in unread if _BOXES.search(str(column))],
     )
 
 
@@ -189,31 +181,55 @@ _BOXES = re.compile(r"box|object|annotations\b")
 """Words in the names of columns that hold boxes, or of the fields of those."""
 
 
-def _has_objects(kind: Any) -> bool:
-    """Whether a column has boxes and their classes: a struct of lists, or a list of structs."""
+def _class_names(
+    schema: Any, objects: str | None
+) -> tuple[dict[str, Sequence[str]], Sequence[str]]:
+    """The names of classes by column, and those of objects, in the metadata of Hugging Face's."""
+    classes: dict[str, Sequence[str]] = {}
+    try:
+        metadata = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+        features = metadata["info"]["features"]
+        for name, feature in features.items():
+            if feature.get("_type") == "ClassLabel":
+                classes[name] = feature["names"]
+        return classes, next(_class_labels_in(features.get(objects)), ())
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return {}, ()
+
+
+def _inner_type(arrow_type: Any) -> Any:
+    """The type of the values of a list; any other type as it is."""
     from pyarrow import types
 
-    inner = kind.value_type if types.is_list(kind) or types.is_large_list(kind) else kind
-    fields = {field.name for field in inner} if types.is_struct(inner) else set()
-    return not fields.isdisjoint(("bbox", "bboxes")) and not fields.isdisjoint(
-        ("category", "categories")
-    )
+    is_list = types.is_list(arrow_type) or types.is_large_list(arrow_type)
+    return arrow_type.value_type if is_list else arrow_type
+
+
+def _has_objects(arrow_type: Any) -> bool:
+    """Whether a column has boxes and their classes: a struct of lists, or a list of structs."""
+    fields = _fields_of(_inner_type(arrow_type)).keys()
+    has_boxes = not fields.isdisjoint(("bbox", "bboxes"))
+    return has_boxes and not fields.isdisjoint(("category", "categories"))
+
+
+def _fields_of(arrow_type: Any) -> dict[str, Any]:
+    """The types of the fields of a struct by their names; none of another type."""
+    from pyarrow import types
+
+    if not types.is_struct(arrow_type):
+        return {}
+    return {field.name: field.type for field in arrow_type}
 
 
 def _class_labels_in(feature: Any) -> Iterator[Sequence[str]]:
     """The names of every ClassLabel within the description of a column."""
-    if isinstance(feature, dict) and feature.get("_type") == "ClassLabel":
+    if isinstance(feature, list):
+        for part in feature:
+            yield from _class_labels_in(part)
+    elif isinstance(feature, dict) and feature.get("_type") == "ClassLabel":
         yield feature["names"]
-        return
-    inner = (
-        feature.values()
-        if isinstance(feature, dict)
-        else feature
-        if isinstance(feature, list)
-        else ()
-    )
-    for part in inner:
-        yield from _class_labels_in(part)
+    elif isinstance(feature, dict):
+        yield from _class_labels_in(list(feature.values()))
 
 
 def has_images(path: Path) -> bool:
@@ -267,17 +283,25 @@ def read_table(path: Path) -> dict[str, list[Any]]:
         return file.read(use_threads=False).to_pydict()  # type: ignore[no-any-return]
 
 
-def _is_plain(types: Any, kind: Any) -> bool:
+def _is_plain(arrow_type: Any) -> bool:
     """Whether a column has numbers, texts, or lists of them."""
-    inner = kind.value_type if types.is_list(kind) or types.is_large_list(kind) else kind
-    tests = (
-        types.is_integer,
-        types.is_floating,
-        types.is_boolean,
-        types.is_string,
-        types.is_large_string,
-    )
-    return any(test(inner) for test in tests)
+    from pyarrow import types
+
+    inner = _inner_type(arrow_type)
+    is_number = types.is_integer(inner) or types.is_floating(inner) or types.is_boolean(inner)
+    return is_number or _is_text(inner)
+
+
+def _is_text(arrow_type: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_string(arrow_type) or types.is_large_string(arrow_type))
+
+
+def _is_binary(arrow_type: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_binary(arrow_type) or types.is_large_binary(arrow_type))
 
 
 def iter_samples(path: Path, schema: Schema, needed: Sequence[str] = ()) -> Iterator[ParquetRow]:
@@ -287,29 +311,31 @@ def iter_samples(path: Path, schema: Schema, needed: Sequence[str] = ()) -> Iter
         InputError: the file is damaged, lacks ``needed`` columns, or a row has no image.
     """
     with contextlib.closing(_open(path, needed)) as file:
-        import pyarrow.compute as pc
+        count = 0
+        for group in range(file.num_row_groups):
+            for batch in _batches(path, file, count, group, schema.image, *schema.columns):
+                yield from _samples(path, schema, batch, count)
+                count += len(batch)
+        expected = file.metadata.num_rows
+        if count != expected:
+            raise _damaged(path, count, f"expected {expected:,} rows, got {count:,}")
 
-        first, groups = 0, range(file.num_row_groups)
-        wanted = (schema.image, *schema.columns)
-        for batch in (
-            each for group in groups for each in _batches(path, file, first, group, *wanted)
-        ):
-            content, paths = parts_of(batch.column(schema.image))
-            if content.null_count:
-                raise without_image(path, first + content.is_valid().to_pylist().index(False))
-            with faults_named(path, first):  # a path may be invalid UTF-8
-                heads = pc.binary_slice(content, 0, HEAD).to_pylist()
-                lengths = pc.binary_length(content).to_pylist()
-                names = paths.to_pylist() if paths is not None else [None] * len(batch)
-                rows = (
-                    batch.select(schema.columns).to_pylist()
-                    if schema.columns
-                    else [{}] * len(batch)
-                )
-            yield from map(ParquetRow, itertools.count(first), names, lengths, heads, rows)
-            first += len(batch)
-        if first != file.metadata.num_rows:
-            raise _damaged(path, first, f"expected {file.metadata.num_rows:,} rows, got {first:,}")
+
+def _samples(path: Path, schema: Schema, batch: Any, first: int) -> Iterator[ParquetRow]:
+    """The rows of a batch, of which ``first`` is the number of the first."""
+    import pyarrow.compute as pc
+
+    content, paths = parts_of(batch.column(schema.image))
+    if content.null_count:
+        raise without_image(path, first + content.is_valid().to_pylist().index(False))
+    with faults_named(path, first):  # a path may be invalid UTF-8
+        heads = pc.binary_slice(content, 0, HEAD).to_pylist()
+        lengths = pc.binary_length(content).to_pylist()
+        names = paths.to_pylist() if paths is not None else [None] * len(batch)
+        columns: list[dict[str, Any]] = [{}] * len(batch)
+        if schema.columns:
+            columns = batch.select(schema.columns).to_pylist()
+    return map(ParquetRow, itertools.count(first), names, lengths, heads, columns)
 
 
 class _Rows:
@@ -328,7 +354,8 @@ class _Rows:
         self._starts = [0, *itertools.accumulate(counts)]
         self._lock = threading.Lock()
         self._decoded: Any = ()  # the images of the rows from _first on
-        self._first = self._stop = 0  # _stop: the end of the current group
+        self._first = 0
+        self._stop = 0  # the end of the current group
         self._batches: Iterator[Any] = iter(())
 
     def read(self, row: Row) -> Buffer:
@@ -379,7 +406,8 @@ def _open(path: Path, needed: Sequence[str] = ("image", "label")) -> ParquetFile
             path, buffer_size=_BUFFER, pre_buffer=False, page_checksum_verification=True
         )
         schema = file.schema_arrow
-    if not (_holds_images(schema) if needed else image_column(schema)):
+    has_columns = _holds_images(schema) if needed else image_column(schema) is not None
+    if not has_columns:
         raise _no_images(path, schema)
     return file
 
@@ -395,36 +423,27 @@ def _holds_images(schema: Iterable[Any]) -> bool:
     from pyarrow import types
 
     columns = {field.name: field.type for field in schema}
-    if not {"image", "label"} <= columns.keys() or not types.is_struct(columns["image"]):
+    if not {"image", "label"} <= columns.keys() or not types.is_integer(columns["label"]):
         return False
-    parts = {field.name: field.type for field in columns["image"]}
-    content, path = parts.get("bytes"), parts.get("path")
-    return (
-        (content is not None and (types.is_binary(content) or types.is_large_binary(content)))
-        and (path is not None and (types.is_string(path) or types.is_large_string(path)))
-        and types.is_integer(columns["label"])
-    )
+    parts = _fields_of(columns["image"])
+    if not {"bytes", "path"} <= parts.keys():
+        return False
+    return _is_binary(parts["bytes"]) and _is_text(parts["path"])
 
 
 def image_column(schema: Any) -> str | None:
     """The column of images: structs with bytes, or bytes alone;
     one of the usual name, otherwise the first.
     """
-    from pyarrow import types
+    names = [column.name for column in schema if _may_be_image(column.type)]
+    usual = [name for name in _USUAL if name in names]
+    return next(iter(usual + names), None)
 
-    found = []
-    for each in schema:
-        parts = (
-            {part.name: part.type for part in each.type}
-            if types.is_struct(each.type)
-            else {"bytes": each.type}
-        )
-        kind = parts.get("bytes")
-        if kind is not None and (types.is_binary(kind) or types.is_large_binary(kind)):
-            found.append(each.name)
-    return min(
-        found, key=lambda name: _USUAL.index(name) if name in _USUAL else len(_USUAL), default=None
-    )
+
+def _may_be_image(arrow_type: Any) -> bool:
+    """Whether a column has bytes, alone or in structs."""
+    fields = _fields_of(arrow_type)
+    return _is_binary(arrow_type) or ("bytes" in fields and _is_binary(fields["bytes"]))
 
 
 def parts_of(column: Any) -> tuple[Any, Any]:
@@ -433,10 +452,8 @@ def parts_of(column: Any) -> tuple[Any, Any]:
 
     if not types.is_struct(column.type):
         return column, None
-    has_path = any(
-        part.name == "path" and (types.is_string(part.type) or types.is_large_string(part.type))
-        for part in column.type
-    )
+    fields = _fields_of(column.type)
+    has_path = "path" in fields and _is_text(fields["path"])
     return column.field("bytes"), column.field("path") if has_path else None
 
 
@@ -444,12 +461,12 @@ def _batches(path: Path, file: ParquetFile, first: int, group: int, *columns: st
     """The rows of a group, whose first is ``first``;
     without threads, since the process may fork later.
     """
-    found = file.iter_batches(
+    batches = file.iter_batches(
         batch_size=BATCH, row_groups=[group], columns=columns, use_threads=False
     )
     while True:
         with faults_named(path, first):
-            batch = next(found, None)
+            batch = next(batches, None)
         if batch is None:
             return
         first += len(batch)
@@ -457,7 +474,7 @@ def _batches(path: Path, file: ParquetFile, first: int, group: int, *columns: st
 
 
 @contextlib.contextmanager
-def faults_named(path: Path, row: int, what: str = "parquet file") -> Iterator[None]:
+def faults_named(path: Path, row: int, noun: str = "parquet file") -> Iterator[None]:
     """Turn pyarrow's errors about a file, read up to ``row``, into the error that names it."""
     from pyarrow import ArrowException
 
@@ -467,11 +484,11 @@ def faults_named(path: Path, row: int, what: str = "parquet file") -> Iterator[N
         number = getattr(error, "errno", None)
         if number:
             raise unreadable(path, OSError(number, os.strerror(number))) from error
-        raise _damaged(path, row, str(error).partition("\n")[0], what) from error
+        raise _damaged(path, row, str(error).partition("\n")[0], noun) from error
 
 
-def _damaged(path: Path, row: int, reason: str, what: str = "parquet file") -> InputError:
-    return InputError(f"{path} is damaged, or no {what}, at row {row:,}", reason, _REMEDY)
+def _damaged(path: Path, row: int, reason: str, noun: str = "parquet file") -> InputError:
+    return InputError(f"{path} is damaged, or no {noun}, at row {row:,}", reason, _REMEDY)
 
 
 def without_image(path: Path, row: int) -> InputError:

@@ -31,10 +31,13 @@ def split_pattern(pattern: str) -> tuple[str, str]:
     ``a/b/*.png`` is ``a/b`` and ``*.png``.
     """
     parts = pattern.split("/")
-    fixed = next((i for i, part in enumerate(parts) if is_pattern(part)), len(parts) - 1)
-    return "/".join(parts[:fixed]) or ("/" if pattern.startswith("/") else ""), "/".join(
-        parts[fixed:]
-    )
+    fixed = 0
+    while fixed < len(parts) - 1 and not is_pattern(parts[fixed]):
+        fixed += 1
+    folder = "/".join(parts[:fixed])
+    if not folder and pattern.startswith("/"):
+        folder = "/"
+    return folder, "/".join(parts[fixed:])
 
 
 def folder_of(pattern: str) -> str:
@@ -72,20 +75,19 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
             raise ValueError("** must be alone between slashes")
         else:
             runs[-1].append(_part(part, numbers))
-    first, *others = (["/".join(run)] if run else [] for run in runs)
-    return re.compile(_joined(first, others, numbers), re.DOTALL)
+    return re.compile(_join_runs(["/".join(run) for run in runs], numbers), re.DOTALL)
 
 
-def _joined(first: list[str], others: list[list[str]], numbers: Iterator[int]) -> str:
-    """The expression of runs with a ``**`` before each except the first;
-    a run is one expression, or empty.
-    """
-    expression = "".join(f"{run}/" if others else run for run in first)
-    for run in others[:-1]:
-        expression += _once(f"{_FOLDERS}?{run[0]}/", numbers) if run else ""
-    for run in others[-1:]:
-        expression += _FOLDERS + (run[0] if run else _VISIBLE)
-    return expression
+def _join_runs(runs: list[str], numbers: Iterator[int]) -> str:
+    """The expression of runs with a ``**`` between each two; a run is one expression, or empty."""
+    head, *inner = runs
+    if not inner:
+        return head
+    tail = inner.pop()
+    expression = f"{head}/" if head else ""
+    for run in filter(None, inner):
+        expression += _once(f"{_FOLDERS}?{run}/", numbers)
+    return expression + _FOLDERS + (tail or _VISIBLE)
 
 
 def _once(expression: str, numbers: Iterator[int]) -> str:
@@ -98,13 +100,14 @@ def _once(expression: str, numbers: Iterator[int]) -> str:
 
 def _part(part: str, numbers: Iterator[int]) -> str:
     """The expression of the characters between two slashes."""
-    first, *others = _between_stars(part)
-    expression = ("" if part.startswith(".") else r"(?!\.)") + first
-    for run in others[:-1]:
-        expression += _once(f"[^/]*?{run}", numbers) if run else ""
-    for run in others[-1:]:
-        expression += f"[^/]*{run}"
-    return expression
+    head, *inner = _between_stars(part)
+    expression = head if part.startswith(".") else rf"(?!\.){head}"
+    if not inner:
+        return expression
+    tail = inner.pop()
+    for run in filter(None, inner):
+        expression += _once(f"[^/]*?{run}", numbers)
+    return f"{expression}[^/]*{tail}"
 
 
 def _between_stars(part: str) -> list[str]:
@@ -132,8 +135,9 @@ def _one_of(inside: str) -> str:
     """The expression of a bracket: one of its characters and ranges,
     or, after ! or ^, any other one.
     """
-    expression = "(?!/)[" + ("^" if inside[0] in "!^" else "")
-    position = int(inside[0] in "!^")
+    is_negative = inside[0] in "!^"
+    expression = "(?!/)[^" if is_negative else "(?!/)["
+    position = int(is_negative)
     while position < len(inside):
         low, high = inside[position], inside[position + 2 : position + 3]
         if high and inside[position + 1] == "-":

@@ -19,7 +19,7 @@ import pickletools
 import re
 from math import prod
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, Literal, cast
 
 import numpy as np
 from msgspec import Struct
@@ -68,7 +68,7 @@ class _BytesOfText(io.BufferedIOBase):
 
     def _rewind(self) -> None:
         self._file.seek(self._segment.start)
-        self._left = self._segment.length
+        self._unread = self._segment.length
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._buffer, self._position = memoryview(b""), 0
 
@@ -82,25 +82,24 @@ class _BytesOfText(io.BufferedIOBase):
 
     def read(self, size: int | None = -1) -> bytes:
         """Up to ``size`` bytes; none at the end."""
-        wanted = self._segment.length if size is None or size < 0 else size
+        missing = self._segment.length if size is None or size < 0 else size
         pieces = []
-        while wanted and (self._buffer or self._fill()):
-            piece = self._buffer[:wanted]
+        while missing and (self._buffer or self._fill()):
+            piece = self._buffer[:missing]
             self._buffer = self._buffer[len(piece) :]
-            wanted -= len(piece)
+            missing -= len(piece)
             self._position += len(piece)
             pieces.append(piece)
         return b"".join(pieces)
 
     def _fill(self) -> bool:
         """Decode the next block; False at the end."""
-        block = self._file.read(min(_BLOCK, self._left))
-        self._left -= len(block)
+        block = self._file.read(min(_BLOCK, self._unread))
+        self._unread -= len(block)
         if not block:
             return False
-        self._buffer = memoryview(
-            self._decoder.decode(block, final=not self._left).encode("latin1")
-        )
+        text = self._decoder.decode(block, final=not self._unread)
+        self._buffer = memoryview(text.encode("latin1"))
         return bool(self._buffer) or self._fill()
 
     def close(self) -> None:
@@ -155,29 +154,29 @@ def _without_long_values(content: mmap.mmap) -> tuple[bytes, list[LongValue]]:
         name = opcode.name
         segment = _long_value(content, name)
         if segment:
-            parts += [
-                content[copied:position],
-                b"J",
-                len(segments).to_bytes(4, "little"),
-                b"Q",
-            ]  # BININT, BINPERSID
+            number = len(segments).to_bytes(4, "little")
+            parts += [content[copied:position], b"J", number, b"Q"]  # BININT, BINPERSID
             segments.append(segment)
             copied = content.tell()
             continue
-        argument = opcode.arg.reader(cast("IO[bytes]", content)) if opcode.arg else None
-        if (
-            "PUT" in name and isinstance(argument, int) and argument > len(content)
-        ):  # the size of a table
-            raise ArrayError(f"its pickle claims {argument:,} values in {len(content):,} bytes")
-        if "PERSID" in name:
-            raise ArrayError(
-                "its pickle refers to values outside of it: only NumPy arrays are read from pickles"
-            )
+        _check_opcode(opcode, content)
         if name == "FRAME":  # the unpickler would look for its end
             parts.append(content[copied:position])
             copied = content.tell()
     parts.append(content[copied : content.tell()])
     return b"".join(parts), segments
+
+
+def _check_opcode(opcode: pickletools.OpcodeInfo, content: mmap.mmap) -> None:
+    """Read the argument of an opcode; raise ArrayError for one that no array needs."""
+    argument = opcode.arg.reader(cast("IO[bytes]", content)) if opcode.arg else None
+    table_size = argument if "PUT" in opcode.name and isinstance(argument, int) else 0
+    if table_size > len(content):
+        raise ArrayError(f"its pickle claims {argument:,} values in {len(content):,} bytes")
+    if "PERSID" in opcode.name:
+        raise ArrayError(
+            "its pickle refers to values outside of it: only NumPy arrays are read from pickles"
+        )
 
 
 def _long_value(content: mmap.mmap, opcode: str) -> LongValue | None:
@@ -225,45 +224,43 @@ class PickledArray:
         """The shape follows in the state."""
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        _, shape, kind, is_fortran, held = state
-        self.shape, self.dtype, self.is_fortran = tuple(shape), kind.dtype, bool(is_fortran)
-        self.held = (
-            held.encode("latin1") if isinstance(held, str) else held
-        )  # Python 2 has texts of bytes
+        _, shape, dtype, is_fortran, content = state
+        self.shape, self.dtype, self.is_fortran = tuple(shape), dtype.dtype, bool(is_fortran)
+        if isinstance(content, str):  # Python 2 has texts of bytes
+            content = content.encode("latin1")
+        self.content = content
         expected = prod(self.shape) * self.dtype.itemsize
-        most = 2 * expected if isinstance(self.held, LongValue) and self.held.is_text else expected
-        if not expected <= len(self.held) <= most:
+        is_text = isinstance(content, LongValue) and content.is_text
+        if not expected <= len(content) <= (2 * expected if is_text else expected):
             raise ArrayError(
-                f"its pickle holds {len(self.held):,} bytes for an array of shape {self.shape} "
+                f"its pickle holds {len(content):,} bytes for an array of shape {self.shape} "
                 f"of {self.dtype}"
             )
 
     def values(self, path: Path) -> np.ndarray[Any, Any]:
         """All of it, in memory."""
-        data = self.held
+        data = self.content
         if isinstance(data, LongValue):
             with data.open(path) as file:
                 file.seek(0 if data.is_text else data.start)
                 data = file.read(prod(self.shape) * self.dtype.itemsize)
-        return np.frombuffer(data, self.dtype).reshape(
-            self.shape, order="F" if self.is_fortran else "C"
-        )
+        order: Literal["F", "C"] = "F" if self.is_fortran else "C"
+        return np.frombuffer(data, self.dtype).reshape(self.shape, order=order)
 
 
-def _frombuffer(held: Any, kind: _Dtype, shape: tuple[int, ...], order: str) -> PickledArray:
+def _frombuffer(content: Any, dtype: _Dtype, shape: tuple[int, ...], order: str) -> PickledArray:
     """The array as pickles of protocol 5 have it."""
-    if isinstance(held, bytearray):
-        held = bytes(held)
+    if isinstance(content, bytearray):
+        content = bytes(content)
     pickled = PickledArray()
-    pickled.__setstate__((1, shape, kind, order == "F", held))
+    pickled.__setstate__((1, shape, dtype, order == "F", content))
     return pickled
 
 
-def _scalar(kind: _Dtype, data: bytes | str) -> Any:
+def _scalar(dtype: _Dtype, data: bytes | str) -> Any:
     """A single number of NumPy's as one of Python's."""
-    (number,) = np.frombuffer(
-        data.encode("latin1") if isinstance(data, str) else data, kind.dtype
-    ).tolist()
+    content = data.encode("latin1") if isinstance(data, str) else data
+    (number,) = np.frombuffer(content, dtype.dtype).tolist()
     return number
 
 

@@ -23,10 +23,10 @@ from imagenet_prep.storage.refusals import unreadable
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-_AT_ONCE = 8
-_TOGETHER = 32  # rows per request; for archives, ten requests at a time
-_BATCHES = 4
-_HELD = 32 << 20  # bytes of rows requested and not yet used
+_THREADS = 8
+_BATCH_ROWS = 32  # rows per request; for archives, ten requests at a time
+_MAX_BATCHES = 4
+_MAX_BYTES = 32 << 20  # of rows requested and not yet used
 
 
 def read_in_turn(catalog: Catalog, reader: Reader) -> Iterator[Buffer]:
@@ -44,20 +44,22 @@ def read_in_turn(catalog: Catalog, reader: Reader) -> Iterator[Buffer]:
 def _fetched(catalog: Catalog, rows: Sequence[int], reader: Reader) -> Iterator[Buffer]:
     from concurrent.futures import ThreadPoolExecutor
 
-    pool = ThreadPoolExecutor(_AT_ONCE)
-    waiting: deque[tuple[int, Iterator[Buffer]]] = deque()
-    held = 0
+    pool = ThreadPoolExecutor(_THREADS)
+    requested: deque[tuple[int, Iterator[Buffer]]] = deque()
+    requested_bytes = 0
     try:
         for batch in _batches(catalog, rows):
             size = catalog.size(batch)
-            while waiting and (held + size > _HELD or len(waiting) == _BATCHES):
-                taken, found = waiting.popleft()
-                yield from found
-                held -= taken
-            waiting.append((size, _ask(catalog, batch, reader, pool)))
-            held += size
-        for _, found in waiting:
-            yield from found
+            while requested and (
+                requested_bytes + size > _MAX_BYTES or len(requested) == _MAX_BATCHES
+            ):
+                used_size, contents = requested.popleft()
+                yield from contents
+                requested_bytes -= used_size
+            requested.append((size, _request(catalog, batch, reader, pool)))
+            requested_bytes += size
+        for _, contents in requested:
+            yield from contents
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -68,7 +70,7 @@ def _batches(catalog: Catalog, rows: Sequence[int]) -> Iterator[list[int]]:
     size = 0
     for row in rows:
         length = int(catalog.lengths[row])
-        if batch and (len(batch) == _TOGETHER or size + length > _HELD // 4):
+        if batch and (len(batch) == _BATCH_ROWS or size + length > _MAX_BYTES // 4):
             yield batch
             batch, size = [], 0
         batch.append(row)
@@ -77,7 +79,7 @@ def _batches(catalog: Catalog, rows: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def _ask(
+def _request(
     catalog: Catalog, batch: Sequence[int], reader: Reader, pool: ThreadPoolExecutor
 ) -> Iterator[Buffer]:
     """The bytes of each row of a batch: one call for rows of an archive,
@@ -86,12 +88,14 @@ def _ask(
     groups: dict[Container | int, list[int]] = {}
     for row in batch:
         container = catalog.container(row)
-        groups.setdefault(container if isinstance(container, Archive) else row, []).append(row)
-    asked: dict[int, tuple[Future[list[Buffer]], int]] = {}
+        group_key = container if isinstance(container, Archive) else row
+        groups.setdefault(group_key, []).append(row)
+    requests: dict[int, tuple[Future[list[Buffer]], int]] = {}
     for group in groups.values():
         future = pool.submit(_read, catalog, group, reader)
-        asked |= {row: (future, number) for number, row in enumerate(group)}
-    return (future.result()[number] for future, number in map(asked.__getitem__, batch))
+        for number, row in enumerate(group):
+            requests[row] = future, number
+    return (future.result()[number] for future, number in map(requests.__getitem__, batch))
 
 
 def _read(catalog: Catalog, group: Sequence[int], reader: Reader) -> list[Buffer]:
@@ -162,7 +166,7 @@ def refuse_changed(path: AnyPath, is_the_same: bool) -> None:
 
 def _refuse_written_to(path: AnyPath, stamp: int) -> None:
     try:
-        now = path.stat().st_mtime_ns
+        current_stamp = path.stat().st_mtime_ns
     except OSError as error:
         raise unreadable(path, error) from error
-    refuse_changed(path, now == stamp)
+    refuse_changed(path, current_stamp == stamp)

@@ -16,11 +16,9 @@ from imagenet_prep.storage.files import scan
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.store import FolderEntry
 
-OTHER_NAMES, BELOW, NOT_FILES = (
-    "files of other names",
-    "files in other folders",
-    "entries that are no files",
-)
+OTHER_NAMES = "files of other names"
+BELOW = "files in other folders"
+NOT_FILES = "entries that are no files"
 HIDDEN_FILES = "hidden files"
 SYSTEM_FILES = "files of macOS, Windows or tar"
 """Kinds of skipped entries."""
@@ -47,15 +45,15 @@ class Skipped(Struct):
 
     entries: dict[str, tuple[int, str]] = {}
 
-    def add(self, what: str, name: str, count: int = 1) -> None:
+    def add(self, reason: str, name: str, count: int = 1) -> None:
         """Count ``count`` entries, of which ``name`` is one."""
-        before, first = self.entries.get(what, (0, name))
-        self.entries[what] = before + count, first
+        earlier_count, first_name = self.entries.get(reason, (0, name))
+        self.entries[reason] = earlier_count + count, first_name
 
-    def update(self, others: Skipped) -> None:
-        """Count the entries of ``others`` too."""
-        for what, (count, name) in others.entries.items():
-            self.add(what, name, count)
+    def update(self, part: Skipped) -> None:
+        """Count the entries of another listing too."""
+        for reason, (count, name) in part.entries.items():
+            self.add(reason, name, count)
 
     def note(self, path: AnyPath, progress: Progress) -> None:
         """Name them, if there are any: now, or among the obstacles that are collected."""
@@ -73,9 +71,9 @@ class Skipped(Struct):
     def text(self) -> str:
         """Their kinds, each with its number and the first name; "" if there are none."""
         texts = []
-        for what, (count, name) in self.entries.items():
-            more = ", ..." if count > 1 else ""
-            texts.append(f"{what}: {count:,} ({name}{more})")
+        for reason, (count, name) in self.entries.items():
+            names = f"{name}, ..." if count > 1 else name
+            texts.append(f"{reason}: {count:,} ({names})")
         return "; ".join(texts)
 
 

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import os
+import pkgutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from imagenet_prep import sources
 from imagenet_prep.errors import InputError
 from imagenet_prep.storage.durable import write_all
 from imagenet_prep.storage.local import open_plain
@@ -44,8 +47,8 @@ class FileSlices:
     def __len__(self) -> int:
         return self._status().st_size
 
-    def __getitem__(self, where: slice) -> bytes:
-        return self._read(where.start, where.stop - where.start)
+    def __getitem__(self, span: slice) -> bytes:
+        return self._read(span.start, span.stop - span.start)
 
     def _status(self) -> os.stat_result:
         try:
@@ -88,9 +91,8 @@ class FileSlices:
             OSError: ``target`` can't be written.
         """
         copied = self._copy_in_kernel(offset, length, target)
-        while (
-            copied < length
-        ):  # unsupported here, or between these two: a plain copy, which also raises the true error
+        # unsupported here, or between these two: a plain copy, which also raises the true error
+        while copied < length:
             content = self._read(offset + copied, min(length - copied, _COPY_BLOCK))
             if not content:
                 raise changed(self.path, offset, length, copied)
@@ -118,10 +120,29 @@ def slices_of(path: AnyPath) -> FileSlices | RangedView:
     return FileSlices(path)
 
 
-Reading: TypeAlias = Literal["alone", "anywhere", "in order"]
+ReadOrder: TypeAlias = Literal["alone", "anywhere", "in order"]
 """How rows are read: each is a separate file; or all are in one file and are read in any order; or
 they are read in the order of their offsets, since each requires everything before it.
 """
+
+
+_container_classes: dict[str, type[Container]] = {}
+
+
+def container_class(name: str) -> type[Container]:
+    """The kind of container of this name, which a module of this room defines.
+
+    Raises:
+        ValueError: there is none.
+    """
+    for module in pkgutil.iter_modules(sources.__path__):
+        if name in _container_classes:
+            break
+        importlib.import_module(f"{sources.__name__}.{module.name}")
+    try:
+        return _container_classes[name]
+    except KeyError:
+        raise ValueError(f"no kind of container is called {name}") from None
 
 
 class Row(NamedTuple):
@@ -142,13 +163,17 @@ class Container(Struct, frozen=True):
     place; picklable.
 
     Each kind is one module, with the function that lists it as rows of a Catalog. ``is_sliced``
-    tells whether its images are plain slices of one file. ``reading`` tells how its rows are read:
-    "in order" requires bundles to make shards (see ``regroup``).
+    tells whether its images are plain slices of one file. ``read_order`` tells how its rows are
+    read: "in order" requires bundles to make shards (see ``regroup``).
+    A subclass registers itself under its name, which a saved table has: see ``container_class``.
     """
 
     path: AnyPath
     is_sliced: ClassVar[bool] = False
-    reading: ClassVar[Reading] = "anywhere"
+    read_order: ClassVar[ReadOrder] = "anywhere"
+
+    def __init_subclass__(cls) -> None:
+        _container_classes[cls.__name__] = cls
 
     def place(self, row: Row) -> str:
         """The place of a row, for messages."""
@@ -178,15 +203,14 @@ class Gone(Container, frozen=True):
 
 def gone(path: AnyPath) -> InputError:
     """The error for a consumed file that is required again."""
-    return InputError(
-        f"{path} was consumed: its images are in the shards alone",
-        (
-            "expected no more need for it: imagenet-prep convert --consume gave its space to the "
-            "shards"
-        ),
-        "get it again with imagenet-prep download; then "
-        "imagenet-prep repair makes wrong or missing shards, imagenet-prep convert another set",
+    detail = (
+        "expected no more need for it: imagenet-prep convert --consume gave its space to the shards"
     )
+    hint = (
+        "get it again with imagenet-prep download; then "
+        "imagenet-prep repair makes wrong or missing shards, imagenet-prep convert another set"
+    )
+    return InputError(f"{path} was consumed: its images are in the shards alone", detail, hint)
 
 
 class Reader:
@@ -194,9 +218,8 @@ class Reader:
 
     def __init__(self) -> None:
         self._open = functools.lru_cache(maxsize=2)(_open)
-        self._last: tuple[Container, Callable[[Row], Buffer]] | None = (
-            None  # one value: threads may share a reader
-        )
+        # one value: threads may share a reader
+        self._last: tuple[Container, Callable[[Row], Buffer]] | None = None
 
     def __reduce__(self) -> tuple[type[Reader], tuple[()]]:
         """Open files again in a copy for another process."""
@@ -209,9 +232,8 @@ class Reader:
             InputError: the file is gone, or shorter than when it was listed.
         """
         last = self._last
-        if (
-            last is None or container is not last[0]
-        ):  # a lookup by path takes longer than slicing a map
+        # a lookup by path takes longer than slicing a map
+        if last is None or container is not last[0]:
             last = self._last = container, self._open(container)
         return last[1](row)
 

@@ -49,15 +49,13 @@ class StoredArray(Struct, frozen=True):
         """The .npy header of one example."""
         from numpy.lib import format as npy
 
+        facts = {
+            "shape": self.shape[1:],
+            "fortran_order": False,
+            "descr": npy.dtype_to_descr(self.dtype),
+        }
         head = io.BytesIO()
-        npy.write_array_header_1_0(
-            head,
-            {
-                "shape": self.shape[1:],
-                "fortran_order": False,
-                "descr": npy.dtype_to_descr(self.dtype),
-            },
-        )
+        npy.write_array_header_1_0(head, facts)
         return head.getvalue()
 
     def values(self) -> np.ndarray[Any, Any]:
@@ -80,9 +78,11 @@ class StoredArray(Struct, frozen=True):
         """
         expected = self.start + prod(self.shape) * self.dtype.itemsize
         with damage_named(self.path), self.open() as file:
-            parts = iter(functools.partial(file.read, 1 << 20), b"")
-            is_plain = isinstance(file, (io.BufferedReader, ArrayStream))
-            size = file.seek(0, os.SEEK_END) if is_plain else sum(map(len, parts))
+            if isinstance(file, (io.BufferedReader, ArrayStream)):
+                size = file.seek(0, os.SEEK_END)
+            else:
+                blocks = iter(functools.partial(file.read, 1 << 20), b"")
+                size = sum(map(len, blocks))
             if size != expected and not (self.is_inside and size > expected):
                 raise ArrayError(f"expected {expected:,} bytes, got {size:,}")
 
@@ -126,9 +126,8 @@ class ArrayStream(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Go to a byte; the new place."""
-        self._place = (
-            offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._size}[whence]
-        )
+        origins = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._size}
+        self._place = origins[whence] + offset
         return self._place
 
     def read(self, size: int = -1) -> bytes:
@@ -136,12 +135,12 @@ class ArrayStream(io.RawIOBase):
         stop = self._size if size < 0 else min(self._size, self._place + size)
         if stop <= self._place:
             return b""
-        first, last = self._place // self._row_bytes, -(-stop // self._row_bytes)
-        data = np.ascontiguousarray(self._rows[first:last]).tobytes()
-        start = first * self._row_bytes
-        found = data[self._place - start : stop - start]
+        row_start, row_stop = self._place // self._row_bytes, -(-stop // self._row_bytes)
+        rows = np.ascontiguousarray(self._rows[row_start:row_stop]).tobytes()
+        start = row_start * self._row_bytes
+        content = rows[self._place - start : stop - start]
         self._place = stop
-        return found
+        return content
 
 
 def stored_rows(path: Path, load: Callable[[], ArrayLike]) -> StoredArray:
@@ -151,9 +150,8 @@ def stored_rows(path: Path, load: Callable[[], ArrayLike]) -> StoredArray:
         ArrayError: it has no rows, or rows of no size or too large.
     """
     rows = load()
-    stored = StoredArray(
-        path, tuple(map(int, rows.shape)), np.dtype(rows.dtype), functools.partial(_stream, load)
-    )
+    shape, opened = tuple(map(int, rows.shape)), functools.partial(_stream, load)
+    stored = StoredArray(path, shape, np.dtype(rows.dtype), opened)
     if not stored.shape or not stored.item_bytes or stored.item_bytes > MAX_BYTES:
         raise ArrayError(f"an array of shape {stored.shape}")
     check_claim(path, stored.shape, stored.dtype)
@@ -171,7 +169,7 @@ def _stream(load: Callable[[], ArrayLike]) -> IO[bytes]:
     return ArrayStream(load)  # type: ignore[return-value]
 
 
-def need_library(name: str, extra: str, what: str) -> Any:
+def need_library(name: str, extra: str, files: str) -> Any:
     """Import a library that an extra brings.
 
     Raises:
@@ -185,7 +183,7 @@ def need_library(name: str, extra: str, what: str) -> Any:
         hint = f"pip install 'imagenet-prep[{extra}]'"
         top = name.partition(".")[0]
         raise UsageError(
-            f"{top}, which reads {what}, is not installed", f"expected the extra {extra}", hint
+            f"{top}, which reads {files}, is not installed", f"expected the extra {extra}", hint
         ) from error
 
 

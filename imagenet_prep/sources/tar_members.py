@@ -90,16 +90,16 @@ def iter_members(view: Sliceable, start: int, stop: int) -> Iterator[Member]:
     def read(offset: int, length: int) -> bytes:
         if offset + length > stop:
             raise _cut(stop)
-        found = bytes(view[offset : offset + length])
-        if len(found) < length:  # the file was cut after its length was read
-            raise _cut(offset + len(found))
-        return found
+        content = bytes(view[offset : offset + length])
+        if len(content) < length:  # the file was cut after its length was read
+            raise _cut(offset + len(content))
+        return content
 
     def is_padding(end: int) -> bool:
         length = stop - end
-        return not length or (
-            _may_pad(length, stop - start) and read(end, length).count(0) == length
-        )
+        if not length:
+            return True
+        return _may_pad(length, stop - start) and read(end, length).count(0) == length
 
     stop = min(stop, len(view))
     return _walk(read, is_padding, start, stop, "beyond the end of the archive")
@@ -119,12 +119,11 @@ def stream_members(
     Raises:
         TarFault: as iter_members, with offsets in the stream; also for more than ``limit`` bytes.
     """
-    most = limit if keep is None else keep
+    max_length = limit if keep is None else keep
     window = _Window(stream, limit)
-    for name, offset, length in _walk(
-        window.read, window.is_padding, 0, limit, f"beyond the limit of {limit:,} bytes"
-    ):
-        yield name, window.read(offset, min(length, most))
+    beyond = f"beyond the limit of {limit:,} bytes"
+    for name, offset, length in _walk(window.read, window.is_padding, 0, limit, beyond):
+        yield name, window.read(offset, min(length, max_length))
 
 
 class _Window:
@@ -190,22 +189,24 @@ def _walk(
         if size > stop - data:
             raise TarFault(position, f"{_show(name)} of {size:,} bytes would extend {beyond}")
         if kind in _EXTENSIONS:
-            said = _parse_extension(kind, size, read, data)
-            (lasting if kind == _PAX_GLOBAL else coming).update(said)
+            fields = _parse_extension(kind, size, read, data)
+            (lasting if kind == _PAX_GLOBAL else coming).update(fields)
         elif kind == _DIRECTORY or (kind == 0 and name.endswith(b"/")):
             size, coming = 0, {}  # a directory's size reserves room; no data follows
         elif kind in _FILES:
             coming = {}
             yield name, data, size
         else:
-            what = (
-                "a sparse file"
-                if kind == _SPARSE
-                else f"a link, a device or the like (type {chr(kind)!r})"
-            )
-            raise TarFault(position, f"{_show(name)} is {what}, not a plain file")
+            raise _special_file(name, kind, position)
         position = data + (size + BLOCK - 1) // BLOCK * BLOCK
     _check_end(read, is_padding, position, coming)
+
+
+def _special_file(name: bytes, kind: int, offset: int) -> TarFault:
+    noun = f"a link, a device or the like (type {chr(kind)!r})"
+    if kind == _SPARSE:
+        noun = "a sparse file"
+    return TarFault(offset, f"{_show(name)} is {noun}, not a plain file")
 
 
 def _check_sum(header: bytes, offset: int) -> None:
@@ -214,15 +215,15 @@ def _check_sum(header: bytes, offset: int) -> None:
     The low half of Adler-32 is 1 + the sum of the bytes modulo 65521: exact for the 256 bytes of
     half a header, and ten times as fast as sum().
     """
-    both = (adler32(header[:256]) & 0xFFFF) + (adler32(header[256:]) & 0xFFFF)
+    halves = (adler32(header[:256]) & 0xFFFF) + (adler32(header[256:]) & 0xFFFF)
     field = header[148:156]
-    total = both - (adler32(field) & 0xFFFF) + 255  # 8 blanks are 256, minus one of the three ones
+    total = halves - (adler32(field) & 0xFFFF) + 255  # 8 blanks are 256, minus one of three ones
     if field == b"%06o\0 " % total:
         return
-    padded = header[124] == 0x20  # v7 pads every number with blanks
-    if field not in (b"%07o\0" % total, b"%06o \0" % total) and not (
-        padded and field == b"%6o\0 " % total
-    ):
+    forms = [b"%07o\0" % total, b"%06o \0" % total]
+    if header[124] == 0x20:  # v7 pads every number with blanks
+        forms.append(b"%6o\0 " % total)
+    if field not in forms:
         raise TarFault(offset, f"wrong header checksum: {total:06o} expected, {_show(field)} found")
 
 
@@ -275,14 +276,15 @@ def _parse_size(header: bytes, offset: int) -> int:
     raise TarFault(offset, f"{_show(field)} is not a size")
 
 
-def _apply(said: dict[bytes, bytes], name: bytes, size: int, offset: int) -> tuple[bytes, int]:
-    if any(key.startswith(b"GNU.sparse.") for key in said):
+def _apply(fields: dict[bytes, bytes], name: bytes, size: int, offset: int) -> tuple[bytes, int]:
+    """Name and size of a member by the fields of the extension headers before it."""
+    if any(key.startswith(b"GNU.sparse.") for key in fields):
         raise TarFault(offset, f"{_show(name)} is a sparse file, not a plain file")
-    if text := said.get(b"size"):
+    if text := fields.get(b"size"):
         if not text.isdigit() or len(text) > 20:
             raise TarFault(offset, f"{_show(text)} is not a size")
         size = int(text)
-    return said.get(b"path") or name, size
+    return fields.get(b"path") or name, size
 
 
 def _parse_extension(kind: int, size: int, read: Read, offset: int) -> dict[bytes, bytes]:
@@ -338,23 +340,18 @@ INFLATION_FLOOR = 1 << 30
 
 def stranger(archive: object, name: bytes, offset: int, expected: str) -> InputError:
     """The error for a member foreign to the data set; its data is at ``offset``."""
+    got = name[:100].decode("utf-8", "backslashreplace")
     return InputError(
         f"{archive} holds a member foreign to this data set, at byte {offset - BLOCK:,}",
-        f"expected {expected}, got {name[:100].decode('utf-8', 'backslashreplace')!r}",
+        f"expected {expected}, got {got!r}",
         REMEDY,
     )
 
 
-def duplicate(archive: object, name: str, first: int, again: int) -> InputError:
-    """The error for a name that two members share, with their data at ``first`` and ``again``."""
-    return InputError(
-        (
-            f"{archive} holds {name} twice, at byte {first - BLOCK:,} and again at byte "
-            f"{again - BLOCK:,}"
-        ),
-        "expected every name once",
-        REMEDY,
-    )
+def duplicate(archive: object, name: str, offset: int, next_offset: int) -> InputError:
+    """The error for a name that two members share, with their data at these offsets."""
+    places = f"at byte {offset - BLOCK:,} and again at byte {next_offset - BLOCK:,}"
+    return InputError(f"{archive} holds {name} twice, {places}", "expected every name once", REMEDY)
 
 
 def most_unpacked(size: int) -> int:

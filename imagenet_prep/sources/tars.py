@@ -12,9 +12,10 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command_line, quoted
 from imagenet_prep.model import Engine, Failed, R, T
-from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, fault_of_name, refuse_twice
+from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.names import file_name
 from imagenet_prep.sources.obstacles import Collecting, collected
+from imagenet_prep.sources.remarks import fault_of_name, refuse_twice
 from imagenet_prep.sources.skipped import HIDDEN_FILES, SYSTEM_FILES, Skipped, is_system_file
 from imagenet_prep.sources.slices import Buffer, Container, FileSlices, Row, slices_of
 from imagenet_prep.sources.tar_members import (
@@ -60,17 +61,19 @@ class Archive(Container, frozen=True):
     def read_all(self, rows: Sequence[Row]) -> list[Buffer]:
         """The bytes of several rows, requested together."""
         store, name = split(self.path)
+        ranges = [(row.offset, row.offset + row.length) for row in rows]
         try:
-            found = store.read_ranges(name, [(row.offset, row.offset + row.length) for row in rows])
+            contents = store.read_ranges(name, ranges)
         except FileNotFoundError as error:
             raise unreadable(self.path, error) from error
-        return [_whole(each, self.path, row) for each, row in zip(found, rows, strict=True)]
+        pairs = zip(contents, rows, strict=True)
+        return [_whole(content, self.path, row) for content, row in pairs]
 
 
-def _whole(found: memoryview, path: AnyPath, row: Row) -> memoryview:
-    if len(found) != row.length:
-        raise changed(path, row.offset, row.length, len(found))
-    return found
+def _whole(content: memoryview, path: AnyPath, row: Row) -> memoryview:
+    if len(content) != row.length:
+        raise changed(path, row.offset, row.length, len(content))
+    return content
 
 
 class NamedSlices(Sliceable, Protocol):
@@ -102,9 +105,9 @@ def walk(
         if not start and is_web_page(bytes(view[0:BLOCK])):
             what = f"{view.path} is a web page, not an archive"
             raise InputError(what, "expected a tar, got HTML or XML", hint) from fault
-        where = f"{view.path} ({inside})" if inside else str(view.path)
+        archive = f"{view.path} ({inside})" if inside else str(view.path)
         raise InputError(
-            f"{where} is damaged at byte {fault.offset:,}", fault.reason, hint
+            f"{archive} is damaged at byte {fault.offset:,}", fault.reason, hint
         ) from fault
 
 
@@ -133,14 +136,13 @@ def list_tars(
     Raises:
         InputError: an archive is damaged or compressed, a name leads out of it, or repeats.
     """
-    tasks = [
-        _Tar(archive, folder_of_tar(file_name(archive)) if folder_each else "")
-        for archive in archives
-    ]
-    skipped = Skipped() if skipped is None else skipped
-    return refuse_twice(
-        Catalog.join(_list_levels(sorted(tasks, key=_in_path_order), engine, skipped))
-    )
+    tars = []
+    for archive in archives:
+        folder = folder_of_tar(file_name(archive)) if folder_each else ""
+        tars.append(_Tar(archive, folder))
+    tars.sort(key=_in_path_order)
+    parts = _list_levels(tars, engine, Skipped() if skipped is None else skipped)
+    return refuse_twice(Catalog.join(parts))
 
 
 def folder_of_tar(name: str) -> str:
@@ -156,10 +158,8 @@ def is_zip(name: str) -> bool:
 
 def noun_of(names: Iterable[str]) -> str:
     """The word for archives of these names: tar, zip, or archive for both."""
-    kinds = {is_zip(name) for name in names}
-    if len(kinds) > 1:
-        return "archive"
-    return "zip" if True in kinds else "tar"
+    nouns = {"zip" if is_zip(name) else "tar" for name in names}
+    return "archive" if len(nouns) > 1 else next(iter(nouns), "tar")
 
 
 class _Tar(Struct, frozen=True):
@@ -214,22 +214,20 @@ def _list_tar(tar: _Tar) -> _Listed:
         stamp = view.modified
         for raw, offset, length in _members(tar, view):
             name = _checked(_words(tar), raw, offset)
+            path = tar.folder + name
             if is_system_file(raw):
-                skipped.add(SYSTEM_FILES, tar.folder + name)
+                skipped.add(SYSTEM_FILES, path)
                 continue
             if any(part.startswith(".") for part in name.split("/")):
-                skipped.add(HIDDEN_FILES, tar.folder + name)
+                skipped.add(HIDDEN_FILES, path)
                 continue
-            if fault := fault_of_name(tar.folder + name, tar.archive):
+            if fault := fault_of_name(path, tar.archive):
                 raise fault
             if name.endswith(".tar") and not tar.inside and not is_zipped:
-                inner.append(
-                    _Tar(
-                        tar.archive, tar.folder + folder_of_tar(name), name, offset, offset + length
-                    )
-                )
+                folder = tar.folder + folder_of_tar(name)
+                inner.append(_Tar(tar.archive, folder, name, offset, offset + length))
             else:
-                files.append(tar.folder + name, offset, length, stamp)
+                files.append(path, offset, length, stamp)
     return _Listed(files.sorted(), inner, skipped)
 
 
@@ -263,14 +261,16 @@ def refuse_compressed(archive: object, start: bytes, inside: str = "") -> None:
         target = target.removesuffix(suffix)
     if target.endswith(".tgz"):
         target = f"{target.removesuffix('.tgz')}.tar"
-    hint = f"unpack {path}, and decompress the tars in it with {_DECOMPRESSORS[compression]} -d"
-    if not inside:
-        then = "then run the same command again" if target == path else f"then name {target}"
-        hint = f"{decompress_command(path, target, compression)}    ({then})"
+    if inside:
+        archive_name = f"{path} ({inside})"
+        decompressor = _DECOMPRESSORS[compression]
+        hint = f"unpack {path}, and decompress the tars in it with {decompressor} -d"
+    else:
+        archive_name = path
+        next_step = f"then name {target}" if target != path else "then run the same command again"
+        hint = f"{decompress_command(path, target, compression)}    ({next_step})"
     raise InputError(
-        f"{path} ({inside}) is compressed with {compression}"
-        if inside
-        else f"{path} is compressed with {compression}",
+        f"{archive_name} is compressed with {compression}",
         "expected a plain tar, whose files are read in place",
         hint,
     )
@@ -288,24 +288,21 @@ def decompress_command(source: str, target: str, compression: str) -> str:
     the compressed file is kept, perhaps under another name.
     """
     packed = source if source != target else f"{source}.{_SUFFIXES[compression]}"
-    unpack = (
-        f"{command_line([_DECOMPRESSORS[compression], '-dc', '--', packed])} > {quoted(target)}"
-    )
-    return (
-        unpack if packed == source else f"{command_line(['mv', '--', source, packed])} && {unpack}"
-    )
+    decompress = command_line([_DECOMPRESSORS[compression], "-dc", "--", packed])
+    unpack = f"{decompress} > {quoted(target)}"
+    if packed == source:
+        return unpack
+    return f"{command_line(['mv', '--', source, packed])} && {unpack}"
 
 
 def _checked(archive: str, raw: bytes, offset: int) -> str:
     """The name of a member as text; raises InputError if it leads out of its archive."""
     name = raw.decode("utf-8", "surrogateescape")
     if name.startswith("/") or not {"", ".", ".."}.isdisjoint(name.split("/")):
+        got = raw[:100].decode("utf-8", "backslashreplace")
         raise InputError(
             f"{archive} holds a member whose name leads out of it, at byte {offset - BLOCK:,}",
-            (
-                "expected a path within the archive, "
-                f"got {raw[:100].decode('utf-8', 'backslashreplace')!r}"
-            ),
+            f"expected a path within the archive, got {got!r}",
             "check where it comes from",
         )
     return name
@@ -319,24 +316,25 @@ def in_order(engine: Engine, function: Callable[[T], R], tasks: Iterable[T]) -> 
     """
     obstacles = collected()
     if obstacles is not None:
-        for value, others in _in_order(engine, Collecting(function), tasks):
-            obstacles.extend(others)
-            if value is not None:
-                yield value
+        for result, task_obstacles in _in_order(engine, Collecting(function), tasks):
+            obstacles.extend(task_obstacles)
+            if result is not None:
+                yield result
         return
     yield from _in_order(engine, function, tasks)
 
 
 def _in_order(engine: Engine, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
     early: dict[int, R] = {}
-    following = 0
+    next_number = 0
     for outcome in engine.map(_Numbered(function), enumerate(tasks)):
         if isinstance(outcome, Failed):
             raise outcome.error
-        early[outcome.task[0]] = outcome.value
-        while following in early:
-            yield early.pop(following)
-            following += 1
+        number, _ = outcome.task
+        early[number] = outcome.value
+        while next_number in early:
+            yield early.pop(next_number)
+            next_number += 1
 
 
 class _Numbered(Struct, Generic[T, R], frozen=True):

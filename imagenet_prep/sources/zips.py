@@ -14,7 +14,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, fault_of_name, refuse_twice
+from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
+from imagenet_prep.sources.remarks import fault_of_name, refuse_twice
 from imagenet_prep.sources.slices import Buffer, Container, FileSlices, Row
 from imagenet_prep.sources.tar_members import WHOLE_COPY, ArchiveFault, Member, Sliceable
 from imagenet_prep.storage.local import map_file
@@ -30,6 +31,11 @@ _WIDE_OFFSET = struct.Struct("<HHQ")
 _WIDE_OFFSET_ALONE = b"\1\0\10\0"
 _ZIP_64 = 1  # the extra field with sizes beyond 32 bits, 4.5.3
 _FULL_16, _FULL_32 = 0xFFFF, 0xFFFFFFFF
+_NARROW_FIELDS = ((_FULL_32, 8), (_FULL_32, 8), (_FULL_32, 8), (_FULL_16, 4))
+"""Size, packed size, offset and disk of an entry: the number that says that its value is in the
+zip64 field, and the bytes that it has there.
+"""
+
 _LONGEST = _CENTRAL.size + 3 * _FULL_16  # bytes of a header with its name, extra fields and comment
 _WINDOW = 1 << 20
 
@@ -86,12 +92,17 @@ def iter_entries(view: Sliceable) -> Iterator[Member]:
     """
     start, stop, count = _find_directory(view)
     begins, ends = array("Q"), array("Q")
-    window, base, ready, position = b"", start, -1, start
+    position = window_start = start
+    window = b""
+    whole = -1  # the last byte of the window where a header is in it as a whole
     for _ in range(count):
-        if position - base > ready:
-            window, base = bytes(view[position : min(stop, position + _WINDOW)]), position
-            ready = len(window) - (_LONGEST if position + _WINDOW < stop else 0)
-        name, _, local, size, packed, _, _, _, following = _parse(window, position - base, position)
+        if position - window_start > whole:
+            window_start = position
+            window = bytes(view[position : min(stop, position + _WINDOW)])
+            whole = len(window) - (_LONGEST if position + _WINDOW < stop else 0)
+        name, _, local, size, packed, _, _, _, following = _parse(
+            window, position - window_start, position
+        )
         end = local + _LOCAL.size + len(name) + packed
         if end > start:
             raise ZipFault(
@@ -151,51 +162,72 @@ def check_end(view: Sliceable) -> None:
 # the end ------------------------------------------------------------------------------------------
 
 
+class _End(NamedTuple):
+    """The end record, or its zip64 form: its offset, and what it says of disks and directory."""
+
+    offset: int
+    disks: set[int]
+    entries_here: int
+    entries: int
+    length: int
+    start: int
+
+
 def _find_directory(view: Sliceable) -> tuple[int, int, int]:
     """Start and end of the central directory, and the number of its entries."""
+    end = _find_end(view)
+    if end.disks != {0} or end.entries_here != end.entries:
+        raise ZipFault(end.offset, "this is one part of a zip that was split over several files")
+    if end.start + end.length != end.offset:
+        before = end.offset - end.length - end.start
+        what = "its directory would reach into its end"
+        if before > 0:
+            what = f"{before:,} bytes precede it"
+        raise ZipFault(end.offset, f"{what}, or the sizes here are wrong")
+    if end.entries * _CENTRAL.size > end.length:
+        reason = f"{end.entries:,} entries can't be in a central directory of {end.length:,} bytes"
+        raise ZipFault(end.offset, reason)
+    return end.start, end.offset, end.entries
+
+
+def _find_end(view: Sliceable) -> _End:
     size = len(view)
     tail = bytes(view[max(0, size - _END.size - _FULL_16) : size])
     at = tail.rfind(b"PK\5\6")
-    while at >= 0 and (
-        len(tail) - at < _END.size or at + _END.size + _END.unpack_from(tail, at)[7] != len(tail)
-    ):
+    while at >= 0 and not _is_end(tail, at):
         at = tail.rfind(b"PK\5\6", 0, at)
     if at < 0:
         if bytes(view[0 : min(4, size)]) in (b"PK\3\4", b"PK\5\6"):
-            raise CutZip(
-                size,
-                (
-                    "the archive does not end with a central directory: it was truncated, "
-                    "or other bytes follow"
-                ),
-            )
+            reason = "the archive does not end with a central directory: it was truncated, "
+            raise CutZip(size, f"{reason}or other bytes follow")
         raise ZipFault(size, "this is not a zip: it has no end record")
-    end = size - len(tail) + at
-    _, disk, first_disk, here, count, length, start, _ = _END.unpack_from(tail, at)
-    disks = {disk, first_disk}
-    locator = bytes(view[max(0, end - _END_LOCATOR.size) : end])
+    offset = size - len(tail) + at
+    locator = bytes(view[max(0, offset - _END_LOCATOR.size) : offset])
     if locator.startswith(b"PK\6\7") and len(locator) == _END_LOCATOR.size:
-        located_disk, at_64 = _END_LOCATOR.unpack(locator)[1:3]
-        record = bytes(view[at_64 : at_64 + _END_64.size]) if at_64 < end else b""
-        if len(record) < _END_64.size or not record.startswith(b"PK\6\6"):
-            raise ZipFault(
-                end - _END_LOCATOR.size, "the end of the central directory is not where this points"
-            )
-        _, _, _, _, disk, first_disk, here, count, length, start = _END_64.unpack(record)
-        end, disks = at_64, {disk, first_disk, located_disk}
-    if disks != {0} or here != count:
-        raise ZipFault(end, "this is one part of a zip that was split over several files")
-    if start + length != end:
-        other = end - length - start
-        what = (
-            f"{other:,} bytes precede it" if other > 0 else "its directory would reach into its end"
-        )
-        raise ZipFault(end, f"{what}, or the sizes here are wrong")
-    if count * _CENTRAL.size > length:
+        return _read_end_64(view, offset, locator)
+    _, disk, first_disk, count_here, count, length, start, _ = _END.unpack_from(tail, at)
+    return _End(offset, {disk, first_disk}, count_here, count, length, start)
+
+
+def _is_end(tail: bytes, at: int) -> bool:
+    """Whether the end record of a zip starts at this byte of its last ones."""
+    if len(tail) - at < _END.size:
+        return False
+    comment_length = _END.unpack_from(tail, at)[7]
+    return bool(at + _END.size + comment_length == len(tail))
+
+
+def _read_end_64(view: Sliceable, offset: int, locator: bytes) -> _End:
+    """The zip64 form of the end record at ``offset``, to which its locator points."""
+    located_disk, offset_64 = _END_LOCATOR.unpack(locator)[1:3]
+    record = bytes(view[offset_64 : offset_64 + _END_64.size]) if offset_64 < offset else b""
+    if len(record) < _END_64.size or not record.startswith(b"PK\6\6"):
         raise ZipFault(
-            end, f"{count:,} entries can't be in a central directory of {length:,} bytes"
+            offset - _END_LOCATOR.size, "the end of the central directory is not where this points"
         )
-    return start, end, count
+    _, _, _, _, disk, first_disk, count_here, count, length, start = _END_64.unpack(record)
+    disks = {disk, first_disk, located_disk}
+    return _End(offset_64, disks, count_here, count, length, start)
 
 
 # an entry -----------------------------------------------------------------------------------------
@@ -221,7 +253,7 @@ def _parse(
         extra_length,
         comment_length,
         disk,
-        kind,
+        attributes,
         local,
     ) = _CENTRAL.unpack_from(window, at)
     begin = at + _CENTRAL.size
@@ -233,82 +265,76 @@ def _parse(
         raise ZipFault(position, "the central directory ends within an entry")
     name = bytes(window[begin:extra])
     if size == _FULL_32 or packed == _FULL_32 or local == _FULL_32 or disk == _FULL_16:
-        narrow = size, packed, local, disk
-        size, packed, local, disk = _wide(
-            bytes(window[extra : extra + extra_length]), narrow, position
-        )
-    has_size = (
-        size <= _DENSEST * packed and size <= LARGEST_INFLATED
-        if method == DEFLATED
-        else size == packed
-    )
-    if (
-        not has_size
-        or method not in _METHODS
-        or disk
-        or flags & _ENCRYPTED
-        or kind >= _ANY_TYPE
-        or name[-1:] in _ODD
-    ):
-        _check(Entry(name, position, local, size, packed, crc, method, flags), disk, made_by, kind)
+        fields = bytes(window[extra : extra + extra_length])
+        size, packed, local, disk = _widen(fields, (size, packed, local, disk), position)
+    has_size = size == packed
+    if method == DEFLATED:
+        has_size = size <= _DENSEST * packed and size <= LARGEST_INFLATED
+    is_odd = disk or flags & _ENCRYPTED or attributes >= _ANY_TYPE or name[-1:] in _ODD
+    if is_odd or not has_size or method not in _METHODS:
+        entry = Entry(name, position, local, size, packed, crc, method, flags)
+        _check(entry, disk, made_by, attributes)
     return name, position, local, size, packed, crc, method, flags, position + following - at
 
 
-def _check(entry: Entry, disk: int, made_by: int, kind: int) -> None:
+def _check(entry: Entry, disk: int, made_by: int, attributes: int) -> None:
     """Raise ZipFault for an unreadable or impossible entry."""
-    name, position, _, size, packed, _, method, flags = entry
-    if flags & _ENCRYPTED:
+    name, position, size = entry.name, entry.address, entry.size
+    if entry.flags & _ENCRYPTED:
         raise ZipFault(position, f"{_show(name)} is encrypted")
-    if method == STORED:
-        if size != packed:
-            raise ZipFault(
-                position,
-                f"{_show(name)} is stored, but its {size:,} bytes are recorded as {packed:,}",
-            )
-    elif method != DEFLATED:
-        raise ZipFault(
-            position, f"{_show(name)} is compressed by method {method}, neither stored nor deflated"
-        )
-    elif size > min(LARGEST_INFLATED, _DENSEST * packed):
-        raise ZipFault(position, f"{_show(name)} should inflate from {packed:,} to {size:,} bytes")
+    _check_sizes(entry)
     if disk:
         raise ZipFault(position, f"{_show(name)} is in another part of a split zip")
-    if (
-        made_by >> 8 == _UNIX
-        and not name.endswith(b"/")
-        and (kind >> 16) & _FILE_TYPES not in _PLAIN
-    ):
+    is_folder = name.endswith(b"/")
+    file_type = (attributes >> 16) & _FILE_TYPES
+    if made_by >> 8 == _UNIX and not is_folder and file_type not in _PLAIN:
         raise ZipFault(position, f"{_show(name)} is a link, a device or the like, not a plain file")
-    if not name or (size and name.endswith(b"/")):
+    if not name or (size and is_folder):
         raise ZipFault(position, f"a file without a name, or a folder with content: {_show(name)}")
 
 
-def _wide(extra: bytes, narrow: tuple[int, int, int, int], position: int) -> list[int]:
+def _check_sizes(entry: Entry) -> None:
+    """Raise ZipFault unless an entry has a method that can be read, and sizes that it allows."""
+    name, position, size, packed = _show(entry.name), entry.address, entry.size, entry.packed
+    if entry.method not in _METHODS:
+        reason = f"{name} is compressed by method {entry.method}, neither stored nor deflated"
+        raise ZipFault(position, reason)
+    if entry.method == STORED and size != packed:
+        reason = f"{name} is stored, but its {size:,} bytes are recorded as {packed:,}"
+        raise ZipFault(position, reason)
+    if entry.method == DEFLATED and size > min(LARGEST_INFLATED, _DENSEST * packed):
+        raise ZipFault(position, f"{name} should inflate from {packed:,} to {size:,} bytes")
+
+
+def _widen(extra: bytes, narrow: tuple[int, int, int, int], position: int) -> list[int]:
     """Size, packed size, local offset and disk; values that didn't fit are in the zip64 field,
     in this order.
     """
-    if (
-        len(extra) == _WIDE_OFFSET.size
-        and extra.startswith(_WIDE_OFFSET_ALONE)
-        and narrow[2] == _FULL_32
-    ):
-        size, packed, _, disk = narrow
-        if size != _FULL_32 and packed != _FULL_32 and disk != _FULL_16:  # the usual, fast case
+    size, packed, local, disk = narrow
+    if len(extra) == _WIDE_OFFSET.size and extra.startswith(_WIDE_OFFSET_ALONE):
+        is_narrow = size != _FULL_32 and packed != _FULL_32 and disk != _FULL_16
+        if is_narrow and local == _FULL_32:  # the usual, fast case
             return [size, packed, _WIDE_OFFSET.unpack(extra)[2], disk]
+    content = _find_zip_64(extra, position)
+    wide = []
+    for number, (full, width) in zip(narrow, _NARROW_FIELDS, strict=True):
+        if number != full:
+            wide.append(number)
+            continue
+        if len(content) < width:
+            raise ZipFault(position, "a zip64 field that is too short")
+        wide.append(int.from_bytes(content[:width], "little"))
+        content = content[width:]
+    return wide
+
+
+def _find_zip_64(extra: bytes, position: int) -> bytes:
+    """The content of the zip64 field among the extra fields of an entry."""
     at = 0
     while at + 4 <= len(extra):
-        kind, length = struct.unpack_from("<HH", extra, at)
-        if kind == _ZIP_64:
-            content, wide = extra[at + 4 : at + 4 + length], []
-            for value, full, width in zip(
-                narrow, (_FULL_32, _FULL_32, _FULL_32, _FULL_16), (8, 8, 8, 4), strict=True
-            ):
-                if value == full:
-                    if len(content) < width:
-                        raise ZipFault(position, "a zip64 field that is too short")
-                    value, content = int.from_bytes(content[:width], "little"), content[width:]
-                wide.append(value)
-            return wide
+        field_id, length = struct.unpack_from("<HH", extra, at)
+        if field_id == _ZIP_64:
+            return extra[at + 4 : at + 4 + length]
         at += 4 + length
     raise ZipFault(position, "sizes beyond 32 bits, but no zip64 field for them")
 
@@ -320,19 +346,21 @@ def _data_start(view: Sliceable, entry: Entry) -> int:
     if len(header) != _LOCAL.size:
         raise ZipFault(at, f"the archive ends before {_show(entry.name)}")
     mark, flags, method, crc, packed, size, name_length, extra_length = _LOCAL.unpack(header)
-    start = at + _LOCAL.size + name_length
-    if mark != b"PK\3\4" or bytes(view[at + _LOCAL.size : start]) != entry.name:
+    name_stop = at + _LOCAL.size + name_length
+    if mark != b"PK\3\4" or bytes(view[at + _LOCAL.size : name_stop]) != entry.name:
         raise ZipFault(at, f"the header of {_show(entry.name)} is not here")
     if size == _FULL_32 or packed == _FULL_32:
-        size, packed, _, _ = _wide(
-            bytes(view[start : start + extra_length]), (size, packed, 0, 0), at
-        )
-    values = ((crc, entry.crc), (packed, entry.packed), (size, entry.size))
-    is_same = all(said == known or (not said and flags & _SIZES_FOLLOW) for said, known in values)
-    if not is_same or method != entry.method or flags & _ENCRYPTED:
+        extra = bytes(view[name_stop : name_stop + extra_length])
+        size, packed, _, _ = _widen(extra, (size, packed, 0, 0), at)
+    is_same = method == entry.method and not flags & _ENCRYPTED
+    pairs = ((crc, entry.crc), (packed, entry.packed), (size, entry.size))
+    for local_value, value in pairs:
+        is_known = local_value or not flags & _SIZES_FOLLOW
+        is_same &= not is_known or local_value == value
+    if not is_same:
         raise ZipFault(at, f"the header of {_show(entry.name)} contradicts the central directory")
-    following: int = start + extra_length
-    return following
+    data_start: int = name_stop + extra_length
+    return data_start
 
 
 def _inflated(packed: bytes | memoryview, entry: Entry, start: int) -> bytes:
@@ -384,9 +412,7 @@ class Zip(Container, frozen=True):
         def read(row: Row) -> Buffer:
             try:
                 entry = entry_at(content, row.offset)
-                name = (
-                    with_slashes(entry.name).decode("utf-8", "surrogateescape").removeprefix("./")
-                )
+                name = _text_of(entry.name).removeprefix("./")
                 if entry.size != row.length or not _is_same_file(name, row.name):
                     raise ZipFault(
                         row.offset,
@@ -414,17 +440,17 @@ class SealedZip(Zip, frozen=True):
     )
 
 
-def list_zip(path: Path, kind: type[Zip] = Zip) -> Catalog:
+def list_zip(path: Path, container: type[Zip] = Zip) -> Catalog:
     """The files in a zip by name; hidden ones are left out.
 
     Raises:
         InputError: it is damaged, a name can't be one of a file, or repeats.
     """
-    files = CatalogBuilder(kind(path))
+    files = CatalogBuilder(container(path))
     with FileSlices(path) as view:
         stamp = view.modified
-        for raw, address, length in walk_zip(view, kind.remedy):
-            name = with_slashes(raw).decode("utf-8", "surrogateescape")
+        for raw, address, length in walk_zip(view, container.remedy):
+            name = _text_of(raw)
             if any(part.startswith(".") for part in name.split("/")):
                 continue
             if fault := fault_of_name(name, path):
@@ -469,6 +495,10 @@ def with_slashes(name: bytes) -> bytes:
     some programs of Windows write backslashes (4.4.17.1).
     """
     return name.replace(b"\\", b"/")
+
+
+def _text_of(name: bytes) -> str:
+    return with_slashes(name).decode("utf-8", "surrogateescape")
 
 
 def walk_zip(view: FileSlices, hint: str = WHOLE_COPY) -> Iterator[Member]:

@@ -49,7 +49,7 @@ from imagenet_prep.shards.run import (
     unfinished_of,
 )
 from imagenet_prep.shards.share import Share
-from imagenet_prep.sources.catalog import PackedCatalog
+from imagenet_prep.sources.saved_catalog import PackedCatalog
 from imagenet_prep.state.damaged_images import remove_damaged_images
 from imagenet_prep.state.indexes import is_indexed, settle
 from imagenet_prep.state.journal import Journal
@@ -205,7 +205,9 @@ class _Conversion(Struct, frozen=True):
         if again is not None and before is not None:
             plan, splits, packed = before, planned.splits, {}
         else:
-            packed = {split.catalog.split: split.catalog.pack() for split in planned.splits}
+            packed = {
+                split.catalog.split: PackedCatalog.pack(split.catalog) for split in planned.splits
+            }
             plan = plan_of(planned, layout, before, packed)
             splits = share.of_splits(planned.splits) if share else planned.splits
         refuse_lost(before, planned.splits, layout)

@@ -15,11 +15,9 @@ from importlib.machinery import PathFinder
 
 def _load() -> Callable[..., int]:
     package = importlib.util.find_spec("crc32c")
-    spec = (
-        PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)
-        if package
-        else None
-    )
+    spec = None
+    if package is not None:
+        spec = PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)
     if spec is None or spec.loader is None:
         from crc32c import crc32c  # a build of another shape: use the public import
 

@@ -33,10 +33,9 @@ MAX_RECORD = 1 << 28
 the file doesn't show how long a record can be.
 """
 
-_WINDOW_BITS = {
-    "gzip": 31,
-    "zlib": 15,
-}  # zlib's own codes for "with a gzip header" and "with a zlib header"
+_WINDOW_BITS = {"gzip": 31, "zlib": 15}
+"""zlib's own codes for "with a gzip header" and "with a zlib header"."""
+
 _INPUT = 1 << 16
 _OUTPUT = 1 << 18
 _GATHER = 1020  # buffers per gather list: writev accepts IOV_MAX, 1024 on Linux and on macOS
@@ -91,7 +90,9 @@ class RecordWriter:
     def flush(self) -> None:
         """Pass on every waiting record."""
         parts, self._pending, self.held = self._pending, [], 0
-        self._pass_on(parts if self._deflate is None else list(map(self._deflate.compress, parts)))
+        if self._deflate is not None:
+            parts = list(map(self._deflate.compress, parts))
+        self._pass_on(parts)
 
     def close(self) -> None:
         """Pass on everything left, including the end of a compressed stream."""
@@ -130,9 +131,8 @@ def detect(view: View) -> Compression:
     start = header[:2]
     if start == b"\x1f\x8b":
         return "gzip"
-    if (
-        len(start) == 2 and start[0] & 0x0F == 8 and int.from_bytes(start, "big") % 31 == 0
-    ):  # RFC 1950, 2.2
+    # RFC 1950, 2.2
+    if len(start) == 2 and start[0] & 0x0F == 8 and int.from_bytes(start, "big") % 31 == 0:
         return "zlib"
     return "none"
 
@@ -161,10 +161,9 @@ def _iter_inflated(stream: _Inflated, compression: str) -> Iterator[Framed]:
                 raise LengthError(number, offset, reason)
             data = stream.take(length)
             footer = stream.take(FOOTER.size)
-            if len(data) + len(footer) < length + FOOTER.size:
-                reason = (
-                    f"{length} bytes of data and 4 of CRC announced, {len(data) + len(footer)} left"
-                )
+            size = len(data) + len(footer)
+            if size < length + FOOTER.size:
+                reason = f"{length} bytes of data and 4 of CRC announced, {size} left"
                 raise TruncatedError(number, offset, reason)
             (crc,) = FOOTER.unpack(footer)
             yield Framed(number, offset, memoryview(data), crc, mask(crc32c(data)) == crc)
@@ -194,9 +193,9 @@ class _Inflated:
             if piece is None:
                 break
             self._buffer += piece
-        taken = bytes(self._buffer[:count])
+        content = bytes(self._buffer[:count])
         del self._buffer[:count]
-        return taken
+        return content
 
 
 def _inflate(view: View, window_bits: int) -> Iterator[bytes]:

@@ -18,11 +18,13 @@ from imagenet_prep.tfrecord.example import (
     Buffer,
     BytesList,
     ExampleError,
+    Span,
     iter_entries,
     parse_entry,
     parse_fields,
-    read_varints,
+    read_values,
     split_entry,
+    split_steps,
 )
 
 FEATURES, FEATURE_LISTS, OTHER = 1, 2, 0
@@ -30,7 +32,6 @@ FEATURES, FEATURE_LISTS, OTHER = 1, 2, 0
 and other fields are kept.
 """
 
-_KINDS = {1: "bytes", 2: "float", 3: "int64"}
 _FILENAME = b"\x0a\x0eimage/filename"
 
 Key = tuple[int, str]
@@ -42,12 +43,12 @@ class Value(NamedTuple):
 
     ``kind`` is "bytes", "float", "int64", "steps" of a feature list, or "" for a feature that is
     not set. ``items`` are byte strings, numbers, or the Values of steps; floats are the four bytes
-    of each, joined, so that their bits count. ``others`` are fields that no such feature has.
+    of each, joined, so that their bits count. ``unknown`` are fields that no such feature has.
     """
 
     kind: str
     items: tuple[object, ...] | bytes = ()
-    others: tuple[object, ...] = ()
+    unknown: tuple[object, ...] = ()
 
 
 Content = Mapping[Key, Value]
@@ -63,17 +64,18 @@ def content_of(data: Buffer) -> dict[Key, Value]:
     return {key: _value(key, entry) for key, entry in _entries(data).items()}
 
 
-def differing_keys(first: Buffer, second: Buffer) -> list[Key]:
+def differing_keys(left: Buffer, right: Buffer) -> list[Key]:
     """The keys of the values that only one of two records has, or that differ; equal bytes of a
     value are not parsed.
 
     Raises:
         ExampleError: the data of one is neither an Example nor a SequenceExample.
     """
-    entries, others = _entries(first), _entries(second)
-    differing = list(entries.keys() ^ others.keys())
-    for key in entries.keys() & others.keys():
-        if entries[key] != others[key] and _value(key, entries[key]) != _value(key, others[key]):
+    left_entries, right_entries = _entries(left), _entries(right)
+    differing = list(left_entries.keys() ^ right_entries.keys())
+    for key in left_entries.keys() & right_entries.keys():
+        left_entry, right_entry = left_entries[key], right_entries[key]
+        if left_entry != right_entry and _value(key, left_entry) != _value(key, right_entry):
             differing.append(key)
     return sorted(differing)
 
@@ -99,10 +101,10 @@ def _entries(data: Buffer) -> dict[Key, bytes]:
     """The bytes of the last entry with each name, and the fields that no Example has, joined."""
     view = bytes(data)  # slices of bytes are made in half the time of slices of a memoryview
     entries: dict[Key, bytes] = {}
-    others: list[object] = []
+    unknown: list[object] = []
     for part, wire, start, stop in parse_fields(view, 0, len(view)):
         if wire != 2 or part not in (FEATURES, FEATURE_LISTS):
-            others.append((part, wire, view[start:stop]))
+            unknown.append((part, wire, view[start:stop]))
             continue
         for field, entry_wire, entry_start, entry_stop in parse_fields(view, start, stop):
             entry = view[entry_start:entry_stop]
@@ -110,9 +112,9 @@ def _entries(data: Buffer) -> dict[Key, bytes]:
                 name = _short_name(entry) if len(entry) <= SHORT else _name(entry)
                 entries[part, name] = entry
             else:
-                others.append((part, field, entry_wire, entry))
-    if others:
-        entries[OTHER, ""] = repr(others).encode()
+                unknown.append((part, field, entry_wire, entry))
+    if unknown:
+        entries[OTHER, ""] = repr(unknown).encode()
     return entries
 
 
@@ -136,9 +138,8 @@ def content_digest(data: Buffer, digest_of_long: Callable[[bytes], bytes]) -> in
 
 
 def _digest(key: Key, value: object) -> int:
-    return int.from_bytes(
-        hashlib.blake2b(repr((key, value)).encode(), digest_size=8).digest(), "little"
-    )
+    digest = hashlib.blake2b(repr((key, value)).encode(), digest_size=8)
+    return int.from_bytes(digest.digest(), "little")
 
 
 @functools.lru_cache(4096)
@@ -157,7 +158,7 @@ def _shortened(value: object, digest_of_long: Callable[[bytes], bytes]) -> objec
 
 
 def _name(entry: bytes) -> str:
-    return split_entry(entry)[0]
+    return split_entry(entry).name
 
 
 _short_name = functools.lru_cache(4096)(_name)
@@ -171,69 +172,19 @@ def _value(key: Key, entry: bytes) -> Value:
 def _parse_value(part: int, entry: bytes) -> Value:
     if part == OTHER:
         return Value("others", entry)
-    pieces: list[tuple[int, int]] = []
-    others: list[object] = []
-    for field, wire, start, stop in parse_fields(entry, 0, len(entry)):
-        if (field, wire) == (2, 2):
-            pieces.append((start, stop))
-        elif (field, wire) != (1, 2):
-            others.append((field, wire, entry[start:stop]))
-    return _feature(entry, pieces, others) if part == FEATURES else _steps(entry, pieces, others)
+    _, pieces, unknown = split_entry(entry)
+    if part == FEATURES:
+        return _feature(entry, pieces, unknown)
+    steps = split_steps(entry, pieces, unknown)
+    return Value("steps", tuple(_feature(entry, [step], []) for step in steps), tuple(unknown))
 
 
 _parse_short_value = functools.lru_cache(4096)(_parse_value)
 
 
-def _steps(view: bytes, pieces: Iterable[tuple[int, int]], others: list[object]) -> Value:
-    """The steps of a feature list, in order: pieces are joined."""
-    steps: list[Value] = []
-    for start, stop in pieces:
-        for field, wire, step_start, step_stop in parse_fields(view, start, stop):
-            if (field, wire) == (1, 2):
-                steps.append(_feature(view, [(step_start, step_stop)], []))
-            else:
-                others.append((field, wire, view[step_start:step_stop]))
-    return Value("steps", tuple(steps), tuple(others))
-
-
-def _feature(view: bytes, pieces: Iterable[tuple[int, int]], others: list[object]) -> Value:
-    """The value of a feature: pieces of one kind are joined,
-    and a later kind replaces an earlier one.
-    """
-    kind = ""
-    items: list[bytes | int] = []
-    for start, stop in pieces:
-        for field, wire, list_start, list_stop in parse_fields(view, start, stop):
-            if wire != 2 or field not in _KINDS:
-                others.append((field, wire, view[list_start:list_stop]))
-                continue
-            if _KINDS[field] != kind:
-                kind, items = _KINDS[field], []
-            items += _items(kind, view, list_start, list_stop, others)
+def _feature(view: bytes, pieces: Iterable[Span], unknown: list[object]) -> Value:
+    """The value of a feature."""
+    kind, items = read_values(view, pieces, unknown)
     if kind == "float":
-        return Value(
-            kind, b"".join(item for item in items if isinstance(item, bytes)), tuple(others)
-        )
-    return Value(kind, tuple(items), tuple(others))
-
-
-def _items(
-    kind: str, view: bytes, start: int, stop: int, others: list[object]
-) -> list[bytes | int]:
-    """The values in a list message; floats as their bytes, one by one or packed."""
-    items: list[bytes | int] = []
-    for field, wire, item_start, item_stop in parse_fields(view, start, stop):
-        item = view[item_start:item_stop]
-        if field != 1 or wire not in _WIRES[kind]:
-            others.append((kind, field, wire, item))
-        elif kind == "int64":
-            items += read_varints(view, item_start, item_stop)
-        elif kind == "float" and len(item) % 4:
-            raise ExampleError("a packed float list is not a multiple of 4 bytes")
-        else:
-            items.append(item)
-    return items
-
-
-_WIRES = {"bytes": (2,), "float": (2, 5), "int64": (0, 2)}
-"""The wire types in which the values of each kind may be written."""
+        return Value(kind, b"".join(items), tuple(unknown))
+    return Value(kind or "", tuple(items), tuple(unknown))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -52,6 +52,13 @@ Kind = Literal["int64", "float", "bytes"]
 KINDS: dict[type[Feature], Kind] = {Int64List: "int64", FloatList: "float", BytesList: "bytes"}
 """The name of each kind of feature."""
 
+_KIND_OF_FIELD: dict[int, Kind] = {_BYTES: "bytes", _FLOAT: "float", _INT64: "int64"}
+_WIRES_OF_KIND: dict[Kind, tuple[int, ...]] = {"bytes": (2,), "float": (2, 5), "int64": (0, 2)}
+"""The wire types in which the values of each kind may be written."""
+
+_FIXED_SIZES = {1: 8, 5: 4}
+"""The bytes of a value by its wire type, where that alone decides them."""
+
 
 class ExampleError(ValueError):
     """Bytes that are not a tf.train.Example."""
@@ -87,7 +94,8 @@ def encode_feature(feature: Feature | None) -> bytes:
         case None:
             return b""
         case BytesList(values):
-            return delimited(_BYTES, b"".join(delimited(1, bytes(value)) for value in values))
+            items = b"".join(delimited(1, bytes(value)) for value in values)
+            return delimited(_BYTES, items)
         case FloatList(values):
             packed = struct.pack(f"<{len(values)}f", *values)
             return delimited(_FLOAT, delimited(1, packed) if values else b"")
@@ -113,21 +121,21 @@ class SplitEntry:
     """The map entry of a feature with one value that is written separately: only its length is
     known.
 
-    ``kind`` is b"\\x0a" for a byte string, b"\\x12" for a list of 32-bit floats.
+    ``list_tag`` is b"\\x0a" for a byte string, b"\\x12" for a list of 32-bit floats.
     """
 
-    def __init__(self, name: str, kind: bytes = b"\x0a") -> None:
+    def __init__(self, name: str, list_tag: bytes = b"\x0a") -> None:
         self._key = delimited(1, name.encode())
-        self._kind = kind
+        self._list_tag = list_tag
 
     def head(self, length: int) -> bytes:
         """The part of the entry before a value of ``length`` bytes;
         the entry ends with the value.
         """
-        value = b"\x0a" + varint(length)
-        values = self._kind + varint(len(value) + length)
-        feature = b"\x12" + varint(len(values) + len(value) + length)
-        body = self._key + feature + values + value
+        value_prefix = b"\x0a" + varint(length)
+        list_prefix = self._list_tag + varint(len(value_prefix) + length)
+        feature_prefix = b"\x12" + varint(len(list_prefix) + len(value_prefix) + length)
+        body = self._key + feature_prefix + list_prefix + value_prefix
         return b"\x0a" + varint(len(body) + length) + body
 
 
@@ -147,11 +155,11 @@ def parse_features(data: Buffer) -> dict[str, Feature | None]:
 
 def keep_last(entries: Iterable[tuple[str, T]]) -> dict[str, T]:
     """The values of a map by name; the last of several entries with one name counts."""
-    values: dict[str, T] = {}
+    last: dict[str, T] = {}
     for name, value in entries:
-        values.pop(name, None)
-        values[name] = value
-    return values
+        last.pop(name, None)
+        last[name] = value
+    return last
 
 
 def iter_entries(data: Buffer, field: int = 1) -> Iterator[Buffer]:
@@ -162,11 +170,11 @@ def iter_entries(data: Buffer, field: int = 1) -> Iterator[Buffer]:
     be looked up.
     """
     view = bytes(data) if len(data) <= _SHORT_MESSAGE else memoryview(data)
-    for found, wire, start, stop in parse_fields(view, 0, len(view)):
-        if found == field and wire == 2:
-            for inner, inner_wire, a, b in parse_fields(view, start, stop):
-                if inner == 1 and inner_wire == 2:
-                    yield bytes(view[a:b]) if b - a <= SHORT else view[a:b]
+    for map_field, map_wire, map_start, map_stop in parse_fields(view, 0, len(view)):
+        if map_field == field and map_wire == 2:
+            for entry_field, wire, start, stop in parse_fields(view, map_start, map_stop):
+                if entry_field == 1 and wire == 2:
+                    yield bytes(view[start:stop]) if stop - start <= SHORT else view[start:stop]
 
 
 def _named_feature(entry: Buffer) -> tuple[str, Feature | None]:
@@ -179,37 +187,39 @@ def parse_entry(entry: Buffer) -> tuple[str, Feature | None]:
     if usual is not None:
         return usual
     view = entry if len(entry) <= SHORT else memoryview(entry)
-    name, pieces = split_entry(view)
-    feature = None
-    for piece in pieces:
-        feature = parse_feature(view, *piece, feature)
-    return name, feature
+    name, pieces, _ = split_entry(view)
+    return name, parse_feature(view, pieces)
+
+
+# the tags of name, feature, list and values in an entry of the usual layout
+_ONE_BYTES = 0x0A, 0x12, 0x0A, 0x0A
+_FLOATS = 0x0A, 0x12, 0x12, 0x0A
+_INT64S = 0x0A, 0x12, 0x1A, 0x0A
 
 
 def _parse_usual_entry(entry: Buffer) -> tuple[str, Feature] | None:
     """Name and feature of an entry in the usual layout (a single value, or floats);
     None for any other layout.
     """
-    head, size = (
-        bytes(entry[:160]),
-        len(entry),
-    )  # a name of up to 127 bytes, and five bytes before each length
+    head = bytes(entry[:160])  # a name of up to 127 bytes, and five bytes before each length
     try:
-        name_ends = 2 + head[1]
-        name = head[2:name_ends].decode()
-        feature, at = varint_in(head, name_ends + 1)
-        listed, start = varint_in(head, at + 1)
-        length, value = varint_in(head, start + 1)
-        kind = head[0], head[name_ends], head[at], head[start]
-        if not at + feature == start + listed == value + length == size or head[1] > 0x7F:
+        name_stop = 2 + head[1]
+        name = head[2:name_stop].decode()
+        feature_length, list_tag = varint_in(head, name_stop + 1)
+        list_length, values_tag = varint_in(head, list_tag + 1)
+        length, start = varint_in(head, values_tag + 1)
+        stop = len(entry)
+        is_whole = list_tag + feature_length == values_tag + list_length == start + length == stop
+        if head[1] > 0x7F or not is_whole:
             return None
-        if kind == (0x0A, 0x12, 0x0A, 0x0A):
-            return name, BytesList((memoryview(entry)[value:],))
-        if kind == (0x0A, 0x12, 0x12, 0x0A) and length % 4 == 0:
-            return name, FloatList(struct.unpack_from(f"<{length // 4}f", entry, value))
-        if kind == (0x0A, 0x12, 0x1A, 0x0A) and 1 <= length <= 8 and value + length <= len(head):
-            number, stop = varint_in(head, value)
-            return (name, Int64List((number,))) if stop == size else None
+        tags = head[0], head[name_stop], head[list_tag], head[values_tag]
+        if tags == _ONE_BYTES:
+            return name, BytesList((memoryview(entry)[start:],))
+        if tags == _FLOATS and length % 4 == 0:
+            return name, FloatList(struct.unpack_from(f"<{length // 4}f", entry, start))
+        if tags == _INT64S and length <= 8:  # of several numbers, the first ends too early
+            number, number_stop = varint_in(head, start)
+            return (name, Int64List((number,))) if number_stop == stop else None
     except (IndexError, UnicodeDecodeError):
         pass
     return None
@@ -218,101 +228,136 @@ def _parse_usual_entry(entry: Buffer) -> tuple[str, Feature] | None:
 _short_entry = functools.lru_cache(4096)(parse_entry)
 
 
-def split_entry(view: Buffer, what: str = "feature") -> tuple[str, list[tuple[int, int]]]:
-    """The name in an entry of a map, and the position of each piece of its value."""
-    name, pieces = b"", []
-    for part, wire, a, b in parse_fields(view, 0, len(view)):
-        if part == 1 and wire == 2:
-            name = bytes(view[a:b])
-        elif part == 2 and wire == 2:
-            pieces.append((a, b))
+# any layout: every field is read, also those that no Example has ----------------------------------
+
+Span = tuple[int, int]
+"""The start and the stop of a part of a message."""
+
+
+class SplitValue(NamedTuple):
+    """The name in an entry of a map, each piece of its value, and the fields that no entry has."""
+
+    name: str
+    pieces: list[Span]
+    unknown: list[object]
+
+
+def split_entry(view: Buffer, what: str = "feature") -> SplitValue:
+    """The parts of an entry of a map; ``what`` its value is, for messages."""
+    name = b""
+    pieces: list[Span] = []
+    unknown: list[object] = []
+    for field, wire, start, stop in parse_fields(view, 0, len(view)):
+        if (field, wire) == (1, 2):
+            name = bytes(view[start:stop])
+        elif (field, wire) == (2, 2):
+            pieces.append((start, stop))
+        else:
+            unknown.append((field, wire, view[start:stop]))
     try:
-        return name.decode(), pieces
+        return SplitValue(name.decode(), pieces, unknown)
     except UnicodeDecodeError:
         raise ExampleError(f"the name of a {what} is not UTF-8") from None
 
 
-def parse_feature(
-    view: Buffer, start: int, stop: int, feature: Feature | None = None
-) -> Feature | None:
-    """The Feature message between two bytes, joined to an earlier piece of it;
-    None if neither sets anything.
+def split_steps(view: Buffer, pieces: Iterable[Span], unknown: list[object]) -> list[Span]:
+    """The steps of a feature list, whose pieces are joined;
+    fields that no list has are added to ``unknown``.
     """
-    for field, wire, list_start, list_stop in parse_fields(view, start, stop):
-        if wire != 2:
-            continue
-        if field == _BYTES:
-            values = tuple(
-                view[a:b]
-                for f, w, a, b in parse_fields(view, list_start, list_stop)
-                if f == 1 and w == 2
-            )
-            feature = _merge(feature, BytesList(values))
-        elif field == _FLOAT:
-            feature = _merge(feature, FloatList(_parse_floats(view, list_start, list_stop)))
-        elif field == _INT64:
-            feature = _merge(feature, Int64List(_parse_ints(view, list_start, list_stop)))
-    return feature
+    steps: list[Span] = []
+    for piece_start, piece_stop in pieces:
+        for field, wire, start, stop in parse_fields(view, piece_start, piece_stop):
+            if (field, wire) == (1, 2):
+                steps.append((start, stop))
+            else:
+                unknown.append((field, wire, view[start:stop]))
+    return steps
 
 
-def _merge(first: Feature | None, second: Feature) -> Feature:
-    """Two pieces of one feature, merged: protobuf joins lists of one kind;
-    of two kinds the later counts.
+def read_values(
+    view: Buffer, pieces: Iterable[Span], unknown: list[object]
+) -> tuple[Kind | None, list[Any]]:
+    """The kind of a feature, None if it is not set, and its values; fields that no feature has are
+    added to ``unknown``.
+
+    Values are bytes, numbers, or for floats the bytes of one or several. Pieces of one kind are
+    joined, and a later kind replaces an earlier one, as in protobuf.
     """
-    if first is None or type(first) is not type(second):
-        return second
-    return type(second)(first.values + second.values)  # type: ignore[arg-type,operator]
+    kind: Kind | None = None
+    values: list[Any] = []
+    for piece_start, piece_stop in pieces:
+        for field, wire, start, stop in parse_fields(view, piece_start, piece_stop):
+            if wire != 2 or field not in _KIND_OF_FIELD:
+                unknown.append((field, wire, view[start:stop]))
+                continue
+            if _KIND_OF_FIELD[field] != kind:
+                kind, values = _KIND_OF_FIELD[field], []
+            values += _read_list(kind, view, start, stop, unknown)
+    return kind, values
 
 
-def _parse_floats(view: Buffer, start: int, stop: int) -> tuple[float, ...]:
-    values: list[float] = []
-    for field, wire, a, b in parse_fields(view, start, stop):
-        if field == 1 and wire in (2, 5):
-            if (b - a) % 4:
-                raise ExampleError("a packed float list is not a multiple of 4 bytes")
-            values += struct.unpack_from(f"<{(b - a) // 4}f", view, a)
-    return tuple(values)
+def _read_list(
+    kind: Kind, view: Buffer, list_start: int, list_stop: int, unknown: list[object]
+) -> list[Any]:
+    """The values in a list message: numbers and floats are written one by one, or packed."""
+    values: list[Any] = []
+    for field, wire, start, stop in parse_fields(view, list_start, list_stop):
+        if field != 1 or wire not in _WIRES_OF_KIND[kind]:
+            unknown.append((kind, field, wire, view[start:stop]))
+        elif kind == "int64":
+            values += read_varints(view, start, stop)
+        elif kind == "float" and (stop - start) % 4:
+            raise ExampleError("a packed float list is not a multiple of 4 bytes")
+        else:
+            values.append(view[start:stop])
+    return values
 
 
-def _parse_ints(view: Buffer, start: int, stop: int) -> tuple[int, ...]:
-    values: list[int] = []
-    for field, wire, a, b in parse_fields(view, start, stop):
-        if field == 1 and wire in (0, 2):
-            values += read_varints(view, a, b)
-    return tuple(values)
+def parse_feature(view: Buffer, pieces: Iterable[Span]) -> Feature | None:
+    """The feature in the pieces of a Feature message; None if they set nothing."""
+    kind, values = read_values(view, pieces, [])
+    match kind:
+        case "bytes":
+            return BytesList(tuple(values))
+        case "float":
+            packed = b"".join(values)
+            return FloatList(struct.unpack(f"<{len(packed) // 4}f", packed))
+        case "int64":
+            return Int64List(tuple(values))
+    return None
 
 
 def read_varints(view: Buffer, start: int, stop: int) -> list[int]:
     """The signed 64-bit numbers between two bytes, one varint after the other."""
-    values: list[int] = []
+    numbers: list[int] = []
     while start < stop:
-        value, start = _varint_at(view, start, stop)
-        values.append(value - (1 << 64) if value >> 63 else value)
-    return values
+        number, start = _varint_at(view, start, stop)
+        numbers.append(number - (1 << 64) if number >> 63 else number)
+    return numbers
 
 
 def varint_in(data: bytes, position: int) -> tuple[int, int]:
     """The number of at most 63 bits at ``position``, and where it ends;
     raises IndexError if the data ends first.
     """
-    value = shift = 0
+    number = shift = 0
     while (byte := data[position]) >= 0x80 and shift < 56:
-        value |= (byte & 0x7F) << shift
+        number |= (byte & 0x7F) << shift
         shift += 7
         position += 1
-    return value | byte << shift, position + 1
+    return number | byte << shift, position + 1
 
 
 def _varint_at(view: Buffer, position: int, stop: int) -> tuple[int, int]:
     if position < stop and (byte := view[position]) < 0x80:
         return byte, position + 1
-    value = shift = 0
+    number = shift = 0
     while position < stop and shift < 70:
         byte = view[position]
         position += 1
-        value |= (byte & 0x7F) << shift
+        number |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value & 0xFFFFFFFFFFFFFFFF, position
+            return number & 0xFFFFFFFFFFFFFFFF, position
         shift += 7
     raise ExampleError("a varint does not end")
 
@@ -333,8 +378,8 @@ def parse_fields(view: Buffer, position: int, stop: int) -> list[tuple[int, int,
             position = start + length
         elif wire == 0:
             _, position = _varint_at(view, start, stop)
-        elif wire in (1, 5):
-            position = start + (8 if wire == 1 else 4)
+        elif wire in _FIXED_SIZES:
+            position = start + _FIXED_SIZES[wire]
         else:
             raise ExampleError(f"wire type {wire} is not used by any Example")
         if position > stop:
@@ -387,14 +432,12 @@ def parse_sequence_example(
         ExampleError: the bytes are not a well-formed SequenceExample.
     """
 
-    def steps(entry: Buffer) -> tuple[str, tuple[Feature | None, ...]]:
-        view = memoryview(entry)
-        name, pieces = split_entry(view, "feature list")
-        fields = [
-            field for piece in pieces for field in parse_fields(view, *piece)
-        ]  # protobuf joins pieces
-        return name, tuple(
-            parse_feature(view, a, b) for inner, wire, a, b in fields if inner == 1 and wire == 2
-        )
+    feature_lists = map(_named_steps, iter_entries(data, _FEATURE_LISTS))
+    return parse_features(data), keep_last(feature_lists)
 
-    return parse_features(data), keep_last(map(steps, iter_entries(data, _FEATURE_LISTS)))
+
+def _named_steps(entry: Buffer) -> tuple[str, tuple[Feature | None, ...]]:
+    view = memoryview(entry)
+    name, pieces, unknown = split_entry(view, "feature list")
+    steps = split_steps(view, pieces, unknown)
+    return name, tuple(parse_feature(view, [step]) for step in steps)

@@ -113,13 +113,8 @@ def iter_records(view: View) -> Iterator[Framed]:
         end = offset + 12 + len(data)
         (stored,) = FOOTER.unpack(view[end : end + 4])
         crc = crc32c(data)
-        yield Framed(
-            number,
-            offset,
-            data,
-            stored,
-            ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF == stored,
-        )
+        is_intact = ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF == stored
+        yield Framed(number, offset, data, stored, is_intact)
 
 
 def intact_at(
@@ -141,9 +136,7 @@ def intact_at(
     ):
         return None
     data = view[start + 12 : stop - 4]
-    if (
-        check
-    ):  # before the stored CRC: its bytes are in the processor's cache once the data was read
+    if check:  # before the stored CRC: once the data was read, its bytes are in the cache
         crc = crc32c(data)
     (stored,) = FOOTER.unpack_from(view, stop - 4)
     if check and ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF != stored:
@@ -215,16 +208,16 @@ def framing_digest(lengths: Iterable[int], crcs: Iterable[int]) -> str:
     and the masked data CRC of each record.
     """
     columns = array("Q", lengths), array("I", crcs)
-    content, start = bytearray(len(columns[0]) * HEADER.size), 0
-    for (
-        numbers
-    ) in columns:  # a byte of all numbers at a time: three times as fast as packing them one by one
+    content = bytearray(len(columns[0]) * HEADER.size)
+    column_start = 0
+    # a byte of all numbers at a time: three times as fast as packing them one by one
+    for column in columns:
         if sys.byteorder == "big":
-            numbers.byteswap()
-        column, size = numbers.tobytes(), numbers.itemsize
+            column.byteswap()
+        column_bytes, size = column.tobytes(), column.itemsize
         for place in range(size):
-            content[start + place :: HEADER.size] = column[place::size]
-        start += size
+            content[column_start + place :: HEADER.size] = column_bytes[place::size]
+        column_start += size
     return hashlib.sha256(content).hexdigest()
 
 
@@ -270,23 +263,28 @@ class Index:
 
 def decode(offsets: Buffer, listing: Buffer) -> Index | None:
     """The Index in both files, or None if they are not byte for byte as they were written."""
-    content, ends = (bytes(offsets), bytes(listing)), decode_index(bytes(offsets))
-    try:
-        lines = [
-            line.split(" ", 1) for line in content[1].decode().split("\n")[:-1]
-        ]  # names may hold other separators
-        crcs = [int(crc, 16) for crc, _ in lines]
-    except ValueError:
+    content = bytes(offsets), bytes(listing)
+    ends, rows = decode_index(content[0]), _decode_listing(content[1])
+    if ends is None or rows is None:
         return None
-    if ends is None or len(ends) != len(crcs) + 1 or any(crc >> 32 for crc in crcs):
+    crcs, names = rows
+    if len(ends) != len(crcs) + 1 or any(crc >> 32 for crc in crcs):
         return None
     lengths = [stop - start for start, stop in pairwise(ends)]
-    index = Index(list(ends[:-1]), lengths, crcs, [name for _, name in lines], ends[-1])
-    return (
-        index
-        if content == index.encode() and all(length >= OVERHEAD for length in lengths)
-        else None
-    )
+    if min(lengths, default=OVERHEAD) < OVERHEAD:
+        return None
+    index = Index(list(ends[:-1]), lengths, crcs, names, ends[-1])
+    return index if index.encode() == content else None
+
+
+def _decode_listing(content: bytes) -> tuple[list[int], list[str]] | None:
+    """The CRC and the name of each record in a ``.list``; None if it has lines of another form."""
+    try:
+        lines = content.decode().split("\n")[:-1]  # names may hold other separators
+        pairs = [line.split(" ", 1) for line in lines]
+        return [int(crc, 16) for crc, _ in pairs], [name for _, name in pairs]
+    except ValueError:
+        return None
 
 
 def encode_index(offsets: Iterable[int], lengths: Iterable[int]) -> bytes:
@@ -316,9 +314,8 @@ def decode_identities(index: bytes, listing: bytes) -> tuple[list[int], array[in
     try:
         numbers = _decode_numbers(b"[%b]" % index[:-1].replace(b" ", b",").replace(b"\n", b","))
         lengths = [length - OVERHEAD for length in numbers[1::2]]
-        crcs = array(
-            "I", bytes.fromhex("".join([line[:8] for line in listing.decode().split("\n")]))
-        )
+        digits = "".join([line[:8] for line in listing.decode().split("\n")])
+        crcs = array("I", bytes.fromhex(digits))
     except ValueError:
         return None
     if sys.byteorder == "little":

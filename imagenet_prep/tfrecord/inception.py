@@ -32,16 +32,16 @@ CHANNELS = 3
 FORMAT = b"JPEG"
 EDGES = ("xmin", "ymin", "xmax", "ymax")
 
-_KINDS = {
+_KINDS_AND_COUNTS = {
     ("bytes", 1): ("encoded", "colorspace", "format", "filename", "class/synset", "class/text"),
     ("int64", 1): ("height", "width", "channels", "class/label"),
     ("int64", None): ("object/bbox/label",),
     ("float", None): [f"object/bbox/{edge}" for edge in EDGES],
 }
 PROMISE: Mapping[str, Mapping[str, object]] = {
-    f"image/{name}": {"kind": kind, "optional": False, "values": values}
-    for name, kind, values in sorted(
-        (name, *key) for key, names in _KINDS.items() for name in names
+    f"image/{name}": {"kind": kind, "optional": False, "values": count}
+    for name, kind, count in sorted(
+        (name, *key) for key, names in _KINDS_AND_COUNTS.items() for name in names
     )
 }
 """The features of every record: kind, whether optional, and how many values (None: any number)."""
@@ -134,12 +134,14 @@ def box_layout(label: int, count: int) -> tuple[struct.Struct, tuple[bytes, ...]
     """How the entries of boxes are packed: for each edge, in byte order of the names,
     the bytes before its floats.
     """
-    names = (f"image/object/bbox/{edge}" for edge in ("xmax", "xmin", "ymax", "ymin"))
-    xmax, *others = (
-        encode_entry(name, FloatList((0.0,) * count))[: -4 * count or None] for name in names
-    )
-    heads = (encode_entry("image/object/bbox/label", Int64List((label,) * count)) + xmax, *others)
-    return struct.Struct("<" + "".join(f"{len(head)}s{count}f" for head in heads)), heads
+    prefixes: list[bytes] = []
+    for edge in ("xmax", "xmin", "ymax", "ymin"):
+        entry = encode_entry(f"image/object/bbox/{edge}", FloatList((0.0,) * count))
+        prefixes.append(entry[: len(entry) - 4 * count])
+    label_entry = encode_entry("image/object/bbox/label", Int64List((label,) * count))
+    prefixes[0] = label_entry + prefixes[0]
+    layout = struct.Struct("<" + "".join(f"{len(prefix)}s{count}f" for prefix in prefixes))
+    return layout, tuple(prefixes)
 
 
 NO_BOXES = b"".join(box_layout(0, 0)[1])

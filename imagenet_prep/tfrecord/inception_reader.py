@@ -2,8 +2,7 @@
 
 Nearly all records have the layout of inception.record_parts. They are read at known positions; the
 values, encoded again, must give the same bytes. Any other encoding of the same features is as
-legal: the
-general parser reads it, several times slower.
+legal: the general parser reads it, several times slower.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ from imagenet_prep.tfrecord.example import (
 
 F = TypeVar("F", BytesList, FloatList, Int64List)
 
-_FIRST_KEY = (
-    128  # in nearly all records the image's key is after this many bytes: the search starts there
-)
-# bytes that hold everything before the image: the longest class has some 140 bytes of words
+_FIRST_KEY = 128
+"""In nearly all records the image's key is after this many bytes: the search starts there."""
+
 _HEAD = 2048
+"""Bytes that hold everything before the image: the longest class has some 140 bytes of words."""
 
 
 class RecordError(ValueError):
@@ -125,10 +124,10 @@ def read_canonical(data: memoryview) -> ImageRecord | None:
     None otherwise.
     """
     try:
-        found = read_head(data) or _read_odd_head(data)
-        if found is None:
+        head = read_head(data) or _read_odd_head(data)
+        if head is None:
             return None
-        (label, wnid, text), start, stop = found
+        (label, wnid, text), start, stop = head
         filename, width, height, boxes = _read_tail(bytes(data[stop:]), label)
     except (ValueError, IndexError, struct.error):
         return None
@@ -153,7 +152,7 @@ def read_head(data: memoryview) -> tuple[Words, int, int] | None:
         return None
     lengths = digits & _LOW | digits >> 1 & _MIDDLE | digits >> 2 & _HIGH
     length = lengths >> _LAST
-    if lengths != length * _EACH + (len(data) << 8) + _MORE:
+    if lengths != length * _ONES + (len(data) << 8) + _OVERHEADS:
         return None
     words = _read_class(head[4 : key - 4])
     return words and (words, key + 27, key + 27 + length)
@@ -164,26 +163,21 @@ def _masks() -> tuple[int, ...]:
     whose image has 20,000 bytes.
     """
     entry = inception.ENCODED.head(20_000)
-    places = (
-        1,
-        5,
-        24,
-        28,
-        32,
-    )  # of the lengths in the first four bytes of the data and the 31 before the image
+    # of the lengths in the first four bytes of the data and the 31 before the image
+    places = (1, 5, 24, 28, 32)
     sample = int.from_bytes(b"\x0a\x80\x80\x00" + entry, "little")
     low, middle, high = (sum(0x7F << 8 * place + shift for place in places) for shift in (0, 7, 14))
     varying = sum(0x7F7F7F << 8 * place for place in places)
     constant_bits = (1 << 8 * 35) - 1 & ~varying
     decoded = sample & low | sample >> 1 & middle | sample >> 2 & high
-    each = sum(1 << 8 * place for place in places[1:])
-    more = (
-        decoded - 20_000 * each - (4 << 8)
-    )  # the first length is that of the data except its own four bytes
-    return constant_bits, sample & constant_bits, low, middle, high, 8 * places[-1], each, more
+    ones = sum(1 << 8 * place for place in places[1:])
+    # the first length is that of the data except its own four bytes
+    overheads = decoded - 20_000 * ones - (4 << 8)
+    constant = sample & constant_bits
+    return constant_bits, constant, low, middle, high, 8 * places[-1], ones, overheads
 
 
-_CONSTANT_BITS, _CONSTANT, _LOW, _MIDDLE, _HIGH, _LAST, _EACH, _MORE = _masks()
+_CONSTANT_BITS, _CONSTANT, _LOW, _MIDDLE, _HIGH, _LAST, _ONES, _OVERHEADS = _masks()
 
 
 def _read_odd_head(data: memoryview) -> tuple[Words, int, int] | None:
@@ -193,17 +187,15 @@ def _read_odd_head(data: memoryview) -> tuple[Words, int, int] | None:
     head = bytes(data[:_HEAD])
     size, start = varint_in(head, 1)
     key = head.index(_KEY, start)
-    first = head.rindex(b"RGB", start, key) + 3
-    words = _read_class(head[start:first])
-    _, listed = varint_in(head, key + len(_KEY))
-    _, value = varint_in(head, listed + 1)
-    length, position = varint_in(head, value + 1)
-    is_ours = head[0] == 10 and head[first:position] == inception.ENCODED.head(length)
-    return (
-        (words, position, position + length)
-        if words and is_ours and start + size == len(data)
-        else None
-    )
+    class_stop = head.rindex(b"RGB", start, key) + 3
+    words = _read_class(head[start:class_stop])
+    _, list_tag = varint_in(head, key + len(_KEY))
+    _, value_tag = varint_in(head, list_tag + 1)
+    length, image_start = varint_in(head, value_tag + 1)
+    is_ours = head[0] == 10 and head[class_stop:image_start] == inception.ENCODED.head(length)
+    if words and is_ours and start + size == len(data):
+        return words, image_start, image_start + length
+    return None
 
 
 @functools.lru_cache(maxsize=4096)
@@ -213,63 +205,64 @@ def _read_class(entries: bytes) -> Words | None:
     """
     try:
         features = parse_example(delimited(1, entries))
-        if features.keys() != _CLASS_FEATURES or _constants(features)[:2] != (
-            CANONICAL.colorspace,
-            CANONICAL.channels,
-        ):
+        if features.keys() != _CLASS_FEATURES:
+            return None
+        colorspace, channels, _ = _constants(features)
+        if (colorspace, channels) != (CANONICAL.colorspace, CANONICAL.channels):
             return None
         label, wnid = _int(features, "image/class/label"), _text(features, "image/class/synset")
         text = _text(features, "image/class/text")
     except (ExampleError, RecordError):
         return None
-    return None if label is None or wnid is None or text is None else (label, wnid, text)
+    if label is None or wnid is None or text is None:
+        return None
+    return label, wnid, text
 
 
 def _read_tail(tail: bytes, label: int) -> tuple[str, int, int, tuple[Box, ...]]:
     """File name, width, height and boxes from the bytes after the image;
     raises ValueError unless canonical.
     """
-    size = tail[23]  # after tag, length, tag, length, "image/filename", and three times tag, length
-    stop = 24 + size
-    if not tail.startswith(inception.value_prefix("image/filename", size)):
+    # after tag, length, tag, length, "image/filename", and three times tag, length
+    name_length = tail[23]
+    name_stop = 24 + name_length
+    if not tail.startswith(inception.value_prefix("image/filename", name_length)):
         raise ValueError("another encoding")
-    rest = tail[stop:]
-    read = _read_shared if len(rest) <= _MOST_SHARED else _read_rest
-    return tail[24:stop].decode(), *read(rest, label)
+    sizes = tail[name_stop:]
+    read = _read_shared_sizes if len(sizes) <= _MOST_SHARED else _read_sizes
+    return tail[24:name_stop].decode(), *read(sizes, label)
 
 
-def _read_rest(rest: bytes, label: int) -> tuple[int, int, tuple[Box, ...]]:
-    """Width, height and boxes: they are read at their places, and encoded again,
-    which shows whether they are right.
+def _read_sizes(sizes: bytes, label: int) -> tuple[int, int, tuple[Box, ...]]:
+    """Width, height and boxes from the bytes after the file name: they are read at their places,
+    and encoded again, which shows whether they are right.
     """
-    height, position = varint_in(rest, _HEIGHT)
+    height, position = varint_in(sizes, _HEIGHT)
     boxes: tuple[Box, ...] = ()
-    if rest.startswith(inception.NO_BOXES, position):
+    if sizes.startswith(inception.NO_BOXES, position):
         position += len(inception.NO_BOXES)
     else:
-        count = rest[position + 32] // len(
-            varint(label)
-        )  # the length of the packed labels, if it fits one byte
+        labels_length = sizes[position + 32]  # of the packed labels, if it fits one byte
+        count = labels_length // len(varint(label))
         layout, _ = inception.box_layout(label, count)
-        values, step = layout.unpack_from(rest, position), count + 1
+        edges, step = layout.unpack_from(sizes, position), count + 1
         xmax, xmin, ymax, ymin = (
-            values[start : start + count] for start in range(1, 4 * step, step)
+            edges[start : start + count] for start in range(1, 4 * step, step)
         )
         boxes = tuple(map(Box, xmin, ymin, xmax, ymax))
         position += layout.size
-    width, _ = varint_in(rest, position + _WIDTH)
-    if rest != inception.after_name(label, boxes, width, height):
+    width, _ = varint_in(sizes, position + _WIDTH)
+    if sizes != inception.after_name(label, boxes, width, height):
         raise ValueError("another encoding")
     return width, height, boxes
 
 
-_read_shared = functools.lru_cache(maxsize=4096)(
-    _read_rest
-)  # the same bytes for all images of one size without boxes
+# the same bytes for all images of one size without boxes
+_read_shared_sizes = functools.lru_cache(maxsize=4096)(_read_sizes)
 _MOST_SHARED = len(inception.after_name(0, (), 1 << 27, 1 << 27))
-"""Bytes of a rest that may be shared."""
+"""The most bytes after a file name that many records may share."""
 _HEIGHT, _WIDTH = len(inception.FORMAT_ENTRY) + 22, 21
-"""Where height and width are, from the start of the rest, and from the end of the boxes."""
+"""Where height and width are, from the end of the file name, and from the end of the boxes."""
 
 
 # any encoding -------------------------------------------------------------------------------------
@@ -282,12 +275,11 @@ def read_features(features: Mapping[str, Feature], *, needs_label: bool = True) 
         RecordError: as for read_record.
     """
     label = _int(features, "image/class/label")
-    encoded = _value(features, "image/encoded", BytesList)
-    if encoded is None or (label is None and needs_label):
-        raise RecordError(
-            "image/encoded" if label is not None or not needs_label else "image/class/label",
-            "is missing",
-        )
+    encoded = _only_value(features, "image/encoded", BytesList)
+    if label is None and needs_label:
+        raise RecordError("image/class/label", "is missing")
+    if encoded is None:
+        raise RecordError("image/encoded", "is missing")
     boxes, box_labels = _boxes(features)
     return ImageRecord(
         filename=_text(features, "image/filename") or "",
@@ -303,9 +295,8 @@ def read_features(features: Mapping[str, Feature], *, needs_label: bool = True) 
     )
 
 
-_traits = functools.lru_cache(maxsize=256)(
-    Traits
-)  # few exist, and identical objects compare faster
+# few exist, and identical objects compare faster
+_traits = functools.lru_cache(maxsize=256)(Traits)
 
 
 def _constants(features: Mapping[str, Feature]) -> tuple[str | None, int | None, str | None]:
@@ -315,19 +306,18 @@ def _constants(features: Mapping[str, Feature]) -> tuple[str | None, int | None,
 
 def _boxes(features: Mapping[str, Feature]) -> tuple[tuple[Box, ...], tuple[int, ...]]:
     """Boxes and their labels; the labels may be missing, and the edges may all be missing."""
-    edges = [
-        _get(features, f"image/object/bbox/{edge}", FloatList)
-        for edge in ("xmin", "ymin", "xmax", "ymax")
-    ]
-    labels = _get(features, "image/object/bbox/label", Int64List)
-    there = [feature.values for feature in (*edges, labels) if feature is not None]
-    counts = [len(values) for values in there]
-    if len(set(counts)) > 1 or (None in edges and len(there) > (labels is not None)):
+    names = [f"image/object/bbox/{edge}" for edge in inception.EDGES]
+    edge_features = [_get(features, name, FloatList) for name in names]
+    edges = [feature.values for feature in edge_features if feature is not None]
+    label_feature = _get(features, "image/object/bbox/label", Int64List)
+    label_lists = [label_feature.values] if label_feature is not None else []
+    counts = [*map(len, edges), *map(len, label_lists)]
+    if len(set(counts)) > 1 or len(edges) not in (0, len(inception.EDGES)):
         raise BoxesError(
             "image/object/bbox", f"lists xmin, ymin, xmax, ymax, label differ in length: {counts}"
         )
-    corners = [edge.values for edge in edges if edge is not None]
-    return tuple(map(Box, *corners)) if corners else (), labels.values if labels else ()
+    boxes = tuple(map(Box, *edges)) if edges else ()
+    return boxes, label_lists[0] if label_lists else ()
 
 
 def _get(features: Mapping[str, Feature], name: str, kind: type[F]) -> F | None:
@@ -337,7 +327,7 @@ def _get(features: Mapping[str, Feature], name: str, kind: type[F]) -> F | None:
     return feature
 
 
-def _value(features: Mapping[str, Feature], name: str, kind: type[F]) -> Any:
+def _only_value(features: Mapping[str, Feature], name: str, kind: type[F]) -> Any:
     """The one value of a feature, or None if it is missing."""
     feature = _get(features, name, kind)
     if feature is None:
@@ -348,13 +338,13 @@ def _value(features: Mapping[str, Feature], name: str, kind: type[F]) -> Any:
 
 
 def _int(features: Mapping[str, Feature], name: str) -> int | None:
-    value: int | None = _value(features, name, Int64List)
-    return value
+    number: int | None = _only_value(features, name, Int64List)
+    return number
 
 
 def _text(features: Mapping[str, Feature], name: str) -> str | None:
-    value: Buffer | None = _value(features, name, BytesList)
+    encoded: Buffer | None = _only_value(features, name, BytesList)
     try:
-        return None if value is None else str(value, "utf-8")
+        return None if encoded is None else str(encoded, "utf-8")
     except UnicodeDecodeError:
         raise RecordError(name, "is not UTF-8") from None

@@ -19,7 +19,7 @@ from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012 import boxes
 from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
-from imagenet_prep.images import arrays, jpeg, png
+from imagenet_prep.images import arrays, jpeg, png, rasters
 from imagenet_prep.images import prepare as images
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
@@ -156,7 +156,7 @@ def png_header(data: bytes) -> None:
 def image_samples(data: bytes) -> None:
     """The samples of a PNG, TIFF or JPEG."""
     with suppress(ImageError):
-        samples = arrays.decode_raster(data)
+        samples = rasters.decode_raster(data)
         assert samples.ndim == 3
         assert samples.dtype.name in ("uint8", "uint16")
 

@@ -1,0 +1,183 @@
+"""PackedCatalog: a Catalog -> its form on disk, saved in a folder or store;
+load_catalog: the rows of a saved one, checked.
+
+The form is ``catalog.json`` (split, classes, kind and path of each container, names of columns;
+type, count and checksums of each file) and one file of plain values per column: names (joined
+UTF-8), name_starts, container_ids, offsets, lengths, stamps, labels, box_starts and boxes
+(float32). Each of the other columns has its JSON texts and their start offsets: column_0,
+column_0_starts, ... The rows of a shard are one range of each. A digest of catalog.json names the
+whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from msgspec import Struct, convert, to_builtins
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.sources.blocks import ArrayFolder, SavedArray, array_file
+from imagenet_prep.sources.catalog import NUMBER_COLUMNS, Catalog
+from imagenet_prep.sources.names import Column, Names
+from imagenet_prep.sources.slices import container_class
+from imagenet_prep.storage.durable import make_folder
+from imagenet_prep.storage.files import find_plain, save_bytes
+from imagenet_prep.storage.location import AnyPath, local_or_none, locate, open_store
+from imagenet_prep.storage.refusals import writing
+
+MOST_BYTES = 1 << 33
+"""The largest catalog.json that is read; a billion rows have some 300 MB of checksums."""
+
+
+class DamagedError(InputError):
+    """A saved table is not as it was written."""
+
+
+class _Head(Struct, frozen=True):
+    """The content of catalog.json."""
+
+    split: str
+    rows: int
+    classes: list[tuple[int, str, str]]
+    containers: list[tuple[str, str]]
+    columns: list[str]
+    arrays: dict[str, SavedArray]
+
+    @classmethod
+    def load(cls, folder: AnyPath, digest: str) -> _Head:
+        """The one that was saved under this digest;
+        raises ValueError if it is not there, or another one is.
+        """
+        content = find_plain(folder / "catalog.json", MOST_BYTES)
+        if content is None:
+            raise ValueError("catalog.json is gone")
+        if _digest(content) != digest:
+            raise ValueError("catalog.json has another digest than its name")
+        return convert(json.loads(content), cls)
+
+
+class PackedCatalog(Struct, frozen=True):
+    """A Catalog in its form on disk: ``head``, the content of catalog.json,
+    and the columns by name.
+    """
+
+    head: bytes
+    arrays: Mapping[str, Column]
+
+    @classmethod
+    def pack(cls, catalog: Catalog) -> PackedCatalog:
+        """The form of a table on disk."""
+        arrays = {name: getattr(catalog, name) for name in (*NUMBER_COLUMNS, "box_starts", "boxes")}
+        arrays |= {"names": catalog.names.blob, "name_starts": catalog.names.starts}
+        for number, values in enumerate(catalog.columns.values()):
+            texts = Names.take(map(json.dumps, values))
+            arrays |= {f"column_{number}": texts.blob, f"column_{number}_starts": texts.starts}
+        arrays = {name: np.ascontiguousarray(values) for name, values in arrays.items()}
+        head = _Head(
+            split=catalog.split,
+            rows=len(catalog),
+            classes=[(label, *words) for label, words in catalog.classes.items()],
+            containers=[
+                (type(container).__name__, str(container.path.absolute()))
+                for container in catalog.containers
+            ],
+            columns=list(catalog.columns),
+            arrays={name: SavedArray.describe(values) for name, values in arrays.items()},
+        )
+        return cls((json.dumps(to_builtins(head), sort_keys=True) + "\n").encode(), arrays)
+
+    @property
+    def name(self) -> str:
+        """A digest of all of it."""
+        return _digest(self.head)
+
+    def save(self, folder: AnyPath) -> None:
+        """Save it durably in a folder or object store, unless it is there, intact;
+        ``catalog.json`` is written last.
+        """
+        with contextlib.suppress(InputError):
+            load_catalog(folder, self.name)
+            return
+        if (local := local_or_none(folder)) is not None:
+            make_folder(local)
+        store = open_store(folder)
+        for name, values in self.arrays.items():
+            file = array_file(name)
+            with writing(folder / file), store.create(file) as sink:
+                sink.write([values.data.cast("B")])
+                sink.commit()
+        with writing(folder):
+            store.sync()
+        save_bytes(folder / "catalog.json", self.head)
+
+
+def load_catalog(folder: AnyPath, digest: str, pieces: Sequence[range] | None = None) -> Catalog:
+    """Load a saved table, or some rows: memory maps of files, or the required bytes from an object
+    store.
+
+    Every byte that is used is compared with a checksum.
+
+    Args:
+        folder: the folder it was saved in.
+        digest: the name of the saved table, see PackedCatalog.
+        pieces: the rows; None for all.
+
+    Raises:
+        DamagedError: part of it is gone, or has changed since it was written.
+        InputError: the storage can't be read.
+    """
+    try:
+        head = _Head.load(folder, digest)
+        files = ArrayFolder(folder, head.arrays)
+        return _read_rows(head, files, [range(head.rows)] if pieces is None else pieces)
+    except ValueError as error:
+        raise DamagedError(
+            f"{folder} is damaged: {error}",
+            "expected the listing of raw data as imagenet-prep convert wrote it",
+            "run the same imagenet-prep convert again: it lists the raw data again",
+        ) from error
+
+
+def _read_rows(head: _Head, files: ArrayFolder, pieces: Sequence[range]) -> Catalog:
+    numbers = {name: files.part(name, pieces) for name in NUMBER_COLUMNS}
+    columns: dict[str, Sequence[Any]] = {}
+    for number, name in enumerate(head.columns):
+        texts = files.texts(f"column_{number}", f"column_{number}_starts", pieces)
+        columns[name] = _JsonColumn(texts)
+    catalog = Catalog(
+        split=head.split,
+        classes={label: (wnid, text) for label, wnid, text in head.classes},
+        containers=[container_class(kind)(locate(path)) for kind, path in head.containers],
+        names=files.texts("names", "name_starts", pieces),
+        columns=columns,
+        **numbers,
+    )
+    if files.count("box_starts"):
+        box_ranges, catalog.box_starts = files.spans("box_starts", pieces)
+        edge_ranges = [range(4 * boxes.start, 4 * boxes.stop) for boxes in box_ranges]
+        catalog.boxes = files.part("boxes", edge_ranges)
+    return catalog
+
+
+def _digest(head: bytes) -> str:
+    return hashlib.sha256(head).hexdigest()[:16]
+
+
+class _JsonColumn(Sequence[Any]):
+    """The values of a saved column, each parsed on access."""
+
+    __slots__ = ("_texts",)
+
+    def __init__(self, texts: Names) -> None:
+        self._texts = texts
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __getitem__(self, row: int) -> Any:  # type: ignore[override]
+        return json.loads(self._texts.encoded(row))
