@@ -10,7 +10,7 @@ from made_folders import images, taken
 from test_folders import check
 
 from imagenet_prep.engines import make_engine
-from imagenet_prep.recipes import layouts
+from imagenet_prep.init import layouts
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import init
@@ -21,8 +21,8 @@ ENGINE = make_engine("threads", 1)
 TOY = '''
 """Mirrors: folders left and right of the same scene, whose images are no classes."""
 
-from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.layouts import CERTAIN, Proposal, Reading
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.layouts import CERTAIN, Proposal, Reading
 
 
 def recognise(inspection: Inspection) -> Reading | None:

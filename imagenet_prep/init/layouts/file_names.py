@@ -8,11 +8,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from imagenet_prep.recipes.inspection import Inspection
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.layouts import POSSIBLE, Proposal, Reading
+from imagenet_prep.init.layouts.class_folders import shape_of
+from imagenet_prep.init.split_lists import find_split_lists
 from imagenet_prep.recipes.labels import class_order
-from imagenet_prep.recipes.layouts import POSSIBLE, Proposal, Reading
-from imagenet_prep.recipes.layouts.class_folders import shape_of
-from imagenet_prep.recipes.split_lists import find_split_lists
 from imagenet_prep.recipes.splits import split_names, stem_of
 from imagenet_prep.text import listed, number_of
 

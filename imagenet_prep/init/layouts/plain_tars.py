@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.columns import Content, is_of
-from imagenet_prep.recipes.folder_roles import FolderTree
-from imagenet_prep.recipes.inspection import (
+from imagenet_prep.init.inspection import (
     DATA,
     Inspection,
     main_content,
@@ -21,8 +19,7 @@ from imagenet_prep.recipes.inspection import (
     strange_among,
     wrong_formats,
 )
-from imagenet_prep.recipes.labels import ClassFolders, class_order
-from imagenet_prep.recipes.layouts import (
+from imagenet_prep.init.layouts import (
     CERTAIN,
     LIKELY,
     ONLY_IF_ASKED,
@@ -32,7 +29,10 @@ from imagenet_prep.recipes.layouts import (
     as_command,
     unpacking,
 )
-from imagenet_prep.recipes.layouts.class_folders import Shape, faults_of, is_usual, shape_of
+from imagenet_prep.init.layouts.class_folders import Shape, faults_of, is_usual, shape_of
+from imagenet_prep.recipes.columns import Content, is_of
+from imagenet_prep.recipes.folder_roles import FolderTree
+from imagenet_prep.recipes.labels import ClassFolders, class_order
 from imagenet_prep.recipes.splits import Division, counted, split_name, stem_of, suffix_of
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.tars import folder_of_tar, noun_of

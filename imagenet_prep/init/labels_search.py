@@ -16,12 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes import labels_file
-from imagenet_prep.recipes.joined_tables import family_of, join_tables, split_in, spread
-from imagenet_prep.recipes.label_columns import Candidate, SplitColumn
-from imagenet_prep.recipes.labels_file import LINES, LabelsFault, LabelTable, form_of
-from imagenet_prep.recipes.splits import place_of_split
-from imagenet_prep.recipes.table_forms import (
+from imagenet_prep.init.label_columns import Candidate, SplitColumn
+from imagenet_prep.init.table_forms import (
     Sought,
     TableForm,
     class_values,
@@ -29,6 +25,10 @@ from imagenet_prep.recipes.table_forms import (
     parse_table,
     probe_form,
 )
+from imagenet_prep.recipes import labels_file
+from imagenet_prep.recipes.joined_tables import family_of, join_tables, split_in, spread
+from imagenet_prep.recipes.labels_file import LINES, LabelsFault, LabelTable, form_of
+from imagenet_prep.recipes.splits import place_of_split
 from imagenet_prep.text import listed, number_of
 
 _PROBED = 50  # names that are sought in a text

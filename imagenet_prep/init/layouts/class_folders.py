@@ -15,7 +15,17 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command, quoted
-from imagenet_prep.recipes.asked_splits import asked_folders, asked_lists
+from imagenet_prep.init.asked_splits import asked_folders, asked_lists
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.layouts import (
+    LIKELY,
+    ONLY_IF_ASKED,
+    POSSIBLE,
+    Proposal,
+    Reading,
+    as_command,
+)
+from imagenet_prep.init.split_lists import SplitLists, find_split_lists, read_split_lists
 from imagenet_prep.recipes.folder_roles import (
     FolderTree,
     Roles,
@@ -25,18 +35,8 @@ from imagenet_prep.recipes.folder_roles import (
     nested,
     roles_of,
 )
-from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels import ClassFolders, class_order, folder_faults, misread_masks
-from imagenet_prep.recipes.layouts import (
-    LIKELY,
-    ONLY_IF_ASKED,
-    POSSIBLE,
-    Proposal,
-    Reading,
-    as_command,
-)
 from imagenet_prep.recipes.recipe_lines import flow
-from imagenet_prep.recipes.split_lists import SplitLists, find_split_lists, read_split_lists
 from imagenet_prep.recipes.splits import (
     FOLDERS,
     Division,

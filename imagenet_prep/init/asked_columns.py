@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.layouts import Choice, Proposal
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.layouts import Choice, Proposal
 from imagenet_prep.text import listed
 
 _OF_LISTS = ("class-lists", "class-lines")

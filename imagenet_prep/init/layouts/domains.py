@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import re
 
-from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.layouts import CERTAIN, Proposal, Reading
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.layouts import CERTAIN, Proposal, Reading
 from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.text import listed
 

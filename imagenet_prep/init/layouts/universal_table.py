@@ -13,11 +13,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.model import Engine
-from imagenet_prep.recipes.asked import InitOptions
-from imagenet_prep.recipes.columns import Content
-from imagenet_prep.recipes.inspection import Inspection, main_content
-from imagenet_prep.recipes.layouts import (
+from imagenet_prep.init.asked import InitOptions
+from imagenet_prep.init.inspection import Inspection, main_content
+from imagenet_prep.init.layouts import (
     CERTAIN,
     ONLY_IF_ASKED,
     POSSIBLE,
@@ -25,7 +23,9 @@ from imagenet_prep.recipes.layouts import (
     Proposal,
     Reading,
 )
-from imagenet_prep.recipes.layouts.class_folders import shape_of
+from imagenet_prep.init.layouts.class_folders import shape_of
+from imagenet_prep.model import Engine
+from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.row_files import RowListing, find_images, find_prefix
 from imagenet_prep.recipes.row_source import FILES, MASKS, Rows

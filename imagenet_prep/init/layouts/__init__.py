@@ -20,10 +20,10 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError, UsageError, all_of
 from imagenet_prep.escaping import command_line, quoted
+from imagenet_prep.init.inspection import Inspection, ending_of, strange
+from imagenet_prep.init.labels_search import LabelsFile
+from imagenet_prep.init.split_lists import SplitLists
 from imagenet_prep.recipes.columns import Content
-from imagenet_prep.recipes.inspection import Inspection, ending_of, strange
-from imagenet_prep.recipes.labels_search import LabelsFile
-from imagenet_prep.recipes.split_lists import SplitLists
 from imagenet_prep.recipes.splits import counted, grouped, suffix_of
 from imagenet_prep.sources.folders import EMPTY, HIDDEN, PRIVATE
 from imagenet_prep.text import listed, number_of

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.layouts import CERTAIN, Proposal, Reading
-from imagenet_prep.recipes.layouts.class_folders import shape_of
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.layouts import CERTAIN, Proposal, Reading
+from imagenet_prep.init.layouts.class_folders import shape_of
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.text import listed, number_of
 

@@ -13,6 +13,9 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.mask_pixels import has_pycocotools
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.layouts import CERTAIN, LIKELY, Layout, Proposal, Reading, as_command
+from imagenet_prep.init.layouts.class_folders import shape_of
 from imagenet_prep.recipes.annotated_images import Roots, split_in
 from imagenet_prep.recipes.annotating import Annotations, annotate
 from imagenet_prep.recipes.box_files import PolygonError
@@ -23,9 +26,6 @@ from imagenet_prep.recipes.formats import (
     all_formats,
     load_format,
 )
-from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Layout, Proposal, Reading, as_command
-from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.mask_names import folder_around, folders_around
 from imagenet_prep.recipes.schema import Boxes
 from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, splits_above, stem_of

@@ -16,11 +16,11 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command_line
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import decode_rgb, read_facts
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.layouts import CERTAIN, LIKELY, Proposal, Reading
+from imagenet_prep.init.layouts.class_folders import shape_of
 from imagenet_prep.recipes.annotated_images import Roots
 from imagenet_prep.recipes.annotating import annotate
-from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Proposal, Reading
-from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.mask_folders import LOSSY, THRESHOLD, lossy_fault, reduced
 from imagenet_prep.recipes.mask_names import (
     folders_around,

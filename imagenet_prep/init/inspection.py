@@ -15,13 +15,8 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS as FORMATS
-from imagenet_prep.images import format_of, is_npy
-from imagenet_prep.model import Engine
-from imagenet_prep.recipes.asked import InitOptions
-from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
-from imagenet_prep.recipes.formats import Format, all_formats
-from imagenet_prep.recipes.labels_file import without_ending
-from imagenet_prep.recipes.labels_search import (
+from imagenet_prep.init.asked import InitOptions
+from imagenet_prep.init.labels_search import (
     LabelsFile,
     LabelsRefusal,
     join_by_split,
@@ -30,17 +25,19 @@ from imagenet_prep.recipes.labels_search import (
     mentions,
     mentions_half,
 )
+from imagenet_prep.init.table_forms import Sought
+from imagenet_prep.model import Engine
+from imagenet_prep.recipes.columns import Content, is_odd, is_of
+from imagenet_prep.recipes.file_kinds import fits, kinds_by_content, read_head
+from imagenet_prep.recipes.formats import Format, all_formats
+from imagenet_prep.recipes.labels_file import without_ending
 from imagenet_prep.recipes.rules import SAMPLES
 from imagenet_prep.recipes.splits import counted, grouped, stem_of, suffix_of
-from imagenet_prep.recipes.table_forms import Sought
-from imagenet_prep.sources.array_files import may_hold_arrays
 from imagenet_prep.sources.catalog import Catalog, Remarks, missing_shards
 from imagenet_prep.sources.folders import HIDDEN, list_folder
-from imagenet_prep.sources.lmdb_pages import MAGIC as LMDB
 from imagenet_prep.sources.names import below
 from imagenet_prep.sources.tars import is_zip, list_tars
 from imagenet_prep.text import listed
-from imagenet_prep.tfrecord.framing import FramingError, parse_header
 
 _WITH_COLUMNS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson")
 """Endings of files in which images may be named without their endings:
@@ -297,54 +294,6 @@ def _unreadable(where: object, names: Sequence[str]) -> list[InputError]:
     ]
 
 
-def kinds_by_content(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """The kinds of files whose names don't tell, by content:
-    the format of an image, "NumPy", or one of ``SAMPLES``.
-    """
-    endings = (*ENDINGS["image"], *ENDINGS["array"], ".tar")
-    unknown = (
-        name for name in names if not name.lower().endswith(endings) and not is_odd("image", name)
-    )
-    return {name: kind for name in unknown if (kind := _kind(below(folder, name)))}
-
-
-def fits(content: Content | None, kind: str) -> bool:
-    """Whether a file of this kind can be read as others of a content are."""
-    known = {"image": FORMATS, "pixels": ("JPEG", "PNG", "TIFF"), "array": ("NumPy",)}
-    return content is not None and kind in known[content]
-
-
-def _kind(path: Path) -> str:
-    """The format of an image by its first bytes, or the source that reads such files;
-    "" for another file.
-    """
-    head = _head(path, 32)
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if head[16:20] == LMDB and path.name.endswith((".mdb", ".lmdb")):
-        return "lmdb"
-    for ending in ("arrow", "mds"):
-        if path.name.lower().endswith(f".{ending}"):
-            return ending
-    with contextlib.suppress(FramingError):
-        parse_header(head[:12], 0, 0)
-        return "tfrecord"
-    return (
-        "arrays"
-        if may_hold_arrays(path.name, head)
-        else "NumPy"
-        if is_npy(head)
-        else format_of(head)
-    )
-
-
-def _head(path: Path, size: int = 1 << 16) -> bytes:
-    """The first bytes of a file; none if it can't be read."""
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        return file.read(size)
-    return b""
-
-
 # labels and annotations ---------------------------------------------------------------------------
 
 
@@ -504,7 +453,7 @@ def _is_about(home: Path, path: Path, within: frozenset[str], known: frozenset[s
     """
     if not path.is_file() or path.stat().st_size > _LARGEST:
         return False
-    head = _head(path, 1 << 20)
+    head = read_head(path, 1 << 20)
     is_another = path.stem != home.name and path.with_suffix("").is_dir()
     bare = not is_another and mentions(head, within) and mentions_half(path, known)
     return bare or f"{home.name}/".encode() in head[:4096]
@@ -569,7 +518,7 @@ def _format_of(folder: Path, name: str, suffix: str) -> Format | None:
 
 def _ends(path: Path) -> bytes:
     """The first and the last bytes of a file."""
-    head = _head(path)
+    head = read_head(path)
     with contextlib.suppress(OSError), path.open("rb") as file:
         file.seek(max(len(head), path.stat().st_size - _TAIL))
         head += file.read(_TAIL)
@@ -602,5 +551,5 @@ def _others(
 
 def _is_text(path: Path) -> bool:
     """Whether a file starts like a text: without a zero byte, unless it is UTF-16."""
-    head = _head(path)
+    head = read_head(path)
     return b"\0" not in head or head[:2] in (b"\xff\xfe", b"\xfe\xff")

@@ -9,12 +9,11 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.asked_splits import asked_folders, asked_lists
-from imagenet_prep.recipes.inspection import Inspection, main_content
-from imagenet_prep.recipes.label_columns import class_candidates, separator_of
-from imagenet_prep.recipes.labels_file import LABELS, LINES, flat_labels, without_ending
-from imagenet_prep.recipes.labels_search import LabelsFile, is_in_test, judge_labels, last_names
-from imagenet_prep.recipes.layouts import (
+from imagenet_prep.init.asked_splits import asked_folders, asked_lists
+from imagenet_prep.init.inspection import Inspection, main_content
+from imagenet_prep.init.label_columns import class_candidates, separator_of
+from imagenet_prep.init.labels_search import LabelsFile, is_in_test, judge_labels, last_names
+from imagenet_prep.init.layouts import (
     CERTAIN,
     LIKELY,
     ONLY_IF_ASKED,
@@ -24,15 +23,16 @@ from imagenet_prep.recipes.layouts import (
     Way,
     as_command,
 )
-from imagenet_prep.recipes.layouts.class_folders import Shape, shape_of
-from imagenet_prep.recipes.split_lists import (
+from imagenet_prep.init.layouts.class_folders import Shape, shape_of
+from imagenet_prep.init.split_lists import (
     SplitLists,
     find_split_lists,
     find_split_table,
     read_split_lists,
 )
+from imagenet_prep.init.table_forms import Sought
+from imagenet_prep.recipes.labels_file import LABELS, LINES, flat_labels, without_ending
 from imagenet_prep.recipes.splits import split_name, splits_above
-from imagenet_prep.recipes.table_forms import Sought
 from imagenet_prep.text import listed, number_of
 
 _MOST_CANDIDATES = 3

@@ -13,10 +13,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.recipes import labels_file
-from imagenet_prep.recipes.asked import InitOptions
-from imagenet_prep.recipes.joined_tables import family_of
-from imagenet_prep.recipes.label_columns import (
+from imagenet_prep.init.asked import InitOptions
+from imagenet_prep.init.label_columns import (
     Candidate,
     Columns,
     SplitColumn,
@@ -26,6 +24,8 @@ from imagenet_prep.recipes.label_columns import (
     split_column,
     usual_column,
 )
+from imagenet_prep.recipes import labels_file
+from imagenet_prep.recipes.joined_tables import family_of
 from imagenet_prep.recipes.labels_file import LABELS, PATHS, Form, LabelsFault, LabelTable, form_of
 
 _PROBED = 50  # lines that tell the form of a file

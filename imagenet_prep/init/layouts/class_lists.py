@@ -7,10 +7,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, Proposal, Reading, Way
-from imagenet_prep.recipes.layouts.class_folders import shape_of
-from imagenet_prep.recipes.name_lists import NameList, divided_by, find_name_lists
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.layouts import CERTAIN, ONLY_IF_ASKED, Proposal, Reading, Way
+from imagenet_prep.init.layouts.class_folders import shape_of
+from imagenet_prep.init.name_lists import NameList, divided_by, find_name_lists
 from imagenet_prep.text import listed, number_of
 
 _FLAGS = ("1", "0", "-1")

@@ -11,15 +11,10 @@ from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.arrays import names_in_npz
-from imagenet_prep.recipes import downsampled
-from imagenet_prep.recipes.array_sets import FILE, NAMES, are_sets, rival_files
-from imagenet_prep.recipes.columns import is_of
-from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.joined_samples import Samples, split_of
-from imagenet_prep.recipes.label_columns import class_candidates, distinct_candidates
-from imagenet_prep.recipes.labels_file import flat_labels
-from imagenet_prep.recipes.labels_search import LabelsFile
-from imagenet_prep.recipes.layouts import (
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.label_columns import class_candidates, distinct_candidates
+from imagenet_prep.init.labels_search import LabelsFile
+from imagenet_prep.init.layouts import (
     CERTAIN,
     ONLY_IF_ASKED,
     Layout,
@@ -28,9 +23,14 @@ from imagenet_prep.recipes.layouts import (
     Way,
     unpacking,
 )
+from imagenet_prep.init.table_forms import class_values
+from imagenet_prep.recipes import downsampled
+from imagenet_prep.recipes.array_sets import FILE, NAMES, are_sets, rival_files
+from imagenet_prep.recipes.columns import is_of
+from imagenet_prep.recipes.joined_samples import Samples, split_of
+from imagenet_prep.recipes.labels_file import flat_labels
 from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.splits import grouped, stem_of
-from imagenet_prep.recipes.table_forms import class_values
 from imagenet_prep.sources.array_formats import counts_from_1
 from imagenet_prep.sources.parquets import may_hold_images
 from imagenet_prep.text import listed, number_of
