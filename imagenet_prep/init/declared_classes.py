@@ -12,10 +12,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.init.asked import InitOptions
+from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_columns import LARGEST_NUMBER
-from imagenet_prep.init.layouts import Proposal
+from imagenet_prep.init.proposal import Proposal
 from imagenet_prep.init.written_files import ANOTHER_NAME, CLASSES, written_file, written_path
 from imagenet_prep.recipes.class_names import NamesOfClasses, read_names, renamed
 from imagenet_prep.recipes.labels import Classes
@@ -261,7 +261,7 @@ def _found_names(
 def _with_names(inspection: Inspection, target: Path, name: str) -> str:
     """The command that takes a file of names, and writes another recipe."""
     output = target.with_name(f"{target.stem}-named{target.suffix}")
-    return inspection.asked.command(
+    return inspection.options.command(
         inspection.folder, names=inspection.folder / name, output=output
     )
 

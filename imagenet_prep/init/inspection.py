@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS as FORMATS
-from imagenet_prep.init.asked import InitOptions
+from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.init.labels_search import (
     LabelsFile,
     LabelsRefusal,
@@ -102,7 +102,7 @@ class Inspection(Struct, frozen=True):
         remarks: the listing's notes, without its rows.
         faults: what keeps any layout from being taken.
         engine: lists what is in files.
-        asked: what the user says of the folder.
+        options: what the user says of the folder.
         members: the images in the tars, by their names there, where there are none outside of them.
     """
 
@@ -120,13 +120,21 @@ class Inspection(Struct, frozen=True):
     remarks: Remarks
     faults: Sequence[InputError]
     engine: Engine
-    asked: InitOptions = InitOptions()
+    options: InitOptions = InitOptions()
     members: Sequence[str] = ()
 
     @property
     def noun(self) -> str:
         """The word for one of its items."""
         return "array" if self.content == "array" else "image"
+
+    def command(self, **changes: object) -> str:
+        """The command of init for the folder, with these options in place of others."""
+        return self.options.command(self.folder, **changes)
+
+    def command_as(self, layout: str) -> str:
+        """The command that reads the folder by one layout."""
+        return self.command(**{"as": layout})
 
 
 def inspect_folder(folder: Path, engine: Engine, asked: InitOptions | None = None) -> Inspection:
@@ -200,7 +208,7 @@ def inspect_folder(folder: Path, engine: Engine, asked: InitOptions | None = Non
         remarks=remarks,
         faults=faults,
         engine=engine,
-        asked=asked,
+        options=asked,
         members=members,
     )
 

@@ -196,7 +196,7 @@ def _wrong_line(sought: Sought, where: str, fault: LabelsFault, several: str) ->
         f"{lines.labelled:,} of {len(sought.items):,} images, "
         f"{number_of(lines.classes, 'class', 'classes')}"
     )
-    choice = f"  {counts}: {sought.asked.command(sought.folder, **{'as': 'several-labels'})}"
+    choice = f"  {counts}: {sought.options.command(sought.folder, **{'as': 'several-labels'})}"
     return InputError(what, "expected a file and its label", hint).with_choices([choice])
 
 
@@ -250,7 +250,7 @@ def _fit(
     table = spread(table, items)
     home = Path(os.path.abspath(folder))  # noqa: PTH100 - links stay, as in names
     hits, names = (
-        labels_file.match(table.paths, items, home, home / where, sought.asked.strip),
+        labels_file.match(table.paths, items, home, home / where, sought.options.strip),
         set(items),
     )
     inner = next(
@@ -264,7 +264,7 @@ def _fit(
         error = InputError(what, "expected paths from its own folder", f"move it into {folder}")
         return LabelsRefusal(where, error, True)
     there = {hit for hit in hits if hit >= 0}
-    is_asked = bool(sought.asked.label) and bool(there) and reading.taken != ""
+    is_asked = bool(sought.options.label) and bool(there) and reading.taken != ""
     is_most = 2 * len(there) >= len(items) or is_asked or _names_all_but_tests(items, there)
     could_be = 2 * len(last_names(table.paths) & sought.known) >= len(sought.known)
     if (
@@ -325,7 +325,7 @@ def _unmatched(sought: Sought, path: Path, table: LabelTable, hits: Sequence[int
         options: dict[str, object] = (
             {"strip": prefix} if is_whole else {"as": "with-labels", "strip": prefix}
         )
-        command = sought.asked.command(sought.folder, **options)
+        command = sought.options.command(sought.folder, **options)
         return error.with_choices([f"  {count:,} of {len(items):,} images: {command}"])
     same = [name for name in items if last_name(name) == last_name(text)]
     if len(same) > 1:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.escaping import escaped
-from imagenet_prep.init.asked import InitOptions
-from imagenet_prep.init.layouts import Proposal
+from imagenet_prep.init.init_options import InitOptions
+from imagenet_prep.init.proposal import Proposal
 from imagenet_prep.init.written_files import TABLE, contents_of, written_path
 from imagenet_prep.recipes.columns import RESERVED, Content, becoming_jpeg, is_of
 from imagenet_prep.recipes.formats import FORMATS
