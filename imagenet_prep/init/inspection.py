@@ -5,83 +5,41 @@ labels files, annotations, the rest.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS as FORMATS
+from imagenet_prep.init.annotation_search import find_annotations
+from imagenet_prep.init.file_endings import DATA, LARGEST_TEXT, MOST_READ, PACKED, ending_of
 from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.init.labels_search import (
     LabelsFile,
     LabelsRefusal,
     join_by_split,
-    judge_labels,
     last_names,
-    mentions,
     mentions_half,
 )
 from imagenet_prep.init.table_forms import Sought
+from imagenet_prep.init.table_search import is_text, judge_tables, label_alike, take_hidden
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import Content, is_odd, is_of
-from imagenet_prep.recipes.file_kinds import fits, kinds_by_content, read_head
-from imagenet_prep.recipes.formats import Format, all_formats
-from imagenet_prep.recipes.labels_file import without_ending
+from imagenet_prep.recipes.file_kinds import fits, kinds_by_content
 from imagenet_prep.recipes.rules import SAMPLES
-from imagenet_prep.recipes.splits import counted, grouped, stem_of, suffix_of
+from imagenet_prep.recipes.splits import counted
 from imagenet_prep.sources.catalog import Catalog, Remarks, missing_shards
-from imagenet_prep.sources.folders import HIDDEN, list_folder
+from imagenet_prep.sources.folders import list_folder
 from imagenet_prep.sources.names import below
 from imagenet_prep.sources.tars import is_zip, list_tars
 from imagenet_prep.text import listed
 
-_WITH_COLUMNS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson")
-"""Endings of files in which images may be named without their endings:
-other texts hold such words by chance.
-"""
-
-TABLES = (*_WITH_COLUMNS, ".txt", ".lst", ".list")
-"""Endings of files that may be labels files; a file without an ending may be one, too."""
-
-DATA = (
-    *(".json", ".xml", ".yaml", ".yml", ".mat", ".pkl", ".pickle", ".h5", ".hdf5", ".cls", *TABLES),
-    *(".xlsx", ".xls", ".ods", ".db", ".sqlite", ".sqlite3"),
-)
-"""Endings of files that may hold labels or annotations."""
-
-PACKED = (
-    *(
-        ".tar.gz",
-        ".tgz",
-        ".tar.bz2",
-        ".tar.xz",
-        ".gz",
-        ".bz2",
-        ".xz",
-        ".zst",
-        ".zip",
-        ".7z",
-        ".rar",
-        ".parquet",
-    ),
-    *(".arrow", ".feather", ".tfrecord", ".tfrecords", ".lmdb", ".mdb", ".rec", ".beton"),
-)
-"""Endings of files that may hold images, and that no layout reads."""
-
 _LOCK = "lock.mdb"
 """A file that LMDB writes next to a database; it has no data."""
 
-_OTHER: dict[Content, Content] = {"image": "array", "pixels": "array", "array": "image"}
-_LARGEST = 1 << 28
-MOST_READ = 50
-"""How many files of one ending are read."""
-
-_LARGEST_JSON = 1 << 26
-_TAIL = 1 << 12
+_OTHER_CONTENT: dict[Content, Content] = {"image": "array", "pixels": "array", "array": "image"}
 
 
 class Inspection(Struct, frozen=True):
@@ -94,7 +52,8 @@ class Inspection(Struct, frozen=True):
         items: the files of this content.
         archives: the tars, and what each holds.
         holders: the files that may hold many images, by the source that reads them: parquet,
-        tfrecord or arrays. labels: the labels files that name at least half of the items.
+            tfrecord or arrays.
+        labels: the labels files that name at least half of the items.
         partial: those that name some.
         refusals: those that name at least half of them, and can't be taken.
         annotations: the files of each tool that is known.
@@ -128,6 +87,10 @@ class Inspection(Struct, frozen=True):
         """The word for one of its items."""
         return "array" if self.content == "array" else "image"
 
+    def sizes(self) -> Iterable[tuple[str, int]]:
+        """Each file with its size in bytes."""
+        return zip(self.listing.names, self.listing.lengths.tolist(), strict=True)
+
     def command(self, **changes: object) -> str:
         """The command of init for the folder, with these options in place of others."""
         return self.options.command(self.folder, **changes)
@@ -137,79 +100,120 @@ class Inspection(Struct, frozen=True):
         return self.command(**{"as": layout})
 
 
-def inspect_folder(folder: Path, engine: Engine, asked: InitOptions | None = None) -> Inspection:
+class _Images(Struct):
+    """The files of a folder that are images or arrays, or hold some.
+
+    Args:
+        content: what most of them are.
+        items: those of this content.
+        unfit: the kinds of those of other contents that only their bytes tell, by their names.
+        holders: the kind of each file that may hold many, by its name.
+        archives: the tars and zips, and what each holds.
+        members: the images in those, where there are no items.
+    """
+
+    content: Content | None
+    items: list[str]
+    unfit: dict[str, str]
+    holders: dict[str, str]
+    archives: dict[str, Catalog]
+    members: list[str]
+
+
+def inspect_folder(folder: Path, engine: Engine, options: InitOptions | None = None) -> Inspection:
     """Look at every file of a folder once; raises InputError if a tar in
     it is damaged or compressed.
     """
-    asked = asked or InitOptions()
+    options = options or InitOptions()
     listing, remarks = list_folder(folder, engine)
     names = list(listing.names)
-    tars = [name for name in names if name.lower().endswith(".tar")]
-    kinds = kinds_by_content(folder, names)
-    known = {name: kind for name, kind in kinds.items() if kind not in SAMPLES}
-    content = main_content(names) or next(
-        ("array" if kind == "NumPy" else "image" for kind in known.values()), None
-    )
-    fit = {name for name, kind in known.items() if fits(content, kind)}
-    items = [name for name in names if content and (is_of(content, name) or name in fit)]
-    archives = {name: list_tars([below(folder, name)], engine, folder_each=False) for name in tars}
-    archives |= {} if items else _zips_of_images(folder, names, engine)
-    members = [] if items else _members(archives)
-    taken = {*items, *archives, *known}
-    rest = [name for name in names if name not in taken and not is_odd("image", name)]
     sizes = dict(zip(names, listing.lengths.tolist(), strict=True))
-    rest += (hidden := _take_hidden(folder, remarks, last_names(items)) if items else {})
-    held = kinds.keys() - known.keys()  # they may be large, and are no texts
-    texts = [name for name in rest if name not in held]
-    judged = (
-        _judge(folder, texts, items or members, sizes | hidden, asked) if items or members else {}
-    )
-    rest = [name for name in rest if judged.get(name) is None]
-    names_of_tables = [
-        name for name, table in judged.items() if table is not None and not name.startswith("../")
-    ]
-    annotations = _annotations(folder, rest, names_of_tables, items)
-    noted = {
-        *(strange := strange_among(rest, content)),
-        *(name for found in annotations.values() for name in found),
-    }
-    left = {name: (sizes | hidden)[name] for name in rest if name not in noted}
-    others = _others(folder, left, last_names(items), held)
-    faults = [
-        *remarks.obstacles,
-        *missing_shards([*tars, *(name for name in kinds if name not in known)]),
-    ]
-    faults += wrong_formats(folder, names, content)
-    faults += _unreadable(
-        folder, [f"{name} ({kind})" for name, kind in known.items() if name not in fit]
-    )
-    judged = _alike(folder, judged, items or members, asked)
-    tables = [found for found in judged.values() if isinstance(found, LabelsFile)]
-    refusals = [found for found in judged.values() if isinstance(found, LabelsRefusal)]
-    lists_of_splits = {place.removeprefix("./") for place in asked.splits.values()}
-    joined = join_by_split(folder, tables, items or members)
-    parts = {name for table in joined for name in table.places}
-    tables = [*joined, *(table for table in tables if table.where not in parts)]
+    images = _find_images(folder, names, engine)
+    known_names = {*images.items, *images.unfit, *images.archives}
+    others = [name for name in names if name not in known_names and not is_odd("image", name)]
+    image_names = last_names(images.items)
+    if images.items:
+        hidden = take_hidden(folder, remarks, image_names)
+        sizes |= hidden
+        others += hidden
+
+    items = images.items or images.members
+    sought = Sought(folder, items, last_names(items), options)
+    texts = [name for name in others if name not in images.holders]  # holders may be large
+    judged = judge_tables(sought, texts, sizes) if items else {}
+    others = [name for name in others if judged.get(name) is None]
+    judged = {name: judgement for name, judgement in judged.items() if judgement is not None}
+    tables_inside = [name for name in judged if not name.startswith("../")]
+    annotations = find_annotations(folder, others, tables_inside, images.items)
+
+    strange_names = strange_among(others, images.content)
+    noted = set(strange_names).union(*annotations.values())
+    left_sizes = {name: sizes[name] for name in others if name not in noted}
+    labels, refusals = _join_tables(sought, label_alike(judged, sought).values())
     return Inspection(
         folder=folder,
         listing=listing,
+        content=images.content,
+        items=images.items,
+        archives=images.archives,
+        holders=_names_by_kind(images.holders),
+        labels=[table for table in labels if table.is_most],
+        partial=[table for table in labels if not table.is_most],
+        refusals=refusals,
+        annotations=annotations,
+        others={
+            "strange": strange_names,
+            **_others(folder, left_sizes, image_names, images.holders),
+        },
+        remarks=remarks,
+        faults=[*remarks.obstacles, *_faults_of_images(folder, names, images)],
+        engine=engine,
+        options=options,
+        members=images.members,
+    )
+
+
+def _join_tables(
+    sought: Sought, judgements: Iterable[LabelsFile | LabelsRefusal | None]
+) -> tuple[list[LabelsFile], list[LabelsRefusal]]:
+    """The labels files, those of several splits as one; and those that can't be taken."""
+    tables: list[LabelsFile] = []
+    refusals: list[LabelsRefusal] = []
+    split_lists = {place.removeprefix("./") for place in sought.options.splits.values()}
+    for judgement in judgements:
+        if isinstance(judgement, LabelsFile):
+            tables.append(judgement)
+        elif judgement is not None and judgement.where not in split_lists:
+            refusals.append(judgement)
+    joined = join_by_split(sought.folder, tables, sought.items)
+    parts = {name for table in joined for name in table.places}
+    return [*joined, *(table for table in tables if table.where not in parts)], refusals
+
+
+# images and archives ------------------------------------------------------------------------------
+
+
+def _find_images(folder: Path, names: Sequence[str], engine: Engine) -> _Images:
+    """The files that are images or arrays, by their names or their first bytes, and archives."""
+    kinds = kinds_by_content(folder, names)
+    holders = {name: kind for name, kind in kinds.items() if kind in SAMPLES}
+    image_kinds = {name: kind for name, kind in kinds.items() if kind not in SAMPLES}
+    content = main_content(names)
+    if content is None and image_kinds:
+        content = "array" if next(iter(image_kinds.values())) == "NumPy" else "image"
+    fitting = {name for name, kind in image_kinds.items() if fits(content, kind)}
+    items = [name for name in names if content and (is_of(content, name) or name in fitting)]
+    tars = [name for name in names if name.lower().endswith(".tar")]
+    archives = {name: list_tars([below(folder, name)], engine, folder_each=False) for name in tars}
+    if not items:
+        archives |= _zips_of_images(folder, names, engine)
+    return _Images(
         content=content,
         items=items,
+        unfit={name: kind for name, kind in image_kinds.items() if name not in fitting},
+        holders=holders,
         archives=archives,
-        holders={
-            each: [name for name, kind in kinds.items() if kind == each]
-            for each in {*kinds.values()}
-        },
-        labels=[table for table in tables if table.is_most],
-        partial=[table for table in tables if not table.is_most],
-        refusals=[refusal for refusal in refusals if refusal.where not in lists_of_splits],
-        annotations=annotations,
-        others={"strange": strange, **others},
-        remarks=remarks,
-        faults=faults,
-        engine=engine,
-        options=asked,
-        members=members,
+        members=[] if items else _members(archives),
     )
 
 
@@ -217,13 +221,13 @@ def _zips_of_images(folder: Path, names: Iterable[str], engine: Engine) -> dict[
     """The zips that hold images, and what is in them;
     a damaged one, or one of other files, has to be unpacked.
     """
-    found: dict[str, Catalog] = {}
-    for name in (name for name in names if is_zip(name)):
+    zips: dict[str, Catalog] = {}
+    for name in filter(is_zip, names):
         with contextlib.suppress(InputError):
             listing = list_tars([below(folder, name)], engine, folder_each=False)
             if main_content(listing.names) is not None:
-                found[name] = listing
-    return found
+                zips[name] = listing
+    return zips
 
 
 def _members(archives: Mapping[str, Catalog]) -> list[str]:
@@ -235,329 +239,107 @@ def _members(archives: Mapping[str, Catalog]) -> list[str]:
 
 def main_content(names: Iterable[str]) -> Content | None:
     """The content of most files; TIFFs alone are read as numbers, which loses nothing of them."""
-    found = Counter(
+    endings = Counter(
         name.rpartition(".")[2].lower()
         for name in names
         if is_of("image", name) or is_of("array", name)
     )
-    arrays, tiffs = found["npy"] + found["npz"], found["tif"] + found["tiff"]
-    if not found or arrays > found.total() - arrays:
-        return "array" if found else None
-    return "pixels" if tiffs == found.total() - arrays else "image"
+    if not endings:
+        return None
+    arrays = endings["npy"] + endings["npz"]
+    images = endings.total() - arrays
+    if arrays > images:
+        return "array"
+    return "pixels" if endings["tif"] + endings["tiff"] == images else "image"
 
 
-# images that the names hide -----------------------------------------------------------------------
+def _names_by_kind(kinds: Mapping[str, str]) -> dict[str, list[str]]:
+    """The files of each kind."""
+    names_by_kind: dict[str, list[str]] = {}
+    for name, kind in kinds.items():
+        names_by_kind.setdefault(kind, []).append(name)
+    return names_by_kind
 
 
-def wrong_formats(where: object, names: Iterable[str], content: Content | None) -> list[InputError]:
+# files that no layout can read --------------------------------------------------------------------
+
+
+def _faults_of_images(folder: Path, names: Sequence[str], images: _Images) -> list[InputError]:
+    """The faults of shards that are missing, and of images that can't be read."""
+    tars = [name for name in names if name.lower().endswith(".tar")]
+    faults = missing_shards([*tars, *images.holders])
+    faults += wrong_formats(folder, names, images.content)
+    if images.unfit:
+        unreadable = [f"{name} ({kind})" for name, kind in images.unfit.items()]
+        faults.append(_unreadable(folder, unreadable))
+    return faults
+
+
+def wrong_formats(place: object, names: Iterable[str], content: Content | None) -> list[InputError]:
     """The faults of images whose formats can't be read."""
-    odd = [name for name in names if content and is_odd(content, name)]
-    if not odd:
+    odd_names = [name for name in names if content and is_odd(content, name)]
+    if not odd_names:
         return []
-    what = f"{where} holds images that can't be read: {counted(odd)}: {listed(odd)}"
-    return [
-        InputError(
-            what, f"expected {', '.join(FORMATS)}", "convert them to PNG or JPEG, or move them away"
-        )
-    ]
+    problem = f"{place} holds images that can't be read: {counted(odd_names)}: {listed(odd_names)}"
+    hint = "convert them to PNG or JPEG, or move them away"
+    return [InputError(problem, f"expected {', '.join(FORMATS)}", hint)]
+
+
+def _unreadable(folder: Path, images: Sequence[str]) -> InputError:
+    """The fault of images that can't be read as the others are."""
+    return InputError(
+        f"{folder} holds images that can't be read with the others: "
+        f"{listed(images)} ({len(images):,} in all)",
+        f"expected {', '.join(FORMATS)}, or arrays alone",
+        "convert them, or move them away",
+    )
 
 
 def strange_among(names: Iterable[str], content: Content | None) -> list[str]:
     """The arrays among images, or the images among arrays."""
-    return [
-        name
-        for name in names
-        if content and not is_of(content, name) and is_of(_OTHER[content], name)
-    ]
+    if content is None:
+        return []
+    other_content = _OTHER_CONTENT[content]
+    return [name for name in names if is_of(other_content, name) and not is_of(content, name)]
 
 
-def strange(where: object, names: Sequence[str], content: Content | None, fit: int) -> InputError:
-    """The fault of arrays among images, or of images among arrays."""
-    what = (
-        f"{where} holds {counted(names)} next to {fit:,} "
-        f"{'arrays' if content == 'array' else 'images'}"
-    )
+def strange(place: object, names: Sequence[str], content: Content | None, fit: int) -> InputError:
+    """The fault of arrays among images, or of images among arrays; ``fit`` is the number of the
+    others.
+    """
+    noun = "arrays" if content == "array" else "images"
     hint = (
         "move one kind to another folder; or write a recipe that names one: source: {files: "
         "'FOLDER/**/*.jpg'}"
     )
     return InputError(
-        f"{what}: {listed(names)}", "expected images or arrays: records hold one of them", hint
+        f"{place} holds {counted(names)} next to {fit:,} {noun}: {listed(names)}",
+        "expected images or arrays: records hold one of them",
+        hint,
     )
-
-
-def _unreadable(where: object, names: Sequence[str]) -> list[InputError]:
-    if not names:
-        return []
-    what = (
-        f"{where} holds images that can't be read with the others: "
-        f"{listed(names)} ({len(names):,} in all)"
-    )
-    return [
-        InputError(
-            what,
-            f"expected {', '.join(FORMATS)}, or arrays alone",
-            "convert them, or move them away",
-        )
-    ]
-
-
-# labels and annotations ---------------------------------------------------------------------------
-
-
-def _judge(
-    folder: Path,
-    rest: Sequence[str],
-    items: Sequence[str],
-    sizes: Mapping[str, int],
-    asked: InitOptions,
-) -> dict[str, LabelsFile | LabelsRefusal | None]:
-    """The files that may be labels files, in the folder or next to it, each as one."""
-    sought = Sought(folder, items, last_names(items), asked)
-    known = sought.known
-    candidates = [name for name in _candidates(rest) if sizes[name] <= _LARGEST] + _beside(
-        folder, items, known
-    )
-    candidates += [name for name in _documents(folder, rest) if sizes[name] <= _LARGEST_JSON]
-    found = {name: judge_labels(sought, name) for name in candidates}
-    tables: list[str] = []
-    if not any(found.values()):
-        stems = replace(sought, known=last_names(map(without_ending, items)))
-        tables = [name for name in candidates if suffix_of(name) in (*_WITH_COLUMNS, ".json")]
-        found |= {
-            name: judge_labels(stems, name, needs_header=True) for name in tables
-        }  # others may be of classes
-    if not any(found.values()):
-        cut = replace(stems, is_cut=True)
-        others = {name: judge_labels(cut, name) for name in tables}
-        found |= {
-            name: table
-            for name, table in others.items()
-            if isinstance(table, LabelsFile) and table.is_most
-        }
-    if not any(found.values()):
-        folders = replace(
-            sought, known=last_names(name.rpartition("/")[0] for name in items) - {""}
-        )
-        with_columns = [name for name in tables if suffix_of(name) in _WITH_COLUMNS]
-        others = {name: judge_labels(folders, name) for name in with_columns}
-        found |= {name: table for name, table in others.items() if _labels_folders(table)}
-    if not any(found.values()):
-        texts = [name for name in candidates if suffix_of(name) not in (*_WITH_COLUMNS, ".json")]
-        others = {name: judge_labels(stems, name) for name in texts}
-        found |= {name: table for name, table in others.items() if _has_columns(table)}
-    return found
-
-
-def _has_columns(table: LabelsFile | LabelsRefusal | None) -> bool:
-    """Whether a text has columns of classes, as the list of Oxford's pets:
-    words alone name files by chance.
-    """
-    if not isinstance(table, LabelsFile) or table.options.get("format") != "spaces":
-        return False
-    return bool(table.candidates) or table.has_labels
-
-
-def _labels_folders(table: LabelsFile | LabelsRefusal | None) -> bool:
-    """Whether a table of folders gives several one class; otherwise it has the names of classes."""
-    if not isinstance(table, LabelsFile) or not table.labels:
-        return isinstance(table, LabelsFile) and bool(table.candidates)
-    return len(set(map(str, table.labels))) < len(set(table.table.lines))
-
-
-def _alike(
-    folder: Path,
-    judged: Mapping[str, LabelsFile | LabelsRefusal | None],
-    items: Sequence[str],
-    asked: InitOptions,
-) -> dict[str, LabelsFile | LabelsRefusal | None]:
-    """The tables, of which small ones have the labels of the largest in
-    the columns that it has them in.
-    """
-    tables = [table for table in judged.values() if isinstance(table, LabelsFile) and table.label]
-    largest = max(tables, key=lambda table: len(table.rows), default=None)
-    found = dict(judged)
-    if largest is None or asked.label is not None:
-        return found
-    known = last_names(items).union(last_names(map(without_ending, items)))
-    sought = Sought(folder, items, known, replace(asked, label=largest.label))
-    for name, table in judged.items():
-        if (
-            isinstance(table, LabelsFile)
-            and not table.label
-            and largest.label in table.table.columns
-        ):
-            found[name] = judge_labels(sought, name)
-    return found
-
-
-def _candidates(names: Sequence[str]) -> list[str]:
-    """The files that may be labels files: of each ending the first 50,
-    those near the folder before the others.
-    """
-    several = grouped(names, ending_of).items()
-    usual = (found for suffix, found in several if suffix in TABLES or not suffix)
-    return [name for found in usual for name in sorted(found, key=_depth)[:MOST_READ]]
-
-
-def _depth(name: str) -> int:
-    return name.count("/")
-
-
-def _documents(folder: Path, names: Sequence[str]) -> list[str]:
-    """The JSON documents that no known tool wrote: of many the first 50."""
-    several = sorted((name for name in names if name.lower().endswith(".json")), key=_depth)[
-        :MOST_READ
-    ]
-    return [name for name in several if _format_of(folder, name, ".json") is None]
-
-
-def ending_of(name: str) -> str:
-    """The ending of a file's name; "" for all names without one, which are one group."""
-    suffix = suffix_of(name)
-    return suffix if suffix.startswith(".") else ""
-
-
-def _take_hidden(folder: Path, remarks: Remarks, known: frozenset[str]) -> dict[str, int]:
-    """The hidden files that name at least half of the images, with their sizes;
-    they are no longer skipped.
-    """
-    found, read = {}, Counter[str]()
-    for name in list(remarks.passed.get(HIDDEN, ())):
-        path = below(folder, name)
-        read[path.suffix] += 1  # there may be one next to each image
-        if (
-            read[path.suffix] > MOST_READ
-            or not path.is_file()
-            or (size := path.stat().st_size) > _LARGEST
-        ):
-            continue
-        if _is_text(path) and mentions_half(path, known):
-            found[name] = size
-            remarks.passed[HIDDEN].remove(name)
-    return found
-
-
-def _beside(folder: Path, items: Sequence[str], known: frozenset[str]) -> list[str]:
-    """Labels files next to a folder: their first lines contain its name,
-    or they name half of its images without it.
-    """
-    home = Path(os.path.abspath(folder))  # noqa: PTH100 - links stay, as in names
-    within = known.union(map(str.lower, items))
-    names: list[str] = []
-    with contextlib.suppress(OSError):
-        names = sorted(name for name in os.listdir(home.parent) if name.lower().endswith(TABLES))
-    names.sort(key=lambda name: stem_of(name) != home.name)
-    return [
-        f"../{name}"
-        for name in _candidates(names)
-        if _is_about(home, home.parent / name, within, known)
-    ]
-
-
-def _is_about(home: Path, path: Path, within: frozenset[str], known: frozenset[str]) -> bool:
-    """Whether a file next to a folder is about its images,
-    and not about those of another folder.
-    """
-    if not path.is_file() or path.stat().st_size > _LARGEST:
-        return False
-    head = read_head(path, 1 << 20)
-    is_another = path.stem != home.name and path.with_suffix("").is_dir()
-    bare = not is_another and mentions(head, within) and mentions_half(path, known)
-    return bare or f"{home.name}/".encode() in head[:4096]
-
-
-def _annotations(
-    folder: Path, names: Sequence[str], tables: Iterable[str], items: Sequence[str]
-) -> dict[str, list[str]]:
-    """The files that annotate images, by the tool that wrote them or by what shows it.
-
-    ``tables`` may be labels files, too: a CSV with a box for each image is both.
-    """
-    stems = {stem_of(name) for name in items}
-    found: dict[str, list[str]] = {}
-    for suffix, several in grouped(names, ending_of).items():
-        paired = [name for name in several if stem_of(name) in stems]
-        by_tool = _by_tool(folder, several, suffix, set(paired))
-        for tool, files in by_tool.items():
-            found.setdefault(tool, []).extend(files)
-        if not by_tool and suffix in DATA and items and 2 * len(paired) >= len(stems) > 1:
-            found.setdefault(f"{suffix} files of the same names as images, maybe", []).extend(
-                paired
-            )
-    for name in tables:
-        format = _format_of(folder, name, ending_of(name))
-        if format is not None and not format.per_image:
-            found.setdefault(format.tool, []).append(name)
-    return found
-
-
-def _by_tool(
-    folder: Path, names: Sequence[str], suffix: str, paired: Collection[str]
-) -> dict[str, list[str]]:
-    """The files of one ending by the tool that wrote them; the first 50 tell, if each image has a
-    file.
-
-    ``paired`` are those that have the names of images: an empty one may be that of an image without
-    objects.
-    """
-    known = {name: _format_of(folder, name, suffix) for name in names[:MOST_READ]}
-    formats = {format.key: format for format in known.values() if format is not None}
-    found: dict[str, list[str]] = {}
-    for format in formats.values():
-        if not format.per_image:
-            found[format.tool] = [name for name, other in known.items() if other is format]
-        elif paired or not format.is_vague:
-            fitting = {
-                name
-                for name, other in known.items()
-                if other is format or (other is None and name in paired)
-            }
-            found[format.tool] = [name for name in names if name in fitting or name not in known]
-    return found
-
-
-def _format_of(folder: Path, name: str, suffix: str) -> Format | None:
-    """The format of annotations that a file is of; None for another file."""
-    formats = [format for format in all_formats().values() if suffix in format.endings]
-    ends = _ends(below(folder, name)) if formats else b""
-    return next((format for format in formats if format.is_of(name, ends)), None)
-
-
-def _ends(path: Path) -> bytes:
-    """The first and the last bytes of a file."""
-    head = read_head(path)
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        file.seek(max(len(head), path.stat().st_size - _TAIL))
-        head += file.read(_TAIL)
-    return head
 
 
 def _others(
-    folder: Path, sizes: Mapping[str, int], known: frozenset[str], held: Collection[str]
+    folder: Path, sizes: Mapping[str, int], image_names: frozenset[str], holders: Collection[str]
 ) -> dict[str, list[str]]:
     """The files that nothing is made of, by what they seem to be;
     files that hold images are not read.
     """
-    found: dict[str, list[str]] = {}
-    read: Counter[str] = Counter()
+    names_by_reason: dict[str, list[str]] = {}
+    read_counts: Counter[str] = Counter()
     for name, size in sizes.items():
-        suffix = ending_of(name)
         if name.lower().endswith(PACKED) and not name.endswith(_LOCK):
-            found.setdefault("packed", []).append(name)
+            names_by_reason.setdefault("packed", []).append(name)
             continue
-        is_data = suffix in DATA or not suffix
-        is_read = name not in held and read[suffix] < MOST_READ and size <= _LARGEST
-        is_read = is_read and (is_data or _is_text(below(folder, name)))
-        read[suffix] += is_read
-        if is_read and mentions_half(below(folder, name), known):
-            found.setdefault("names images" if is_data else "text names images", []).append(name)
+        path = below(folder, name)
+        ending = ending_of(name)
+        may_be_data = ending in DATA or not ending
+        is_small = size <= LARGEST_TEXT and read_counts[ending] < MOST_READ
+        is_read = is_small and name not in holders and (may_be_data or is_text(path))
+        read_counts[ending] += is_read
+        if is_read and mentions_half(path, image_names):
+            reason = "names images" if may_be_data else "text names images"
         else:
-            found.setdefault("data" if is_data and suffix in DATA else "other", []).append(name)
-    return found
-
-
-def _is_text(path: Path) -> bool:
-    """Whether a file starts like a text: without a zero byte, unless it is UTF-16."""
-    head = read_head(path)
-    return b"\0" not in head or head[:2] in (b"\xff\xfe", b"\xfe\xff")
+            reason = "data" if ending in DATA else "other"
+        names_by_reason.setdefault(reason, []).append(name)
+    return names_by_reason

@@ -141,6 +141,10 @@ class LabelsRefusal(Struct, frozen=True):
     is_most: bool
 
 
+Judgement = LabelsFile | LabelsRefusal | None
+"""What a file is as labels of images; None if it names none."""
+
+
 def last_names(items: Iterable[str]) -> frozenset[str]:
     """The names of files without their folders, in lower case."""
     return frozenset(map(last_name, items))
@@ -148,7 +152,7 @@ def last_names(items: Iterable[str]) -> frozenset[str]:
 
 def judge_labels(
     sought: Sought, where: str, several: str = "", *, needs_header: bool = False
-) -> LabelsFile | LabelsRefusal | None:
+) -> Judgement:
     """A file as labels of images; None if it names none.
 
     ``several``: how it gives an image more than one, as for ``parse_labels``. ``needs_header``: its

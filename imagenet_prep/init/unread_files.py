@@ -9,7 +9,8 @@ from collections.abc import Collection, Sequence
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.init.inspection import Inspection, ending_of, strange
+from imagenet_prep.init.file_endings import ending_of
+from imagenet_prep.init.inspection import Inspection, strange
 from imagenet_prep.init.labels_search import LabelsFile
 from imagenet_prep.init.proposal import Interpretation
 from imagenet_prep.recipes.splits import counted, grouped

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.init.file_endings import DATA
 from imagenet_prep.init.inspection import (
-    DATA,
     Inspection,
     main_content,
     strange,
