@@ -35,7 +35,7 @@ from test_folders import check, convert_as_proposed
 
 from imagenet_prep import Layout, convert
 from imagenet_prep.errors import InputError, PrepError, UsageError
-from imagenet_prep.recipes.asked import InitOptions
+from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.recipes.class_names import read_names
 from imagenet_prep.recipes.labels import labels_in_words
 from imagenet_prep.recipes.labels_file import match

@@ -16,7 +16,7 @@ from made_tars import pack
 from PIL import Image
 
 from imagenet_prep.errors import InputError, PrepError, UsageError
-from imagenet_prep.recipes.asked import InitOptions
+from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.recipes.folder_roles import FolderTree, in_flow, is_no_class, misread, roles_of
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset

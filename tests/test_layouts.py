@@ -189,7 +189,7 @@ def test_a_recipe_that_takes_fewer_files_is_not_kept(
     """init counts what its recipe takes, and refuses one that loses files."""
     save(tmp_path / "in", *numbered("{}.jpg"), "x.png")
     monkeypatch.setattr(
-        "imagenet_prep.recipes.recipe_text._patterns", lambda proposal, where: ["in/*.png"]
+        "imagenet_prep.init.recipe_text._patterns", lambda proposal, where: ["in/*.png"]
     )
     assert "r.yaml would take 1 files, and 7 were found" in (said := refused(tmp_path)), said
     assert not [*tmp_path.glob("*.yaml")]

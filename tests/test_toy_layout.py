@@ -10,7 +10,7 @@ from made_folders import images, taken
 from test_folders import check
 
 from imagenet_prep.engines import make_engine
-from imagenet_prep.recipes import layouts
+from imagenet_prep.init import layouts
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import init
@@ -21,16 +21,20 @@ ENGINE = make_engine("threads", 1)
 TOY = '''
 """Mirrors: folders left and right of the same scene, whose images are no classes."""
 
-from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.layouts import CERTAIN, Proposal, Reading
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.proposal import CERTAIN, Interpretation, Proposal
 
 
-def recognise(inspection: Inspection) -> Reading | None:
+def recognise(inspection: Inspection) -> Interpretation | None:
     """Every image is in left or right."""
     if {name.partition("/")[0] for name in inspection.items} != {"left", "right"}:
         return None
     proposal = Proposal("files", inspection.content, inspection.items)
-    return Reading(CERTAIN, ("left and right",), "pairs of a scene", proposal, is_labelled=False)
+    meaning = "pairs of a scene"
+    return Interpretation(CERTAIN, ("left and right",), meaning, proposal, is_labelled=False)
+
+
+LAYOUTS = {"mirrors": recognise}
 '''
 
 

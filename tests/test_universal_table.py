@@ -22,8 +22,8 @@ from running import command_here, error_lines, prep_here
 
 import imagenet_prep
 from imagenet_prep.errors import InputError, PrepError, UsageError
-from imagenet_prep.recipes.asked import InitOptions
-from imagenet_prep.recipes.layouts.universal_table import choose_table
+from imagenet_prep.init.init_options import InitOptions
+from imagenet_prep.init.layouts.universal_table import choose_table
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.stages.init import InitSummary, init
 

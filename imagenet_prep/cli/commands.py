@@ -264,7 +264,7 @@ def init(
     imagenet-prep init --list
     imagenet-prep init --example food101
     """
-    from imagenet_prep.recipes.asked import InitOptions
+    from imagenet_prep.init.init_options import InitOptions
 
     wanted = {name: given[name] for name in ("label", "image", "names", "strip")}
     asked = InitOptions(**wanted, splits=_splits_of(given["split"]))

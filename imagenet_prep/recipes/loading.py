@@ -24,6 +24,7 @@ from imagenet_prep.recipes.annotating import Annotations, annotate, annotate_row
 from imagenet_prep.recipes.class_names import name_classes
 from imagenet_prep.recipes.column_splits import divisions_of_table
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
+from imagenet_prep.recipes.file_kinds import fits, kinds_by_content
 from imagenet_prep.recipes.inputs import Inputs, data_root, find_inputs
 from imagenet_prep.recipes.labels import (
     Classes,
@@ -589,8 +590,6 @@ def _known_by_content(inputs: Inputs, rows: list[int], content: Content) -> list
     """The rows whose files are of this content by their first bytes;
     files in archives are known by their names.
     """
-    from imagenet_prep.recipes.inspection import fits, kinds_by_content
-
     listing = inputs.listing
     if not rows or any(each.read_order != "alone" for each in listing.containers):
         return []

@@ -12,31 +12,32 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import NAME, command, escaped, quoted
-from imagenet_prep.model import Engine, Progress, Silent
-from imagenet_prep.recipes.asked import InitOptions
-from imagenet_prep.recipes.asked_columns import refuse_unknown_image_column, refuse_unused_columns
-from imagenet_prep.recipes.asked_splits import check_asked, refuse_unused_splits
-from imagenet_prep.recipes.declared_classes import (
+from imagenet_prep.init.column_options import refuse_unknown_image_column, refuse_unused_columns
+from imagenet_prep.init.declared_classes import (
     declare_classes,
     hot_classes,
     name_classes_of,
     order_of_file,
 )
-from imagenet_prep.recipes.inspection import Inspection, inspect_folder
-from imagenet_prep.recipes.labels import labels_in_words
-from imagenet_prep.recipes.layouts import choose_layout, known_layouts
-from imagenet_prep.recipes.layouts.universal_table import choose_table
-from imagenet_prep.recipes.loading import load, read
-from imagenet_prep.recipes.recipe_dataset import RecipeDataset
-from imagenet_prep.recipes.recipe_text import (
+from imagenet_prep.init.init_options import InitOptions
+from imagenet_prep.init.inspection import Inspection, inspect_folder
+from imagenet_prep.init.layout_choice import choose_layout
+from imagenet_prep.init.layouts import known_layouts
+from imagenet_prep.init.layouts.universal_table import choose_table
+from imagenet_prep.init.recipe_text import (
     describe,
     files_of,
     render_classes,
     render_recipe,
     render_record,
 )
+from imagenet_prep.init.split_options import check_asked, refuse_unused_splits
+from imagenet_prep.init.written_files import ANOTHER_NAME, list_end, saved, written_path
+from imagenet_prep.model import Engine, Progress, Silent
+from imagenet_prep.recipes.labels import labels_in_words
+from imagenet_prep.recipes.loading import load, read
+from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.row_tables import ENDINGS, is_table
-from imagenet_prep.recipes.written_files import ANOTHER_NAME, list_end, saved, written_path
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.location import refuse_url
 from imagenet_prep.storage.refusals import writing
@@ -184,7 +185,7 @@ def init(
         ),
         classes=dict(zip(names.classes.names, counts.values(), strict=True)),
         labels=labels_in_words(names.classes.names, names.classes.numbers),
-        passed=choice.passed,
+        passed=choice.skip_notes,
         warnings=dataset.warnings,
         class_list=next(iter(classes_declared.files), None),
     )

@@ -16,12 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes import labels_file
-from imagenet_prep.recipes.joined_tables import family_of, join_tables, split_in, spread
-from imagenet_prep.recipes.label_columns import Candidate, SplitColumn
-from imagenet_prep.recipes.labels_file import LINES, LabelsFault, LabelTable, form_of
-from imagenet_prep.recipes.splits import place_of_split
-from imagenet_prep.recipes.table_forms import (
+from imagenet_prep.init.label_columns import Candidate, SplitColumn
+from imagenet_prep.init.table_forms import (
     Sought,
     TableForm,
     class_values,
@@ -29,6 +25,10 @@ from imagenet_prep.recipes.table_forms import (
     parse_table,
     probe_form,
 )
+from imagenet_prep.recipes import labels_file
+from imagenet_prep.recipes.joined_tables import family_of, join_tables, split_in, spread
+from imagenet_prep.recipes.labels_file import LINES, LabelsFault, LabelTable, form_of
+from imagenet_prep.recipes.splits import place_of_split
 from imagenet_prep.text import listed, number_of
 
 _PROBED = 50  # names that are sought in a text
@@ -141,6 +141,10 @@ class LabelsRefusal(Struct, frozen=True):
     is_most: bool
 
 
+Judgement = LabelsFile | LabelsRefusal | None
+"""What a file is as labels of images; None if it names none."""
+
+
 def last_names(items: Iterable[str]) -> frozenset[str]:
     """The names of files without their folders, in lower case."""
     return frozenset(map(last_name, items))
@@ -148,7 +152,7 @@ def last_names(items: Iterable[str]) -> frozenset[str]:
 
 def judge_labels(
     sought: Sought, where: str, several: str = "", *, needs_header: bool = False
-) -> LabelsFile | LabelsRefusal | None:
+) -> Judgement:
     """A file as labels of images; None if it names none.
 
     ``several``: how it gives an image more than one, as for ``parse_labels``. ``needs_header``: its
@@ -196,7 +200,7 @@ def _wrong_line(sought: Sought, where: str, fault: LabelsFault, several: str) ->
         f"{lines.labelled:,} of {len(sought.items):,} images, "
         f"{number_of(lines.classes, 'class', 'classes')}"
     )
-    choice = f"  {counts}: {sought.asked.command(sought.folder, **{'as': 'several-labels'})}"
+    choice = f"  {counts}: {sought.options.command(sought.folder, **{'as': 'several-labels'})}"
     return InputError(what, "expected a file and its label", hint).with_choices([choice])
 
 
@@ -250,7 +254,7 @@ def _fit(
     table = spread(table, items)
     home = Path(os.path.abspath(folder))  # noqa: PTH100 - links stay, as in names
     hits, names = (
-        labels_file.match(table.paths, items, home, home / where, sought.asked.strip),
+        labels_file.match(table.paths, items, home, home / where, sought.options.strip),
         set(items),
     )
     inner = next(
@@ -264,7 +268,7 @@ def _fit(
         error = InputError(what, "expected paths from its own folder", f"move it into {folder}")
         return LabelsRefusal(where, error, True)
     there = {hit for hit in hits if hit >= 0}
-    is_asked = bool(sought.asked.label) and bool(there) and reading.taken != ""
+    is_asked = bool(sought.options.label) and bool(there) and reading.taken != ""
     is_most = 2 * len(there) >= len(items) or is_asked or _names_all_but_tests(items, there)
     could_be = 2 * len(last_names(table.paths) & sought.known) >= len(sought.known)
     if (
@@ -325,7 +329,7 @@ def _unmatched(sought: Sought, path: Path, table: LabelTable, hits: Sequence[int
         options: dict[str, object] = (
             {"strip": prefix} if is_whole else {"as": "with-labels", "strip": prefix}
         )
-        command = sought.asked.command(sought.folder, **options)
+        command = sought.options.command(sought.folder, **options)
         return error.with_choices([f"  {count:,} of {len(items):,} images: {command}"])
     same = [name for name in items if last_name(name) == last_name(text)]
     if len(same) > 1:

@@ -13,10 +13,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.recipes import labels_file
-from imagenet_prep.recipes.asked import InitOptions
-from imagenet_prep.recipes.joined_tables import family_of
-from imagenet_prep.recipes.label_columns import (
+from imagenet_prep.init.init_options import InitOptions
+from imagenet_prep.init.label_columns import (
     Candidate,
     Columns,
     SplitColumn,
@@ -26,6 +24,8 @@ from imagenet_prep.recipes.label_columns import (
     split_column,
     usual_column,
 )
+from imagenet_prep.recipes import labels_file
+from imagenet_prep.recipes.joined_tables import family_of
 from imagenet_prep.recipes.labels_file import LABELS, PATHS, Form, LabelsFault, LabelTable, form_of
 
 _PROBED = 50  # lines that tell the form of a file
@@ -41,14 +41,14 @@ class Sought(Struct, frozen=True):
         items: the images in it.
         known: their names without folders, in lower case; or other names that they may have in a
             table.
-        asked: the columns that the user names.
+        options: the columns that the user names.
         is_cut: whether paths of a table count without their endings, as the known names are.
     """
 
     folder: Path
     items: Sequence[str]
     known: frozenset[str]
-    asked: InitOptions = InitOptions()
+    options: InitOptions = InitOptions()
     is_cut: bool = False
 
 
@@ -158,8 +158,8 @@ def parse_table(
             return replace(table, labels=None, columns={splits.name: table.labels or []})
         reading.label = False if table is not None and class_values(table) is None else None
         return table
-    _choose_paths(reading, columns, hits, sought.asked)
-    _choose_labels(reading, columns, sought.asked, where)
+    _choose_paths(reading, columns, hits, sought.options)
+    _choose_labels(reading, columns, sought.options, where)
     table = _table(rows, reading)
     if (
         reading.taken and not reading.one_hot and class_values(table) is None

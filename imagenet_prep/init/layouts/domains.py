@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import re
 
-from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.layouts import CERTAIN, Proposal, Reading
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.proposal import CERTAIN, Interpretation, Proposal
 from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.text import listed
 
 _DOMAIN = re.compile(r"(train|val|valid|validation|test)[ _-]?([A-Z])")
 
 
-def recognise(inspection: Inspection) -> Reading | None:
+def recognise(inspection: Inspection) -> Interpretation | None:
     """Every image is in a folder of a split and a letter;
     each split has the same letters, two at least.
     """
@@ -33,7 +33,7 @@ def recognise(inspection: Inspection) -> Reading | None:
         split, domain = parts[name.rpartition("/")[0]]
         labels[name] = domain
         lists[split].append(name)
-    return Reading(
+    return Interpretation(
         CERTAIN,
         (f"folders of splits and of the domains {listed(domains)}: {listed(sorted(folders))}",),
         f"the letters of the folders are the classes: {listed(domains)}",
@@ -47,3 +47,6 @@ def recognise(inspection: Inspection) -> Reading | None:
         labelled=len(labels),
         classes=len(domains),
     )
+
+
+LAYOUTS = {"domains": recognise}

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.recipes.asked import InitOptions
-from imagenet_prep.recipes.inspection import Inspection
+from imagenet_prep.init.init_options import InitOptions
+from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.recipes.labels_file import match
 from imagenet_prep.sources.folders import read_file_list
 from imagenet_prep.text import listed
@@ -24,7 +24,8 @@ def asked_folders(inspection: Inspection) -> dict[str, str] | None:
     None if no split is named, or not all are folders.
     """
     folders = {
-        where.strip("/").removeprefix("./"): name for name, where in inspection.asked.splits.items()
+        where.strip("/").removeprefix("./"): name
+        for name, where in inspection.options.splits.items()
     }
     if not folders or not all(map(_holding(inspection), folders)):
         return None
@@ -46,7 +47,7 @@ def asked_lists(inspection: Inspection) -> dict[str, str]:
     """The list file of each split that the user names, from the folder;
     none if not all are files.
     """
-    lists = {name: where.removeprefix("./") for name, where in inspection.asked.splits.items()}
+    lists = {name: where.removeprefix("./") for name, where in inspection.options.splits.items()}
     is_file = [(Path(inspection.folder) / where).is_file() for where in lists.values()]
     return lists if all(is_file) else {}
 
@@ -55,7 +56,7 @@ def check_asked(inspection: Inspection) -> None:
     """Raise UsageError if a split that the user names is no folder,
     no list file and no value of a column.
     """
-    splits = inspection.asked.splits
+    splits = inspection.options.splits
     if not splits:
         return
     is_folder, values = _holding(inspection), _values(inspection)
@@ -96,8 +97,8 @@ def _refuse_other_values(inspection: Inspection) -> None:
                 f"{file.place} has {listed(others)} in its column {file.splits.name}, "
                 "and no --split for it"
             )
-            splits = {**inspection.asked.splits, **{value: value for value in others}}
-            command = inspection.asked.command(inspection.folder, splits=splits)
+            splits = {**inspection.options.splits, **{value: value for value in others}}
+            command = inspection.command(splits=splits)
             raise UsageError(
                 what, "expected a split for each value", f"with splits of these names: {command}"
             )

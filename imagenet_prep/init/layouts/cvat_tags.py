@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.proposal import CERTAIN, Interpretation, Proposal
 from imagenet_prep.recipes.annotated_images import find_rows
 from imagenet_prep.recipes.box_files import xml_in
 from imagenet_prep.recipes.formats.cvat import FORMAT
-from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels import class_order
-from imagenet_prep.recipes.layouts import CERTAIN, Proposal, Reading
 from imagenet_prep.recipes.splits import splits_above
 from imagenet_prep.text import listed, number_of
 
 
-def recognise(inspection: Inspection) -> Reading | None:
+def recognise(inspection: Inspection) -> Interpretation | None:
     """Files whose images have one tag each and no shape, of at least half of the images."""
     files = sorted(inspection.annotations.get(FORMAT.tool, ()))
     if not files or inspection.content != "image":
@@ -35,18 +35,17 @@ def recognise(inspection: Inspection) -> Reading | None:
     classes = class_order(set(labels.values()))
     bare = [name for name in inspection.items if name not in labels]
     what = f"{inspection.folder}: {number_of(len(bare), 'image')} without a tag: {listed(bare)}"
-    return Reading(
+    return Interpretation(
         CERTAIN + 2,
         (f"{listed(files)} has a tag of {len(labels):,} images: {listed(classes)}",),
         f"the tags are the classes: {listed(classes)}",
         Proposal(
             "files", "image", list(labels), splits=splits_above(list(labels)), written_labels=labels
         ),
-        used=files,
-        lost=[InputError(what, "expected one for each")] if bare else [],
+        annotation_files=files,
+        losses=[InputError(what, "expected one for each")] if bare else [],
         labelled=len(labels),
         classes=len(classes),
-        left_out=len(bare),
     )
 
 
@@ -66,3 +65,6 @@ def _labels_of(tags: dict[str, str], images: Sequence[str], path: Path) -> dict[
     """The tags by the images of the folder that their names mean."""
     rows = find_rows(list(tags), images, path.parent, path)
     return {images[row]: label for row, label in zip(rows, tags.values(), strict=True) if row >= 0}
+
+
+LAYOUTS = {"cvat-tags": recognise}

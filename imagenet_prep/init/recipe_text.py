@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.escaping import escaped
-from imagenet_prep.recipes.asked import InitOptions
+from imagenet_prep.init.init_options import InitOptions
+from imagenet_prep.init.proposal import Proposal
+from imagenet_prep.init.written_files import TABLE, contents_of, written_path
 from imagenet_prep.recipes.columns import RESERVED, Content, becoming_jpeg, is_of
 from imagenet_prep.recipes.formats import FORMATS
-from imagenet_prep.recipes.layouts import Proposal
 from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.recipes.mask_names import folder_around
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_lines import block, flow, path_below, place_in_recipe
-from imagenet_prep.recipes.written_files import TABLE, contents_of, written_path
 from imagenet_prep.sources.patterns import literal
 from imagenet_prep.sources.tars import noun_of
 from imagenet_prep.text import number_of

@@ -8,11 +8,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from imagenet_prep.recipes.inspection import Inspection
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.layouts.class_folders import shape_of
+from imagenet_prep.init.proposal import POSSIBLE, Interpretation, Proposal
+from imagenet_prep.init.split_lists import find_split_lists
 from imagenet_prep.recipes.labels import class_order
-from imagenet_prep.recipes.layouts import POSSIBLE, Proposal, Reading
-from imagenet_prep.recipes.layouts.class_folders import shape_of
-from imagenet_prep.recipes.split_lists import find_split_lists
 from imagenet_prep.recipes.splits import split_names, stem_of
 from imagenet_prep.text import listed, number_of
 
@@ -26,7 +26,7 @@ _NAMED = 0.9
 """The least share of the images of a folder that are called by classes."""
 
 
-def recognise(inspection: Inspection) -> Reading | None:
+def recognise(inspection: Inspection) -> Interpretation | None:
     """Two classes at least, of two images each at least, in folders that are no classes."""
     shape = shape_of(inspection.items)
     if not inspection.items or shape.has_classes or inspection.content != "image":
@@ -47,7 +47,7 @@ def recognise(inspection: Inspection) -> Reading | None:
     if len(lists) == 1:
         labels = {name: labels[name] for name in lists[0].names}
     left = len(inspection.items) - len(labels)
-    return Reading(
+    return Interpretation(
         POSSIBLE,
         (
             (
@@ -64,13 +64,14 @@ def recognise(inspection: Inspection) -> Reading | None:
             written_lists=lists[0].divided if len(lists) == 1 else {},
             written_labels=labels,
         ),
-        used=frozenset(lists[0].files.values()) if len(lists) == 1 else frozenset(),
-        passed=[f"{number_of(left, 'image')} without a class in the name or in no list, left out"]
+        annotation_files=frozenset(lists[0].files.values()) if len(lists) == 1 else frozenset(),
+        skip_notes=[
+            f"{number_of(left, 'image')} without a class in the name or in no list, left out"
+        ]
         if left
         else [],
         labelled=len(labels),
         classes=len(classes),
-        left_out=left,
     )
 
 
@@ -91,3 +92,6 @@ def _named_folders(items: Sequence[str], labels: dict[str, str]) -> set[str]:
     every = Counter(name.rpartition("/")[0] for name in items)
     named = Counter(name.rpartition("/")[0] for name in labels)
     return {folder for folder, count in named.items() if count >= _NAMED * every[folder]}
+
+
+LAYOUTS = {"file-names": recognise}

@@ -9,36 +9,35 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.asked_splits import asked_folders, asked_lists
-from imagenet_prep.recipes.inspection import Inspection, main_content
-from imagenet_prep.recipes.label_columns import class_candidates, separator_of
-from imagenet_prep.recipes.labels_file import LABELS, LINES, flat_labels, without_ending
-from imagenet_prep.recipes.labels_search import LabelsFile, is_in_test, judge_labels, last_names
-from imagenet_prep.recipes.layouts import (
+from imagenet_prep.init.inspection import Inspection, main_content
+from imagenet_prep.init.label_columns import class_candidates, separator_of
+from imagenet_prep.init.labels_search import LabelsFile, is_in_test, judge_labels, last_names
+from imagenet_prep.init.layouts.class_folders import Shape, shape_of
+from imagenet_prep.init.proposal import (
     CERTAIN,
     LIKELY,
     ONLY_IF_ASKED,
     POSSIBLE,
+    Alternative,
+    Interpretation,
     Proposal,
-    Reading,
-    Way,
-    as_command,
 )
-from imagenet_prep.recipes.layouts.class_folders import Shape, shape_of
-from imagenet_prep.recipes.split_lists import (
+from imagenet_prep.init.split_lists import (
     SplitLists,
     find_split_lists,
     find_split_table,
     read_split_lists,
 )
+from imagenet_prep.init.split_options import asked_folders, asked_lists
+from imagenet_prep.init.table_forms import Sought
+from imagenet_prep.recipes.labels_file import LABELS, LINES, flat_labels, without_ending
 from imagenet_prep.recipes.splits import split_name, splits_above
-from imagenet_prep.recipes.table_forms import Sought
 from imagenet_prep.text import listed, number_of
 
 _MOST_CANDIDATES = 3
 
 
-def _recognise(inspection: Inspection) -> Reading | None:
+def _recognise(inspection: Inspection) -> Interpretation | None:
     """A file names at least half of the images."""
     if not inspection.items:
         return None
@@ -54,7 +53,7 @@ def _recognise(inspection: Inspection) -> Reading | None:
     return _read(inspection, tables, certainty, proposal, lists=lists)
 
 
-def _recognise_in_tars(inspection: Inspection) -> Reading | None:
+def _recognise_in_tars(inspection: Inspection) -> Interpretation | None:
     """A file names at least half of the images in tars."""
     tables = _in_order(inspection)
     content = main_content(inspection.members)
@@ -73,7 +72,7 @@ def _in_order(inspection: Inspection) -> list[LabelsFile]:
     """The tables, the likeliest first: the one that is asked for,
     those with labels, those that name more images.
     """
-    asked = inspection.asked.label
+    asked = inspection.options.label
     tables = inspection.labels
     if asked is not None:
         tables = [table for table in (*inspection.labels, *inspection.partial) if table.label]
@@ -89,26 +88,25 @@ def _in_order(inspection: Inspection) -> list[LabelsFile]:
     )
 
 
-def _refused(inspection: Inspection) -> Reading | None:
-    """The reading with the faults of the files that can't be taken; None if there are none."""
+def _refused(inspection: Inspection) -> Interpretation | None:
+    """The faults of the files that can't be taken; None if there are none."""
     faults = []
     for refusal in (each for each in inspection.refusals if each.is_most):
         error = refusal.error
         # a file next to the folder may be about other images, and can be left out
         if refusal.where.startswith("../"):
-            hint = f"{error.hint}; to leave the file out: {as_command(inspection, 'unlabelled')}"
+            hint = f"{error.hint}; to leave the file out: {inspection.command_as('unlabelled')}"
             error = InputError(error.what, error.detail, hint).with_choices(error.choices)
         faults.append(error)
     if not faults:
         return None
     if shape_of(inspection.items).has_classes:
-        return Reading(ONLY_IF_ASKED, (), "a labels file", faults=faults)
+        return Interpretation(ONLY_IF_ASKED, (), "a labels file", faults=faults)
     choice = (
-        f"  0 of {len(inspection.items):,} images, 0 classes: "
-        f"{as_command(inspection, 'unlabelled')}"
+        f"  0 of {len(inspection.items):,} images, 0 classes: {inspection.command_as('unlabelled')}"
     )
     faults[-1] = faults[-1].with_choices([*faults[-1].choices, choice])
-    return Reading(CERTAIN, (), "a labels file", faults=faults)
+    return Interpretation(CERTAIN, (), "a labels file", faults=faults)
 
 
 def _read(
@@ -118,7 +116,7 @@ def _read(
     proposal: Proposal,
     alone: Sequence[str] = (),
     lists: frozenset[str] = frozenset(),
-) -> Reading:
+) -> Interpretation:
     table = tables[0]
     items = inspection.items or inspection.members
     meaning = _meaning(table)
@@ -128,23 +126,23 @@ def _read(
         *_remarks_on_lists(lists),
     )
     lost, passed = _unlabelled(inspection, table, items)
-    if inspection.asked.label is not None or inspection.asked.image is not None:
+    if inspection.options.label is not None or inspection.options.image is not None:
         certainty = CERTAIN + 2
-    return Reading(
+    return Interpretation(
         certainty,
         evidence,
         meaning,
         proposal,
-        alone=alone,
-        lost=lost,
-        passed=passed,
+        containers=alone,
+        losses=lost,
+        skip_notes=passed,
         labelled=table.labelled,
         classes=table.classes,
-        ways=_ways(inspection, tables, items),
+        alternatives=_ways(inspection, tables, items),
         options={}
         if table.label.lower() in ("", *LABELS)
         else _options(inspection, table, table.label, items),
-        lists=lists,
+        list_files=lists,
     )
 
 
@@ -159,17 +157,19 @@ def _meaning(table: LabelsFile) -> str:
     return f"{table.place} has columns, and no class"
 
 
-def _ways(inspection: Inspection, tables: Sequence[LabelsFile], items: Sequence[str]) -> list[Way]:
+def _ways(
+    inspection: Inspection, tables: Sequence[LabelsFile], items: Sequence[str]
+) -> list[Alternative]:
     """The ways that a user must choose from: columns of paths or of classes,
     or tables that contradict each other.
     """
     table = tables[0]
-    if table.images and inspection.asked.image is None:
+    if table.images and inspection.options.image is None:
         options = _options(inspection, table, "", items)
         named = len({*table.rows} - {-1})
-        return [Way(named, table.classes, {**options, "image": name}) for name in table.images][
-            :_MOST_CANDIDATES
-        ]
+        return [
+            Alternative(named, table.classes, {**options, "image": name}) for name in table.images
+        ][:_MOST_CANDIDATES]
     if (
         table.splits is not None
         and not table.splits.is_sure
@@ -178,16 +178,19 @@ def _ways(inspection: Inspection, tables: Sequence[LabelsFile], items: Sequence[
     ):
         splits = {split: value for value, split in table.splits.splits.items()}
         options = _options(inspection, table, "", items)
-        divided = Way(table.labelled, table.classes, {**options, "splits": splits})
-        return [divided, Way(table.labelled, table.classes, {**options, "as": "with-labels"})]
+        divided = Alternative(table.labelled, table.classes, {**options, "splits": splits})
+        return [
+            divided,
+            Alternative(table.labelled, table.classes, {**options, "as": "with-labels"}),
+        ]
     if table.candidates and not table.has_labels:
         ways = []
         if len(table.candidates) == 1:
-            ways.append(Way(0, 0, {"as": "unlabelled"}))
+            ways.append(Alternative(0, 0, {"as": "unlabelled"}))
         for candidate in table.candidates[:_MOST_CANDIDATES]:
             labelled = len({*table.rows} - {-1})
             ways.append(
-                Way(
+                Alternative(
                     labelled,
                     candidate.classes,
                     _options(inspection, table, candidate.option, items),
@@ -198,12 +201,14 @@ def _ways(inspection: Inspection, tables: Sequence[LabelsFile], items: Sequence[
     for other in tables[1:]:
         if other.has_labels and all(_contradicts(other, rival) for rival in rivals):
             rivals.append(other)
-    if len(rivals) == 1 or inspection.asked.label is not None:
+    if len(rivals) == 1 or inspection.options.label is not None:
         return []
     ways = []
     for rival in rivals[:_MOST_CANDIDATES]:
         option = f"{rival.where}:{rival.label}" if rival.label else rival.where
-        ways.append(Way(rival.labelled, rival.classes, _options(inspection, rival, option, items)))
+        ways.append(
+            Alternative(rival.labelled, rival.classes, _options(inspection, rival, option, items))
+        )
     return ways
 
 
@@ -242,7 +247,7 @@ def _is_one_to_one(pairs: Iterable[tuple[object, object]]) -> bool:
     )
 
 
-def _recognise_several(inspection: Inspection) -> Reading | None:
+def _recognise_several(inspection: Inspection) -> Interpretation | None:
     """A file that names every image, whose cells have several labels,
     or some images in several lines.
     """
@@ -255,7 +260,7 @@ def _recognise_several(inspection: Inspection) -> Reading | None:
     sign = _has_several(first)[0] if first else LINES
     names = [first.where] if first else [refusal.where for refusal in inspection.refusals]
     sought = Sought(
-        inspection.folder, inspection.items, last_names(inspection.items), inspection.asked
+        inspection.folder, inspection.items, last_names(inspection.items), inspection.options
     )
     judged = [judge_labels(sought, name, sign) for name in names]
     if not any(judged):
@@ -274,16 +279,16 @@ def _recognise_several(inspection: Inspection) -> Reading | None:
     evidence = f"{_evidence(inspection, table)}, and several labels, {how}: {listed(every)}"
     lost, passed = _unlabelled(inspection, table, inspection.items)
     proposal, lists = _propose(inspection, table)
-    return Reading(
+    return Interpretation(
         certainty,
         (evidence, *_remarks_on_lists(lists)),
         f"an image can have several labels, {how}",
         proposal,
-        lost=lost,
-        passed=passed,
+        losses=lost,
+        skip_notes=passed,
         labelled=table.labelled,
         classes=len(every),
-        lists=lists,
+        list_files=lists,
     )
 
 
@@ -424,7 +429,7 @@ def _remarks(inspection: Inspection, table: LabelsFile, items: Sequence[str]) ->
         remarks.append(f"splits: {listed(values)}, {how}")
     if not table.has_labels and table.table.columns and not table.candidates:
         names = listed(table.table.columns)
-        way = inspection.asked.command(inspection.folder, label=next(iter(table.table.columns)))
+        way = inspection.command(label=next(iter(table.table.columns)))
         remarks.append(
             f"no class: no column ({names}) looks like classes; one can be made them: {way}"
         )

@@ -12,16 +12,16 @@ from pathlib import Path
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.recipes.asked import InitOptions
+from imagenet_prep.init.init_options import InitOptions
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.label_columns import LARGEST_NUMBER
+from imagenet_prep.init.proposal import Proposal
+from imagenet_prep.init.written_files import ANOTHER_NAME, CLASSES, written_file, written_path
 from imagenet_prep.recipes.class_names import NamesOfClasses, read_names, renamed
-from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.label_columns import LARGEST_NUMBER
 from imagenet_prep.recipes.labels import Classes
 from imagenet_prep.recipes.labels_file import flat_labels
-from imagenet_prep.recipes.layouts import Proposal
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_lines import block, flow, path_below, place_in_recipe
-from imagenet_prep.recipes.written_files import ANOTHER_NAME, CLASSES, written_file, written_path
 from imagenet_prep.text import listed, number_of
 
 _MOST_CLASSES = 200
@@ -261,7 +261,7 @@ def _found_names(
 def _with_names(inspection: Inspection, target: Path, name: str) -> str:
     """The command that takes a file of names, and writes another recipe."""
     output = target.with_name(f"{target.stem}-named{target.suffix}")
-    return inspection.asked.command(
+    return inspection.options.command(
         inspection.folder, names=inspection.folder / name, output=output
     )
 

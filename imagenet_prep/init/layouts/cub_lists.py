@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.layouts import CERTAIN, Proposal, Reading
-from imagenet_prep.recipes.layouts.class_folders import shape_of
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.layouts.class_folders import shape_of
+from imagenet_prep.init.proposal import CERTAIN, Interpretation, Proposal
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.text import listed, number_of
 
@@ -18,7 +18,7 @@ _BOXES = "CUB-200"
 _NAMES_OF_SPLITS = {"1": "train", "0": "test"}
 
 
-def recognise(inspection: Inspection) -> Reading | None:
+def recognise(inspection: Inspection) -> Interpretation | None:
     """Each line of the lists has the number of an image, then its path,
     its class, or 1 for train and 0 for test.
     """
@@ -47,7 +47,7 @@ def recognise(inspection: Inspection) -> Reading | None:
     counts = ", ".join(f"{len(paths):,} {split}" for split, paths in divided.items())
     used = [f"{home}{name}" for name in (_PATHS, _LABELS, _SPLITS) if f"{home}{name}" in known]
     left = len(inspection.items) - len(numbered)
-    return Reading(
+    return Interpretation(
         CERTAIN,
         (
             (
@@ -64,13 +64,12 @@ def recognise(inspection: Inspection) -> Reading | None:
             written_lists=divided,
         ),
         faults,
-        used=frozenset(used),
-        passed=[f"{number_of(left, inspection.noun)} not in {home}{_PATHS}, left out"]
+        annotation_files=frozenset(used),
+        skip_notes=[f"{number_of(left, inspection.noun)} not in {home}{_PATHS}, left out"]
         if left
         else [],
         labelled=len(numbered),
         classes=len(shape.classes),
-        left_out=left,
     )
 
 
@@ -129,3 +128,6 @@ def _contradictions(
         return []
     what = f"{inspection.folder / home / _LABELS} gives the images other classes than their folders"
     return [InputError(what, "expected one number for each folder", "correct it, or move it away")]
+
+
+LAYOUTS = {"cub-lists": recognise}

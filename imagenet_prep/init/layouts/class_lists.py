@@ -7,10 +7,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, Proposal, Reading, Way
-from imagenet_prep.recipes.layouts.class_folders import shape_of
-from imagenet_prep.recipes.name_lists import NameList, divided_by, find_name_lists
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.layouts.class_folders import shape_of
+from imagenet_prep.init.name_lists import NameList, divided_by, find_name_lists
+from imagenet_prep.init.proposal import (
+    CERTAIN,
+    ONLY_IF_ASKED,
+    Alternative,
+    Interpretation,
+    Proposal,
+)
 from imagenet_prep.text import listed, number_of
 
 _FLAGS = ("1", "0", "-1")
@@ -55,7 +61,7 @@ _SIGN = "|"
 """The sign between the classes of an image in the table that init writes."""
 
 
-def _recognise_lists(inspection: Inspection) -> Reading | None:
+def _recognise_lists(inspection: Inspection) -> Interpretation | None:
     """Two lists of names at least, each called as a class, name half of the images;
     an image can be in several.
     """
@@ -95,7 +101,7 @@ def _class_of(each: NameList) -> str:
 _SPLIT = "(?:train|val|valid|validation|test|trainval)"
 
 
-def _recognise_lines(inspection: Inspection) -> Reading | None:
+def _recognise_lines(inspection: Inspection) -> Interpretation | None:
     """Lines of a name without an ending and a class that can have blanks;
     lists of several levels are a question.
     """
@@ -103,22 +109,36 @@ def _recognise_lines(inspection: Inspection) -> Reading | None:
     for each in find_name_lists(inspection):
         if all(re.search(r"[^\W\d_]", text) for text in each.texts):
             levels.setdefault(each.family, []).append(each)
-    readings = [
-        reading for lists in levels.values() if (reading := _level(inspection, lists)) is not None
+    interpretations = [
+        interpretation
+        for lists in levels.values()
+        if (interpretation := _level(inspection, lists)) is not None
     ]
-    asked = inspection.asked.label
+    asked = inspection.options.label
     if asked is not None:
-        return next((reading for reading in readings if asked in reading.lists), None)
-    if len(readings) < 2:
-        return readings[0] if readings else None
-    several = sorted(readings, key=lambda reading: reading.classes)
-    ways = [Way(each.labelled, each.classes, {"label": min(each.lists)}) for each in several]
+        return next(
+            (
+                interpretation
+                for interpretation in interpretations
+                if asked in interpretation.list_files
+            ),
+            None,
+        )
+    if len(interpretations) < 2:
+        return interpretations[0] if interpretations else None
+    several = sorted(interpretations, key=lambda interpretation: interpretation.classes)
+    ways = [
+        Alternative(each.labelled, each.classes, {"label": min(each.list_files)})
+        for each in several
+    ]
     evidence = tuple(line for each in several for line in each.evidence)
-    return Reading(several[0].certainty, evidence, "a class stands after each name", ways=ways)
+    return Interpretation(
+        several[0].certainty, evidence, "a class stands after each name", alternatives=ways
+    )
 
 
-def _level(inspection: Inspection, lists: Sequence[NameList]) -> Reading | None:
-    """The reading of the lists of one level; None if they name an image twice,
+def _level(inspection: Inspection, lists: Sequence[NameList]) -> Interpretation | None:
+    """The interpretation of the lists of one level; None if they name an image twice,
     or have a class for nearly each.
     """
     labels: dict[str, list[str]] = {}
@@ -136,8 +156,8 @@ def _level(inspection: Inspection, lists: Sequence[NameList]) -> Reading | None:
 
 def _reading(
     inspection: Inspection, lists: Sequence[NameList], labels: Mapping[str, Sequence[str]], how: str
-) -> Reading | None:
-    """The reading of lists; None if they give less than half of the images a class."""
+) -> Interpretation | None:
+    """The interpretation of lists; None if they give less than half of the images a class."""
     if 2 * len(labels) < len(inspection.items):
         return None
     assert inspection.content is not None
@@ -150,7 +170,7 @@ def _reading(
     files = frozenset(each.where for each in lists)
     left = len(inspection.items) - len(labels)
     certainty = CERTAIN if inspection.labels else CERTAIN + 1
-    return Reading(
+    return Interpretation(
         ONLY_IF_ASKED if shape_of(inspection.items).has_classes else certainty,
         (f"{listed(sorted(files))}: {how}, {len(labels):,} of {len(inspection.items):,} images",),
         f"{how}: {listed(classes)}",
@@ -162,11 +182,10 @@ def _reading(
             written_labels={name: _SIGN.join(several) for name, several in labels.items()},
             several=_SIGN if is_several else "",
         ),
-        passed=[f"{number_of(left, inspection.noun)} in no list, left out"] if left else [],
+        skip_notes=[f"{number_of(left, inspection.noun)} in no list, left out"] if left else [],
         labelled=len(labels),
         classes=len(classes),
-        left_out=left,
-        lists=files,
+        list_files=files,
     )
 
 

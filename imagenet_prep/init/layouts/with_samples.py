@@ -11,26 +11,26 @@ from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.arrays import names_in_npz
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.label_columns import class_candidates, distinct_candidates
+from imagenet_prep.init.labels_search import LabelsFile
+from imagenet_prep.init.layouts import Recogniser
+from imagenet_prep.init.packed_files import unpacking_hint
+from imagenet_prep.init.proposal import (
+    CERTAIN,
+    ONLY_IF_ASKED,
+    Alternative,
+    Interpretation,
+    Proposal,
+)
+from imagenet_prep.init.table_forms import class_values
 from imagenet_prep.recipes import downsampled
 from imagenet_prep.recipes.array_sets import FILE, NAMES, are_sets, rival_files
 from imagenet_prep.recipes.columns import is_of
-from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.joined_samples import Samples, split_of
-from imagenet_prep.recipes.label_columns import class_candidates, distinct_candidates
 from imagenet_prep.recipes.labels_file import flat_labels
-from imagenet_prep.recipes.labels_search import LabelsFile
-from imagenet_prep.recipes.layouts import (
-    CERTAIN,
-    ONLY_IF_ASKED,
-    Layout,
-    Proposal,
-    Reading,
-    Way,
-    unpacking,
-)
 from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.splits import grouped, stem_of
-from imagenet_prep.recipes.table_forms import class_values
 from imagenet_prep.sources.array_formats import counts_from_1
 from imagenet_prep.sources.parquets import may_hold_images
 from imagenet_prep.text import listed, number_of
@@ -41,7 +41,7 @@ _NOUNS = {"arrays": "array"}
 
 def _recognise(
     kind: str, find: Callable[[Inspection], Sequence[str]], inspection: Inspection
-) -> Reading | None:
+) -> Interpretation | None:
     """Files of a ``kind`` of source, that ``find`` gives, listed in full;
     a note if the samples have no classes.
     """
@@ -51,7 +51,7 @@ def _recognise(
     certainty = CERTAIN + 1 if set(inspection.items) <= set(names) else ONLY_IF_ASKED
     noun = _NOUNS.get(kind, kind)
     meaning = f"a record for each sample of the {noun} files"
-    where, _, asked_label = (inspection.asked.label or "").rpartition(":")
+    where, _, asked_label = (inspection.options.label or "").rpartition(":")
     try:
         if kind == "arrays":
             rivals = _rivals(inspection, names)
@@ -77,7 +77,7 @@ def _recognise(
             _check_label(inspection, samples, kind)
         table = _table(samples, groups[next(iter(groups))][0], label)
     except InputError as error:
-        return Reading(certainty, (), meaning, faults=(error,), alone=names)
+        return Interpretation(certainty, (), meaning, faults=(error,), containers=names)
     remarks = downsampled.remarks_on(names, samples.names, has_classes=bool(samples.class_names))
     evidence = (
         (
@@ -107,17 +107,17 @@ def _recognise(
         remarks=remarks,
         first_label=_first_label(names, table, samples.label),
     )
-    return Reading(
+    return Interpretation(
         certainty,
         evidence,
         meaning,
         proposal,
-        alone=[*names, *_logs_beside(inspection, kind)],
-        passed=[*passed, *_tables_beside(inspection, kind)],
-        lost=[_fault_of_lost(inspection, kind, names, line) for line in samples.lost],
+        containers=[*names, *_logs_beside(inspection, kind)],
+        skip_notes=[*passed, *_tables_beside(inspection, kind)],
+        losses=[_fault_of_lost(inspection, kind, names, line) for line in samples.lost],
         labelled=table.labelled,
         classes=table.classes,
-        ways=ways,
+        alternatives=ways,
     )
 
 
@@ -143,7 +143,7 @@ def _fault_of_lost(
     """The fault of boxes or masks that a source can't read."""
     hint = "write the boxes to a table, or to COCO JSON"
     if kind == "webdataset":
-        hint = unpacking(inspection.folder, names)
+        hint = unpacking_hint(inspection.folder, names)
     return InputError(
         f"{inspection.folder}: {line}", "expected images with labels, texts and numbers", hint
     )
@@ -181,26 +181,28 @@ def _rivals(inspection: Inspection, names: Sequence[str]) -> list[str]:
 
 def _ask_for_file(
     inspection: Inspection, names: Sequence[str], certainty: int, meaning: str
-) -> Reading:
+) -> Interpretation:
     """The question which file is meant, where each is a set of its own."""
     ways = []
     for name in names[:_MOST_WAYS]:
         samples, _ = list_samples("arrays", {"": [inspection.folder / name]}, inspection.engine)
         table = _table(samples, name, None)
         option = f"{name}:{samples.label}"
-        ways.append(Way(table.labelled, table.classes, {"label": option}, len(samples.names)))
-    return Reading(
+        ways.append(
+            Alternative(table.labelled, table.classes, {"label": option}, len(samples.names))
+        )
+    return Interpretation(
         certainty,
         (f"each file is a set of its own: {listed(names)}",),
         meaning,
-        alone=names,
-        ways=ways,
+        containers=names,
+        alternatives=ways,
     )
 
 
 def _choose_label(
     inspection: Inspection, samples: Samples, asked_label: str, kind: str
-) -> tuple[str | None, list[Way]]:
+) -> tuple[str | None, list[Alternative]]:
     """The column of labels, if it has no usual name, or is asked for;
     otherwise the columns that it may be.
     """
@@ -218,11 +220,14 @@ def _choose_label(
     if len(single) == 1 and known:
         return known[0], []
     count = len(samples.names)
-    ways = [Way(count, each.classes, {"label": each.option}, count) for each in single[:_MOST_WAYS]]
+    ways = [
+        Alternative(count, each.classes, {"label": each.option}, count)
+        for each in single[:_MOST_WAYS]
+    ]
     if len(ways) > 1 and (known or kind == "arrays"):
         return None, ways
     if ways:
-        command = inspection.asked.command(inspection.folder, **ways[0].options)
+        command = inspection.command(**ways[0].options)
         samples.passed = [*samples.passed, f"{single[0].option} may be the class: {command}"]
     return None, []
 
@@ -256,7 +261,7 @@ def _options(samples: Samples, table: LabelsFile, wanted: str | None) -> dict[st
 
 def _check_label(inspection: Inspection, samples: Samples, kind: str) -> None:
     """Raise InputError if it is not plain which column has the labels, or a sample has none."""
-    if inspection.asked.label is not None:
+    if inspection.options.label is not None:
         return
     if samples.label is None and len(samples.words) > 1:
         what = f"{inspection.folder} has labels in {' and in '.join(samples.words)}"
@@ -280,7 +285,7 @@ def _choice(inspection: Inspection, samples: Samples, name: str) -> str:
         f"{len(labels):,} of {len(samples.names):,} images, "
         f"{number_of(len(set(labels)), 'class', 'classes')}"
     )
-    return f"  {counts}: {inspection.asked.command(inspection.folder, label=name)}"
+    return f"  {counts}: {inspection.command(label=name)}"
 
 
 def _by_split(kind: str, names: Sequence[str]) -> dict[str, list[str]]:
@@ -412,6 +417,6 @@ _FINDERS: dict[str, tuple[str, Callable[[Inspection], Sequence[str]]]] = {
     "webdataset": ("webdataset", _find_webdataset),
 }
 
-LAYOUTS: dict[str, Layout] = {
+LAYOUTS: dict[str, Recogniser] = {
     name: functools.partial(_recognise, *each) for name, each in _FINDERS.items()
 }

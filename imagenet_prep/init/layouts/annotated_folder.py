@@ -13,6 +13,10 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.mask_pixels import has_pycocotools
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.layouts import Recogniser
+from imagenet_prep.init.layouts.class_folders import shape_of
+from imagenet_prep.init.proposal import CERTAIN, LIKELY, Interpretation, Proposal
 from imagenet_prep.recipes.annotated_images import Roots, split_in
 from imagenet_prep.recipes.annotating import Annotations, annotate
 from imagenet_prep.recipes.box_files import PolygonError
@@ -23,9 +27,6 @@ from imagenet_prep.recipes.formats import (
     all_formats,
     load_format,
 )
-from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Layout, Proposal, Reading, as_command
-from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.mask_names import folder_around, folders_around
 from imagenet_prep.recipes.schema import Boxes
 from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, splits_above, stem_of
@@ -75,7 +76,7 @@ class _Matched(Struct, frozen=True):
 
 def _read(
     inspection: Inspection, proposed: Proposed, *, in_classes: bool = False
-) -> Reading | None:
+) -> Interpretation | None:
     """The folder with annotations; None if they are of less than half of the images.
 
     Args:
@@ -101,19 +102,18 @@ def _read(
         clips_boxes=bool(matched.found.changed_boxes),
     )
     lost, passed = _without_counterpart(matched, proposed)
-    return Reading(
+    return Interpretation(
         _certainty(inspection, matched, proposed, in_classes=in_classes),
         tuple(_evidence(proposed, matched)),
         "class folders of images with boxes" if in_classes else "images with boxes",
         proposal,
         [*proposed.faults, *_mixed(inspection, matched.images, matched.masks)],
-        used=frozenset((*proposed.used, *lists.values())),
-        lost=_unaccepted(inspection, lost, proposed),
-        clipped=_impossible_boxes(inspection, matched.found),
-        passed=[*passed, *_unread_masks(inspection, matched), *matched.found.unread],
+        annotation_files=frozenset((*proposed.used, *lists.values())),
+        losses=_unaccepted(inspection, lost, proposed),
+        mended_faults=_impossible_boxes(inspection, matched.found),
+        skip_notes=[*passed, *_unread_masks(inspection, matched), *matched.found.unread],
         labelled=matched.count,
         classes=len(matched.found.classes),
-        left_out=len(matched.images) - len(proposal.names),
     )
 
 
@@ -337,17 +337,21 @@ def _evidence(proposed: Proposed, matched: _Matched) -> list[str]:
     return evidence
 
 
-def _refuse(inspection: Inspection, error: InputError, files: Sequence[str] = ()) -> Reading | None:
-    """A reading with the fault of annotations; None if the folders are classes:
+def _refuse(
+    inspection: Inspection, error: InputError, files: Sequence[str] = ()
+) -> Interpretation | None:
+    """An interpretation with the fault of annotations; None if the folders are classes:
     then they are somebody else's.
     """
     if _has_classes(_images_and_masks(inspection)[0]):
         return None
     used = [*files, *(name for names in inspection.annotations.values() for name in names)]
     if any(each.where in used for each in inspection.labels):
-        hint = f"{error.hint}; or take its columns: {as_command(inspection, 'with-labels')}"
+        hint = f"{error.hint}; or take its columns: {inspection.command_as('with-labels')}"
         error = InputError(error.what, error.detail, hint)
-    return Reading(CERTAIN + 1, (), "images with boxes", faults=[error], used=used)
+    return Interpretation(
+        CERTAIN + 1, (), "images with boxes", faults=[error], annotation_files=used
+    )
 
 
 def _images_and_masks(inspection: Inspection) -> tuple[list[str], list[str]]:
@@ -396,7 +400,7 @@ def _mixed(inspection: Inspection, names: Sequence[str], masks: Sequence[str]) -
 # each kind of annotation --------------------------------------------------------------------------
 
 
-def _recognise(key: str, inspection: Inspection) -> Reading | None:
+def _recognise(key: str, inspection: Inspection) -> Interpretation | None:
     """The files of one format of annotations, and what its module proposes for them;
     folders are no classes.
     """
@@ -407,7 +411,7 @@ def _recognise(key: str, inspection: Inspection) -> Reading | None:
     return _read(inspection, proposed) if proposed else None
 
 
-def _recognise_in_classes(inspection: Inspection) -> Reading | None:
+def _recognise_in_classes(inspection: Inspection) -> Interpretation | None:
     """Class folders whose images have annotations of any format: both are kept."""
     images = _images_and_masks(inspection)[0] if inspection.content == "image" else []
     if not images or not _has_classes(images):
@@ -415,9 +419,9 @@ def _recognise_in_classes(inspection: Inspection) -> Reading | None:
     for key in FORMATS:
         with contextlib.suppress(InputError):
             proposed = _propose(key, inspection)
-            reading = _read(inspection, proposed, in_classes=True) if proposed else None
-            if reading is not None:
-                return reading
+            interpretation = _read(inspection, proposed, in_classes=True) if proposed else None
+            if interpretation is not None:
+                return interpretation
     return None
 
 
@@ -439,11 +443,11 @@ def _propose(key: str, inspection: Inspection) -> Proposed | None:
 
 def _asked_columns(inspection: Inspection) -> dict[str, str]:
     """The columns of images and classes that the user names."""
-    columns = {"path": inspection.asked.image, "label": inspection.asked.label}
+    columns = {"path": inspection.options.image, "label": inspection.options.label}
     return {role: column.rpartition(":")[2] for role, column in columns.items() if column}
 
 
-def _layouts() -> dict[str, Layout]:
+def _layouts() -> dict[str, Recogniser]:
     """A layout for each format of annotations, and one for those of images in class folders."""
     formats = {
         format.layout: functools.partial(_recognise, key) for key, format in all_formats().items()

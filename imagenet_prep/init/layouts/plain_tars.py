@@ -11,28 +11,27 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.columns import Content, is_of
-from imagenet_prep.recipes.folder_roles import FolderTree
-from imagenet_prep.recipes.inspection import (
-    DATA,
+from imagenet_prep.init.file_endings import DATA
+from imagenet_prep.init.inspection import (
     Inspection,
     main_content,
     strange,
     strange_among,
     wrong_formats,
 )
-from imagenet_prep.recipes.labels import ClassFolders, class_order
-from imagenet_prep.recipes.layouts import (
+from imagenet_prep.init.layouts.class_folders import Shape, faults_of, is_usual, shape_of
+from imagenet_prep.init.packed_files import unpacking_hint
+from imagenet_prep.init.proposal import (
     CERTAIN,
     LIKELY,
     ONLY_IF_ASKED,
     POSSIBLE,
+    Interpretation,
     Proposal,
-    Reading,
-    as_command,
-    unpacking,
 )
-from imagenet_prep.recipes.layouts.class_folders import Shape, faults_of, is_usual, shape_of
+from imagenet_prep.recipes.columns import Content, is_of
+from imagenet_prep.recipes.folder_roles import FolderTree
+from imagenet_prep.recipes.labels import ClassFolders, class_order
 from imagenet_prep.recipes.splits import Division, counted, split_name, stem_of, suffix_of
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.tars import folder_of_tar, noun_of
@@ -46,7 +45,7 @@ _FOR_READERS = re.compile(r"licen[cs]e|read_?me|copying", re.IGNORECASE)
 _WNID = re.compile(r"n\d{8}")
 
 
-def _recognise_plain(inspection: Inspection) -> Reading | None:
+def _recognise_plain(inspection: Inspection) -> Interpretation | None:
     """Tars that hold images or arrays."""
     content = _content_of(inspection)
     if content is None:
@@ -64,7 +63,7 @@ def _recognise_plain(inspection: Inspection) -> Reading | None:
     if again is not None:
         what, hint = (
             f"{inspection.folder}: {again} is in several tars",
-            as_command(inspection, "class-tars"),
+            inspection.command_as("class-tars"),
         )
         faults.append(
             InputError(what, "expected every name once", f"{hint} takes each tar for a class")
@@ -90,21 +89,20 @@ def _recognise_plain(inspection: Inspection) -> Reading | None:
     certainty = LIKELY if classes or again is None or not _is_class_tars(inspection) else POSSIBLE
     if inspection.items:
         certainty = min(certainty, POSSIBLE) - 1
-    reading = _reading(inspection, content, shape, tar_folders=are_splits)
-    faults += reading.faults
-    passed = [*reading.passed, *_unlabelled(shape, names)]
-    labelled = len(reading.proposal.names) if classes and reading.proposal else 0
+    interpretation = _reading(inspection, content, shape, tar_folders=are_splits)
+    faults += interpretation.faults
+    passed = [*interpretation.skip_notes, *_unlabelled(shape, names)]
+    labelled = len(interpretation.proposal.names) if classes and interpretation.proposal else 0
     return replace(
-        reading,
+        interpretation,
         certainty=certainty,
         evidence=(evidence,),
         meaning=meaning,
         faults=faults,
-        lost=[*reading.lost, *_doubtful(inspection, shape)],
-        passed=passed,
+        losses=[*interpretation.losses, *_doubtful(inspection, shape)],
+        skip_notes=passed,
         labelled=labelled,
         classes=len(classes),
-        left_out=len(names) - labelled if classes else 0,
     )
 
 
@@ -137,7 +135,7 @@ def _faults_of_splits(
         InputError(
             what,
             "expected a folder a class",
-            unpacking(inspection.folder, list(inspection.archives)),
+            unpacking_hint(inspection.folder, list(inspection.archives)),
         )
     ]
 
@@ -150,7 +148,7 @@ def _doubtful(inspection: Inspection, shape: Shape) -> list[InputError]:
     return [InputError(what, "expected class folders, or splits of them", hint)] if folders else []
 
 
-def _recognise_class_tars(inspection: Inspection) -> Reading | None:
+def _recognise_class_tars(inspection: Inspection) -> Interpretation | None:
     """Several tars whose files are in no folder: a tar a class."""
     content = _content_of(inspection)
     if content is None or len(inspection.archives) < 2:
@@ -168,14 +166,14 @@ def _recognise_class_tars(inspection: Inspection) -> Reading | None:
     evidence = (
         f"{number_of(len(classes), noun_of(inspection.archives))}, their names: {listed(classes)}"
     )
-    reading = _reading(inspection, content, _top_shape(names), tar_folders=True)
+    interpretation = _reading(inspection, content, _top_shape(names), tar_folders=True)
     meaning = f"each tar is a class: {listed(classes)}"
-    return replace(reading, certainty=certainty, evidence=(evidence,), meaning=meaning)
+    return replace(interpretation, certainty=certainty, evidence=(evidence,), meaning=meaning)
 
 
 def _reading(
     inspection: Inspection, content: Content, shape: Shape, *, tar_folders: bool
-) -> Reading:
+) -> Interpretation:
     """The tars as a source; the other files in them, of which data would be missed."""
     wrong: list[InputError] = []
     for name, listing in inspection.archives.items():
@@ -197,7 +195,7 @@ def _reading(
     empty = [name for name, listing in inspection.archives.items() if not len(listing.names)]
     plain = [name for name in others if name not in data]
     what = f"{inspection.folder}: tars hold {counted(data)} that would not be read: {listed(data)}"
-    hint = unpacking(inspection.folder, list(inspection.archives))
+    hint = unpacking_hint(inspection.folder, list(inspection.archives))
     members = (
         list(shape.files.names())
         if shape.files
@@ -213,7 +211,7 @@ def _reading(
         wrong.append(InputError(what, "expected class folders, or splits of them", hint))
     tars = list(inspection.archives)
     options = {"tar_folders": True} if tar_folders else {}
-    return Reading(
+    return Interpretation(
         ONLY_IF_ASKED,
         (),
         "",
@@ -227,10 +225,10 @@ def _reading(
             options=options,
         ),
         wrong,
-        alone=tars,
+        containers=tars,
         is_labelled=bool(shape.files),
-        lost=[InputError(what, "expected images alone", hint)] if data else [],
-        passed=[
+        losses=[InputError(what, "expected images alone", hint)] if data else [],
+        skip_notes=[
             *([f"{counted(plain)} in tars: no image ({listed(plain)})"] if plain else []),
             *([f"{number_of(len(empty), 'empty tar')}: {listed(empty)}"] if empty else []),
         ],

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from imagenet_prep.recipes.inspection import Inspection
+from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.recipes.joined_tables import family_of, split_in
 from imagenet_prep.recipes.labels_file import unique_rows, without_ending
 from imagenet_prep.recipes.splits import suffix_of

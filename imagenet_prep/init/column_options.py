@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.layouts import Choice, Proposal
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.layout_choice import Choice
+from imagenet_prep.init.proposal import Proposal
 from imagenet_prep.text import listed
 
 _OF_LISTS = ("class-lists", "class-lines")
@@ -20,14 +21,14 @@ def refuse_unknown_image_column(inspection: Inspection) -> None:
     """Raise UsageError if tables name the images,
     and none has the column that the user names for their paths.
     """
-    wanted, columns = inspection.asked.image, _columns_of(inspection)
+    wanted, columns = inspection.options.image, _columns_of(inspection)
     if wanted is not None and columns and wanted not in columns:
         raise _no_column(inspection, "image", wanted)
 
 
 def refuse_unused_columns(inspection: Inspection, choice: Choice) -> None:
     """Raise UsageError if the recipe does not take a column that the user names."""
-    asked = inspection.asked
+    asked = inspection.options
     taken = set(_names_in(choice.proposal))
     label = asked.label if choice.name not in _OF_LISTS else None
     for option, wanted in (("label", label), ("image", asked.image)):
@@ -42,7 +43,7 @@ def _no_column(inspection: Inspection, option: str, wanted: str) -> UsageError:
     expected = (
         f"expected one of {listed(columns, 20)}" if columns else "expected a table of the images"
     )
-    without = inspection.asked.command(inspection.folder, **{option: None})
+    without = inspection.command(**{option: None})
     return UsageError(what, expected, f"without --{option}: {without}")
 
 

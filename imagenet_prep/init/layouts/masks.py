@@ -16,11 +16,11 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command_line
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import decode_rgb, read_facts
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.layouts.class_folders import shape_of
+from imagenet_prep.init.proposal import CERTAIN, LIKELY, Interpretation, Proposal
 from imagenet_prep.recipes.annotated_images import Roots
 from imagenet_prep.recipes.annotating import annotate
-from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Proposal, Reading
-from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.mask_folders import LOSSY, THRESHOLD, lossy_fault, reduced
 from imagenet_prep.recipes.mask_names import (
     folders_around,
@@ -71,7 +71,7 @@ class _Masks(Struct):
         return sum(mask.lower().endswith(LOSSY) for mask in self.pairs) > len(self.pairs) / 2
 
 
-def recognise(inspection: Inspection) -> Reading | None:
+def recognise(inspection: Inspection) -> Interpretation | None:
     """The folder with its masks, if they are those of at least half of the images."""
     if inspection.content not in ("image", "pixels"):
         return None
@@ -270,8 +270,8 @@ _MOST_NAMED = 8
 
 def _read(
     inspection: Inspection, masks: _Masks, images: Sequence[str], others: Sequence[_Masks]
-) -> Reading:
-    """The reading of a folder with these masks; ``others`` are masks that the images have, too."""
+) -> Interpretation:
+    """The folder with these masks; ``others`` are masks that the images have, too."""
     value = _value(masks)
     rows = {name: row for row, name in enumerate(inspection.listing.names)}
     listing = inspection.listing.picked([rows[name] for name in images])
@@ -281,7 +281,9 @@ def _read(
             None, msgspec.convert(full, Mask), listing, Roots(inspection.folder, inspection.folder)
         )
     except InputError as error:
-        return Reading(CERTAIN + 1, (), "images with mask", faults=[error], used=())
+        return Interpretation(
+            CERTAIN + 1, (), "images with mask", faults=[error], annotation_files=()
+        )
     bare, missing = found.unmatched
     if missing:
         value["missing"] = "ignore"
@@ -298,7 +300,7 @@ def _read(
     is_class_a_folder = (
         is_beside and shape_of(images).has_classes and len(shape_of(images).files) > 1
     )
-    return Reading(
+    return Interpretation(
         LIKELY
         if is_class_a_folder
         else CERTAIN + (not any(table.has_labels for table in inspection.labels)),
@@ -306,9 +308,9 @@ def _read(
         "images with mask",
         proposal,
         _ambiguous(inspection, masks, others),
-        used=frozenset(),
-        lost=list(_lost(inspection, bare, missing)),
-        clipped=_lossy(masks),
+        annotation_files=frozenset(),
+        losses=list(_lost(inspection, bare, missing)),
+        mended_faults=_lossy(masks),
         mending=f"take 255 from a brightness of {THRESHOLD} on, and 0 below",
         mended="made 0 and 255",
     )
@@ -375,3 +377,6 @@ def _set_aside(inspection: Inspection, several: Sequence[_Masks]) -> str:
 def _name(masks: _Masks) -> str:
     """Masks by their folders and suffix, for messages."""
     return f"{listed(masks.folders)}{f' ({masks.suffixes.mask})' if masks.suffixes.mask else ''}"
+
+
+LAYOUTS = {"masks": recognise}

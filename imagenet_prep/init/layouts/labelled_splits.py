@@ -7,11 +7,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from imagenet_prep.recipes.inspection import Inspection
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.layouts.class_folders import Shape, shape_of
+from imagenet_prep.init.proposal import CERTAIN, Interpretation, Proposal
+from imagenet_prep.init.split_lists import read_cells
 from imagenet_prep.recipes.labels_file import without_ending
-from imagenet_prep.recipes.layouts import CERTAIN, Proposal, Reading
-from imagenet_prep.recipes.layouts.class_folders import Shape, shape_of
-from imagenet_prep.recipes.split_lists import read_cells
 from imagenet_prep.recipes.splits import split_names
 from imagenet_prep.text import listed, number_of
 
@@ -20,7 +20,7 @@ _LARGEST = 1 << 28
 _IS_LABEL = re.compile("class|label|wnid|category")
 
 
-def recognise(inspection: Inspection) -> Reading | None:
+def recognise(inspection: Inspection) -> Interpretation | None:
     """A folder of a split without class folders has a list that gives each
     of its images a class of the others.
     """
@@ -45,7 +45,7 @@ def recognise(inspection: Inspection) -> Reading | None:
     bare = [folder for folder in shape.roles.unlabelled if folder not in splits]
     left = len(inspection.items) - len(labels)
     note = f"{', '.join(bare)}: {number_of(left, inspection.noun)} without a class, left out"
-    return Reading(
+    return Interpretation(
         CERTAIN,
         (f"{listed(used)} has the classes of {listed(splits.keys() - shape.splits.keys())}",),
         (
@@ -60,11 +60,10 @@ def recognise(inspection: Inspection) -> Reading | None:
             splits=splits,
             written_labels=labels,
         ),
-        used=frozenset(used),
-        passed=[note] if left else [],
+        annotation_files=frozenset(used),
+        skip_notes=[note] if left else [],
         labelled=len(labels),
         classes=len(shape.classes),
-        left_out=left,
     )
 
 
@@ -123,3 +122,6 @@ def _classes_in(
     if len(rows) < len(images) or len(named) != 1:
         return {}
     return {path: cells[named[0]] for path, cells in rows.items()}
+
+
+LAYOUTS = {"labelled-splits": recognise}

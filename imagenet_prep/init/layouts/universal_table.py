@@ -13,19 +13,13 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.init.init_options import InitOptions
+from imagenet_prep.init.inspection import Inspection, main_content
+from imagenet_prep.init.layout_choice import Choice
+from imagenet_prep.init.layouts.class_folders import shape_of
+from imagenet_prep.init.proposal import CERTAIN, ONLY_IF_ASKED, POSSIBLE, Interpretation, Proposal
 from imagenet_prep.model import Engine
-from imagenet_prep.recipes.asked import InitOptions
 from imagenet_prep.recipes.columns import Content
-from imagenet_prep.recipes.inspection import Inspection, main_content
-from imagenet_prep.recipes.layouts import (
-    CERTAIN,
-    ONLY_IF_ASKED,
-    POSSIBLE,
-    Choice,
-    Proposal,
-    Reading,
-)
-from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.row_files import RowListing, find_images, find_prefix
 from imagenet_prep.recipes.row_source import FILES, MASKS, Rows
@@ -42,7 +36,7 @@ _COLUMN = re.compile(r"(.*_)?file_name")
 _NAME = "universal-table"
 
 
-def recognise(inspection: Inspection) -> Reading | None:
+def recognise(inspection: Inspection) -> Interpretation | None:
     """Tables called metadata, or as splits are, or in Parquet,
     that name images in a column file_name.
     """
@@ -53,7 +47,7 @@ def recognise(inspection: Inspection) -> Reading | None:
     meaning = f"{listed(tables)} has a row for each image"
     folder = Path(os.path.abspath(inspection.folder))  # noqa: PTH100 - links stay, as in names
     paths = {split: [folder / name for name in several] for split, several in groups.items()}
-    asked = inspection.asked
+    asked = inspection.options
     source, recipe = _settings_of(asked)
     rows = None
     try:
@@ -70,23 +64,23 @@ def recognise(inspection: Inspection) -> Reading | None:
         )  # a table of labels may be readable otherwise
         if rows is not None:
             error = _with_command(error, rows, asked, inspection.folder)
-        return Reading(certainty, (), meaning, faults=(error,), used=tables)
+        return Interpretation(certainty, (), meaning, faults=(error,), annotation_files=tables)
     lead = Path(os.path.relpath(found.base, folder)).as_posix()
     named = {posixpath.normpath(f"{lead}/{name}") for name in found.listing.names}
     bare = [name for name in inspection.items if name not in named]
-    return Reading(
+    return Interpretation(
         _certainty(inspection, rows, len(bare)),
         (_evidence(inspection, tables, rows, len(bare)), *_evidence_of(found)),
         meaning,
         _propose(found, groups, source, recipe, inspection.content or "image"),
-        used=tables,
-        alone=[
+        annotation_files=tables,
+        containers=[
             name
             for name in inspection.archives
             if any(image.startswith(f"{name}/") for image in named)
         ],
         is_labelled=rows.roles.label is not None,
-        lost=[_unnamed(inspection, tables, bare)] if bare else [],
+        losses=[_unnamed(inspection, tables, bare)] if bare else [],
         labelled=sum(image.label is not None for image in found.images),
         classes=len({str(image.label) for image in found.images if image.label is not None}),
     )
@@ -268,3 +262,6 @@ def _unnamed(inspection: Inspection, tables: Sequence[str], bare: Sequence[str])
     files = number_of(len(bare), "image is", "images are")
     what = f"{inspection.folder}: {files} in no row of {listed(tables)}: {listed(bare)}"
     return InputError(what, "expected a row for each image", "add their rows")
+
+
+LAYOUTS = {"universal-table": recognise}

@@ -15,7 +15,10 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command, quoted
-from imagenet_prep.recipes.asked_splits import asked_folders, asked_lists
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.proposal import LIKELY, ONLY_IF_ASKED, POSSIBLE, Interpretation, Proposal
+from imagenet_prep.init.split_lists import SplitLists, find_split_lists, read_split_lists
+from imagenet_prep.init.split_options import asked_folders, asked_lists
 from imagenet_prep.recipes.folder_roles import (
     FolderTree,
     Roles,
@@ -25,18 +28,8 @@ from imagenet_prep.recipes.folder_roles import (
     nested,
     roles_of,
 )
-from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels import ClassFolders, class_order, folder_faults, misread_masks
-from imagenet_prep.recipes.layouts import (
-    LIKELY,
-    ONLY_IF_ASKED,
-    POSSIBLE,
-    Proposal,
-    Reading,
-    as_command,
-)
 from imagenet_prep.recipes.recipe_lines import flow
-from imagenet_prep.recipes.split_lists import SplitLists, find_split_lists, read_split_lists
 from imagenet_prep.recipes.splits import (
     FOLDERS,
     Division,
@@ -149,7 +142,7 @@ _KINDS = {
 """The value of `class_folder` in a recipe, and what the classes are then, by layout."""
 
 
-def _recognise(layout: str, inspection: Inspection) -> Reading | None:
+def _recognise(layout: str, inspection: Inspection) -> Interpretation | None:
     """Files in folders; one folder alone may be a class or not.
     Folders within folders are classes only if asked.
     """
@@ -163,7 +156,7 @@ def _recognise(layout: str, inspection: Inspection) -> Reading | None:
     if not classes or (is_alone and is_image_folder(classes[0]) if is_first else not is_deep):
         return None
     assert inspection.content is not None
-    way = f"{as_command(inspection, 'folder-paths')} takes the paths for classes"
+    way = f"{inspection.command_as('folder-paths')} takes the paths for classes"
     faults = faults_of(inspection.folder, shape, _ways(inspection, shape) if is_first else "", way)
     where = f" in {' and '.join(shape.splits)}" if any(shape.splits) and is_first else ""
     where = f" in each of {listed(shape.roles.parts)}" if shape.roles.parts and is_first else where
@@ -172,23 +165,22 @@ def _recognise(layout: str, inspection: Inspection) -> Reading | None:
     several_lists, list_notes = _lists(inspection, shape, proposal)
     is_tie = layout == "folder-paths" and are_doubtful_parts(first.roles)
     certainty = POSSIBLE if is_alone else LIKELY
-    return Reading(
+    return Interpretation(
         certainty if is_first or is_tie else ONLY_IF_ASKED,
         (evidence,),
         f"the {words} are the classes: {listed(classes)}{_without(shape.roles)}",
         proposal,
         faults,
-        used=used,
-        lost=[
+        annotation_files=used,
+        losses=[
             *_missed(inspection, shape),
             *_labelled_elsewhere(inspection, shape),
             *_of_another_case(inspection, shape),
             *several_lists,
         ],
-        passed=[*_unlabelled(inspection, shape), *list_notes],
+        skip_notes=[*_unlabelled(inspection, shape), *list_notes],
         labelled=len(proposal.names),
         classes=len(classes),
-        left_out=len(inspection.items) - len(proposal.names),
     )
 
 
@@ -236,14 +228,12 @@ def _lists(
         return [], [
             f"{number_of(left, inspection.noun)} in no list of a split, left out"
         ] if left else []
-    if not _is_undivided(shape) or inspection.asked.splits:
+    if not _is_undivided(shape) or inspection.options.splits:
         return [], []
     ways = find_split_lists(inspection, proposal.names, shape.lead)
     if len(ways) < 2:
         return [], []
-    commands = [
-        inspection.asked.command(inspection.folder, splits=way.files) for way in ways[:_MOST_WAYS]
-    ]
+    commands = [inspection.command(splits=way.files) for way in ways[:_MOST_WAYS]]
     what = (
         f"{inspection.folder}: {len(ways)} ways to split the images: "
         f"{listed(ways[0].files.values())}, ..."
@@ -357,7 +347,7 @@ def _as_split(inspection: Inspection, shape: Shape, folder: str) -> str:
     """The command that takes a folder next to the splits as one more."""
     splits = {**shape.splits, folder: name_as_split(folder)}
     places = {split: f"{shape.lead}{top}" for top, split in splits.items()}
-    return f"as one more split: {inspection.asked.command(inspection.folder, splits=places)}"
+    return f"as one more split: {inspection.command(splits=places)}"
 
 
 def _unlabelled(inspection: Inspection, shape: Shape) -> list[str]:
@@ -387,11 +377,11 @@ def _ways(inspection: Inspection, shape: Shape) -> str:
     fit = {name: listed(inner.classes) for name, inner in deep.items() if not inner.files.same}
     fit["all-folders"] = listed(shape.classes)
     return "; or ".join(
-        f"{as_command(inspection, name)} (classes: {classes})" for name, classes in fit.items()
+        f"{inspection.command_as(name)} (classes: {classes})" for name, classes in fit.items()
     )
 
 
-def _recognise_all(inspection: Inspection) -> Reading | None:
+def _recognise_all(inspection: Inspection) -> Interpretation | None:
     """Every first folder is a class, whatever its name is, and whatever is in it."""
     if asked_folders(inspection):
         return None
@@ -412,7 +402,7 @@ def _recognise_all(inspection: Inspection) -> Reading | None:
         evidence += f", called as splits are, not as classes: {listed(called)}"
     elif masks := mask_folders(files):
         evidence += f": {masks.what}"
-    return Reading(
+    return Interpretation(
         certainty if is_doubtful else ONLY_IF_ASKED,
         (evidence,),
         f"every folder is a class: {listed(classes, 8)}",
@@ -422,7 +412,6 @@ def _recognise_all(inspection: Inspection) -> Reading | None:
         [*folder_faults(inspection.folder, files)],
         labelled=len(names),
         classes=len(classes),
-        left_out=len(inspection.items) - len(names),
     )
 
 
@@ -435,7 +424,7 @@ def are_doubtful_parts(roles: Roles) -> bool:
     return bool(roles.parts) and not are_numbered
 
 
-def _recognise_unlabelled(inspection: Inspection) -> Reading | None:
+def _recognise_unlabelled(inspection: Inspection) -> Interpretation | None:
     """Files without classes: all in one folder, or in none;
     the folder of images alone where others are next to it.
     """
@@ -469,15 +458,14 @@ def _recognise_unlabelled(inspection: Inspection) -> Reading | None:
         names = [name for name in names if name.startswith(tuple(f"{folder}/" for folder in asked))]
     splits = asked or splits_above(names) or _splits_by_tops(names)
     proposal = Proposal("files", inspection.content, names, lead, splits=splits)
-    return Reading(
+    return Interpretation(
         certainty,
         (evidence,),
         "records without labels",
         proposal,
         faults,
         is_labelled=False,
-        passed=passed,
-        left_out=len(inspection.items) - len(items),
+        skip_notes=passed,
     )
 
 

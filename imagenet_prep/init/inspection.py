@@ -1,0 +1,345 @@
+"""Inspection: one walk through a folder finds images by content, archives,
+labels files, annotations, the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.images import ENDINGS as FORMATS
+from imagenet_prep.init.annotation_search import find_annotations
+from imagenet_prep.init.file_endings import DATA, LARGEST_TEXT, MOST_READ, PACKED, ending_of
+from imagenet_prep.init.init_options import InitOptions
+from imagenet_prep.init.labels_search import (
+    LabelsFile,
+    LabelsRefusal,
+    join_by_split,
+    last_names,
+    mentions_half,
+)
+from imagenet_prep.init.table_forms import Sought
+from imagenet_prep.init.table_search import is_text, judge_tables, label_alike, take_hidden
+from imagenet_prep.model import Engine
+from imagenet_prep.recipes.columns import Content, is_odd, is_of
+from imagenet_prep.recipes.file_kinds import fits, kinds_by_content
+from imagenet_prep.recipes.rules import SAMPLES
+from imagenet_prep.recipes.splits import counted
+from imagenet_prep.sources.catalog import Catalog, Remarks, missing_shards
+from imagenet_prep.sources.folders import list_folder
+from imagenet_prep.sources.names import below
+from imagenet_prep.sources.tars import is_zip, list_tars
+from imagenet_prep.text import listed
+
+_LOCK = "lock.mdb"
+"""A file that LMDB writes next to a database; it has no data."""
+
+_OTHER_CONTENT: dict[Content, Content] = {"image": "array", "pixels": "array", "array": "image"}
+
+
+class Inspection(Struct, frozen=True):
+    """The content of a folder.
+
+    Args:
+        folder: where it is.
+        listing: its files.
+        content: what most of them are; None if there are neither images nor arrays outside of tars.
+        items: the files of this content.
+        archives: the tars, and what each holds.
+        holders: the files that may hold many images, by the source that reads them: parquet,
+            tfrecord or arrays.
+        labels: the labels files that name at least half of the items.
+        partial: those that name some.
+        refusals: those that name at least half of them, and can't be taken.
+        annotations: the files of each tool that is known.
+        others: the files that are none of these, by their reasons for being left out.
+        remarks: the listing's notes, without its rows.
+        faults: what keeps any layout from being taken.
+        engine: lists what is in files.
+        options: what the user says of the folder.
+        members: the images in the tars, by their names there, where there are none outside of them.
+    """
+
+    folder: Path
+    listing: Catalog
+    content: Content | None
+    items: Sequence[str]
+    archives: Mapping[str, Catalog]
+    holders: Mapping[str, Sequence[str]]
+    labels: Sequence[LabelsFile]
+    partial: Sequence[LabelsFile]
+    refusals: Sequence[LabelsRefusal]
+    annotations: Mapping[str, Sequence[str]]
+    others: Mapping[str, Sequence[str]]
+    remarks: Remarks
+    faults: Sequence[InputError]
+    engine: Engine
+    options: InitOptions = InitOptions()
+    members: Sequence[str] = ()
+
+    @property
+    def noun(self) -> str:
+        """The word for one of its items."""
+        return "array" if self.content == "array" else "image"
+
+    def sizes(self) -> Iterable[tuple[str, int]]:
+        """Each file with its size in bytes."""
+        return zip(self.listing.names, self.listing.lengths.tolist(), strict=True)
+
+    def command(self, **changes: object) -> str:
+        """The command of init for the folder, with these options in place of others."""
+        return self.options.command(self.folder, **changes)
+
+    def command_as(self, layout: str) -> str:
+        """The command that reads the folder by one layout."""
+        return self.command(**{"as": layout})
+
+
+class _Images(Struct):
+    """The files of a folder that are images or arrays, or hold some.
+
+    Args:
+        content: what most of them are.
+        items: those of this content.
+        unfit: the kinds of those of other contents that only their bytes tell, by their names.
+        holders: the kind of each file that may hold many, by its name.
+        archives: the tars and zips, and what each holds.
+        members: the images in those, where there are no items.
+    """
+
+    content: Content | None
+    items: list[str]
+    unfit: dict[str, str]
+    holders: dict[str, str]
+    archives: dict[str, Catalog]
+    members: list[str]
+
+
+def inspect_folder(folder: Path, engine: Engine, options: InitOptions | None = None) -> Inspection:
+    """Look at every file of a folder once; raises InputError if a tar in
+    it is damaged or compressed.
+    """
+    options = options or InitOptions()
+    listing, remarks = list_folder(folder, engine)
+    names = list(listing.names)
+    sizes = dict(zip(names, listing.lengths.tolist(), strict=True))
+    images = _find_images(folder, names, engine)
+    known_names = {*images.items, *images.unfit, *images.archives}
+    others = [name for name in names if name not in known_names and not is_odd("image", name)]
+    image_names = last_names(images.items)
+    if images.items:
+        hidden = take_hidden(folder, remarks, image_names)
+        sizes |= hidden
+        others += hidden
+
+    items = images.items or images.members
+    sought = Sought(folder, items, last_names(items), options)
+    texts = [name for name in others if name not in images.holders]  # holders may be large
+    judged = judge_tables(sought, texts, sizes) if items else {}
+    others = [name for name in others if judged.get(name) is None]
+    judged = {name: judgement for name, judgement in judged.items() if judgement is not None}
+    tables_inside = [name for name in judged if not name.startswith("../")]
+    annotations = find_annotations(folder, others, tables_inside, images.items)
+
+    strange_names = strange_among(others, images.content)
+    noted = set(strange_names).union(*annotations.values())
+    left_sizes = {name: sizes[name] for name in others if name not in noted}
+    labels, refusals = _join_tables(sought, label_alike(judged, sought).values())
+    return Inspection(
+        folder=folder,
+        listing=listing,
+        content=images.content,
+        items=images.items,
+        archives=images.archives,
+        holders=_names_by_kind(images.holders),
+        labels=[table for table in labels if table.is_most],
+        partial=[table for table in labels if not table.is_most],
+        refusals=refusals,
+        annotations=annotations,
+        others={
+            "strange": strange_names,
+            **_others(folder, left_sizes, image_names, images.holders),
+        },
+        remarks=remarks,
+        faults=[*remarks.obstacles, *_faults_of_images(folder, names, images)],
+        engine=engine,
+        options=options,
+        members=images.members,
+    )
+
+
+def _join_tables(
+    sought: Sought, judgements: Iterable[LabelsFile | LabelsRefusal | None]
+) -> tuple[list[LabelsFile], list[LabelsRefusal]]:
+    """The labels files, those of several splits as one; and those that can't be taken."""
+    tables: list[LabelsFile] = []
+    refusals: list[LabelsRefusal] = []
+    split_lists = {place.removeprefix("./") for place in sought.options.splits.values()}
+    for judgement in judgements:
+        if isinstance(judgement, LabelsFile):
+            tables.append(judgement)
+        elif judgement is not None and judgement.where not in split_lists:
+            refusals.append(judgement)
+    joined = join_by_split(sought.folder, tables, sought.items)
+    parts = {name for table in joined for name in table.places}
+    return [*joined, *(table for table in tables if table.where not in parts)], refusals
+
+
+# images and archives ------------------------------------------------------------------------------
+
+
+def _find_images(folder: Path, names: Sequence[str], engine: Engine) -> _Images:
+    """The files that are images or arrays, by their names or their first bytes, and archives."""
+    kinds = kinds_by_content(folder, names)
+    holders = {name: kind for name, kind in kinds.items() if kind in SAMPLES}
+    image_kinds = {name: kind for name, kind in kinds.items() if kind not in SAMPLES}
+    content = main_content(names)
+    if content is None and image_kinds:
+        content = "array" if next(iter(image_kinds.values())) == "NumPy" else "image"
+    fitting = {name for name, kind in image_kinds.items() if fits(content, kind)}
+    items = [name for name in names if content and (is_of(content, name) or name in fitting)]
+    tars = [name for name in names if name.lower().endswith(".tar")]
+    archives = {name: list_tars([below(folder, name)], engine, folder_each=False) for name in tars}
+    if not items:
+        archives |= _zips_of_images(folder, names, engine)
+    return _Images(
+        content=content,
+        items=items,
+        unfit={name: kind for name, kind in image_kinds.items() if name not in fitting},
+        holders=holders,
+        archives=archives,
+        members=[] if items else _members(archives),
+    )
+
+
+def _zips_of_images(folder: Path, names: Iterable[str], engine: Engine) -> dict[str, Catalog]:
+    """The zips that hold images, and what is in them;
+    a damaged one, or one of other files, has to be unpacked.
+    """
+    zips: dict[str, Catalog] = {}
+    for name in filter(is_zip, names):
+        with contextlib.suppress(InputError):
+            listing = list_tars([below(folder, name)], engine, folder_each=False)
+            if main_content(listing.names) is not None:
+                zips[name] = listing
+    return zips
+
+
+def _members(archives: Mapping[str, Catalog]) -> list[str]:
+    """The images or arrays in all tars."""
+    names = [name for listing in archives.values() for name in listing.names]
+    content = main_content(names)
+    return [name for name in names if content and is_of(content, name)]
+
+
+def main_content(names: Iterable[str]) -> Content | None:
+    """The content of most files; TIFFs alone are read as numbers, which loses nothing of them."""
+    endings = Counter(
+        name.rpartition(".")[2].lower()
+        for name in names
+        if is_of("image", name) or is_of("array", name)
+    )
+    if not endings:
+        return None
+    arrays = endings["npy"] + endings["npz"]
+    images = endings.total() - arrays
+    if arrays > images:
+        return "array"
+    return "pixels" if endings["tif"] + endings["tiff"] == images else "image"
+
+
+def _names_by_kind(kinds: Mapping[str, str]) -> dict[str, list[str]]:
+    """The files of each kind."""
+    names_by_kind: dict[str, list[str]] = {}
+    for name, kind in kinds.items():
+        names_by_kind.setdefault(kind, []).append(name)
+    return names_by_kind
+
+
+# files that no layout can read --------------------------------------------------------------------
+
+
+def _faults_of_images(folder: Path, names: Sequence[str], images: _Images) -> list[InputError]:
+    """The faults of shards that are missing, and of images that can't be read."""
+    tars = [name for name in names if name.lower().endswith(".tar")]
+    faults = missing_shards([*tars, *images.holders])
+    faults += wrong_formats(folder, names, images.content)
+    if images.unfit:
+        unreadable = [f"{name} ({kind})" for name, kind in images.unfit.items()]
+        faults.append(_unreadable(folder, unreadable))
+    return faults
+
+
+def wrong_formats(place: object, names: Iterable[str], content: Content | None) -> list[InputError]:
+    """The faults of images whose formats can't be read."""
+    odd_names = [name for name in names if content and is_odd(content, name)]
+    if not odd_names:
+        return []
+    problem = f"{place} holds images that can't be read: {counted(odd_names)}: {listed(odd_names)}"
+    hint = "convert them to PNG or JPEG, or move them away"
+    return [InputError(problem, f"expected {', '.join(FORMATS)}", hint)]
+
+
+def _unreadable(folder: Path, images: Sequence[str]) -> InputError:
+    """The fault of images that can't be read as the others are."""
+    return InputError(
+        f"{folder} holds images that can't be read with the others: "
+        f"{listed(images)} ({len(images):,} in all)",
+        f"expected {', '.join(FORMATS)}, or arrays alone",
+        "convert them, or move them away",
+    )
+
+
+def strange_among(names: Iterable[str], content: Content | None) -> list[str]:
+    """The arrays among images, or the images among arrays."""
+    if content is None:
+        return []
+    other_content = _OTHER_CONTENT[content]
+    return [name for name in names if is_of(other_content, name) and not is_of(content, name)]
+
+
+def strange(place: object, names: Sequence[str], content: Content | None, fit: int) -> InputError:
+    """The fault of arrays among images, or of images among arrays; ``fit`` is the number of the
+    others.
+    """
+    noun = "arrays" if content == "array" else "images"
+    hint = (
+        "move one kind to another folder; or write a recipe that names one: source: {files: "
+        "'FOLDER/**/*.jpg'}"
+    )
+    return InputError(
+        f"{place} holds {counted(names)} next to {fit:,} {noun}: {listed(names)}",
+        "expected images or arrays: records hold one of them",
+        hint,
+    )
+
+
+def _others(
+    folder: Path, sizes: Mapping[str, int], image_names: frozenset[str], holders: Collection[str]
+) -> dict[str, list[str]]:
+    """The files that nothing is made of, by what they seem to be;
+    files that hold images are not read.
+    """
+    names_by_reason: dict[str, list[str]] = {}
+    read_counts: Counter[str] = Counter()
+    for name, size in sizes.items():
+        if name.lower().endswith(PACKED) and not name.endswith(_LOCK):
+            names_by_reason.setdefault("packed", []).append(name)
+            continue
+        path = below(folder, name)
+        ending = ending_of(name)
+        may_be_data = ending in DATA or not ending
+        is_small = size <= LARGEST_TEXT and read_counts[ending] < MOST_READ
+        is_read = is_small and name not in holders and (may_be_data or is_text(path))
+        read_counts[ending] += is_read
+        if is_read and mentions_half(path, image_names):
+            reason = "names images" if may_be_data else "text names images"
+        else:
+            reason = "data" if ending in DATA else "other"
+        names_by_reason.setdefault(reason, []).append(name)
+    return names_by_reason

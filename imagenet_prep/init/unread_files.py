@@ -1,0 +1,246 @@
+"""What a layout does not read. An Interpretation -> the losses that a user must accept, and notes
+on the other files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from msgspec import Struct
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.init.file_endings import ending_of
+from imagenet_prep.init.inspection import Inspection, strange
+from imagenet_prep.init.labels_search import LabelsFile
+from imagenet_prep.init.proposal import Interpretation
+from imagenet_prep.recipes.splits import counted, grouped
+from imagenet_prep.sources.folders import EMPTY, HIDDEN, PRIVATE
+from imagenet_prep.text import listed, number_of
+
+
+class UnreadFiles(Struct):
+    """The files that a layout does not read.
+
+    Args:
+        losses: those that would be missed.
+        notes: the notes on others.
+        unused_tables: the notes on tables that it does not use.
+    """
+
+    losses: list[InputError]
+    notes: list[str]
+    unused_tables: list[str]
+
+
+def find_unread(inspection: Inspection, interpretation: Interpretation) -> UnreadFiles:
+    """The files of a folder that an interpretation leaves out."""
+    unread = UnreadFiles(list(interpretation.losses), list(interpretation.skip_notes), [])
+    unread.losses += _outside_of_containers(inspection, interpretation)
+    read_files = {*(interpretation.annotation_files or ()), *interpretation.list_files}
+    read_tables = set(read_files)
+    if interpretation.table is not None:
+        read_tables.update(interpretation.table.places)
+    _add_tables(unread, inspection, interpretation, read_tables)
+    _add_annotations(unread, inspection, interpretation, read_tables)
+    _add_others(unread, inspection, interpretation, read_files.union(interpretation.containers))
+    unread.notes += _notes_on_skipped(inspection)
+    return unread
+
+
+def _outside_of_containers(
+    inspection: Inspection, interpretation: Interpretation
+) -> list[InputError]:
+    """The tars that are not taken, and the images outside of those that are."""
+    containers = set(interpretation.containers)
+    losses: list[InputError] = []
+    tars = [name for name in inspection.archives if name not in containers]
+    if tars:
+        losses.append(_unread_fault(inspection, "tars", tars))
+    items = [name for name in inspection.items if name not in containers]
+    if containers and items:
+        place = interpretation.containers[0]
+        if place in inspection.archives:
+            place = "tars"
+        losses.append(_unread_fault(inspection, f"files outside of {place}", items))
+    return losses
+
+
+def _add_annotations(
+    unread: UnreadFiles,
+    inspection: Inspection,
+    interpretation: Interpretation,
+    read_files: Collection[str],
+) -> None:
+    """Add the annotations of tools that no recipe takes, or of which it takes others."""
+    for tool, files in inspection.annotations.items():
+        skipped = sorted(set(files).difference(read_files))
+        if len(skipped) == len(files):
+            unread.losses.append(_fault(inspection, "annotations", files, tool))
+        elif skipped:
+            taken_files = listed(sorted(interpretation.annotation_files or ()), 2)
+            unread.notes.append(f"{listed(skipped)}: not read, {taken_files} taken")
+
+
+def _add_others(
+    unread: UnreadFiles,
+    inspection: Inspection,
+    interpretation: Interpretation,
+    read_files: Collection[str],
+) -> None:
+    """Add the files that no layout reads: those that may hold images or labels would be missed."""
+    for reason, files in inspection.others.items():
+        names = [name for name in files if name not in read_files]
+        if names and _is_loss(reason, interpretation):
+            unread.losses.append(_fault(inspection, reason, names))
+        else:
+            unread.notes += _notes_by_ending(names, inspection.noun)
+
+
+def _is_loss(reason: str, interpretation: Interpretation) -> bool:
+    """Whether files that inspection left out for this reason would be missed."""
+    if reason in ("packed", "strange"):
+        return True
+    if interpretation.annotation_files is not None:
+        return False
+    if reason == "names images":
+        return True
+    return reason in ("data", "text names images") and not interpretation.is_labelled
+
+
+def _notes_on_skipped(inspection: Inspection) -> list[str]:
+    """The notes on what was not even listed: hidden files, empty folders, those of systems."""
+    skipped = inspection.remarks.passed
+    notes: list[str] = []
+    if hidden := skipped.get(HIDDEN):
+        notes.append(f"{len(hidden):,} hidden: {listed(hidden)}")
+    if empty := skipped.get(EMPTY):
+        notes.append(f"{number_of(len(empty), 'empty folder')}: {listed(empty)}")
+    for reason in dict.fromkeys(PRIVATE.values()):
+        if names := skipped.get(reason):
+            notes.append(f"{listed(names)}: {reason}")
+    return notes
+
+
+def _notes_by_ending(names: Sequence[str], noun: str) -> list[str]:
+    """A line for the files of each ending, and one for all without one."""
+    groups = grouped(names, ending_of)
+    return [
+        f"{len(groups[ending]):,} {ending or 'without an ending'}: "
+        f"no {noun} ({listed(groups[ending])})"
+        for ending in sorted(groups, key=lambda ending: -len(groups[ending]))
+    ]
+
+
+# faults of files that would be missed -------------------------------------------------------------
+
+_TO_CSV = "write {} labels to a CSV with the columns filename and label, and name it in `labels`"
+_MATLAB = ".mat"
+_KNOWN_FORMS = "expected CSV, TSV, JSON lines, path:label or path label"
+_FAULTS = {
+    "packed": (" holds {count} that would not be read: {names}", "expected folders and plain tars"),
+    "names images": (
+        ": {names} names at least half of the images, in a form that is not known",
+        _KNOWN_FORMS,
+    ),
+    "data": (
+        ": {names} may label the images, and names none of them",
+        "expected the names of the files",
+    ),
+    "annotations": (" has {tool} annotations: {names}", "they are not read"),
+}
+
+
+def _unread_fault(inspection: Inspection, noun: str, names: Sequence[str]) -> InputError:
+    """The fault of tars or of files next to them."""
+    return InputError(
+        f"{inspection.folder} holds {len(names):,} {noun} that would not be read: {listed(names)}",
+        "expected all images in tars, or none",
+        "move them to a folder of their own",
+    )
+
+
+def _fault(inspection: Inspection, reason: str, names: Sequence[str], tool: str = "") -> InputError:
+    """The fault of files that a layout would lose."""
+    if reason == "strange":
+        return strange(inspection.folder, names, inspection.content, len(inspection.items))
+    template, expected = _FAULTS[reason.removeprefix("text ")]
+    problem = template.format(count=counted(names), names=listed(names), tool=tool)
+    if reason == "packed":
+        hint = "unpack them, or move them away"
+    elif all(name.lower().endswith(_MATLAB) for name in names):
+        hint = (
+            "write them to a table, or read them in Python: source: {python: ...}, "
+            "as the page on tables shows"
+        )
+    else:
+        hint = _TO_CSV.format("their" if reason == "annotations" else "the")
+    return InputError(f"{inspection.folder}{problem}", expected, hint)
+
+
+# tables -------------------------------------------------------------------------------------------
+
+
+def _add_tables(
+    unread: UnreadFiles,
+    inspection: Inspection,
+    interpretation: Interpretation,
+    read_tables: Collection[str],
+) -> None:
+    """Add the tables that an interpretation does not read."""
+    for refusal in inspection.refusals:
+        if refusal.where in read_tables:
+            continue
+        is_missed = refusal.is_most or not interpretation.is_labelled
+        if interpretation.annotation_files is None and is_missed:
+            unread.losses.append(refusal.error)
+        else:
+            problem = refusal.error.what.removeprefix(f"{inspection.folder}/")
+            unread.unused_tables.append(f"{problem}; {refusal.error.hint}".rstrip("; "))
+    tables = [
+        table
+        for table in (*inspection.labels, *inspection.partial)
+        if table.where not in read_tables
+    ]
+    for table in tables:
+        unread.unused_tables.append(_note_on_unused(inspection, table, interpretation))
+    if _is_undivided(interpretation):
+        unread.losses += [
+            _unread_splits(inspection, table) for table in tables if table.splits is not None
+        ]
+
+
+def _is_undivided(interpretation: Interpretation) -> bool:
+    """Whether neither the recipe nor its table says what the splits are."""
+    proposal = interpretation.proposal
+    if proposal is None or proposal.splits or proposal.lists:
+        return False
+    return proposal.table is None or proposal.table.table.splits is None
+
+
+def _unread_splits(inspection: Inspection, table: LabelsFile) -> InputError:
+    """The fault of a table that divides the images, where another one has their labels."""
+    assert table.splits is not None
+    column = table.splits.name
+    return InputError(
+        f"{inspection.folder / table.where} divides the images in its column {column}: "
+        f"{listed(table.splits.splits)}",
+        "expected the splits in the table of the labels, or as lists of names",
+        f"copy the column {column} into the table that has the labels, and run init again",
+    )
+
+
+def _note_on_unused(
+    inspection: Inspection, table: LabelsFile, interpretation: Interpretation
+) -> str:
+    """The note on a table that is not read: what it names, and the command that takes it."""
+    total = len(inspection.items or inspection.members)
+    named = len({row for row in table.rows if row >= 0})
+    note = f"{table.place} is not used: it names {named:,} of {total:,} {inspection.noun}s"
+    if not table.has_labels:
+        return f"{note}, and has no class"
+    column = f" in {table.label}" if table.label else ""
+    note += f", {number_of(table.classes, 'class', 'classes')}{column}"
+    if interpretation.is_labelled and table.labelled * 2 < total:
+        return note
+    label = f"{table.where}:{table.label}" if table.label else table.where
+    return f"{note}: {inspection.command(**{'as': 'with-labels', 'label': label})}"
