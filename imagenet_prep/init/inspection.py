@@ -30,9 +30,10 @@ from imagenet_prep.recipes.columns import Content, is_odd, is_of
 from imagenet_prep.recipes.file_kinds import fits, kinds_by_content
 from imagenet_prep.recipes.rules import SAMPLES
 from imagenet_prep.recipes.splits import counted
-from imagenet_prep.sources.catalog import Catalog, Remarks, missing_shards
+from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import list_folder
 from imagenet_prep.sources.names import below
+from imagenet_prep.sources.remarks import Remarks, missing_shards
 from imagenet_prep.sources.tars import is_zip, list_tars
 from imagenet_prep.text import listed
 

@@ -31,9 +31,9 @@ from imagenet_prep.init.table_forms import Sought
 from imagenet_prep.recipes.file_kinds import read_head
 from imagenet_prep.recipes.labels_file import without_ending
 from imagenet_prep.recipes.splits import grouped, stem_of, suffix_of
-from imagenet_prep.sources.catalog import Remarks
 from imagenet_prep.sources.folders import HIDDEN
 from imagenet_prep.sources.names import below
+from imagenet_prep.sources.remarks import Remarks
 
 _LARGEST_JSON = 1 << 26
 
