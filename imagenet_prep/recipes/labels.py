@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.divisions import Division
 from imagenet_prep.recipes.folder_roles import (
     FolderTree,
     Misread,
@@ -36,7 +37,6 @@ from imagenet_prep.recipes.labels_file import (
 )
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.schema import Labels
-from imagenet_prep.recipes.splits import Division
 from imagenet_prep.sources.array_files import is_downsampled
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import PRIVATE

@@ -24,6 +24,7 @@ from imagenet_prep.recipes.annotating import Annotations, annotate, annotate_row
 from imagenet_prep.recipes.class_names import name_classes
 from imagenet_prep.recipes.column_splits import divisions_of_table
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
+from imagenet_prep.recipes.divisions import Division, divide, missing_classes, stratify
 from imagenet_prep.recipes.inputs import Inputs, data_root, find_inputs
 from imagenet_prep.recipes.labels import (
     Classes,
@@ -44,15 +45,7 @@ from imagenet_prep.recipes.recipe_dataset import (
 )
 from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
 from imagenet_prep.recipes.shared_numbering import SharedNumbering
-from imagenet_prep.recipes.splits import (
-    ONLY,
-    Division,
-    are_in_an_image_folder,
-    counted,
-    divide,
-    missing_classes,
-    stratify,
-)
+from imagenet_prep.recipes.splits import ONLY, are_in_an_image_folder, counted
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Rows, places_of
 from imagenet_prep.sources.obstacles import collected, refuse

@@ -151,8 +151,8 @@ class RecipeSet(Dataset):
         names may lack their folders, and be there twice.
         """
         from imagenet_prep.checks.inventory import check_totals
+        from imagenet_prep.recipes.divisions import missing_classes
         from imagenet_prep.recipes.rules import kind_of_total, totals_in
-        from imagenet_prep.recipes.splits import missing_classes
 
         manifest, problems = inventory.manifest, list[Problem]()
         for split in self.splits:

@@ -26,9 +26,14 @@ from imagenet_prep.recipes.formats import (
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Layout, Proposal, Reading, as_command
 from imagenet_prep.recipes.layouts.class_folders import shape_of
-from imagenet_prep.recipes.mask_names import folder_around, folders_around
+from imagenet_prep.recipes.mask_names import (
+    folder_around,
+    folders_around,
+    is_image_folder,
+    is_mask_folder,
+)
 from imagenet_prep.recipes.schema import Boxes
-from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, splits_above, stem_of
+from imagenet_prep.recipes.splits import splits_above, stem_of
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.text import listed, number_of
 

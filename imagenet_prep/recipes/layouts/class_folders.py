@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command, quoted
 from imagenet_prep.recipes.asked_splits import asked_folders, asked_lists
+from imagenet_prep.recipes.divisions import Division
 from imagenet_prep.recipes.folder_roles import (
     FolderTree,
     Roles,
@@ -35,13 +36,11 @@ from imagenet_prep.recipes.layouts import (
     Reading,
     as_command,
 )
+from imagenet_prep.recipes.mask_names import is_image_folder, is_mask_folder
 from imagenet_prep.recipes.recipe_lines import flow
 from imagenet_prep.recipes.split_lists import SplitLists, find_split_lists, read_split_lists
 from imagenet_prep.recipes.splits import (
     FOLDERS,
-    Division,
-    is_image_folder,
-    is_mask_folder,
     name_as_split,
     split_name,
     split_names,

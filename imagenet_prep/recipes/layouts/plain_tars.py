@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.columns import Content, is_of
+from imagenet_prep.recipes.divisions import Division
 from imagenet_prep.recipes.folder_roles import FolderTree
 from imagenet_prep.recipes.inspection import (
     DATA,
@@ -33,7 +34,7 @@ from imagenet_prep.recipes.layouts import (
     unpacking,
 )
 from imagenet_prep.recipes.layouts.class_folders import Shape, faults_of, is_usual, shape_of
-from imagenet_prep.recipes.splits import Division, counted, split_name, stem_of, suffix_of
+from imagenet_prep.recipes.splits import counted, split_name, stem_of, suffix_of
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.tars import folder_of_tar, noun_of
 from imagenet_prep.text import listed, number_of
