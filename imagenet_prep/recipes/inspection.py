@@ -30,7 +30,7 @@ from imagenet_prep.recipes.labels_search import (
     mentions,
     mentions_half,
 )
-from imagenet_prep.recipes.rules import SAMPLES
+from imagenet_prep.recipes.source_kinds import kinds_with_samples
 from imagenet_prep.recipes.splits import counted, grouped, stem_of, suffix_of
 from imagenet_prep.recipes.table_forms import Sought
 from imagenet_prep.sources.array_files import may_hold_arrays
@@ -141,7 +141,8 @@ def inspect_folder(folder: Path, engine: Engine, asked: InitOptions | None = Non
     names = list(listing.names)
     tars = [name for name in names if name.lower().endswith(".tar")]
     kinds = kinds_by_content(folder, names)
-    known = {name: kind for name, kind in kinds.items() if kind not in SAMPLES}
+    of_samples = kinds_with_samples()
+    known = {name: kind for name, kind in kinds.items() if kind not in of_samples}
     content = main_content(names) or next(
         ("array" if kind == "NumPy" else "image" for kind in known.values()), None
     )
@@ -299,7 +300,7 @@ def _unreadable(where: object, names: Sequence[str]) -> list[InputError]:
 
 def kinds_by_content(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """The kinds of files whose names don't tell, by content:
-    the format of an image, "NumPy", or one of ``SAMPLES``.
+    the format of an image, "NumPy", or a kind with samples.
     """
     endings = (*ENDINGS["image"], *ENDINGS["array"], ".tar")
     unknown = (

@@ -25,9 +25,10 @@ from imagenet_prep.recipes.folder_roles import (
     mixed_masks,
     nested,
 )
-from imagenet_prep.recipes.inputs import Inputs, need_path
+from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.joined_tables import join_tables, match_table, spread
 from imagenet_prep.recipes.labels_file import (
+    NO_LABEL,
     LabelsFault,
     LabelTable,
     flat_labels,
@@ -36,6 +37,7 @@ from imagenet_prep.recipes.labels_file import (
     typed,
 )
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.recipe_paths import need_path
 from imagenet_prep.recipes.schema import Labels
 from imagenet_prep.sources.array_files import is_downsampled
 from imagenet_prep.sources.catalog import Catalog
@@ -62,10 +64,6 @@ class Labelled(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     several: Sequence[Sequence[int]] = ()
     unlabelled: int = 0
-
-
-NO_LABEL = -1
-"""A number in place of a label that is no class, as in Hugging Face's data sets."""
 
 
 # labels of a file ---------------------------------------------------------------------------------

@@ -61,6 +61,10 @@ class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of
         self.reason = reason
 
 
+NO_LABEL = -1
+"""A number in place of a label that is no class, as in Hugging Face's data sets."""
+
+
 class LabelTable(Struct, frozen=True):
     """The content of a labels file: a path, a line number and a value of every column a row; None
     for no value.

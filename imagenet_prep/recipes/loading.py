@@ -25,7 +25,7 @@ from imagenet_prep.recipes.class_names import name_classes
 from imagenet_prep.recipes.column_splits import divisions_of_table
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
 from imagenet_prep.recipes.divisions import Division, divide, missing_classes, stratify
-from imagenet_prep.recipes.inputs import Inputs, data_root, find_inputs
+from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.labels import (
     Classes,
     Labelled,
@@ -44,7 +44,9 @@ from imagenet_prep.recipes.recipe_dataset import (
     settings_of,
 )
 from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
+from imagenet_prep.recipes.recipe_paths import data_root
 from imagenet_prep.recipes.shared_numbering import SharedNumbering
+from imagenet_prep.recipes.source_inputs import find_inputs
 from imagenet_prep.recipes.splits import ONLY, are_in_an_image_folder, counted
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Rows, places_of
@@ -374,7 +376,7 @@ def _sort(
 ) -> _Sorted:
     listing = annotations.listing
     table = read_table(file, root) or inputs.table
-    is_folders = bool(file.recipe.source and file.recipe.source.folders)
+    is_folders = bool(file.recipe.source and file.recipe.source.kind == "folders")
     in_folders = (
         table is None and inputs.has_folders
     )  # always in a source of folders, in a tar if all files are
@@ -455,7 +457,12 @@ def _settled(
 def _has_usual_record(file: RecipeFile, table: LabelTable | None) -> bool:
     """Whether images have a label each, as in Inception's records, and nothing else."""
     recipe = file.recipe
-    if recipe.mask or recipe.boxes or recipe.keep or (recipe.source and recipe.source.arrays):
+    if (
+        recipe.mask
+        or recipe.boxes
+        or recipe.keep
+        or (recipe.source and recipe.source.kind == "arrays")
+    ):
         return False
     return table is None or not (table.columns or table.is_several or may_lack_labels(file, table))
 

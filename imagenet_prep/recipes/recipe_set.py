@@ -265,10 +265,10 @@ class RecipeSet(Dataset):
         """List its files, and cut every split into plans;
         with ``splits``, the recipe must be the recorded one.
         """
-        from imagenet_prep.recipes.inputs import data_root, is_root_named
         from imagenet_prep.recipes.loading import load, read
         from imagenet_prep.recipes.python_source import RECORDED, recorded_rows
         from imagenet_prep.recipes.recipe_dataset import grow
+        from imagenet_prep.recipes.recipe_paths import data_root, is_root_named
 
         assert self.path is not None
         file, root = self.file or read(self.path), layout.raw or self.root
