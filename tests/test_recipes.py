@@ -17,9 +17,9 @@ from PIL import Image
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.divisions import Shares
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan
-from imagenet_prep.recipes.splits import Shares
 from imagenet_prep.sources.fingerprint import fingerprint
 
 CLASSES = ("daisy", "rose", "tulip")

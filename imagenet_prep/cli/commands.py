@@ -913,7 +913,7 @@ def _job(
                 "--allow-python without --config", "expected a recipe with source: {python: ...}"
             )
         return layout, ILSVRC2012, options
-    from imagenet_prep.recipes.inputs import shards_dir
+    from imagenet_prep.recipes.output_places import shards_dir
     from imagenet_prep.recipes.recipe_set import RecipeSet
 
     dataset = read_dataset(given["config"], allow_python=given["allow_python"])

@@ -28,7 +28,7 @@ from imagenet_prep.init.table_search import is_text, judge_tables, label_alike, 
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import Content, is_odd, is_of
 from imagenet_prep.recipes.file_kinds import fits, kinds_by_content
-from imagenet_prep.recipes.rules import SAMPLES
+from imagenet_prep.recipes.source_kinds import kinds_with_samples
 from imagenet_prep.recipes.splits import counted
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import list_folder
@@ -197,8 +197,9 @@ def _join_tables(
 def _find_images(folder: Path, names: Sequence[str], engine: Engine) -> _Images:
     """The files that are images or arrays, by their names or their first bytes, and archives."""
     kinds = kinds_by_content(folder, names)
-    holders = {name: kind for name, kind in kinds.items() if kind in SAMPLES}
-    image_kinds = {name: kind for name, kind in kinds.items() if kind not in SAMPLES}
+    of_samples = kinds_with_samples()
+    holders = {name: kind for name, kind in kinds.items() if kind in of_samples}
+    image_kinds = {name: kind for name, kind in kinds.items() if kind not in of_samples}
     content = main_content(names)
     if content is None and image_kinds:
         content = "array" if next(iter(image_kinds.values())) == "NumPy" else "image"

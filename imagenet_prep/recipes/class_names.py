@@ -15,9 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.inputs import need_path
 from imagenet_prep.recipes.labels import Classes
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.recipe_paths import need_path
 from imagenet_prep.sources.names import below
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.storage.location import AnyPath
@@ -71,24 +71,37 @@ class NamesOfClasses(Struct, frozen=True):
         number then has a name. Otherwise they count from 0; or from 1, if an id is as large as
         there are names.
         """
-        plain = {_plain(key): name for key, name in self.by_id.items()}
-        found = {each: plain[_plain(each)] for each in ids if _plain(each) in plain}
-        names = self.in_order or ([] if any(key.isdigit() for key in plain) else [*plain.values()])
-        if found or not names:
-            return found
-        numbers = {each: int(each) for each in ids if each.isascii() and each.isdigit()}
-        first = int(len(names) in numbers.values())
-        if first_label is not None and all(
-            0 <= number - first_label < len(names) for number in numbers.values()
-        ):
-            first = first_label
-        places = {each: number - first for each, number in numbers.items()}
-        return {each: names[place] for each, place in places.items() if 0 <= place < len(names)}
+        plain_names = {_plain(key): name for key, name in self.by_id.items()}
+        names = {key: plain_names[_plain(key)] for key in ids if _plain(key) in plain_names}
+        if names:
+            return names
+        ordered = self.in_order
+        if not ordered and not any(key.isdigit() for key in plain_names):
+            ordered = list(plain_names.values())
+        return _names_by_number(ids, ordered, first_label) if ordered else {}
 
     @property
     def are_ids(self) -> bool:
         """Whether its names are ids themselves, such as WordNet's."""
         return all(map(_ID.fullmatch, self.in_order or self.by_id.values()))
+
+
+def _names_by_number(
+    ids: Collection[str], names: Sequence[str], first_label: int | None
+) -> dict[str, str]:
+    """The name of each id that is a number, where the names count from the first label, 0 or 1."""
+    numbers = {key: int(key) for key in ids if key.isascii() and key.isdigit()}
+    first_number = int(len(names) in numbers.values())
+    if first_label is not None:
+        places = [number - first_label for number in numbers.values()]
+        if all(0 <= place < len(names) for place in places):
+            first_number = first_label
+    named: dict[str, str] = {}
+    for key, number in numbers.items():
+        place = number - first_number
+        if 0 <= place < len(names):
+            named[key] = names[place]
+    return named
 
 
 def _plain(key: str) -> str:
@@ -103,37 +116,38 @@ def name_classes(file: RecipeFile, root: AnyPath, classes: Classes) -> Classes:
     Raises:
         InputError: the file is not there, or can't be understood, or a class has no name in it.
     """
-    said = file.recipe.class_names
-    if said is None:
+    class_names = file.recipe.class_names
+    if class_names is None:
         return classes
-    if isinstance(said, str):
-        path = need_path(file, ("class_names",), below(root, said))
+    if isinstance(class_names, str):
+        path = need_path(file, ("class_names",), below(root, class_names))
         names = read_names(path, read_plain(path))
         place = str(path)
     else:
-        names, place = NamesOfClasses(dict(said)), file.place(("class_names",))
-    found = names.names_of(classes.names, file.recipe.first_label)
-    lacking = [name for name in classes.names if name not in found]
-    if lacking:
-        what = (
-            f"{place} names {number_of(len(found), 'class', 'classes')} of {len(classes.names):,}"
-        )
+        names = NamesOfClasses(dict(class_names))
+        place = file.place(("class_names",))
+    new_names = names.names_of(classes.names, file.recipe.first_label)
+    unnamed = [name for name in classes.names if name not in new_names]
+    if unnamed:
+        named_count = number_of(len(new_names), "class", "classes")
+        what = f"{place} names {named_count} of {len(classes.names):,}"
         raise InputError(
-            f"{what}: {listed(lacking)} has no name there", "expected a name for each class"
+            f"{what}: {listed(unnamed)} has no name there", "expected a name for each class"
         )
-    return renamed(classes, found)
+    return renamed(classes, new_names)
 
 
 def renamed(classes: Classes, names: Mapping[str, str]) -> Classes:
     """The classes under their names; one of several classes of one name
     keeps its id in brackets.
     """
-    count = Counter(names.values())
-    unique = [
-        f"{names[each]} ({each})" if count[names[each]] > 1 else names[each]
-        for each in classes.names
-    ]
-    return replace(classes, names=tuple(unique), texts=tuple(names[each] for each in classes.names))
+    counts = Counter(names.values())
+    unique_names: list[str] = []
+    for class_id in classes.names:
+        name = names[class_id]
+        unique_names.append(f"{name} ({class_id})" if counts[name] > 1 else name)
+    texts = tuple(names[class_id] for class_id in classes.names)
+    return replace(classes, names=tuple(unique_names), texts=texts)
 
 
 def read_names(path: AnyPath, content: bytes) -> NamesOfClasses:
@@ -148,10 +162,10 @@ def read_names(path: AnyPath, content: bytes) -> NamesOfClasses:
         raise InputError(f"{path} can't be read", str(error)) from error
     suffix = path.name.rpartition(".")[2].lower()
     readers = {"json": _from_json, "pbtxt": _from_pbtxt, "csv": _from_csv, "tsv": _from_csv}
-    found = readers.get(suffix, _from_lines)(text)
-    if found is None or not (found.by_id or found.in_order):
+    names = readers.get(suffix, _from_lines)(text)
+    if names is None or not (names.by_id or names.in_order):
         raise InputError(f"{path} holds no names of classes", FORMS)
-    return found
+    return names
 
 
 def _from_json(text: str) -> NamesOfClasses | None:
@@ -175,55 +189,60 @@ _HOLDERS = (
 
 
 def _from_value(value: Any) -> NamesOfClasses | None:
+    """The names in a JSON value: a list, a mapping, or one that holds either."""
     if isinstance(value, dict):
-        inner = next(
-            (value[key] for key in _HOLDERS if isinstance(value.get(key), (dict, list))), None
-        )
-        return _from_value(inner) if inner is not None else _from_mapping(value)
+        for key in _HOLDERS:
+            if isinstance(value.get(key), (dict, list)):
+                return _from_value(value[key])
+        return _from_mapping(value)
     if not isinstance(value, list):
         return None
     if all(isinstance(entry, str) for entry in value):
         return NamesOfClasses(in_order=value)
-    rows = [entry for entry in value if isinstance(entry, dict)]
-    return _from_rows(rows) if len(rows) == len(value) else None
+    are_rows = all(isinstance(entry, dict) for entry in value)
+    return _from_rows(value) if are_rows else None
 
 
-def _from_mapping(value: Mapping[str, Any]) -> NamesOfClasses | None:
+def _from_mapping(mapping: Mapping[str, Any]) -> NamesOfClasses | None:
     """{id: name}, {name: number}, or {number: [wnid, name]}."""
-    entries = list(value.values())
-    if all(isinstance(entry, str) for entry in entries):
-        if all(_ID.fullmatch(entry) for entry in entries) and not all(map(_ID.fullmatch, value)):
-            return _keyed((entry, name) for name, entry in value.items())
-        return NamesOfClasses(dict(value))
-    if all(isinstance(entry, int) for entry in entries):
-        return _keyed((str(entry), name) for name, entry in value.items())
-    if all(isinstance(entry, list) and len(entry) == 2 for entry in entries) and all(
-        map(_ID.fullmatch, value)
-    ):
-        pairs = [(str(entry[0]), str(entry[1])) for entry in entries]
-        return _keyed([*pairs, *((key, name) for key, (_, name) in zip(value, pairs, strict=True))])
+    values = mapping.values()
+    have_ids = all(map(_ID.fullmatch, mapping))
+    if all(isinstance(value, str) for value in values):
+        if not have_ids and all(map(_ID.fullmatch, values)):
+            return _keyed((value, name) for name, value in mapping.items())
+        return NamesOfClasses(dict(mapping))
+    if all(isinstance(value, int) for value in values):
+        return _keyed((str(number), name) for name, number in mapping.items())
+    if have_ids and all(isinstance(value, list) and len(value) == 2 for value in values):
+        by_wnid = [(str(wnid), str(name)) for wnid, name in values]
+        by_number = [(number, str(name)) for number, (_, name) in mapping.items()]
+        return _keyed([*by_wnid, *by_number])
     return None
 
 
 def _keyed(pairs: Iterable[tuple[str, str]]) -> NamesOfClasses | None:
     """Names by id; None if an id is there twice."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for key, name in pairs:
-        if found.setdefault(key, name) != name:
+        if names.setdefault(key, name) != name:
             return None
-    return NamesOfClasses(found)
+    return NamesOfClasses(names)
 
 
 def _from_rows(rows: Sequence[Mapping[str, Any]]) -> NamesOfClasses | None:
     """Rows with a column of ids and one of names."""
     columns = {str(name).lower(): name for name in (rows[0] if rows else ())}
-    key = next((columns[name] for name in _IDS if name in columns), None)
-    name = next(
-        (columns[name] for name in _NAMES if name in columns and columns[name] != key), None
-    )
-    if key is None or name is None:
+    id_columns = [columns[usual] for usual in _IDS if usual in columns]
+    if not id_columns:
         return None
-    return _keyed((str(row.get(key)), str(row.get(name)).strip()) for row in rows)
+    id_column = id_columns[0]
+    for usual in _NAMES:
+        name_column = columns.get(usual, id_column)
+        if name_column != id_column:
+            return _keyed(
+                (str(row.get(id_column)), str(row.get(name_column)).strip()) for row in rows
+            )
+    return None
 
 
 _PB_ITEM = re.compile(r"item\s*\{([^}]*)\}", re.DOTALL)
@@ -246,35 +265,39 @@ def _from_pbtxt(text: str) -> NamesOfClasses | None:
 def _from_csv(text: str) -> NamesOfClasses | None:
     """A table with columns of ids and names; or of two columns without a header."""
     lines = text.splitlines()
-    sign = (
-        "\t"
-        if lines and "\t" in lines[0]
-        else ";"
-        if lines and ";" in lines[0] and "," not in lines[0]
-        else ","
-    )
-    rows = [row for row in csv.reader(lines, delimiter=sign, skipinitialspace=True) if row]
+    delimiter = _delimiter_of(lines[0]) if lines else ","
+    rows = [row for row in csv.reader(lines, delimiter=delimiter, skipinitialspace=True) if row]
     if not rows or any(len(row) != len(rows[0]) for row in rows):
         return None
     header = [cell.strip() for cell in rows[0]]
-    named = _from_rows([dict(zip(header, row, strict=True)) for row in rows[1:]])
-    if named is not None or len(header) != 2:
-        return named
-    body = rows if _ID.fullmatch(header[0]) or _ID.fullmatch(header[1]) else rows[1:]
-    if body and all(_ID.fullmatch(row[1].strip()) for row in body):
-        body = [[row[1], row[0]] for row in body]
-    return _keyed((row[0].strip(), row[1].strip()) for row in body)
+    names = _from_rows([dict(zip(header, row, strict=True)) for row in rows[1:]])
+    if names is not None or len(header) != 2:
+        return names
+    has_header = not any(map(_ID.fullmatch, header))
+    body = rows[1:] if has_header else rows
+    if body and all(_ID.fullmatch(second.strip()) for _, second in body):
+        return _keyed((key.strip(), name.strip()) for name, key in body)
+    return _keyed((key.strip(), name.strip()) for key, name in body)
+
+
+def _delimiter_of(line: str) -> str:
+    """The sign between the cells of a line."""
+    if "\t" in line:
+        return "\t"
+    return ";" if ";" in line and "," not in line else ","
 
 
 def _without_numbers(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Ids and names, where each name may have the number of its line before it,
     as in ImageNet's map_clsloc.txt.
     """
-    split = [name.strip().partition(" ") for _, name in pairs]
-    is_counted = all(number == str(line) for line, (number, _, _) in enumerate(split, 1))
-    if is_counted and all(name for _, _, name in split):
-        return [(key, name.strip()) for (key, _), (_, _, name) in zip(pairs, split, strict=True)]
-    return [(key, name.strip()) for key, name in pairs]
+    plain_pairs: list[tuple[str, str]] = []
+    for line_number, (key, text) in enumerate(pairs, 1):
+        number, _, name = text.strip().partition(" ")
+        if number != str(line_number) or not name:
+            return [(key, text.strip()) for key, text in pairs]
+        plain_pairs.append((key, name.strip()))
+    return plain_pairs
 
 
 def _from_lines(text: str) -> NamesOfClasses | None:
@@ -282,14 +305,23 @@ def _from_lines(text: str) -> NamesOfClasses | None:
     lines = [
         line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")
     ]
-    if lines and "," in lines[0] and lines[0].partition(",")[0].strip().lower() in _IDS:
+    first_cell, comma, _ = lines[0].partition(",") if lines else ("", "", "")
+    if comma and first_cell.strip().lower() in _IDS:
         return _from_csv(text)
-    pairs = [(str(match[1]), str(match[2])) for match in map(_WORDS.fullmatch, lines) if match]
-    if len(pairs) == len(lines):
-        if all(_ID.fullmatch(key) for key, _ in pairs):
-            return _keyed((key, name) for key, name in _without_numbers(pairs))
-        if all(_ID.fullmatch(name.strip()) for _, name in pairs):
-            return _keyed((name.strip(), key) for key, name in pairs)
-        if all("\t" in line for line in lines):
-            return _keyed((key, name.strip()) for key, name in pairs)
-    return NamesOfClasses(in_order=lines)
+    pairs = _ids_and_names(lines)
+    return NamesOfClasses(in_order=lines) if pairs is None else _keyed(pairs)
+
+
+def _ids_and_names(lines: Sequence[str]) -> list[tuple[str, str]] | None:
+    """The id and the name in each line; None if lines are names alone."""
+    matches = [match for match in map(_WORDS.fullmatch, lines) if match]
+    if len(matches) != len(lines):
+        return None
+    pairs = [(str(match[1]), str(match[2])) for match in matches]
+    if all(_ID.fullmatch(key) for key, _ in pairs):
+        return _without_numbers(pairs)
+    if all(_ID.fullmatch(text.strip()) for _, text in pairs):
+        return [(text.strip(), name) for name, text in pairs]
+    if all("\t" in line for line in lines):
+        return [(key, text.strip()) for key, text in pairs]
+    return None

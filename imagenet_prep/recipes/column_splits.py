@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.divisions import Division
 from imagenet_prep.recipes.labels import Labelled
 from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.schema import Labels, PlaceKeys
-from imagenet_prep.recipes.splits import Division, place_of_split, split_name
+from imagenet_prep.recipes.splits import place_of_split, split_name
 from imagenet_prep.text import listed
 
 
@@ -40,32 +41,41 @@ def divisions_of_table(file: RecipeFile, labelled: Labelled) -> list[Division]:
 
 def _names_of_values(file: RecipeFile, table: LabelTable, labelled: Labelled) -> dict[str, str]:
     """The split of each value."""
-    said = file.recipe.labels
-    assert isinstance(said, Labels)
+    keys = file.recipe.labels
+    assert isinstance(keys, Labels)
     assert table.splits is not None
-    if isinstance(said.file, dict):
-        return {split: split for split in said.file}
-    found: dict[str, str] = {}
-    for split, value in (file.recipe.splits or {}).items():
-        key = ("splits", split)
-        place = file.convert(value, PlaceKeys, key) if isinstance(value, dict) else PlaceKeys()
-        if place.value is None:
-            problem = f"labels.split names the column {said.split}"
-            raise file.fault(
-                key, problem, f"expected {{value: ...}}, one of {listed(_values(table))}"
-            )
-        found[str(place.value)] = split
+    if isinstance(keys.file, dict):
+        return {split: split for split in keys.file}
+    split_of = _declared_values(file, table, keys)
     for value in _values(table):
-        found.setdefault(value, "" if file.recipe.splits else split_name(value))
-    unknown = [value for value, split in found.items() if not split]
+        split_of.setdefault(value, "" if file.recipe.splits else split_name(value))
+    unknown = [value for value, split in split_of.items() if not split]
     if unknown:
-        what = (
-            f"{labelled.table_path}: {listed(unknown)} in the column {said.split} is no name of "
-            "a split"
+        raise InputError(
+            f"{labelled.table_path}: {listed(unknown)} in the column {keys.split} is no name of "
+            "a split",
+            "expected train, validation or test",
+            f"write in {file.path}: splits: {{train: {{value: {unknown[0]}}}, ...}}",
         )
-        hint = f"write in {file.path}: splits: {{train: {{value: {unknown[0]}}}, ...}}"
-        raise InputError(what, "expected train, validation or test", hint)
-    return found
+    return split_of
+
+
+def _declared_values(file: RecipeFile, table: LabelTable, keys: Labels) -> dict[str, str]:
+    """The split of each value that the recipe names."""
+    split_of: dict[str, str] = {}
+    for split, declared in (file.recipe.splits or {}).items():
+        key = ("splits", split)
+        place = PlaceKeys()
+        if isinstance(declared, dict):
+            place = file.convert(declared, PlaceKeys, key)
+        if place.value is None:
+            raise file.fault(
+                key,
+                f"labels.split names the column {keys.split}",
+                f"expected {{value: ...}}, one of {listed(_values(table))}",
+            )
+        split_of[str(place.value)] = split
+    return split_of
 
 
 def _values(table: LabelTable) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import difflib
 import itertools
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
@@ -65,12 +65,13 @@ def becoming_jpeg(names: Iterable[str], is_inception: bool) -> str:
     """How many images will become JPEGs, by the endings of their names, as text:
     a mapped record keeps PNGs, too.
     """
-    kept = (".jpg", ".jpeg") if is_inception else (".jpg", ".jpeg", ".png")
-    others = (
-        name.lower() for name in names if is_of("image", name) and not name.lower().endswith(kept)
-    )
-    found = Counter(f".{name.rpartition('.')[2]}" for name in others)
-    return ", ".join(f"{count:,} {ending}" for ending, count in found.most_common())
+    kept_endings = (".jpg", ".jpeg") if is_inception else (".jpg", ".jpeg", ".png")
+    counts: Counter[str] = Counter()
+    for name in names:
+        lowered = name.lower()
+        if is_of("image", name) and not lowered.endswith(kept_endings):
+            counts[f".{lowered.rpartition('.')[2]}"] += 1
+    return ", ".join(f"{count:,} {ending}" for ending, count in counts.most_common())
 
 
 def is_odd(content: Content, name: str) -> bool:
@@ -120,26 +121,26 @@ def wishes(file: RecipeFile) -> list[Wish]:
     from imagenet_prep.recipes.schema import Feature
 
     assert isinstance(file.recipe.record, dict)
-    found = []
+    listed_wishes = []
     for name, value in file.recipe.record.items():
         key = ("record", name)
         if not name:
             raise file.fault(key, "a feature without a name", "expected a text")
-        if not isinstance(value, dict) and not (isinstance(value, str) and value):
+        if isinstance(value, str) and value:
+            value = {"from": value}
+        elif not isinstance(value, dict):
             raise file.fault(
                 key, f"{value!r} is not a column", "expected its name, or {from, type, optional}"
             )
-        each: Feature = file.convert(
-            {"from": value} if isinstance(value, str) else value, Feature, key
-        )
-        found.append(Wish(name, each.from_ or name, each.type, each.optional))
-    if not found:
+        feature: Feature = file.convert(value, Feature, key)
+        listed_wishes.append(Wish(name, feature.from_ or name, feature.type, feature.optional))
+    if not listed_wishes:
         raise file.fault(("record",), "no features", "expected at least one")
-    return found
+    return listed_wishes
 
 
 def _check_wish(
-    file: RecipeFile, wish: Wish, known: _Known, names: Collection[str], content: Content
+    file: RecipeFile, wish: Wish, kinds: _Kinds, names: Collection[str], content: Content
 ) -> None:
     """Compare a feature with the existing columns, whose kinds are known except those of a labels
     file.
@@ -149,21 +150,26 @@ def _check_wish(
     """
     key, column = ("record", wish.feature), wish.column
     if column not in names:
-        near = difflib.get_close_matches(column, names, 1)
-        expected = f"expected {near[0]}, perhaps" if near else f"expected one of {', '.join(names)}"
-        other = next(
-            (each for each, columns in OF_CONTENT.items() if column in columns and each != content),
-            None,
-        )
-        hint = f"content is {content}: {column} is a column of {other}" if other else ""
-        hint = (
-            "labels come from class folders, or from a file that `labels` names"
-            if column in OF_CLASS
-            else hint
-        )
-        raise file.fault(key, f"no column {column!r}", expected, hint)
-    if wish.kind is not None and wish.kind not in (kinds := known.get(column, (wish.kind,))):
-        raise file.fault(key, f"{column} can't be {wish.kind}", f"expected {' or '.join(kinds)}")
+        similar = difflib.get_close_matches(column, names, 1)
+        expected = f"expected one of {', '.join(names)}"
+        if similar:
+            expected = f"expected {similar[0]}, perhaps"
+        raise file.fault(key, f"no column {column!r}", expected, _hint_on_column(column, content))
+    if wish.kind is None:
+        return
+    possible = kinds.get(column, (wish.kind,))
+    if wish.kind not in possible:
+        raise file.fault(key, f"{column} can't be {wish.kind}", f"expected {' or '.join(possible)}")
+
+
+def _hint_on_column(column: str, content: Content) -> str:
+    """Where a column comes from that records of this content don't have."""
+    if column in OF_CLASS:
+        return "labels come from class folders, or from a file that `labels` names"
+    for other_content, columns in OF_CONTENT.items():
+        if column in columns and other_content != content:
+            return f"content is {content}: {column} is a column of {other_content}"
+    return ""
 
 
 def promise(features: Collection[Mapped]) -> dict[str, dict[str, Any]]:
@@ -171,12 +177,12 @@ def promise(features: Collection[Mapped]) -> dict[str, dict[str, Any]]:
     and how many values (None: any).
     """
     return {
-        each.feature: {
-            "kind": each.kind,
-            "optional": each.optional,
-            "values": None if each.many else 1,
+        mapped.feature: {
+            "kind": mapped.kind,
+            "optional": mapped.optional,
+            "values": None if mapped.many else 1,
         }
-        for each in features
+        for mapped in features
     }
 
 
@@ -212,66 +218,76 @@ def extra_columns(
     if is_inception:
         return None, {}
     table = labelled.table
-    extra = {column_name(name): name for name in table.columns} if table is not None else {}
-    objects = {name: OBJECT_FEATURES[name] for name in annotations.columns if name not in extra}
-    of_class = (
-        OF_CLASSES
-        if labelled.several
-        else OF_CLASS
-        if labelled.classes.names or labelled.unlabelled
-        else {}
-    )
+    table_columns: dict[str, str] = {}
+    if table is not None:
+        table_columns = {column_name(name): name for name in table.columns}
+    objects = {
+        name: OBJECT_FEATURES[name] for name in annotations.columns if name not in table_columns
+    }
+    of_class = _columns_of_class(labelled)
     if file.recipe.record is None:
-        asked = [
-            e
-            for e in usual(content, of_class, file.recipe.min_val is not None)
-            if e.feature not in extra
-        ]
-        asked += [Wish(name, name, optional=True) for name in extra]
-        asked += [Wish(each.name, name) for name, each in objects.items()]
+        is_rescaled = file.recipe.min_val is not None
+        usual_wishes = usual(content, of_class, is_rescaled)
+        record = [wish for wish in usual_wishes if wish.feature not in table_columns]
+        record += [Wish(name, name, optional=True) for name in table_columns]
+        record += [Wish(feature.name, name) for name, feature in objects.items()]
     else:
-        asked = wishes(file)
-    known = _kinds({**OF_ITEM, **of_class, **OF_CONTENT[content]})
-    names = [*known, *extra, *objects]
-    known |= {name: (each.kind,) for name, each in objects.items()}
-    many = _MANY | {name for name, each in objects.items() if each.values != "one"}
-    for wish in asked:
-        _check_wish(file, wish, known, names, content)
+        record = wishes(file)
+    kinds = _kinds({**OF_ITEM, **of_class, **OF_CONTENT[content]})
+    names = [*kinds, *table_columns, *objects]
+    kinds |= {name: (feature.kind,) for name, feature in objects.items()}
+    many = _MANY | {name for name, feature in objects.items() if feature.values != "one"}
+    for wish in record:
+        _check_wish(file, wish, kinds, names, content)
     features: list[Mapped] = []
     values = dict(annotations.values) | _of_several(labelled)
-    for wish in asked:
-        if wish.column in extra:
-            features.append(
-                _from_table(file, wish, extra[wish.column], labelled, annotations.listing, values)
+    for wish in record:
+        column = wish.column
+        if column in table_columns:
+            mapped = _from_table(
+                file, wish, table_columns[column], labelled, annotations.listing, values
             )
         else:
-            kind = wish.kind or known[wish.column][0]
-            optional = wish.optional or (wish.column in OF_CLASS and labelled.unlabelled > 0)
-            features.append(Mapped(wish.feature, wish.column, kind, optional, wish.column in many))
-    features.sort(key=lambda each: each.feature.encode())
+            may_lack_class = column in OF_CLASS and labelled.unlabelled > 0
+            optional = wish.optional or may_lack_class
+            kind = wish.kind or kinds[column][0]
+            mapped = Mapped(wish.feature, column, kind, optional, column in many)
+        features.append(mapped)
+    features.sort(key=lambda mapped: mapped.feature.encode())
     return tuple(features), values
+
+
+def _columns_of_class(labelled: Labelled) -> Mapping[str, Kind]:
+    """The columns of the class of a file, or of its classes; none without labels."""
+    if labelled.several:
+        return OF_CLASSES
+    return OF_CLASS if labelled.classes.names or labelled.unlabelled else {}
 
 
 def _of_several(labelled: Labelled) -> dict[str, list[Any]]:
     """The values of OF_CLASSES by row of the listing; none if each file has one label."""
+    if not labelled.several:
+        return {}
     classes = labelled.classes
-    each_has = zip(OF_CLASSES, (classes.numbers, classes.names, classes.texts), strict=True)
-    found = {
-        column: [[those[label - 1] for label in row] for row in labelled.several]
-        for column, those in each_has
-    }
-    return found if labelled.several else {}
+    facts: tuple[Sequence[Any], ...] = (classes.numbers, classes.names, classes.texts)
+    values: dict[str, list[Any]] = {}
+    for column, of_class in zip(OF_CLASSES, facts, strict=True):
+        values[column] = [[of_class[label - 1] for label in row] for row in labelled.several]
+    return values
 
 
-_Known = dict[str, tuple[Kind, ...]]
+_Kinds = dict[str, tuple[Kind, ...]]
 """The kinds of feature that each column can be, the usual one first."""
 
 
-def _kinds(columns: Mapping[str, Kind]) -> _Known:
-    found: _Known = {
-        name: ("int64", "float") if kind == "int64" else (kind,) for name, kind in columns.items()
-    }
-    return found | ({"values": ("float", "int64")} if "values" in columns else {})
+def _kinds(columns: Mapping[str, Kind]) -> _Kinds:
+    """The kinds that columns can be: whole numbers can be floats, too."""
+    kinds: _Kinds = {}
+    for name, kind in columns.items():
+        kinds[name] = ("int64", "float") if kind == "int64" else (kind,)
+    if "values" in columns:
+        kinds["values"] = ("float", "int64")
+    return kinds
 
 
 def _from_table(
@@ -293,19 +309,17 @@ def _from_table(
     except LabelsFault as fault:
         raise at_line(path, LabelsFault(fault.line, f"{name}: {fault.reason}"), table) from fault
     by_row = [column[row] if row >= 0 else None for row in labelled.table_rows.tolist()]
-    lacking = [
+    empty_rows = [
         row for row, value in enumerate(by_row) if value is None and labelled.labels[row] >= 0
     ]
-    if lacking and not wish.optional:
-        row = labelled.table_rows[lacking[0]]
-        where = table.place(path, table.lines[row]) if row >= 0 else str(path)
+    if empty_rows and not wish.optional:
+        table_row = labelled.table_rows[empty_rows[0]]
+        where = table.place(path, table.lines[table_row]) if table_row >= 0 else str(path)
         raise InputError(
-            f"{where}: {name} has no value for {listing.names[lacking[0]]}",
-            f"expected one in every line, {len(lacking):,} have none",
-            (
-                f"fill it in, or write in {file.path}: {wish.feature}: "
-                f"{{from: {wish.column}, optional: true}}"
-            ),
+            f"{where}: {name} has no value for {listing.names[empty_rows[0]]}",
+            f"expected one in every line, {len(empty_rows):,} have none",
+            f"fill it in, or write in {file.path}: {wish.feature}: "
+            f"{{from: {wish.column}, optional: true}}",
         )
     if wish.column in values and values[wish.column] != by_row:
         raise file.fault(
@@ -313,5 +327,5 @@ def _from_table(
         )
     values[wish.column] = by_row
     is_list = any(isinstance(value, list) for value in by_row)
-    optional = bool(lacking) if file.recipe.record is None else wish.optional
+    optional = bool(empty_rows) if file.recipe.record is None else wish.optional
     return Mapped(wish.feature, wish.column, kind, optional, is_list)

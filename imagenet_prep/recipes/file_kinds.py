@@ -19,7 +19,7 @@ from imagenet_prep.tfrecord.framing import FramingError, parse_header
 
 def kinds_by_content(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """The kinds of files whose names don't tell, by content:
-    the format of an image, "NumPy", or one of ``SAMPLES``.
+    the format of an image, "NumPy", or a kind with samples.
     """
     endings = (*ENDINGS["image"], *ENDINGS["array"], ".tar")
     unknown = (

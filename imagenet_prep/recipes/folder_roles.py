@@ -12,16 +12,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from imagenet_prep.recipes.mask_names import is_image_folder, is_mask_folder, unmasked
 from imagenet_prep.recipes.recipe_lines import flow, is_plain
-from imagenet_prep.recipes.splits import (
-    USUAL,
-    is_image_folder,
-    is_mask_folder,
-    split_name,
-    split_names,
-    stem_of,
-    unmasked,
-)
+from imagenet_prep.recipes.splits import USUAL, split_name, split_names, stem_of
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.patterns import literal
 from imagenet_prep.text import listed

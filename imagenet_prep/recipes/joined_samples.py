@@ -100,51 +100,70 @@ def join_samples(parts: Sequence[Samples]) -> Samples:
     columns: dict[str, list[Any]] = {name: [] for part in parts for name in part.columns}
     words: dict[str, dict[int, str]] = {}
     for part in parts:
-        for name, values in columns.items():
-            values += part.columns.get(name, [None] * len(part.names))
-        for name, own in part.words.items():
-            known = words.setdefault(name, {})
-            wrong = next(
-                (number for number, text in own.items() if known.get(number, text) != text), None
-            )
-            if wrong is not None:
-                path, what = (
-                    part.listing.containers[0].path,
-                    f"{own[wrong]}, and {known[wrong]} elsewhere",
-                )
-                expected = "expected the same classes in all files"
-                raise InputError(
-                    f"{path}: {name} {wrong} is {what}", expected, "make a set of each"
-                )
-            known |= own
+        for name, column in columns.items():
+            column += part.columns.get(name, [None] * len(part.names))
+        _add_words(words, part)
     listing = refuse_twice(Catalog.join(part.listing for part in parts))
     names = [name for part in parts for name in part.names]
-    passed = list(dict.fromkeys(line for part in parts for line in part.passed))
-    by_label = {part.label: part for part in parts if part.names}
-    label = next(iter(by_label)) if len(by_label) == 1 else None
-    doubt = next((part.doubt for part in parts if part.doubt), None)
-    if len(by_label) > 1 and not doubt:
-        said = {each: part.listing.containers[0].path for each, part in by_label.items()}
-        what = " and ".join(
-            f"{path} has {f'labels in {each}' if each else 'no labels'}"
-            for each, path in said.items()
-        )
-        ways = " or ".join(
-            f"source: {{..., label: {each}}}" for each in [*filter(None, said), "false"]
-        )
-        doubt = InputError(what, "expected one column", f"a recipe can say: {ways}")
+    passed = list(dict.fromkeys(note for part in parts for note in part.passed))
+    label, doubt = _shared_label(parts)
     class_names = next((part.class_names for part in parts if part.class_names), {})
-    lost = list(dict.fromkeys(line for part in parts for line in part.lost))
+    lost = list(dict.fromkeys(note for part in parts for note in part.lost))
     marks = join_marks([part.marks for part in parts])
     return Samples(listing, names, columns, words, label, passed, doubt, class_names, lost, marks)
 
 
+def _add_words(words: dict[str, dict[int, str]], part: Samples) -> None:
+    """Add the words of the numbers of a part to those of the parts before it.
+
+    Raises:
+        InputError: a number stands for other words there.
+    """
+    for name, part_words in part.words.items():
+        known_words = words.setdefault(name, {})
+        for number, text in part_words.items():
+            if known_words.get(number, text) != text:
+                path = part.listing.containers[0].path
+                raise InputError(
+                    f"{path}: {name} {number} is {text}, and {known_words[number]} elsewhere",
+                    "expected the same classes in all files",
+                    "make a set of each",
+                )
+        known_words |= part_words
+
+
+def _shared_label(parts: Sequence[Samples]) -> tuple[str | None, InputError | None]:
+    """The column of labels that all parts have; or None, and the error for a recipe that names
+    none.
+    """
+    doubt = next((part.doubt for part in parts if part.doubt), None)
+    part_of_label = {part.label: part for part in parts if part.names}
+    labels = list(part_of_label)
+    if len(labels) == 1:
+        return labels[0], doubt
+    if not labels or doubt:
+        return None, doubt
+    statements = []
+    for label, part in part_of_label.items():
+        content = f"labels in {label}" if label else "no labels"
+        statements.append(f"{part.listing.containers[0].path} has {content}")
+    named_labels = [label for label in labels if label]
+    options = " or ".join(f"source: {{..., label: {label}}}" for label in [*named_labels, "false"])
+    doubt = InputError(
+        " and ".join(statements), "expected one column", f"a recipe can say: {options}"
+    )
+    return None, doubt
+
+
 def split_of(name: str) -> str:
     """The split that the words of a name, or of its folders, stand for; "" if none does."""
-    words = (word for word in re.split(r"[^a-z0-9]+", name.lower()) if not word.startswith("eval"))
-    return next(
-        (split for word in words if (split := "test" if word == "t10k" else split_name(word))), ""
-    )
+    for word in re.split(r"[^a-z0-9]+", name.lower()):
+        if word.startswith("eval"):
+            continue
+        split = "test" if word == "t10k" else split_name(word)
+        if split:
+            return split
+    return ""
 
 
 def words_beside_split(name: str) -> list[str]:
@@ -156,5 +175,5 @@ def words_beside_split(name: str) -> list[str]:
 
 def usual_label(columns: Iterable[str]) -> str | None:
     """The column that is called as labels usually are; None if there is none."""
-    known = set(columns)
-    return next((name for name in _LABELS if name in known), None)
+    names = set(columns)
+    return next((label for label in _LABELS if label in names), None)

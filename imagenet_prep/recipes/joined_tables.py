@@ -21,10 +21,10 @@ def join_tables(tables: Sequence[tuple[str, LabelTable, AnyPath]]) -> LabelTable
     Raises:
         LabelsFault: one of them has labels, and another one has none.
     """
-    parts = [table for _, table, _ in tables]
-    if len({table.labels is None for table in parts}) > 1:
+    first_table = tables[0][1]
+    if len({table.labels is None for _, table, _ in tables}) > 1:
         raise LabelsFault(1, "no column of labels, and another split has one")
-    names = dict.fromkeys(name for table in parts for name in table.columns)
+    names = dict.fromkeys(name for _, table, _ in tables for name in table.columns)
     columns: dict[str, list[Any]] = {name: [] for name in names}
     paths: list[str] = []
     lines: list[int] = []
@@ -38,15 +38,14 @@ def join_tables(tables: Sequence[tuple[str, LabelTable, AnyPath]]) -> LabelTable
         lines += [start + line for line in table.lines]
         labels += table.labels or ()
         splits += [split] * len(table.paths)
-        for name, values in columns.items():
-            values += table.columns.get(name) or [None] * len(table.paths)
+        for name, column in columns.items():
+            column += table.columns.get(name) or [None] * len(table.paths)
         start += max(table.lines, default=0)
-    first = parts[0]
     return replace(
-        first,
+        first_table,
         paths=paths,
         lines=lines,
-        labels=None if first.labels is None else labels,
+        labels=None if first_table.labels is None else labels,
         columns=columns,
         splits=splits,
         sections=sections,
@@ -94,17 +93,28 @@ def spread(table: LabelTable, names: Sequence[str]) -> LabelTable:
     """
     if not table.paths or "." in table.paths[0].rpartition("/")[2]:
         return table
-    lasts = {path.strip("/").rpartition("/")[2] for path in table.paths}
+    last_words = {path.strip("/").rpartition("/")[2] for path in table.paths}
+    files = _files_by_folder(names, last_words)
+    rows: list[int] = []
+    paths: list[str] = []
+    for row, path in enumerate(table.paths):
+        folder_files = files.get(path.strip("/"), ())
+        rows += [row] * len(folder_files)
+        paths += folder_files
+    return replace(table.take(rows), paths=paths) if rows else table
+
+
+def _files_by_folder(names: Sequence[str], last_words: set[str]) -> dict[str, list[str]]:
+    """The files in each folder whose path ends in one of these words, by every end of that path;
+    none if a file is called so itself.
+    """
     files: dict[str, list[str]] = {}
     for name in names:
+        if without_ending(name).rpartition("/")[2] in last_words:
+            return {}
         folders = name.split("/")[:-1]
-        if without_ending(name).rpartition("/")[2] in lasts:
-            return table
-        for place, folder in enumerate(folders, 1):
-            for start in range(place) if folder in lasts else ():
-                files.setdefault("/".join(folders[start:place]), []).append(name)
-    rows = [row for row, path in enumerate(table.paths) for _ in files.get(path.strip("/"), ())]
-    if not rows:
-        return table
-    paths = [name for path in table.paths for name in files.get(path.strip("/"), ())]
-    return replace(table.take(rows), paths=paths)
+        for depth, folder in enumerate(folders, 1):
+            if folder in last_words:
+                for start in range(depth):
+                    files.setdefault("/".join(folders[start:depth]), []).append(name)
+    return files

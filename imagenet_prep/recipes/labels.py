@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.divisions import Division
 from imagenet_prep.recipes.folder_roles import (
     FolderTree,
     Misread,
@@ -24,9 +25,10 @@ from imagenet_prep.recipes.folder_roles import (
     mixed_masks,
     nested,
 )
-from imagenet_prep.recipes.inputs import Inputs, need_path
+from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.joined_tables import join_tables, match_table, spread
 from imagenet_prep.recipes.labels_file import (
+    NO_LABEL,
     LabelsFault,
     LabelTable,
     flat_labels,
@@ -35,8 +37,8 @@ from imagenet_prep.recipes.labels_file import (
     typed,
 )
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.recipe_paths import need_path
 from imagenet_prep.recipes.schema import Labels
-from imagenet_prep.recipes.splits import Division
 from imagenet_prep.sources.array_files import is_downsampled
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import PRIVATE
@@ -64,10 +66,6 @@ class Labelled(Struct, frozen=True):
     unlabelled: int = 0
 
 
-NO_LABEL = -1
-"""A number in place of a label that is no class, as in Hugging Face's data sets."""
-
-
 # labels of a file ---------------------------------------------------------------------------------
 
 
@@ -77,37 +75,36 @@ def read_table(file: RecipeFile, root: AnyPath) -> tuple[LabelTable, AnyPath] | 
     Raises:
         InputError: it is not there, or a line of it can't be understood.
     """
-    said = file.recipe.labels
-    if not isinstance(said, Labels):
+    keys = file.recipe.labels
+    if not isinstance(keys, Labels):
         return None
-    if isinstance(said.file, str):
-        path = need_path(file, ("labels", "file"), below(root, said.file))
-        return _parse(said, said.file, path), path
+    if isinstance(keys.file, str):
+        path = need_path(file, ("labels", "file"), below(root, keys.file))
+        return _parse(keys, keys.file, path), path
     tables = []
-    for split, names in said.file.items():
+    for split, names in keys.file.items():
         for name in [names] if isinstance(names, str) else names:
             path = need_path(file, ("labels", "file", split), below(root, name))
-            tables.append((split, _parse(said, name, path), path))
-    first = tables[0][2]
+            tables.append((split, _parse(keys, name, path), path))
+    first_path = tables[0][2]
     try:
-        return join_tables(tables), first
+        return join_tables(tables), first_path
     except LabelsFault as fault:
-        raise _at(str(first), fault) from fault
+        raise _at(str(first_path), fault) from fault
 
 
-def _parse(said: Labels, name: str, path: AnyPath) -> LabelTable:
+def _parse(keys: Labels, name: str, path: AnyPath) -> LabelTable:
     """The table of one file of labels."""
-    label, form = None if said.label is True else said.label, said.format or form_of(name)
     try:
         table = parse_labels(
             read_plain(path),
-            form,
-            said.path,
-            label,
-            header=said.header,
-            several=said.several or "",
-            one_hot=said.one_hot or (),
-            split=said.split,
+            keys.format or form_of(name),
+            keys.path,
+            None if keys.label is True else keys.label,
+            header=keys.header,
+            several=keys.several or "",
+            one_hot=keys.one_hot or (),
+            split=keys.split,
         )
     except LabelsFault as fault:
         raise _at(f"{path}, line {fault.line}", fault) from fault
@@ -148,32 +145,53 @@ def label_by_table(
         UsageError: the recipe's classes don't fit the labels.
     """
     table, path = spread(source[0], listing.names), source[1]
-    rows, notes = _matched(file, inputs, listing, table, path)
-    classes, by_row, several = Classes(), [0] * len(table.paths), list[list[int]]()
+    rows, notes = _match_files(file, inputs, listing, table, path)
+    classes, row_labels, several_by_row = Classes(), [0] * len(table.paths), list[list[int]]()
     if table.labels is not None:
         try:
-            classes, by_row, several = _numbered(file, table, path, given, first)
+            classes, row_labels, several_by_row = _number_labels(file, table, path, given, first)
         except LabelsFault as fault:
             raise at_line(path, fault, table) from fault
+    label_without_line = 0 if _policies(file).unlabelled == "keep" else -1
+    labels = np.array([*row_labels, label_without_line], np.int32)[rows]  # row -1 is the last
+    unlabelled = 0
+    if table.labels is not None:
+        unlabelled = _treat_unlabelled(file, listing, labels, rows, (table, path), notes)
+    several: list[list[int]] = []
+    if several_by_row:
+        labels = np.minimum(labels, 0)
+        several = [several_by_row[row] if row >= 0 else [] for row in rows]
+    return Labelled(classes, labels, table, path, rows, tuple(notes), several, unlabelled)
+
+
+def _treat_unlabelled(
+    file: RecipeFile,
+    listing: Catalog,
+    labels: Column,
+    rows: Column,
+    source: tuple[LabelTable, AnyPath],
+    notes: list[str],
+) -> int:
+    """Leave out the files without a label, or keep them with a note; how many are kept.
+
+    Raises:
+        InputError: the recipe wants an error.
+    """
+    table, path = source
     policy = _policies(file).unlabelled
-    labels = np.array([*by_row, 0 if policy == "keep" else -1], np.int32)[
-        rows
-    ]  # the last is of files without a line
-    empty = np.flatnonzero(labels == 0).tolist() if table.labels is not None else []
-    if empty and policy == "error":
-        raise at_line(
-            path,
-            LabelsFault(table.lines[rows[empty[0]]], f"no label for {listing.names[empty[0]]}"),
-            table,
-        )
-    if empty and policy == "skip":
-        labels[empty], empty = -1, []
-    if empty:
-        names = listed(listing.names[row] for row in empty)
-        notes.append(f"{number_of(len(empty), 'record has', 'records have')} no label: {names}")
-    if several:
-        labels, several = np.minimum(labels, 0), [several[row] if row >= 0 else [] for row in rows]
-    return Labelled(classes, labels, table, path, rows, tuple(notes), several, len(empty))
+    unlabelled = np.flatnonzero(labels == 0).tolist()
+    if not unlabelled:
+        return 0
+    if policy == "error":
+        first_file = unlabelled[0]
+        reason = f"no label for {listing.names[first_file]}"
+        raise at_line(path, LabelsFault(table.lines[rows[first_file]], reason), table)
+    if policy == "skip":
+        labels[unlabelled] = -1
+        return 0
+    names = listed(listing.names[row] for row in unlabelled)
+    notes.append(f"{number_of(len(unlabelled), 'record has', 'records have')} no label: {names}")
+    return len(unlabelled)
 
 
 def left_out(text: str, names: Sequence[str], policy: str, expected: str, hint: str) -> list[str]:
@@ -182,10 +200,135 @@ def left_out(text: str, names: Sequence[str], policy: str, expected: str, hint: 
     Raises:
         InputError: the ``policy`` is "error".
     """
-    if names and policy == "error":
+    if not names:
+        return []
+    if policy == "error":
         raise InputError(f"{text}: {listed(names)}", expected, hint)
-    done = {"skip": "; left out", "empty": "; kept without boxes"}.get(policy, "")
-    return [f"{text}: {listed(names)}{done}"] if names else []
+    outcome = {"skip": "; left out", "empty": "; kept without boxes"}.get(policy, "")
+    return [f"{text}: {listed(names)}{outcome}"]
+
+
+def _match_files(
+    file: RecipeFile, inputs: Inputs, listing: Catalog, table: LabelTable, path: AnyPath
+) -> tuple[Column, list[str]]:
+    """The table's row of each file (-1: none); what is not matched is an
+    error unless the recipe says otherwise.
+    """
+    keys, notes = _policies(file), list[str]()
+    file_of_line = np.array(match_table(table, listing.names, inputs.base, path, file.recipe.strip))
+    matched_lines = np.flatnonzero(file_of_line >= 0)
+    rows = np.full(len(listing), -1, np.int64)
+    rows[file_of_line[matched_lines]] = matched_lines
+    unlabelled = [listing.names[row] for row in np.flatnonzero(rows < 0).tolist()]
+    unmatched_lines = np.setdiff1d(np.arange(len(file_of_line)), rows).tolist()
+    if keys.unlabelled != "keep":
+        notes += left_out(
+            f"{number_of(len(unlabelled), 'file has', 'files have')} no label in {path}",
+            unlabelled,
+            keys.unlabelled or "error",
+            "expected every file to have a line",
+            "add them, or leave such files out with labels: {file: ..., unlabelled: skip}",
+        )
+    missing_files = []
+    for number in unmatched_lines:
+        place = table.place("", table.lines[number]).lstrip(", ")
+        missing_files.append(f"{table.paths[number]} ({place})")
+    count = number_of(len(missing_files), "file that is", "files that are")
+    notes += left_out(
+        f"{path} labels {count} not there",
+        missing_files,
+        keys.missing,
+        f"expected them among the files in {inputs.origin}",
+        "take them out, or skip such lines with labels: {file: ..., missing: ignore}",
+    )
+    return rows, notes
+
+
+def _number_labels(
+    file: RecipeFile, table: LabelTable, path: AnyPath, given: Classes | None, first: int
+) -> tuple[Classes, list[int], list[list[int]]]:
+    """The classes of a table, each row's label from 1, 0 where the label is empty; and its labels,
+    if it has several.
+
+    A row of several has 1 for its label. Raises LabelsFault.
+    """
+    assert table.labels is not None
+    kind, values = typed(table.labels, table.lines, table.is_text)
+    are_numbers = kind == "int64"
+    if are_numbers:
+        _refuse_two_signs(file, values, table)
+        values = [_without_no_label(value) for value in values]
+    if kind == "float":
+        _refuse_floats(values, table)
+    class_values = set(flat_labels(values) if table.is_several else values) - {None}
+    place_of: dict[Any, int]
+    if are_numbers and given is None:
+        classes = _by_number(file, class_values, table, path)
+        place_of = {number: label for label, number in enumerate(classes.numbers, 1)}
+    else:
+        classes = given or _by_text(class_values, first)
+        place_of = _places_of_given(classes, first, are_numbers=are_numbers)
+    if class_values - place_of.keys():
+        _refuse_unknown(values, table, classes, place_of, first, are_numbers=are_numbers)
+    if not table.is_several:
+        return classes, [place_of.get(value, 0) for value in values], []
+    several = _several_labels(values, table, place_of)
+    return classes, [int(value is not None) for value in values], several
+
+
+def _refuse_floats(values: Sequence[Any], table: LabelTable) -> None:
+    """Raise LabelsFault for the first label, a number that is not whole."""
+    for value, line in zip(values, table.lines, strict=True):
+        if any(label is not None for label in _labels_in(value)):
+            option = "source: {..., label: false}" if table.of_samples else "labels: {label: false}"
+            raise LabelsFault(
+                line, f"a label that is not a class: to keep it as a column, write {option}"
+            )
+
+
+def _by_text(class_values: Collection[str], first: int) -> Classes:
+    """The classes that a table names, in order."""
+    names = sorted(class_values, key=str.encode)
+    return numbered(names, names, first)
+
+
+def _refuse_unknown(
+    values: Sequence[Any],
+    table: LabelTable,
+    classes: Classes,
+    place_of: Mapping[Any, int],
+    first: int,
+    *,
+    are_numbers: bool,
+) -> None:
+    """Raise LabelsFault for the first label that is not among the classes of the recipe."""
+    for value, line in zip(values, table.lines, strict=True):
+        for label in _labels_in(value):
+            if label is None or label in place_of:
+                continue
+            if not are_numbers:
+                raise LabelsFault(line, f"{label!r} is not among the classes of the recipe")
+            last = first + len(classes.names) - 1
+            hint = "set first_label if they start elsewhere"
+            raise LabelsFault(line, f"label {label}, expected {first} to {last}: {hint}")
+
+
+def _several_labels(
+    values: Sequence[Any], table: LabelTable, place_of: Mapping[Any, int]
+) -> list[list[int]]:
+    """The labels of each row, from 1; raises LabelsFault if a row has one twice."""
+    several: list[list[int]] = []
+    for value, line in zip(values, table.lines, strict=True):
+        labels = [] if value is None else [place_of[label] for label in _labels_in(value)]
+        if len(set(labels)) < len(labels):
+            raise LabelsFault(line, "a label is there twice: expected each once")
+        several.append(labels)
+    return several
+
+
+def _labels_in(value: Any) -> Sequence[Any]:
+    """The labels of a row: those of a list, or its only one, which may be None."""
+    return value if isinstance(value, list) else (value,)
 
 
 def _policies(file: RecipeFile) -> Labels:
@@ -205,102 +348,6 @@ def may_lack_labels(file: RecipeFile, table: LabelTable) -> bool:
     )
 
 
-def _matched(
-    file: RecipeFile, inputs: Inputs, listing: Catalog, table: LabelTable, path: AnyPath
-) -> tuple[Column, list[str]]:
-    """The table's row of each file (-1: none); what is not matched is an
-    error unless the recipe says otherwise.
-    """
-    said, notes = _policies(file), []
-    hits = np.array(match_table(table, listing.names, inputs.base, path, file.recipe.strip))
-    rows, found = np.full(len(listing), -1, np.int64), np.flatnonzero(hits >= 0)
-    rows[hits[found]] = found
-    unlabelled = [listing.names[row] for row in np.flatnonzero(rows < 0).tolist()]
-    missing = np.setdiff1d(np.arange(len(hits)), rows).tolist()
-    text = f"{number_of(len(unlabelled), 'file has', 'files have')} no label in {path}"
-    hint = "add them, or leave such files out with labels: {file: ..., unlabelled: skip}"
-    if said.unlabelled != "keep":
-        notes += left_out(
-            text, unlabelled, said.unlabelled or "error", "expected every file to have a line", hint
-        )
-    lines = [
-        f"{table.paths[number]} ({table.place('', table.lines[number]).lstrip(', ')})"
-        for number in missing
-    ]
-    text = f"{path} labels {number_of(len(missing), 'file that is', 'files that are')} not there"
-    hint = "take them out, or skip such lines with labels: {file: ..., missing: ignore}"
-    notes += left_out(
-        text, lines, said.missing, f"expected them among the files in {inputs.origin}", hint
-    )
-    return rows, notes
-
-
-def _numbered(
-    file: RecipeFile, table: LabelTable, path: AnyPath, given: Classes | None, first: int
-) -> tuple[Classes, list[int], list[list[int]]]:
-    """The classes of a table, each row's label from 1, 0 where the label is empty; and its labels,
-    if it has several.
-
-    A row of several has 1 for its label. Raises LabelsFault.
-    """
-    assert table.labels is not None
-    kind, values = typed(table.labels, table.lines, table.is_text)
-    if kind == "int64":
-        _refuse_two_signs(file, values, table)
-        values = [_without_no_label(value) for value in values]
-
-    def find(is_wrong: Callable[[Any], bool]) -> tuple[Any, int] | None:
-        """The first value that is wrong, and its line."""
-        rows = zip(values, table.lines, strict=True)
-        return next(
-            (
-                (e, line)
-                for value, line in rows
-                for e in _each(value)
-                if e is not None and is_wrong(e)
-            ),
-            None,
-        )
-
-    if kind == "float" and (wrong := find(lambda _: True)):
-        way = "source: {..., label: false}" if table.of_samples else "labels: {label: false}"
-        raise LabelsFault(
-            wrong[1], f"a label that is not a class: to keep it as a column, write {way}"
-        )
-    known = set(flat_labels(values) if table.is_several else values) - {None}
-    if kind == "int64" and given is None:
-        classes = _by_number(file, known, table, path)
-        places: dict[Any, int] = {number: label for label, number in enumerate(classes.numbers, 1)}
-    else:
-        found = sorted(known, key=str.encode) if given is None else []
-        classes = given or numbered(found, found, first)
-        places = _places_of_given(classes, first, are_numbers=kind == "int64")
-    if wrong := find(lambda each: each not in places) if known - places.keys() else None:
-        top = (
-            f"{wrong[0]}, expected {first} to {first + len(classes.names) - 1}: "
-            "set first_label if they start elsewhere"
-        )
-        what = (
-            f"label {top}"
-            if kind == "int64"
-            else f"{wrong[0]!r} is not among the classes of the recipe"
-        )
-        raise LabelsFault(wrong[1], what)
-    if not table.is_several:
-        return classes, [places.get(value, 0) for value in values], []
-    several = [[] if value is None else [places[each] for each in _each(value)] for value in values]
-    if again := next(
-        (
-            line
-            for each, line in zip(several, table.lines, strict=True)
-            if len(set(each)) < len(each)
-        ),
-        0,
-    ):
-        raise LabelsFault(again, "a label is there twice: expected each once")
-    return classes, [int(value is not None) for value in values], several
-
-
 def _places_of_given(classes: Classes, first: int, *, are_numbers: bool) -> dict[Any, int]:
     """The label, from 1, of each name or number in a table;
     a number is a name if all classes are called by numbers.
@@ -313,21 +360,17 @@ def _places_of_given(classes: Classes, first: int, *, are_numbers: bool) -> dict
     return {name: label for label, name in enumerate(names, 1)}
 
 
-def _each(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else (value,)
-
-
 def _refuse_two_signs(file: RecipeFile, values: Sequence[Any], table: LabelTable) -> None:
     """Raise LabelsFault if the labels are -1 and 1 alone: then -1 may be a class."""
-    single = {value for value in values if not isinstance(value, list)}
-    if single == {NO_LABEL, 1} and _policies(file).unlabelled is None:
+    single_values = {value for value in values if not isinstance(value, list)}
+    if single_values == {NO_LABEL, 1} and _policies(file).unlabelled is None:
         line = table.lines[values.index(NO_LABEL)]
-        how = (
+        hint = (
             "write classes as 0 and 1, or by their names; labels: {file: ..., unlabelled: "
             "keep} takes -1 as no label"
         )
         raise LabelsFault(
-            line, f"the labels are -1 and 1, and -1 stands for no label elsewhere: {how}"
+            line, f"the labels are -1 and 1, and -1 stands for no label elsewhere: {hint}"
         )
 
 
@@ -339,7 +382,7 @@ def _without_no_label(value: Any) -> Any:
 
 
 def _by_number(
-    file: RecipeFile, known: Collection[int], table: LabelTable, path: AnyPath
+    file: RecipeFile, class_numbers: Collection[int], table: LabelTable, path: AnyPath
 ) -> Classes:
     """Numbers are labels as they stand; a source that lists its classes has those without a file
     too.
@@ -347,35 +390,35 @@ def _by_number(
     Raises LabelsFault.
     """
     listed_numbers = table.class_names.keys() or table.words.keys()
-    numbers = sorted({*known, *listed_numbers})
+    numbers = sorted({*class_numbers, *listed_numbers})
     texts = tuple(table.words.get(number, str(number)) for number in numbers)
     names = tuple(
         table.class_names.get(number, text) for number, text in zip(numbers, texts, strict=True)
     )
-    names = names if len(set(names)) == len(names) else tuple(map(str, numbers))
-    first = file.recipe.first_label
-    if first is None:
+    if len(set(names)) < len(names):
+        names = tuple(map(str, numbers))
+    first_label = file.recipe.first_label
+    if first_label is None:
+        # downsampled ImageNet's labels, and its map, are from 1
         is_batch = table.of_samples and is_downsampled(path.name)
-        first = int(
-            is_batch or len(table.class_names) > 0
-        )  # downsampled ImageNet's labels, and its map, are from 1
-    classes = Classes(names, texts, tuple(numbers), first, is_numbered=True)
+        first_label = int(is_batch or len(table.class_names) > 0)
+    classes = Classes(names, texts, tuple(numbers), first_label, is_numbered=True)
     refuse_below_first(file, classes)
     return classes
 
 
 def refuse_below_first(file: RecipeFile, classes: Classes) -> None:
     """Raise InputError for a number below that of the first class."""
-    least = min(classes.numbers, default=classes.first_label)
-    if least < classes.first_label:
-        what = (
-            f"{file.path}: the labels have a {least}, and the first label is {classes.first_label}"
-        )
-        hint = (
-            f"if {least} is a class, write first_label: {max(least, 0)}; "
-            f"{NO_LABEL} stands for no label"
-        )
-        raise InputError(what, f"expected {classes.first_label} or more", hint)
+    first_label = classes.first_label
+    lowest = min(classes.numbers, default=first_label)
+    if lowest >= first_label:
+        return
+    raise InputError(
+        f"{file.path}: the labels have a {lowest}, and the first label is {first_label}",
+        f"expected {first_label} or more",
+        f"if {lowest} is a class, write first_label: {max(lowest, 0)}; "
+        f"{NO_LABEL} stands for no label",
+    )
 
 
 # class folders ------------------------------------------------------------------------------------
@@ -397,32 +440,32 @@ def label_by_folder(
     without a file is skipped, with a note.
     """
     assert file.recipe.source is not None
-    divisions = [part for division in divisions for part in division.parts or (division,)]
-    files = ClassFolders(listing.names, divisions, file.recipe.source.class_folder)
+    parts = [part for division in divisions for part in division.parts or (division,)]
+    files = ClassFolders(listing.names, parts, file.recipe.source.class_folder)
     inputs.obstacles.extend(folder_faults(inputs.origin, files))
     if given is None:
-        inputs.obstacles.extend(
-            _misread_folders(inputs.origin, files, is_divided=bool(file.recipe.splits))
-        )
-    inputs.obstacles.extend(_strange(file, files, given) if given else ())
-    present = set(files)
-    classes = given or by_names(file, present, first)
-    notes = _passed(inputs, divisions, files.tops)
-    if given is None and (inner := nested(files.deep())):
+        is_divided = bool(file.recipe.splits)
+        inputs.obstacles.extend(_misread_folders(inputs.origin, files, is_divided=is_divided))
+    else:
+        inputs.obstacles.extend(_undeclared_folders(file, files, given))
+    classes = given or by_names(file, files, first)
+    notes = _skipped_folders(inputs, parts, files.tops)
+    inner_folders = nested(files.deep()) if given is None else []
+    if inner_folders:
         notes.append(
-            f"the first folder is the class: {listed(inner)} are only told apart by their paths"
+            "the first folder is the class: "
+            f"{listed(inner_folders)} are only told apart by their paths"
         )
-    without = [name for name in classes.names if name not in present]
-    if without:
-        notes.append(
-            f"{number_of(len(without), 'class has', 'classes have')} no file: {listed(without)}"
-        )
-    place = {name: label for label, name in enumerate(classes.names, 1)}
+    empty = [name for name in classes.names if name not in files]
+    if empty:
+        count = number_of(len(empty), "class has", "classes have")
+        notes.append(f"{count} no file: {listed(empty)}")
+    label_of = {name: label for label, name in enumerate(classes.names, 1)}
     labels = np.full(len(listing), -1, np.int16 if len(classes.names) < 1 << 15 else np.int32)
     for name, runs in files.runs.items():
-        if name in place:
+        if name in label_of:
             for division, start, stop in runs:
-                labels[places_of(division.rows[start:stop])] = place[name]
+                labels[places_of(division.rows[start:stop])] = label_of[name]
     return Labelled(classes, labels, notes=tuple(notes))
 
 
@@ -466,15 +509,18 @@ class ClassFolders(Mapping[str, Sequence[str]]):
         return iter(self.runs)
 
     def __getitem__(self, folder: str) -> list[str]:
-        rows = (
-            (each, row) for each, start, stop in self.runs[folder] for row in each.rows[start:stop]
-        )
-        if self.kind != "first":
-            return [self._names[row].rpartition("/")[2] for _, row in rows]
-        return [
-            self._names[row].removeprefix(each.lead).removeprefix(f"{folder}/")
-            for each, row in rows
-        ]
+        names: list[str] = []
+        for division, start, stop in self.runs[folder]:
+            for row in division.rows[start:stop]:
+                name = self._names[row]
+                if self.kind == "first":
+                    names.append(name.removeprefix(division.lead).removeprefix(f"{folder}/"))
+                else:
+                    names.append(name.rpartition("/")[2])
+        return names
+
+    def __contains__(self, folder: object) -> bool:
+        return folder in self.runs
 
     def first(self, folder: str) -> str:
         """The name of the first file of a class."""
@@ -516,25 +562,25 @@ class ClassFolders(Mapping[str, Sequence[str]]):
         if len(self._divisions) > 1 or self.loose:
             runs = itertools.chain.from_iterable(self.runs.values())
             rows = np.concatenate(
-                [np.asarray(each.rows[start:stop], np.uint32) for each, start, stop in runs]
+                [np.asarray(division.rows[start:stop], np.uint32) for division, start, stop in runs]
             )
         return self._names.picked(rows)
 
 
 def folder_faults(
-    where: object, files: ClassFolders, way: str = "write class_folder: path"
+    where: object, files: ClassFolders, hint: str = "write class_folder: path"
 ) -> Iterator[InputError]:
-    """Two folders of one class (``way`` takes their paths), and files in no class folder."""
+    """Two folders of one class (``hint`` takes their paths), and files in no class folder."""
     if files.same:
         what = f"{where}: {' and '.join(files.same)} end in the same folder"
-        yield InputError(what, "expected one folder of each name", way)
+        yield InputError(what, "expected one folder of each name", hint)
     if files.loose:
         name, lead = files.loose[0]
-        others = f" (and {len(files.loose) - 1:,} others)" if len(files.loose) > 1 else ""
-        expected = f"expected {Path(str(where)).name}/{lead}CLASS/FILE"
+        count = len(files.loose) - 1
+        others = f" (and {count:,} others)" if count else ""
         yield InputError(
             f"{name} is in no class folder{others}",
-            expected,
+            f"expected {Path(str(where)).name}/{lead}CLASS/FILE",
             "move it, or name all in a file of labels",
         )
 
@@ -545,60 +591,73 @@ def _misread_folders(
     """The folders that are no classes."""
     if not files:
         return
-    wrong = misread_masks(files)
-    if wrong is None and files.kind == "first":
-        wrong = misread(files.trees(), files.splits(), is_divided=is_divided)
-    elif wrong is None:
-        wrong = misread_inner(files)
-    if wrong is not None:
+    fault = misread_masks(files)
+    if fault is None and files.kind == "first":
+        fault = misread(files.trees(), files.splits(), is_divided=is_divided)
+    elif fault is None:
+        fault = misread_inner(files)
+    if fault is not None:
         yield InputError(
-            f"{where}: {wrong.what}",
+            f"{where}: {fault.what}",
             "expected a folder a class",
-            f"a recipe can say: {wrong.choice}",
+            f"a recipe can say: {fault.choice}",
         )
+
+
+def _undeclared_folders(
+    file: RecipeFile, files: ClassFolders, declared: Classes
+) -> Iterator[InputError]:
+    """The folders that are not among the recipe's classes."""
+    undeclared = sorted(set(files) - set(declared.names), key=str.encode)
+    if not undeclared:
+        return
+    folder, *other_folders = undeclared
+    others = f" (and files in {listed(other_folders)})" if other_folders else ""
+    yield InputError(
+        f"{files.first(folder)} is in {folder}, "
+        f"which is not among the classes of {file.path}{others}",
+        f"expected one of {listed(declared.names)}",
+        "add the class, or take the folder out",
+    )
+
+
+def _skipped_folders(
+    inputs: Inputs, divisions: Sequence[Division], class_folders: set[str]
+) -> list[str]:
+    """The notes on folders without this content, and on folders that hold no data."""
+    notes: list[str] = []
+    for reason in PRIVATE.values():
+        if folders := inputs.remarks.passed.get(reason):
+            notes.append(
+                f"{listed(folders)} {'is' if len(folders) == 1 else 'are'} skipped: {reason}"
+            )
+    if inputs.listing.containers[0].read_order != "alone":
+        return notes
+    leads = {division.lead for division in divisions}
+    empty_folders: list[str] = []
+    for lead in sorted(leads):
+        with_files = {*class_folders, *PRIVATE}
+        if not lead:
+            with_files.update(split_lead.rstrip("/") for split_lead in leads)
+        for name in _folders_in(below(inputs.base, lead)):
+            if not name.startswith(".") and name not in with_files:
+                empty_folders.append(lead + name)
+    if empty_folders:
+        what = "without a file of this content"
+        count = number_of(len(empty_folders), f"folder {what} is", f"folders {what} are")
+        notes.append(f"{count} skipped: {listed(empty_folders)}")
+    return notes
+
+
+def _folders_in(folder: AnyPath) -> list[str]:
+    """The names of the folders in a folder, in order."""
+    with scan(folder) as entries:
+        return sorted(entry_name(entry) for entry in entries if entry.is_dir(follow_symlinks=False))
 
 
 def misread_masks(files: ClassFolders) -> Misread | None:
     """The folders of masks, or the masks among images, that would be misread as classes."""
     return mask_folders(files) or mixed_masks(files.names())
-
-
-def _strange(file: RecipeFile, files: ClassFolders, given: Classes) -> Iterator[InputError]:
-    """The folders that are not among the recipe's classes."""
-    if strange := sorted(set(files) - set(given.names), key=str.encode):
-        others = f" (and files in {listed(strange[1:])})" if strange[1:] else ""
-        where = f"{strange[0]}, which is not among the classes of {file.path}{others}"
-        hint = "add the class, or take the folder out"
-        yield InputError(
-            f"{files.first(strange[0])} is in {where}",
-            f"expected one of {listed(given.names)}",
-            hint,
-        )
-
-
-def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> list[str]:
-    """The notes on folders without this content, and on folders that hold no data."""
-    private = {why: inputs.remarks.passed.get(why, []) for why in PRIVATE.values()}
-    notes = [
-        f"{listed(several)} {'is' if len(several) == 1 else 'are'} skipped: {why}"
-        for why, several in private.items()
-        if several
-    ]
-    if inputs.listing.containers[0].read_order != "alone":
-        return notes
-    leads, empty = {division.lead for division in divisions}, []
-    for lead in sorted(leads):
-        known = {*found, *PRIVATE, *(each.rstrip("/") for each in leads if not lead)}
-        with scan(below(inputs.base, lead)) as entries:
-            folders = sorted(
-                entry_name(entry) for entry in entries if entry.is_dir(follow_symlinks=False)
-            )
-        empty += [lead + name for name in folders if not name.startswith(".") and name not in known]
-    if empty:
-        what = "without a file of this content"
-        count = number_of(len(empty), f"folder {what} is", f"folders {what} are")
-        notes.append(f"{count} skipped: {listed(empty)}")
-    return notes
 
 
 # classes ------------------------------------------------------------------------------------------
@@ -623,10 +682,10 @@ def class_order(names: Iterable[str]) -> list[str]:
     """Names of classes in the order of their labels:
     as numbers if all are numbers, otherwise by their bytes.
     """
-    several = list(names)
-    if all(name.isascii() and name.isdigit() and len(name) < 19 for name in several):
-        return sorted(several, key=lambda name: (int(name), name))
-    return sorted(several, key=str.encode)
+    names = list(names)
+    if all(name.isascii() and name.isdigit() and len(name) < 19 for name in names):
+        return sorted(names, key=lambda name: (int(name), name))
+    return sorted(names, key=str.encode)
 
 
 _NUMBER = re.compile("0|[1-9][0-9]{0,17}")
@@ -656,9 +715,12 @@ def labels_in_words(names: Iterable[str], numbers: Iterable[int]) -> str:
     """The labels of the first three classes and of the last one, as text: "cat 1, dog 2, fox 3, ...
     wolf 12".
     """
-    labels = [(name, str(number)) for name, number in zip(names, numbers, strict=True)]
-    pairs = [name if name == number else f"{name} {number}" for name, number in labels]
-    return ", ".join(pairs) if len(pairs) < 5 else f"{', '.join(pairs[:3])}, ... {pairs[-1]}"
+    texts: list[str] = []
+    for name, number in zip(names, numbers, strict=True):
+        texts.append(name if name == str(number) else f"{name} {number}")
+    if len(texts) < 5:
+        return ", ".join(texts)
+    return f"{', '.join(texts[:3])}, ... {texts[-1]}"
 
 
 def class_notes(
@@ -693,29 +755,33 @@ def given_classes(file: RecipeFile, root: AnyPath, first: int) -> Classes | None
         InputError: their file is not there, or is no list of names.
         UsageError: a name occurs twice.
     """
-    said = file.recipe.classes
-    if said is None:
+    declared = file.recipe.classes
+    if declared is None:
         return None
-    if isinstance(said, str):
-        pairs = _read_classes(need_path(file, ("classes",), below(root, said)))
-    elif isinstance(said, dict):
-        for name, text in said.items():
-            if not isinstance(text, str) or not text:
-                raise file.fault(
-                    ("classes", name), f"{text!r} can't be", "expected the words for that class"
-                )
-        pairs = list(said.items())
+    if isinstance(declared, str):
+        pairs = _read_classes(need_path(file, ("classes",), below(root, declared)))
+    elif isinstance(declared, dict):
+        pairs = _classes_with_words(file, declared)
     else:
-        pairs = [(str(name), str(name)) for name in said]
+        pairs = [(str(name), str(name)) for name in declared]
+    if not pairs:
+        raise file.fault(("classes",), "nothing in it", "expected each once")
     names = [name for name, _ in pairs]
-    if not names or len(set(names)) != len(names):
-        again = next((name for name in names if names.count(name) > 1), None)
-        raise file.fault(
-            ("classes",),
-            f"{again} is there twice" if again else "nothing in it",
-            "expected each once",
-        )
+    for name, count in Counter(names).items():
+        if count > 1:
+            problem = f"{name} is there twice" if name else "nothing in it"
+            raise file.fault(("classes",), problem, "expected each once")
     return numbered(names, [text for _, text in pairs], first)
+
+
+def _classes_with_words(file: RecipeFile, words: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Each class with its words; raises UsageError if these are no text."""
+    for name, text in words.items():
+        if not isinstance(text, str) or not text:
+            raise file.fault(
+                ("classes", name), f"{text!r} can't be", "expected the words for that class"
+            )
+    return list(words.items())
 
 
 def _read_classes(path: AnyPath) -> list[tuple[str, str]]:

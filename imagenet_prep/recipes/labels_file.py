@@ -61,6 +61,10 @@ class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of
         self.reason = reason
 
 
+NO_LABEL = -1
+"""A number in place of a label that is no class, as in Hugging Face's data sets."""
+
+
 class LabelTable(Struct, frozen=True):
     """The content of a labels file: a path, a line number and a value of every column a row; None
     for no value.
@@ -86,7 +90,7 @@ class LabelTable(Struct, frozen=True):
     @property
     def is_several(self) -> bool:
         """Whether a file may have several labels."""
-        return any(isinstance(each, list) for each in self.labels or ())
+        return any(isinstance(label, list) for label in self.labels or ())
 
     def take(self, rows: Sequence[int]) -> LabelTable:
         """The table of some of its rows, in their order; a row can come several times."""
@@ -143,10 +147,12 @@ def parse_labels(  # noqa: PLR0913 - what a recipe says of a table, by keyword
         path: the column of paths; by default one of ``PATHS``.
         label: the column of labels; by default one of ``LABELS`` if it is there; False for none.
         header: whether the first line names the columns. Without one they are "1", "2" and so on: a
-        path and a label. several: how a file has several labels: what is between them, or
-        ``LINES``; "": each has one, or a list. one_hot: the columns of which each is a class, with
-        a 1 where it is the file's; True: all of zeros and ones. split: the column that says which
-        split a file is of.
+            path and a label.
+        several: how a file has several labels: what is between them, or ``LINES``; "": each has
+            one, or a list.
+        one_hot: the columns of which each is a class, with a 1 where it is the file's; True: all of
+            zeros and ones.
+        split: the column that says which split a file is of.
 
     Raises:
         LabelsFault: a line can't be understood, or a path occurs twice.
@@ -174,22 +180,19 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
     lines, columns = rows[0], dict(rows[1])
     if not header or form in ("lines", "words"):
         path = path or "1"
-        label = "2" if label is None and path == "1" and "2" in columns else label
-    splits = None
-    if split is not None:
-        splits = [
-            None if value is None else str(value)
-            for value in columns.pop(_column([*columns], split, (), "splits"))
-        ]
+        if label is None and path == "1" and "2" in columns:
+            label = "2"
+    splits = None if split is None else _take_splits(columns, split)
     if one_hot:
-        wanted = one_hot_columns(columns) if one_hot is True else one_hot
-        hot = {name: columns.pop(_column([*columns], name, (), "labels")) for name in wanted}
-        columns[_HOT], label = hot_labels(hot, lines), _HOT
+        hot_names = one_hot_columns(columns) if one_hot is True else one_hot
+        hot = {name: columns.pop(_column([*columns], name, (), "labels")) for name in hot_names}
+        columns[_HOT] = hot_labels(hot, lines)
+        label = _HOT
     table = _tabulated(lines, columns, path, label, is_text=form not in ("jsonl", "json"))
     if splits is not None:
         table = replace(table, splits=splits)
     if several and table.labels is not None:
-        table = _split(table, several)
+        table = _with_several(table, several)
     if len(set(table.paths)) == len(table.paths):
         return table
     table = _without_repeats(table)
@@ -197,22 +200,28 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
     return table
 
 
+def _take_splits(columns: dict[str, list[Any]], split: str) -> list[str | None]:
+    """The column of splits as texts, which is no other column then."""
+    column = columns.pop(_column([*columns], split, (), "splits"))
+    return [None if value is None else str(value) for value in column]
+
+
 def _without_repeats(table: LabelTable) -> LabelTable:
     """The table without the lines that say once more what a line before them says."""
-    parts = [
+    columns = [
         table.paths,
         table.labels or table.paths,
         table.splits or table.paths,
         *table.columns.values(),
     ]
-    seen: set[str] = set()
-    kept: list[int] = []
-    for row, values in enumerate(zip(*parts, strict=True)):
-        text = repr(values)
-        if text not in seen:
-            seen.add(text)
-            kept.append(row)
-    return table.take(kept)
+    row_texts: set[str] = set()
+    new_rows: list[int] = []
+    for row, cells in enumerate(zip(*columns, strict=True)):
+        row_text = repr(cells)
+        if row_text not in row_texts:
+            row_texts.add(row_text)
+            new_rows.append(row)
+    return table.take(new_rows)
 
 
 def open_text(content: bytes, newline: str = "\n") -> io.TextIOWrapper:
@@ -244,18 +253,19 @@ def read_rows(
         return _read_jsonl(open_text(content))
     if form == "json":
         return _read_json(content)
-    start, names, rows, empty = _header(content, form, has_header=header)
+    start, names, rows, unnamed_count = _header(content, form, has_header=header)
     if len(set(names)) != len(names) or "" in names:
         raise LabelsFault(start, "a column has no name, or two have the same")
     lines, columns = array("Q"), {name: list[Any]() for name in names}
+    width = len(names)
     for line, cells in rows:
-        if empty and len(cells) == len(names) + empty and not any(cells[len(names) :]):
-            cells = cells[: len(names)]
-        if len(cells) != len(names):
-            raise LabelsFault(line, f"{len(names)} columns expected, {len(cells)} found")
+        if unnamed_count and len(cells) == width + unnamed_count and not any(cells[width:]):
+            cells = cells[:width]
+        if len(cells) != width:
+            raise LabelsFault(line, f"{width} columns expected, {len(cells)} found")
         lines.append(line)
-        for cell, values in zip(cells, columns.values(), strict=True):
-            values.append(sys.intern(cell.strip()) or None)  # most values occur again
+        for cell, column in zip(cells, columns.values(), strict=True):
+            column.append(sys.intern(cell.strip()) or None)  # most values occur again
     return lines, columns
 
 
@@ -305,16 +315,16 @@ def _spaced_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
 
     A header without a name for the paths, as CelebA's, gets one.
     """
-    numbered = enumerate(open_text(content), 1)
-    rows = [
-        (number, line.split())
-        for number, line in numbered
-        if line.strip() and not COMMENT.match(line)
-    ]
+    rows: list[tuple[int, list[str]]] = []
+    for number, line in enumerate(open_text(content), 1):
+        if line.strip() and not COMMENT.match(line):
+            rows.append((number, line.split()))
     if len(rows) > 1 and len(rows[0][1]) == 1 and rows[0][1][0].isdigit():
         rows = rows[1:]
-    if len(rows) > 1 and len(rows[0][1]) + 1 == len(rows[1][1]):
-        rows[0] = (rows[0][0], ["path", *rows[0][1]])
+    if len(rows) > 1:
+        header_line, header = rows[0]
+        if len(header) + 1 == len(rows[1][1]):
+            rows[0] = (header_line, ["path", *header])
     yield from rows
 
 
@@ -344,19 +354,20 @@ def csv_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
         LabelsFault: it can't be understood.
     """
     file = open_text(content, "")
-    skipped, first = 0, file.readline()
-    while COMMENT.match(first):
-        skipped, first = skipped + 1, file.readline()
-    text = itertools.chain([first] if first else [], file)
-    reader = csv.reader(text, delimiter=delimiter_of(first, form), strict=True)
-    line = 1 + skipped
+    skipped_lines, header = 0, file.readline()
+    while COMMENT.match(header):
+        skipped_lines += 1
+        header = file.readline()
+    text = itertools.chain([header] if header else [], file)
+    reader = csv.reader(text, delimiter=delimiter_of(header, form), strict=True)
+    line = 1 + skipped_lines
     try:
         for cells in reader:
             if cells and not COMMENT.match(cells[0]):
                 yield line, cells
-            line = reader.line_num + 1 + skipped
+            line = reader.line_num + 1 + skipped_lines
     except csv.Error as error:
-        raise LabelsFault(max(1, reader.line_num + skipped), str(error)) from None
+        raise LabelsFault(max(1, reader.line_num + skipped_lines), str(error)) from None
 
 
 def _read_jsonl(file: io.TextIOWrapper) -> tuple[Sequence[int], dict[str, list[Any]]]:
@@ -370,8 +381,8 @@ def _read_jsonl(file: io.TextIOWrapper) -> tuple[Sequence[int], dict[str, list[A
             if name not in columns:
                 columns[name] = [None] * len(lines)
         lines.append(number)
-        for name, values in columns.items():
-            values.append(row.get(name))
+        for name, column in columns.items():
+            column.append(row.get(name))
     return lines, columns
 
 
@@ -382,46 +393,57 @@ def _read_json(content: bytes) -> tuple[Sequence[int], dict[str, list[Any]]]:
     Raises:
         LabelsFault: it is none of these.
     """
+    rows = _json_rows(_parse_document(content))
+    if not rows or not all(isinstance(row, dict) for row in rows):
+        raise LabelsFault(1, "expected {path: label}, {class: [paths]} or a list of objects")
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    return range(1, len(rows) + 1), columns
+
+
+def _parse_document(content: bytes) -> Any:
+    """The value of a JSON document; raises LabelsFault if it is none."""
     text = open_text(content).read()
     try:
         value = json.loads(text)
         json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise LabelsFault(getattr(error, "lineno", 1), f"not JSON: {error}") from None
-    if isinstance(value, dict) and isinstance(value.get("labels"), (dict, list)):
-        value = value["labels"]  # as StyleGAN and FiftyOne write them, with the names of classes
-    if (
-        isinstance(value, list)
-        and value
-        and all(isinstance(entry, list) and len(entry) == 2 for entry in value)
-    ):
-        value = [{"path": path, "label": label} for path, label in value]
-    if isinstance(value, dict) and value:
-        value = _objects_of(value)
-    if (
-        not isinstance(value, list)
-        or not value
-        or not all(isinstance(entry, dict) for entry in value)
-    ):
-        raise LabelsFault(1, "expected {path: label}, {class: [paths]} or a list of objects")
-    names = dict.fromkeys(name for entry in value for name in entry)
-    columns = {name: [entry.get(name) for entry in value] for name in names}
-    return range(1, len(value) + 1), columns
+    return value
 
 
-def _objects_of(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+def _json_rows(document: Any) -> list[Any] | None:
+    """The rows of a document; None if it has another form."""
+    if isinstance(document, dict) and isinstance(document.get("labels"), (dict, list)):
+        # StyleGAN and FiftyOne write the labels so, next to the names of classes
+        document = document["labels"]
+    if isinstance(document, dict):
+        return _rows_of_object(document)
+    if not isinstance(document, list):
+        return None
+    if all(isinstance(entry, list) and len(entry) == 2 for entry in document):
+        return [{"path": path, "label": label} for path, label in document]
+    return document
+
+
+def _rows_of_object(document: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     """The rows of an object by path, or by class; None if it is neither."""
-    if all(isinstance(entry, dict) for entry in value.values()):
-        return [{"path": path, **entry} for path, entry in value.items()]
-    if all(isinstance(entry, (str, int)) for entry in value.values()):
-        return [{"path": path, "label": label} for path, label in value.items()]
-    if not all(isinstance(entry, list) for entry in value.values()):
+    entries = document.values()
+    if all(isinstance(entry, dict) for entry in entries):
+        return [{"path": path, **entry} for path, entry in document.items()]
+    if all(isinstance(entry, (str, int)) for entry in entries):
+        return [{"path": path, "label": label} for path, label in document.items()]
+    if not all(isinstance(entry, list) for entry in entries):
         return None
-    if not all(isinstance(path, str) for entry in value.values() for path in entry):
+    if not all(isinstance(text, str) for text in itertools.chain.from_iterable(entries)):
         return None
-    if any(_ENDING.search(name) for name in value):  # by path, with a list of labels each
-        return [{"path": path, "label": labels} for path, labels in value.items()]
-    return [{"path": path, "label": name} for name, paths in value.items() for path in paths]
+    if any(_ENDING.search(name) for name in document):  # by path, with a list of labels each
+        return [{"path": path, "label": labels} for path, labels in document.items()]
+    return [
+        {"path": path, "label": class_name}
+        for class_name, paths in document.items()
+        for path in paths
+    ]
 
 
 def _parse_object(line: str, number: int) -> dict[str, Any]:
@@ -453,11 +475,14 @@ def _tabulated(
     is_text: bool,
 ) -> LabelTable:
     path_column = _column([*columns], path, PATHS, "paths")
-    usual = next((name for name in LABELS if name in columns), None) if label is None else None
-    label_column = _column([*columns], label, (), "labels") if isinstance(label, str) else usual
+    label_column = None
+    if isinstance(label, str):
+        label_column = _column([*columns], label, (), "labels")
+    elif label is None:
+        label_column = next((name for name in LABELS if name in columns), None)
     paths = columns.pop(path_column)
-    for where, line in zip(paths, lines, strict=True):
-        if not isinstance(where, str) or not where:
+    for cell, line in zip(paths, lines, strict=True):
+        if not isinstance(cell, str) or not cell:
             raise LabelsFault(line, f"no text in the column of paths, {path_column!r}")
     if label_column == path_column:
         return LabelTable(paths, lines, paths, columns, is_text)
@@ -474,17 +499,19 @@ def _as_classes(labels: list[Any]) -> list[Any]:
     as pandas writes a list, is that list.
     """
     texts = {label for label in labels if isinstance(label, str)}
-    if texts and all(map(_WHOLE.fullmatch, texts)):
+    if not texts:
+        return labels
+    if all(map(_WHOLE.fullmatch, texts)):
         return [None if label is None else _WHOLE.sub(r"\1", label) for label in labels]
-    if not texts or not all(map(_LIST.fullmatch, texts)):
+    if not all(map(_LIST.fullmatch, texts)):
         return labels
     lists: dict[str, list[str] | None] = {}
     for text in texts:
         try:
-            value = ast.literal_eval(text)
+            written_list = ast.literal_eval(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             return labels
-        lists[text] = [str(part) for part in value] or None
+        lists[text] = list(map(str, written_list)) or None
     return [None if label is None else lists[label] for label in labels]
 
 
@@ -497,16 +524,15 @@ _ON, _OFF = (
 
 def one_hot_columns(columns: Mapping[str, Sequence[Any]]) -> list[str]:
     """The columns that hold nothing but zeros (or -1) and ones, and both of them."""
-    found = []
-    for name, values in columns.items():
-        texts = {
-            "0" if value is None else str(value).lower()
-            for value in values
-            if not isinstance(value, list)
-        }
+    hot_names = []
+    for name, column in columns.items():
+        texts: set[str] = set()
+        for value in column:
+            if not isinstance(value, list):
+                texts.add("0" if value is None else str(value).lower())
         if texts & _ON and texts & _OFF and texts <= _ON | _OFF:
-            found.append(name)
-    return found
+            hot_names.append(name)
+    return hot_names
 
 
 def hot_labels(columns: Mapping[str, Sequence[Any]], lines: Sequence[int]) -> list[Any]:
@@ -517,8 +543,8 @@ def hot_labels(columns: Mapping[str, Sequence[Any]], lines: Sequence[int]) -> li
         LabelsFault: a column holds another value.
     """
     labels: list[list[str]] = [[] for _ in lines]
-    for name, values in columns.items():
-        for row, value in enumerate(values):
+    for name, column in columns.items():
+        for row, value in enumerate(column):
             text = str(value).lower()
             if text in _ON:
                 labels[row].append(name)
@@ -529,65 +555,84 @@ def hot_labels(columns: Mapping[str, Sequence[Any]], lines: Sequence[int]) -> li
     return [names or None for names in labels]
 
 
-def _split(table: LabelTable, several: str) -> LabelTable:
+def _with_several(table: LabelTable, several: str) -> LabelTable:
     """The table with a list of labels in each row:
     of the parts of a cell, or of all lines of a path.
     """
     assert table.labels is not None
-    if several != LINES:
-        parts = [
-            () if label is None else map(str.strip, str(label).split(several))
-            for label in table.labels
-        ]
-        return replace(table, labels=[[*filter(None, each)] or None for each in parts])
-    rows: dict[str, list[int]] = {}
+    if several == LINES:
+        return _one_row_a_path(table)
+    return replace(table, labels=[_parts_of_cell(label, several) for label in table.labels])
+
+
+def _parts_of_cell(label: Any, separator: str) -> list[str] | None:
+    """The labels in one cell; None for none."""
+    if label is None:
+        return None
+    parts = map(str.strip, str(label).split(separator))
+    return [*filter(None, parts)] or None
+
+
+def _one_row_a_path(table: LabelTable) -> LabelTable:
+    """The table with the labels of all lines of a path in one row.
+
+    Raises:
+        LabelsFault: these lines differ in another column.
+    """
+    assert table.labels is not None
+    rows_of_path: dict[str, list[int]] = {}
     for row, path in enumerate(table.paths):
-        rows.setdefault(path, []).append(row)
+        rows_of_path.setdefault(path, []).append(row)
     shared = {**table.columns, "the split": table.splits or [None] * len(table.paths)}
-    for name, values in shared.items():
-        for several_rows in rows.values():
-            first = several_rows[0]
-            if other := next((row for row in several_rows if values[row] != values[first]), 0):
-                reason = (
-                    f"{name} is {values[other]}, and {values[first]} in line {table.lines[first]}"
-                )
-                raise LabelsFault(
-                    table.lines[other], f"{reason}: expected one for all labels of a file"
-                )
-    labels = [
-        [table.labels[row] for row in several_rows if table.labels[row]]
-        for several_rows in rows.values()
-    ]
-    firsts = table.take([several_rows[0] for several_rows in rows.values()])
-    return replace(firsts, labels=[names or None for names in labels])
+    for name, column in shared.items():
+        for rows in rows_of_path.values():
+            _refuse_unequal(table, name, column, rows)
+    labels: list[list[Any] | None] = []
+    for rows in rows_of_path.values():
+        path_labels = [table.labels[row] for row in rows if table.labels[row]]
+        labels.append(path_labels or None)
+    first_rows = table.take([rows[0] for rows in rows_of_path.values()])
+    return replace(first_rows, labels=labels)
 
 
-def _column(header: Sequence[str], wanted: str | None, usual: Sequence[str], what: str) -> str:
-    found = next((name for name in ([wanted] if wanted else usual) if name in header), None)
-    if found is None:
-        expected = repr(wanted) if wanted else "one of " + ", ".join(usual)
-        hint = (
-            "" if wanted else "; a file without a header needs labels: {file: ..., header: false}"
-        )
+def _refuse_unequal(
+    table: LabelTable, name: str, column: Sequence[Any], rows: Sequence[int]
+) -> None:
+    """Raise LabelsFault if the rows of one path have several values in a column."""
+    first_row = rows[0]
+    for row in rows[1:]:
+        if column[row] != column[first_row]:
+            line = table.lines[first_row]
+            reason = f"{name} is {column[row]}, and {column[first_row]} in line {line}"
+            raise LabelsFault(table.lines[row], f"{reason}: expected one for all labels of a file")
+
+
+def _column(header: Sequence[str], name: str | None, usual: Sequence[str], content: str) -> str:
+    """The column of this name, or of the first usual name; raises LabelsFault if there is none."""
+    candidates = [name] if name else usual
+    column = next((candidate for candidate in candidates if candidate in header), None)
+    if column is None:
+        expected, hint = repr(name), ""
+        if not name:
+            expected = "one of " + ", ".join(usual)
+            hint = "; a file without a header needs labels: {file: ..., header: false}"
+        columns = ", ".join(header) or "nothing"
+        raise LabelsFault(1, f"no column of {content}: expected {expected}, got {columns}{hint}")
+    if _ENDING.search(column):
         raise LabelsFault(
-            1,
-            f"no column of {what}: expected {expected}, got {', '.join(header) or 'nothing'}{hint}",
+            1, f"it names a file, {column}, no columns: write labels: {{file: ..., header: false}}"
         )
-    if _ENDING.search(found):
-        raise LabelsFault(
-            1, f"it names a file, {found}, no columns: write labels: {{file: ..., header: false}}"
-        )
-    return found
+    return column
 
 
 def _refuse_twice(table: LabelTable) -> None:
     if len(set(table.paths)) == len(table.paths):
         return
-    first: dict[str, int] = {}
+    line_of_path: dict[str, int] = {}
     for path, line in zip(table.paths, table.lines, strict=True):
-        if path in first:
-            raise LabelsFault(line, f"{path!r} is in line {first[path]} already")
-        first[path] = line
+        if path in line_of_path:
+            raise LabelsFault(line, f"{path!r} is in line {line_of_path[path]} already")
+        line_of_path[path] = line
 
 
 def match(
@@ -610,23 +655,90 @@ def match(
     counts, with letters as they are, then in any case; then the same without the files' endings, as
     VOC's ImageSets have names, and without any: 1.dcm was made 1.png.
     """
-    home, near = (os.path.normpath(str(each)) for each in (base, table.parent))
-    whole = list(names)
+    source_folder = os.path.normpath(str(base))
+    table_folder = os.path.normpath(str(table.parent))
+    file_names = list(names)
     if strip:
         paths = [path.removeprefix(strip) for path in paths]
     cuts: tuple[tuple[Callable[[str], str], Callable[[str], str]], ...]
     cuts = ((_as_is, _as_is), (without_ending, _as_is), (without_ending, without_ending))
-    forms: tuple[Callable[[str], str], ...] = (str, _folded)
+    spellings: tuple[Callable[[str], str], ...] = (str, _folded)
     stem = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", without_ending(table.name))
-    for (cut, cut_text), form in itertools.product(cuts, forms):
-        texts = [form(cut_text(text)) for text in paths]
-        for way in _ways(
-            [form(cut(name)) for name in whole], form(home), form(near), texts, form(stem)
-        ):
-            found = [way(text) for text in texts]
-            if max(found, default=-1) >= 0:
-                return found
+    for (cut_name, cut_path), spell in itertools.product(cuts, spellings):
+        texts = [spell(cut_path(path)) for path in paths]
+        spelled_names = [spell(cut_name(name)) for name in file_names]
+        finders = _finders(
+            spelled_names, spell(source_folder), spell(table_folder), texts, spell(stem)
+        )
+        for find_row in finders:
+            rows = [find_row(text) for text in texts]
+            if max(rows, default=-1) >= 0:
+                return rows
     return [-1] * len(paths)
+
+
+def _finders(
+    names: Sequence[str], base: str, near: str, paths: Sequence[str], stem: str
+) -> Iterator[Callable[[str], int]]:
+    """Functions that find the row that a path means, one after the other;
+    ``stem`` is the name of the table, ``near`` its folder.
+    """
+    rows = unique_rows(names)
+
+    def from_folder(folder: object, lead: str = "") -> Callable[[str], int]:
+        def find(text: str) -> int:
+            path = text.removeprefix(lead)
+            if path[:1] != "/":
+                path = os.path.normpath(f"{folder}/{path}")
+            return rows.get(path.removeprefix(f"{base}/"), -1)
+
+        return find
+
+    yield lambda text: rows.get(text.removeprefix("./"), -1)
+    yield from_folder(near)
+    words = re.split(r"[\W_]+", stem)
+    top_folders = {name.partition("/")[0] for name in names if "/" in name}
+    for word in dict.fromkeys((stem, words[0], words[-1])):
+        if word in top_folders:
+            yield from_folder(f"{base}/{word}")
+        if near != base:
+            yield from_folder(f"{near}/{word}")
+    bare_rows = unique_rows(name.rpartition("/")[2] for name in names)
+    yield lambda text: bare_rows.get(text, -1)
+    yield from_folder(Path(near).parent)
+    yield from_folder(Path(base).parent)
+    for lead in _shared_leads(paths):
+        yield from_folder(base, lead)
+        yield from_folder(near, lead)
+    yield _finder_by_ends(names, paths)
+
+
+def _shared_leads(paths: Sequence[str]) -> Iterator[str]:
+    """The folders that all paths start with, with a slash: the first one, the first two, and so
+    on.
+    """
+    lowest, highest = min(paths, default=""), max(paths, default="")
+    folders = zip(lowest.split("/")[:-1], highest.split("/")[:-1], strict=False)
+    lead = ""
+    for folder, other_folder in folders:
+        if folder != other_folder:
+            return
+        lead += f"{folder}/"
+        yield lead
+
+
+def _finder_by_ends(names: Sequence[str], paths: Sequence[str]) -> Callable[[str], int]:
+    """Finds the only file whose name ends with a path of folders."""
+    depths = {path.count("/") for path in paths if "/" in path}
+    rows_by_depth = {
+        depth: unique_rows("/".join(name.split("/")[-depth - 1 :]) for name in names)
+        for depth in depths
+    }
+
+    def find(text: str) -> int:
+        return rows_by_depth[text.count("/")].get(text, -1) if "/" in text else -1
+
+    return find
 
 
 def unique_rows(names: Iterable[str]) -> dict[str, int]:
@@ -650,55 +762,6 @@ def _folded(path: str) -> str:
     return path.replace("\\", "/").lower()
 
 
-def _ways(
-    names: Sequence[str], base: str, near: str, paths: Sequence[str], stem: str
-) -> Iterator[Callable[[str], int]]:
-    """Functions that find the row that a path means, one after the other;
-    ``stem`` is the name of the table.
-    """
-    rows = unique_rows(names)
-    words = re.split(r"[\W_]+", stem)
-    tops = {name.partition("/")[0] for name in names if "/" in name}
-
-    def from_folder(folder: object, lead: str = "") -> Callable[[str], int]:
-        def find(text: str) -> int:
-            path = (
-                os.path.normpath(f"{folder}/{rest}")
-                if (rest := text.removeprefix(lead))[:1] != "/"
-                else rest
-            )
-            return rows.get(path.removeprefix(f"{base}/"), -1)
-
-        return find
-
-    yield lambda text: rows.get(text.removeprefix("./"), -1)
-    yield from_folder(near)
-    for word in dict.fromkeys((stem, words[0], words[-1])):
-        if word in tops:
-            yield from_folder(f"{base}/{word}")
-        if near != base:
-            yield from_folder(f"{near}/{word}")
-    bare = unique_rows(name.rpartition("/")[2] for name in names)
-    yield lambda text: bare.get(text, -1)
-    yield from_folder(Path(near).parent)
-    yield from_folder(Path(base).parent)
-    first, other = (
-        path.split("/")[:-1] for path in (min(paths, default=""), max(paths, default=""))
-    )
-    for count in range(1, min(len(first), len(other)) + 1):
-        if first[:count] != other[:count]:
-            break
-        lead = "/".join((*first[:count], ""))
-        yield from_folder(base, lead)
-        yield from_folder(near, lead)
-    deep = {text.count("/") for text in paths if "/" in text}
-    ends = {
-        count: unique_rows("/".join(name.split("/")[-count - 1 :]) for name in names)
-        for count in deep
-    }
-    yield lambda text: ends[text.count("/")].get(text, -1) if "/" in text else -1
-
-
 # values -------------------------------------------------------------------------------------------
 
 
@@ -714,41 +777,49 @@ def typed(
     Raises:
         LabelsFault: a value that is not of that kind, or no value of a record.
     """
-    firsts: dict[tuple[type, Any], int] = {}  # the line of each value: the first one
+    line_of = _first_lines(values, lines)
+    column_kind = kind or _narrowest(line_of, is_text)
+    converted = {key: _as_kind(key[1], line, column_kind, is_text) for key, line in line_of.items()}
+
+    def convert(single: Any) -> Any:
+        if is_text:
+            return converted[type(single), single]
+        return _as_kind(single, 0, column_kind, is_text)  # 0.0 and -0.0 are one key
+
+    cells: list[Any] = []
+    for value in values:
+        if value is None:
+            cells.append(None)
+        elif isinstance(value, list):
+            cells.append([convert(single) for single in value])
+        else:
+            cells.append(convert(value))
+    return column_kind, cells
+
+
+def _first_lines(values: Sequence[Any], lines: Sequence[int]) -> dict[tuple[type, Any], int]:
+    """The first line of each single value, by its type and the value.
+
+    Raises:
+        LabelsFault: no value of a record.
+    """
+    line_of: dict[tuple[type, Any], int] = {}
     for value, line in zip(values, lines, strict=True):
-        for each in _flat(value):
-            if not isinstance(each, (str, int, float)):
-                what = (
-                    f"a value of type {type(each).__name__}: expected text, a number, "
-                    "or a list of them"
-                )
-                raise LabelsFault(line, what)
-            firsts.setdefault((type(each), each), line)
-    kind = kind or _narrowest(firsts, is_text)
-    known = {key: _single(key[1], line, kind, is_text) for key, line in firsts.items()}
-
-    def convert(each: Any) -> Any:
-        return (
-            known[type(each), each] if is_text else _single(each, 0, kind, is_text)
-        )  # 0.0 and -0.0 are one key
-
-    return kind, [
-        None
-        if value is None
-        else [convert(each) for each in value]
-        if isinstance(value, list)
-        else convert(value)
-        for value in values
-    ]
+        for single in _flat(value):
+            if not isinstance(single, (str, int, float)):
+                type_name = type(single).__name__
+                expected = "expected text, a number, or a list of them"
+                raise LabelsFault(line, f"a value of type {type_name}: {expected}")
+            line_of.setdefault((type(single), single), line)
+    return line_of
 
 
-def _narrowest(firsts: Mapping[tuple[type, Any], int], is_text: bool) -> Kind:
-    kinds = {_kind(value, is_text) for _, value in firsts}
+def _narrowest(line_of: Mapping[tuple[type, Any], int], is_text: bool) -> Kind:
+    """The narrowest kind that fits all values, which are given with their first lines."""
+    kinds = {_kind(value, is_text) for _, value in line_of}
     if "bytes" in kinds and len(kinds) > 1 and not is_text:
-        raise LabelsFault(
-            min(line for (sort, _), line in firsts.items() if sort is str),
-            "a text, where other lines have numbers",
-        )
+        text_lines = [line for (value_type, _), line in line_of.items() if value_type is str]
+        raise LabelsFault(min(text_lines), "a text, where other lines have numbers")
     return next((kind for kind in _KINDS if kind in kinds), "bytes")
 
 
@@ -756,7 +827,9 @@ _KINDS: tuple[Kind, ...] = ("bytes", "float", "int64")
 
 
 def _flat(value: Any) -> Iterable[Any]:
-    return value if isinstance(value, list) else () if value is None else (value,)
+    if isinstance(value, list):
+        return value
+    return () if value is None else (value,)
 
 
 def flat_labels(labels: Iterable[Any]) -> list[Any]:
@@ -765,28 +838,38 @@ def flat_labels(labels: Iterable[Any]) -> list[Any]:
 
 
 def _kind(value: Any, is_text: bool) -> Kind:
+    """The kind of a single value; texts of a labels file may be numbers."""
     if not is_text:
-        return "bytes" if isinstance(value, str) else "int64" if isinstance(value, int) else "float"
+        if isinstance(value, str):
+            return "bytes"
+        return "int64" if isinstance(value, int) else "float"
+    if _INT.fullmatch(value):
+        return "int64"
     is_padded = len(value) > 1 and value[0] == "0" and value[1].isdigit()
     is_float = value.lower() == "nan" or (not is_padded and _FLOAT.fullmatch(value))
-    return "int64" if _INT.fullmatch(value) else "float" if is_float else "bytes"
+    return "float" if is_float else "bytes"
 
 
-def _single(value: Any, line: int, kind: Kind, is_text: bool) -> Any:
-    found = _kind(value, is_text)
-    if kind == "bytes" and (is_text or found == "bytes"):
+def _as_kind(value: Any, line: int, kind: Kind, is_text: bool) -> Any:
+    """A single value as this kind; raises LabelsFault if it is of another one, or too large."""
+    narrowest = _kind(value, is_text)
+    if kind == "bytes" and (is_text or narrowest == "bytes"):
         return value
-    if kind == "int64" and found == "int64":
+    if kind == "int64" and narrowest == "int64":
         if (is_text and len(value) > 20) or not -(1 << 63) <= int(value) < 1 << 63:
             raise LabelsFault(line, f"{str(value)[:40]} is beyond 64 bits")
         return int(value)
-    if kind == "float" and found != "bytes":
-        with contextlib.suppress(OverflowError):
-            number = float(value)
-            is_infinity = isinstance(value, float) and math.isinf(value)
-            if not abs(number) > _LARGEST or is_infinity:
-                return number
-        raise LabelsFault(line, f"{str(value)[:40]} is beyond 32-bit floats")
-    raise LabelsFault(
-        line, f"{str(value)[:80]!r} is not of type {'text' if kind == 'bytes' else kind}"
-    )
+    if kind == "float" and narrowest != "bytes":
+        return _as_float(value, line)
+    type_name = "text" if kind == "bytes" else kind
+    raise LabelsFault(line, f"{str(value)[:80]!r} is not of type {type_name}")
+
+
+def _as_float(value: Any, line: int) -> float:
+    """A number as a 32-bit float can hold it; infinity only where it is written as such a float."""
+    with contextlib.suppress(OverflowError):
+        number = float(value)
+        is_infinity = isinstance(value, float) and math.isinf(value)
+        if not abs(number) > _LARGEST or is_infinity:
+            return number
+    raise LabelsFault(line, f"{str(value)[:40]} is beyond 32-bit floats")

@@ -5,7 +5,7 @@ and how many shards of which name.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.datasets import order
-from imagenet_prep.errors import InputError, all_of
+from imagenet_prep.errors import InputError, UsageError, all_of
 from imagenet_prep.images.arrays import names_in_npz
 from imagenet_prep.model import Engine, OnDamaged, Progress, Silent
 from imagenet_prep.recipes import columns as cols
@@ -24,8 +24,9 @@ from imagenet_prep.recipes.annotating import Annotations, annotate, annotate_row
 from imagenet_prep.recipes.class_names import name_classes
 from imagenet_prep.recipes.column_splits import divisions_of_table
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
+from imagenet_prep.recipes.divisions import Division, divide, missing_classes, stratify
 from imagenet_prep.recipes.file_kinds import fits, kinds_by_content
-from imagenet_prep.recipes.inputs import Inputs, data_root, find_inputs
+from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.labels import (
     Classes,
     Labelled,
@@ -44,16 +45,10 @@ from imagenet_prep.recipes.recipe_dataset import (
     settings_of,
 )
 from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
+from imagenet_prep.recipes.recipe_paths import data_root
 from imagenet_prep.recipes.shared_numbering import SharedNumbering
-from imagenet_prep.recipes.splits import (
-    ONLY,
-    Division,
-    are_in_an_image_folder,
-    counted,
-    divide,
-    missing_classes,
-    stratify,
-)
+from imagenet_prep.recipes.source_inputs import find_inputs
+from imagenet_prep.recipes.splits import ONLY, are_in_an_image_folder, counted
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Rows, places_of
 from imagenet_prep.sources.obstacles import collected, refuse
@@ -111,14 +106,21 @@ def load(  # noqa: PLR0913 - settings of a call, by keyword
     shared = SharedNumbering.find(layout, grows=file.recipe.grow, overwrite=overwrite)
     annotations = _annotated(file, inputs, listing, folder, content, shared)
     try:
-        found = _sort(file, inputs, annotations, folder, content, shared)
+        items = _label_and_divide(file, inputs, annotations, folder, content, shared)
     except InputError as error:
-        raise _refused(inputs, file, error) from error
+        raise _with_obstacles(inputs, file, error) from error
     _refuse_obstacles(inputs, file)
-    found.check_expected()
-    return found.planned(
-        (*notes, *annotations.notes, *found.all_notes(folder)), on_damaged=on_damaged
-    )
+    items.check_expected()
+    all_notes = (*notes, *annotations.notes, *items.all_notes(folder))
+    return items.dataset(all_notes, on_damaged=on_damaged)
+
+
+def _with_obstacles(inputs: Inputs, file: RecipeFile, error: InputError) -> InputError:
+    """The error that ends a listing, with the obstacles unless they are collected."""
+    if collected() is None:
+        return all_of([*inputs.obstacles, error])
+    _refuse_obstacles(inputs, file)
+    return error
 
 
 def _refuse_obstacles(inputs: Inputs, file: RecipeFile) -> None:
@@ -127,14 +129,6 @@ def _refuse_obstacles(inputs: Inputs, file: RecipeFile) -> None:
         raise all_of(inputs.obstacles)
     for obstacle in inputs.obstacles:
         refuse(obstacle, subject=file.path.name)
-
-
-def _refused(inputs: Inputs, file: RecipeFile, error: InputError) -> InputError:
-    """The error that ends a listing, with the obstacles unless they are collected."""
-    if collected() is None:
-        return all_of([*inputs.obstacles, error])
-    _refuse_obstacles(inputs, file)
-    return error
 
 
 def _annotated(
@@ -153,21 +147,23 @@ def _annotated(
     boxes, mask, marks = file.recipe.boxes, file.recipe.mask, inputs.marks
     if boxes is None and mask is None and not marks:
         return Annotations(listing)
-    key = ("boxes",) if boxes else ("mask",) if mask else ("source",)
+    key = "source"
+    if boxes or mask:
+        key = "boxes" if boxes else "mask"
     if content != "image":
-        raise file.fault(key, f"content is {content}", "expected it with images only")
+        raise file.fault((key,), f"content is {content}", "expected it with images only")
     roots = Roots(inputs.base, root, file.recipe.strip or "")
     if marks:
         _refuse_beside_marks(file)
-        found = annotate_rows(marks, boxes, listing, roots, file.recipe.boxes_outside)
+        annotations = annotate_rows(marks, boxes, listing, roots, file.recipe.boxes_outside)
     else:
-        found = annotate(boxes, mask, listing, roots, file.recipe.boxes_outside)
-    shared.number_boxes(file, found)
-    if inputs.divided and len(found.listing) < len(listing):
+        annotations = annotate(boxes, mask, listing, roots, file.recipe.boxes_outside)
+    shared.number_boxes(file, annotations)
+    if inputs.divided and len(annotations.listing) < len(listing):
         raise file.fault(
-            key, "images would be skipped", "expected manifests of annotated images alone"
+            (key,), "images would be skipped", "expected manifests of annotated images alone"
         )
-    return found
+    return annotations
 
 
 def _refuse_beside_marks(file: RecipeFile) -> None:
@@ -196,7 +192,7 @@ def _refuse_beside_marks(file: RecipeFile) -> None:
 # labels and splits --------------------------------------------------------------------------------
 
 
-class _Sorted(Struct, frozen=True):
+class _DividedFiles(Struct, frozen=True):
     """The files of a recipe with their annotations, splits and labels;
     whether records are of Inception's layout.
     """
@@ -210,14 +206,18 @@ class _Sorted(Struct, frozen=True):
     is_inception: bool
     notes: list[str]
 
-    def planned(self, notes: tuple[str, ...], *, on_damaged: OnDamaged) -> RecipeDataset:
+    def dataset(self, notes: tuple[str, ...], *, on_damaged: OnDamaged) -> RecipeDataset:
         """The data set of these files."""
         file, labelled, listing = self.file, self.labelled, self.annotations.listing
         features, values = cols.extra_columns(
             file, self.is_inception, labelled, self.content, self.annotations
         )
         settings = settings_of(file, features, self.content, listing, labelled.classes)
-        expected = (file.recipe.expected or {}).items()
+        expected: dict[str, Any] = {}
+        for key, total in (file.recipe.expected or {}).items():
+            expected[self._prefix(key) if isinstance(total, dict) else key] = total
+        classes = {division.name: self._classes_in(division) for division in self.divisions}
+        divided_count = sum(len(division.rows) for division in self.divisions)
         return RecipeDataset(
             path=file.path,
             splits=tuple(self._plans(features, values)),
@@ -226,16 +226,11 @@ class _Sorted(Struct, frozen=True):
             features=inception.PROMISE if features is None else cols.promise(features),
             classes=labelled.classes,
             notes=notes,
-            warnings=tuple(
-                missing_classes({each.name: self._classes_in(each) for each in self.divisions})
-            ),
+            warnings=tuple(missing_classes(classes)),
             grows=file.recipe.grow,
-            skipped=len(self.inputs.listing) - sum(len(each.rows) for each in self.divisions),
+            skipped=len(self.inputs.listing) - divided_count,
             manifest=self.inputs.manifest,
-            expected={
-                self._prefix(key) if isinstance(value, dict) else key: value
-                for key, value in expected
-            },
+            expected=expected,
             changed_boxes=self.annotations.changed_boxes,
             has_labels=labelled.unlabelled > 0,
         )
@@ -245,24 +240,40 @@ class _Sorted(Struct, frozen=True):
         without a prefix the split.
         """
         prefix = rules.prefix_of(self.file)[1]
-        return (prefix if len(self.divisions) == 1 else f"{prefix}-{split}") if prefix else split
+        if not prefix:
+            return split
+        return prefix if len(self.divisions) == 1 else f"{prefix}-{split}"
 
     def _plans(
         self, features: cols.Features, values: Mapping[str, list[Any]]
     ) -> Iterator[SplitPlan]:
-        counts, recipe, origin = self._shard_counts(), self.file.recipe, self.inputs.origin
-        for each in self.divisions:
-            # a manifest_file was shuffled when it was made; any other one keeps its order unless
-            # the recipe says more
-            asked = recipe.shuffle if "shuffle" in self.file.value else not each.is_ordered
-            shuffle, masks = recipe.manifest_file is None and asked, self.annotations.masks
-            catalog = self._catalog(each, values)
+        counts, recipe = self._shard_counts(), self.file.recipe
+        for division in self.divisions:
+            name = division.name
+            catalog = self._catalog(division, values)
             recorder = make_recorder(
-                self.file, features, self.content, self.labelled, each.name, masks
+                self.file, features, self.content, self.labelled, name, self.annotations.masks
             )
             yield SplitPlan(
-                each.name, catalog, origin, counts[each.name], shuffle, recipe.seed, recorder
+                name,
+                catalog,
+                self.inputs.origin,
+                counts[name],
+                self._is_shuffled(division),
+                recipe.seed,
+                recorder,
             )
+
+    def _is_shuffled(self, division: Division) -> bool:
+        """Whether the rows of a split are shuffled.
+
+        A manifest_file was shuffled when it was made; any other one keeps its order unless the
+        recipe says more.
+        """
+        recipe = self.file.recipe
+        if recipe.manifest_file is not None:
+            return False
+        return recipe.shuffle if "shuffle" in self.file.value else not division.is_ordered
 
     def _catalog(self, division: Division, values: Mapping[str, list[Any]]) -> Catalog:
         """The rows of a split, known by the prefix of its shards:
@@ -295,22 +306,22 @@ class _Sorted(Struct, frozen=True):
             InputError: there are more or fewer images or classes.
             UsageError: there is no such split.
         """
-        file, images = self.file, {each.name: len(each.rows) for each in self.divisions}
-        classes = {each.name: self._classes_in(each) for each in self.divisions}
-        for split, name, count, found in rules.totals_in(
-            file.recipe.expected or {}, images, classes
-        ):
+        file = self.file
+        images = {division.name: len(division.rows) for division in self.divisions}
+        classes = {division.name: self._classes_in(division) for division in self.divisions}
+        totals = rules.totals_in(file.recipe.expected or {}, images, classes)
+        for split, name, expected, actual in totals:
             if split and split not in images:
                 raise file.fault(
                     ("expected", split), "no such split", f"expected one of {', '.join(images)}"
                 )
-            if found != count:
+            if actual != expected:
                 where = f" in {split}" if split else ""
                 key = ("expected", split, name) if split else ("expected", name)
-                what = f"{file.place(key)}: {count:,} {name} expected, {found:,} found{where}"
+                what = f"{file.place(key)}: {expected:,} {name} expected, {actual:,} found{where}"
                 hint = "get what is missing, or correct `expected` in the recipe"
                 error = InputError(what, "expected the whole set", hint)
-                refuse(error, rules.kind_of_total(name, count, found), split or name)
+                refuse(error, rules.kind_of_total(name, expected, actual), split or name)
 
     def all_notes(self, root: Path) -> Iterator[str]:
         """The notes on images that become JPEGs, splits and labels,
@@ -319,15 +330,15 @@ class _Sorted(Struct, frozen=True):
         names, recipe = self.annotations.listing.names, self.file.recipe
         is_kept = self.content != "image" or recipe.keep or recipe.reencode is not None
         if not is_kept and cols.becoming_jpeg(names.endings(), self.is_inception):
-            those = (names[row] for each in self.divisions for row in each.rows)
-            yield f"{cols.becoming_jpeg(those, self.is_inception)} become JPEGs"
+            divided_names = (names[row] for division in self.divisions for row in division.rows)
+            yield f"{cols.becoming_jpeg(divided_names, self.is_inception)} become JPEGs"
         yield from (*self.inputs.notes, *self.notes, *self.labelled.notes)
         if links := self.inputs.remarks.links:
             files = number_of(len(links), "file is a link that leads", "files are links that lead")
             yield f"{files} out of the folder of the data: {listed(links)}"
-        made = self.inputs.manifest
-        if made is not None and not str(made.path).startswith(f"{root}/"):
-            yield f"the manifest is made as {made.path}"
+        manifest = self.inputs.manifest
+        if manifest is not None and not str(manifest.path).startswith(f"{root}/"):
+            yield f"the manifest is made as {manifest.path}"
 
     def _shard_counts(self) -> dict[str, int]:
         """How many shards each split gets: as the recipe says, or as many as its files' bytes fill.
@@ -335,110 +346,125 @@ class _Sorted(Struct, frozen=True):
         Raises:
             UsageError: no number for a split, or so many shards that most would be empty.
         """
-        file, sizes = self.file, {each.name: len(each.rows) for each in self.divisions}
-        said, size = rules.shard_counts(file), rules.shard_size(file) or 1
-        counts = dict(said) if isinstance(said, Mapping) else dict.fromkeys(sizes, said or 0)
-        if said is None:
-            filled = {
-                each.name: -(-self.annotations.listing.size(each.rows) // size)
-                for each in self.divisions
-            }
-            counts = {
-                name: max(1, min(filled[name], files, MAX_SHARDS)) for name, files in sizes.items()
-            }
-        if wrong := sorted(counts.keys() ^ sizes.keys()):
-            what = (
-                f"there is no split {wrong[0]}"
-                if wrong[0] in counts
-                else f"no number for split {wrong[0]}"
-            )
-            raise file.fault(
-                ("shards", wrong[0]), what, f"expected a number for each of {', '.join(sizes)}"
-            )
-        for name, files in sizes.items():
-            if counts[name] > (most := order.most_shards(files)):
-                key = next(
-                    key
-                    for key in (("shards", name), ("shards",), ("num_shards",))
-                    if key in file.lines
-                )
-                where = f" in split {name}" if name != ONLY else ""
-                what = f"{number_of(counts[name], 'shard')} of {number_of(files, 'file')}{where}"
-                raise file.fault(key, what, f"expected at most {most:,}")
+        file = self.file
+        file_counts = {division.name: len(division.rows) for division in self.divisions}
+        declared = rules.shard_counts(file)
+        if declared is None:
+            counts = self._counts_by_size(rules.shard_size(file) or 1)
+        elif isinstance(declared, Mapping):
+            counts = dict(declared)
+        else:
+            counts = dict.fromkeys(file_counts, declared)
+        if unmatched := sorted(counts.keys() ^ file_counts.keys()):
+            split = unmatched[0]
+            is_unknown = split in counts
+            problem = f"there is no split {split}" if is_unknown else f"no number for split {split}"
+            expected = f"expected a number for each of {', '.join(file_counts)}"
+            raise file.fault(("shards", split), problem, expected)
+        for split, file_count in file_counts.items():
+            if counts[split] > order.most_shards(file_count):
+                raise _too_many_shards(file, split, counts[split], file_count)
+        return counts
+
+    def _counts_by_size(self, shard_size: int) -> dict[str, int]:
+        """How many shards of this size the bytes of each split fill."""
+        counts: dict[str, int] = {}
+        for division in self.divisions:
+            filled = -(-self.annotations.listing.size(division.rows) // shard_size)
+            counts[division.name] = max(1, min(filled, len(division.rows), MAX_SHARDS))
         return counts
 
 
-_OF_LABELS = ("classes", "class_names", "first_label", "stratified")
-"""The keys of a recipe that say more of labels."""
+def _too_many_shards(file: RecipeFile, split: str, count: int, file_count: int) -> UsageError:
+    """The error for so many shards that most would be empty."""
+    keys = (("shards", split), ("shards",), ("num_shards",))
+    key = next(key for key in keys if key in file.lines)
+    where = f" in split {split}" if split != ONLY else ""
+    problem = f"{number_of(count, 'shard')} of {number_of(file_count, 'file')}{where}"
+    return file.fault(key, problem, f"expected at most {order.most_shards(file_count):,}")
 
 
-def _sort(
+def _label_and_divide(
     file: RecipeFile,
     inputs: Inputs,
     annotations: Annotations,
     root: Path,
     content: Content,
     shared: SharedNumbering,
-) -> _Sorted:
+) -> _DividedFiles:
+    """The files with their labels, in their splits."""
     listing = annotations.listing
-    table = read_table(file, root) or inputs.table
-    is_folders = bool(file.recipe.source and file.recipe.source.folders)
-    in_folders = (
-        table is None and inputs.has_folders
-    )  # always in a source of folders, in a tar if all files are
-    in_folders = in_folders and (is_folders or all("/" in name for name in listing.names))
-    in_folders = in_folders and (is_folders or not are_in_an_image_folder(listing.names))
-    has_labels = in_folders or (table is not None and table[0].labels is not None)
+    source = read_table(file, root) or inputs.table
+    table = source[0] if source is not None else None
+    in_folders = source is None and _are_in_class_folders(file, inputs, listing)
+    has_labels = in_folders or (table is not None and table.labels is not None)
     is_inception = file.recipe.record == "inception"
     if file.recipe.record is None:
-        is_inception = (
-            has_labels
-            and content == "image"
-            and _has_usual_record(file, table[0] if table else None)
-        )
+        is_inception = has_labels and content == "image" and _has_usual_record(file, table)
         is_inception = is_inception and not annotations.columns
-    for key, is_wrong in (("record", is_inception), ("stratified", file.recipe.stratified)):
-        if is_wrong and table is not None and table[0].is_several:
-            raise file.fault(
-                (key,), "files have several labels", "expected one label each, or no such key"
-            )
-    for key, is_given in (
-        ("record", is_inception),
-        *((name, getattr(file.recipe, name) not in (None, False)) for name in _OF_LABELS),
-    ):
-        if is_given and not has_labels:
-            raise file.fault(
-                (key,),
-                "there are no labels",
-                "expected class folders, or a file that `labels` names",
-            )
+    _refuse_several_labels(file, table, is_inception=is_inception)
+    if not has_labels:
+        _refuse_keys_of_labels(file, is_inception=is_inception)
     first = _first_label(file, shared, is_inception=is_inception)
     given = given_classes(file, root, first)
     notes: list[str] = []
-    if table is not None and table[0].splits is not None:
-        labelled = label_by_table(file, inputs, listing, table, given, first)
+    if source is not None and source[0].splits is not None:
+        labelled = label_by_table(file, inputs, listing, source, given, first)
         divisions = divisions_of_table(file, labelled)
+        divisions = [_without_left_out(division, labelled) for division in divisions]
     else:
-        labelled = None
         divisions, notes = divide(file, inputs, listing, root, int(in_folders), annotations.divided)
-    if table is not None:
-        labelled = labelled or label_by_table(file, inputs, listing, table, given, first)
-        divisions = [_without_left_out(each, labelled) for each in divisions]
-    elif in_folders:
-        labelled = label_by_folder(file, inputs, listing, divisions, given, first)
-        divisions = [
-            _labelled_rows(division, labelled) for division in divisions
-        ]  # the others are obstacles
-    else:
-        labelled = Labelled(Classes(), np.zeros(len(listing), np.int8))
+        if source is not None:
+            labelled = label_by_table(file, inputs, listing, source, given, first)
+            divisions = [_without_left_out(division, labelled) for division in divisions]
+        elif in_folders:
+            labelled = label_by_folder(file, inputs, listing, divisions, given, first)
+            divisions = [_labelled_rows(division, labelled) for division in divisions]
+        else:
+            labelled = Labelled(Classes(), np.zeros(len(listing), np.int8))
     labelled = replace(labelled, classes=name_classes(file, root, labelled.classes))
-    labelled = _settled(file, labelled, shared, is_inception=is_inception)
+    labelled = _with_shared_numbers(file, labelled, shared, is_inception=is_inception)
     if file.recipe.stratified:
         divisions = stratify(file, listing, divisions[0], labelled.labels)
-    return _Sorted(file, inputs, content, annotations, divisions, labelled, is_inception, notes)
+    return _DividedFiles(
+        file, inputs, content, annotations, divisions, labelled, is_inception, notes
+    )
 
 
-def _settled(
+def _are_in_class_folders(file: RecipeFile, inputs: Inputs, listing: Catalog) -> bool:
+    """Whether the folders of files are classes: always in a source of folders; in a tar if all
+    files are in folders, and these are no folder of images alone.
+    """
+    if not inputs.has_folders:
+        return False
+    if file.recipe.source and file.recipe.source.kind == "folders":
+        return True
+    if not all("/" in name for name in listing.names):
+        return False
+    return not are_in_an_image_folder(listing.names)
+
+
+def _refuse_several_labels(
+    file: RecipeFile, table: LabelTable | None, *, is_inception: bool
+) -> None:
+    """Raise UsageError if files have several labels, where each must have one."""
+    if table is None or not (is_inception or file.recipe.stratified) or not table.is_several:
+        return
+    key = "record" if is_inception else "stratified"
+    raise file.fault((key,), "files have several labels", "expected one label each, or no such key")
+
+
+def _refuse_keys_of_labels(file: RecipeFile, *, is_inception: bool) -> None:
+    """Raise UsageError for the first key that requires labels, where there are none."""
+    keys = [name for name in _OF_LABELS if getattr(file.recipe, name) not in (None, False)]
+    if is_inception:
+        keys.insert(0, "record")
+    if keys:
+        expected = "expected class folders, or a file that `labels` names"
+        raise file.fault((keys[0],), "there are no labels", expected)
+
+
+def _with_shared_numbers(
     file: RecipeFile, labelled: Labelled, shared: SharedNumbering, *, is_inception: bool
 ) -> Labelled:
     """The labels with the numbers that the sets of DATA_DIR share.
@@ -449,34 +475,39 @@ def _settled(
     """
     classes = shared.settle(file, labelled.classes)
     if is_inception and labelled.unlabelled:
-        hint = (
-            "take `record` out, or leave such files out with labels: {file: ..., unlabelled: skip}"
-        )
-        what = f"{number_of(labelled.unlabelled, 'file has', 'files have')} no label"
+        count = number_of(labelled.unlabelled, "file has", "files have")
         raise file.fault(
-            ("record",), what, "expected one each: Inception's records have no place for none", hint
+            ("record",),
+            f"{count} no label",
+            "expected one each: Inception's records have no place for none",
+            "take `record` out, or leave such files out with labels: {file: ..., unlabelled: skip}",
         )
     notes = note_on_first(file, classes) if shared.first_label is None else []
     return replace(labelled, classes=classes, notes=(*labelled.notes, *notes))
 
 
+_OF_LABELS = ("classes", "class_names", "first_label", "stratified")
+"""The keys of a recipe that say more of labels."""
+
+
 def _has_usual_record(file: RecipeFile, table: LabelTable | None) -> bool:
     """Whether images have a label each, as in Inception's records, and nothing else."""
     recipe = file.recipe
-    if recipe.mask or recipe.boxes or recipe.keep or (recipe.source and recipe.source.arrays):
+    is_of_arrays = recipe.source is not None and recipe.source.kind == "arrays"
+    if recipe.mask or recipe.boxes or recipe.keep or is_of_arrays:
         return False
-    return table is None or not (table.columns or table.is_several or may_lack_labels(file, table))
+    if table is None:
+        return True
+    return not (table.columns or table.is_several or may_lack_labels(file, table))
 
 
 def _first_label(file: RecipeFile, shared: SharedNumbering, *, is_inception: bool) -> int:
     """The label of the first class: of the recipe, otherwise of the other sets;
-    or 1 in Inception's layout.
+    or 1 in Inception's layout, where 0 is background.
     """
     if file.recipe.first_label is not None:
         return file.recipe.first_label
-    return (
-        int(is_inception) if shared.first_label is None else shared.first_label
-    )  # 0 is background
+    return int(is_inception) if shared.first_label is None else shared.first_label
 
 
 def _without_left_out(division: Division, labelled: Labelled) -> Division:
@@ -510,16 +541,20 @@ def _decide(file: RecipeFile, listing: Catalog) -> Content:
     recipe = file.recipe
     if recipe.content is not None:
         return recipe.content
-    endings = listing.names.endings()
-    has_arrays = any(is_of("array", each) for each in endings)
-    if recipe.array is not None or (
-        has_arrays and not any(is_of("image", each) for each in endings)
-    ):
-        key = rules.said_of_images(file) or ("record" if recipe.record == "inception" else None)
-        if key is not None:
-            raise file.fault((key,), "the files are arrays", "expected images, or no such key")
-        return "array"
-    return "image" if recipe.min_val is None else "pixels"
+    if recipe.array is None and not _are_arrays(listing.names.endings()):
+        return "image" if recipe.min_val is None else "pixels"
+    key = rules.said_of_images(file)
+    if key is None and recipe.record == "inception":
+        key = "record"
+    if key is not None:
+        raise file.fault((key,), "the files are arrays", "expected images, or no such key")
+    return "array"
+
+
+def _are_arrays(endings: Collection[str]) -> bool:
+    """Whether some files are arrays by their endings, and none is an image."""
+    has_arrays = any(is_of("array", ending) for ending in endings)
+    return has_arrays and not any(is_of("image", ending) for ending in endings)
 
 
 def _keep(
@@ -536,54 +571,75 @@ def _keep(
     Raises:
         InputError: such a file is named, or nothing is left.
     """
-    listing, noun = inputs.listing, "array" if content == "array" else "image"
-    if all(is_of(content, each) for each in listing.names.endings()):
+    listing = inputs.listing
+    if all(is_of(content, ending) for ending in listing.names.endings()):
         return listing, []
-    fit, are_odd = (
-        listing.names.chosen(functools.partial(accept, content)) for accept in (is_of, is_odd)
+    fits = listing.names.chosen(functools.partial(is_of, content))
+    is_unreadable = listing.names.chosen(functools.partial(is_odd, content))
+    known_rows = _known_by_content(
+        inputs, np.flatnonzero(~(fits | is_unreadable)).tolist(), content
     )
-    found = _known_by_content(inputs, np.flatnonzero(~(fit | are_odd)).tolist(), content)
-    fit[found] = True
-    odd, others = (
-        listing.names.picked(np.flatnonzero(each)) for each in (are_odd, ~(fit | are_odd))
-    )
-    rows = np.flatnonzero(fit)
-    if (odd and on_damaged == "refuse") or not len(rows) or (others and not inputs.has_folders):
-        wrong = odd or others
-        count = number_of(
-            len(wrong), f"file can't be read as an {noun}", f"files can't be read as {noun}s"
-        )
-        expected = (
-            f"expected names that end in {', '.join(ENDINGS[content])}, since content is {content}"
-        )
-        hint = f"convert or remove them, or say in {file.path} what the content is"
-        hint += (
-            "; on_damaged: skip, or --on-damaged skip, leaves them out" if odd and len(rows) else ""
-        )
-        error = InputError(
-            f"{inputs.origin}: {count}, {wrong[0]} first ({counted(wrong)})", expected, hint
+    fits[known_rows] = True
+    unreadable = listing.names.picked(np.flatnonzero(is_unreadable))
+    foreign = listing.names.picked(np.flatnonzero(~(fits | is_unreadable)))
+    rows = np.flatnonzero(fits)
+    is_refused = bool(unreadable) and on_damaged == "refuse"
+    is_named = bool(foreign) and not inputs.has_folders
+    if is_refused or is_named or not len(rows):
+        hint_on_damaged = bool(unreadable) and len(rows) > 0
+        error = _unreadable_files(
+            file, inputs, content, unreadable or foreign, hint_on_damaged=hint_on_damaged
         )
         if not len(rows) or not inputs.has_folders:
             raise error
         inputs.obstacles.append(error)
-    elif odd:
-        rows = np.flatnonzero(fit | are_odd)
+    elif unreadable:
+        rows = np.flatnonzero(fits | is_unreadable)
     notes = []
-    if found:
-        names = listed(listing.names[row] for row in found)
-        notes.append(
-            f"{number_of(len(found), 'file is', 'files are')} of this content by the first "
-            f"bytes: {names}"
-        )
-    if others:
-        left = number_of(
-            len(others), f"file that is not an {noun} is", f"files that are not {noun}s are"
-        )
-        notes.append(
-            f"{left} left out: {listed(others)}"
-            + (f" ({counted(others)})" if len(others) > 3 else "")
-        )
+    if known_rows:
+        names = listed(listing.names[row] for row in known_rows)
+        count = number_of(len(known_rows), "file is", "files are")
+        notes.append(f"{count} of this content by the first bytes: {names}")
+    if foreign:
+        notes.append(_note_on_foreign(foreign, _noun_of(content)))
     return listing.picked(rows), notes
+
+
+def _noun_of(content: Content) -> str:
+    return "array" if content == "array" else "image"
+
+
+def _unreadable_files(
+    file: RecipeFile,
+    inputs: Inputs,
+    content: Content,
+    names: Sequence[str],
+    *,
+    hint_on_damaged: bool,
+) -> InputError:
+    """The error for files that can't be read as this content."""
+    noun = _noun_of(content)
+    count = number_of(
+        len(names), f"file can't be read as an {noun}", f"files can't be read as {noun}s"
+    )
+    endings = ", ".join(ENDINGS[content])
+    hint = f"convert or remove them, or say in {file.path} what the content is"
+    if hint_on_damaged:
+        hint += "; on_damaged: skip, or --on-damaged skip, leaves them out"
+    return InputError(
+        f"{inputs.origin}: {count}, {names[0]} first ({counted(names)})",
+        f"expected names that end in {endings}, since content is {content}",
+        hint,
+    )
+
+
+def _note_on_foreign(names: Sequence[str], noun: str) -> str:
+    """The note on files of other content."""
+    count = number_of(
+        len(names), f"file that is not an {noun} is", f"files that are not {noun}s are"
+    )
+    types = f" ({counted(names)})" if len(names) > 3 else ""
+    return f"{count} left out: {listed(names)}{types}"
 
 
 def _known_by_content(inputs: Inputs, rows: list[int], content: Content) -> list[int]:

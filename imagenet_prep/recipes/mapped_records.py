@@ -70,32 +70,30 @@ class MappedRecorder(Recorder, frozen=True):
     def keeps_size(self) -> bool:
         """Only where a record holds its image as it was, or encoded again in its old size."""
         is_smaller = self.how is not None and self.how.may_shrink
-        return (
-            not is_smaller
-            and self.content == "image"
-            and any(each.column == "encoded" for each in self.features)
-        )
+        if is_smaller or self.content != "image":
+            return False
+        return any(mapped.column == "encoded" for mapped in self.features)
 
     def record(self, item: Item, data: Buffer) -> Recorded:
         """The Example of all features, in canonical encoding."""
         repair = warning = ""
         if self.content == "image":
             image = self._image(arrays.png_of(data) if is_npy(data) else data)
-            given, repair, warning = image.columns, image.repair, image.warning
+            columns, repair, warning = image.columns, image.repair, image.warning
             if is_annotated(item):
                 item = follow(item, data, image.form, self.masks)
         else:
-            given, warning = self._numbers(data)
-        parts: list[Buffer] = []
-        values = given | self._own(item)
+            columns, warning = self._numbers(data)
+        entries: list[Buffer] = []
+        values = columns | self._item_columns(item)
         for mapped in self.features:
             value = values[mapped.column]
             if value is not None:
-                _append(parts, mapped, value)
+                _append(entries, mapped, value)
             elif not mapped.optional:
                 raise ImageError(f"it has no {mapped.column}")
-        total = sum(map(len, parts))
-        return Recorded(_joined([b"\x0a" + varint(total), *parts]), repair, warning)
+        total = sum(map(len, entries))
+        return Recorded(_joined([b"\x0a" + varint(total), *entries]), repair, warning)
 
     def _image(self, data: Buffer) -> RecordedImage:
         """The image of a file as the record has it.
@@ -106,26 +104,25 @@ class MappedRecorder(Recorder, frozen=True):
         if self.keep or (self.how is None and format_of(data) == "PNG"):
             return self._kept(data)
         image = prepare(data, self.check, self.how, upright=self.upright)
-        if (
-            self.how is not None and image.repair == "png" and not image.lost
-        ):  # a JPEG is what was asked for
-            image = replace(image, repair="")
+        if self.how is not None and image.repair == "png" and not image.lost:
+            image = replace(image, repair="")  # a JPEG is what was asked for
         form = ImageForm(image.width, image.height, image.orientation)
         channels = jpeg.read_header(image.encoded).components
         columns = _image_columns(image.encoded, "JPEG", form, channels)
         return RecordedImage(columns, form, image.changes, image.warning)
 
     def _kept(self, data: Buffer) -> RecordedImage:
-        kind, width, height, channels = pixels.read_facts(data)
+        image_format, width, height, channels = pixels.read_facts(data)
         warning = ""
-        if kind == "PNG":
+        if image_format == "PNG":
             png.check_ends(data)
-        if kind == "JPEG":
+        if image_format == "JPEG":
             warning = prepare(data, self.check).warning
-        elif self.check != "header" or kind != "PNG":
+        elif self.check != "header" or image_format != "PNG":
             pixels.decode_rgb(data)
         form = ImageForm(width, height)
-        return RecordedImage(_image_columns(data, kind, form, channels), form, warning=warning)
+        columns = _image_columns(data, image_format, form, channels)
+        return RecordedImage(columns, form, warning=warning)
 
     def _numbers(self, data: Buffer) -> tuple[dict[str, Any], str]:
         """The columns of an array, or of an image's samples, that the features hold;
@@ -136,23 +133,27 @@ class MappedRecorder(Recorder, frozen=True):
             array = arrays.parse_array(data, self.key)
         else:
             array, warning = rasters.judge_raster(data, self.check)
-        array = array if self.bounds is None else arrays.rescale(array, *self.bounds)
-        wanted = {each.column for each in self.features}
+        if self.bounds is not None:
+            array = arrays.rescale(array, *self.bounds)
+        columns = {mapped.column for mapped in self.features}
         values = {"values": array, "shape": array.shape, "dtype": array.dtype.name}
-        if "raw" in wanted:
+        if "raw" in columns:
             values["raw"] = arrays.raw_bytes(array)
-        if not wanted.isdisjoint(_SIDES):
+        if not columns.isdisjoint(_SIDES):
             values |= zip(_SIDES, arrays.plane(array.shape), strict=True)
         return values, warning
 
-    def _own(self, item: Item) -> dict[str, Any]:
+    def _item_columns(self, item: Item) -> dict[str, Any]:
         """The columns of an item that are not those of its content."""
         name, label = item.filename, item.label
         return {
             **item.columns,
-            **{"path": name, "filename": name.rpartition("/")[2], "split": self.split},
+            "path": name,
+            "filename": name.rpartition("/")[2],
+            "split": self.split,
             "label": self.numbers[label - 1] if label and self.numbers else None,
-            **{"class": item.wnid if label else None, "text": item.text if label else None},
+            "class": item.wnid if label else None,
+            "text": item.text if label else None,
         }
 
 
@@ -167,10 +168,16 @@ class RecordedImage(NamedTuple):
     warning: str = ""
 
 
-def _image_columns(encoded: Buffer, kind: str, made: ImageForm, channels: int) -> dict[str, Any]:
-    colorspace = "Grayscale" if channels < 3 else "RGB"
-    size = {"height": made.height, "width": made.width, "channels": channels}
-    return {"encoded": encoded, "format": kind, "colorspace": colorspace, **size}
+def _image_columns(encoded: Buffer, name: str, form: ImageForm, channels: int) -> dict[str, Any]:
+    """The columns of an image in the format of this ``name``."""
+    return {
+        "encoded": encoded,
+        "format": name,
+        "colorspace": "Grayscale" if channels < 3 else "RGB",
+        "height": form.height,
+        "width": form.width,
+        "channels": channels,
+    }
 
 
 def _joined(parts: list[Buffer]) -> tuple[Buffer, ...]:
@@ -191,50 +198,47 @@ def _joined(parts: list[Buffer]) -> tuple[Buffer, ...]:
 # values -> entries of an Example ------------------------------------------------------------------
 
 
-def _append(parts: list[Buffer], mapped: Mapped, value: Any) -> None:
+def _append(entries: list[Buffer], mapped: Mapped, value: Any) -> None:
     """The entry of one feature; long values are pieces of their own, and not copied."""
     if mapped.column == "values":
-        _append_values(parts, mapped, value)
+        _append_values(entries, mapped, value)
     elif isinstance(value, (bytes, memoryview)):
-        parts += (_split_entry(mapped.feature, b"\x0a").head(len(value)), value)
+        entries += (_split_entry(mapped.feature, b"\x0a").head(len(value)), value)
     elif mapped.column in _FEW:
-        parts.append(_common_entry(mapped.feature, mapped.kind, value))
+        entries.append(_common_entry(mapped.feature, mapped.kind, value))
     else:
-        parts.append(_entry(mapped.feature, mapped.kind, value))
+        entries.append(_entry(mapped.feature, mapped.kind, value))
 
 
-def _append_values(parts: list[Buffer], mapped: Mapped, array: np.ndarray[Any, Any]) -> None:
+def _append_values(entries: list[Buffer], mapped: Mapped, array: np.ndarray[Any, Any]) -> None:
+    """The entry of the values of an array, as floats or whole numbers."""
     if mapped.kind == "float":
         packed = arrays.float_bytes(array)
         if packed:
-            parts += (_split_entry(mapped.feature, _FLOATS).head(len(packed)), packed)
+            entries += (_split_entry(mapped.feature, _FLOATS).head(len(packed)), packed)
         else:
-            parts.append(encode_entry(mapped.feature, FloatList(())))
+            entries.append(encode_entry(mapped.feature, FloatList(())))
         return
     if array.dtype.kind == "f":
         raise arrays.ArrayError(f"it holds {array.dtype}: its values are not int64")
     if array.dtype.name == "uint64" and array.size and int(array.max()) >> 63:
         raise arrays.ArrayError(f"it holds {int(array.max())}: expected at most 2**63 - 1")
-    parts.append(
-        encode_entry(mapped.feature, Int64List(tuple(map(int, array.reshape(-1).tolist()))))
-    )
+    numbers = tuple(map(int, array.reshape(-1).tolist()))
+    entries.append(encode_entry(mapped.feature, Int64List(numbers)))
 
 
 _split_entry = functools.lru_cache(maxsize=256)(SplitEntry)
 
 
 def _entry(feature: str, kind: Kind, value: Any) -> bytes:
+    """The entry of a feature with one value, or with those of a list."""
     values = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    if kind == "bytes":
-        return encode_entry(
-            feature, BytesList(tuple(e.encode() if isinstance(e, str) else e for e in values))
-        )
-    made = (
-        Int64List(tuple(map(int, values)))
-        if kind == "int64"
-        else FloatList(tuple(map(float, values)))
-    )
-    return encode_entry(feature, made)
+    if kind == "int64":
+        return encode_entry(feature, Int64List(tuple(map(int, values))))
+    if kind == "float":
+        return encode_entry(feature, FloatList(tuple(map(float, values))))
+    texts = [value.encode() if isinstance(value, str) else value for value in values]
+    return encode_entry(feature, BytesList(tuple(texts)))
 
 
 _common_entry = functools.lru_cache(maxsize=4096)(_entry)

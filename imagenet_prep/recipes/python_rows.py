@@ -109,14 +109,9 @@ class Function(Struct, frozen=True):
         except (Exception, SystemExit) as error:
             raise self._failed(error, "") from error
         if not callable(function):
-            functions = [
-                key
-                for key, value in vars(module).items()
-                if callable(value) and not key.startswith("_")
-            ]
-            what = f"{self.path} has no function {name}"
+            functions = listed(_public_functions(module)) or "its functions"
             raise InputError(
-                what, f"expected one of {listed(functions) or 'its functions'}", _CORRECT
+                f"{self.path} has no function {name}", f"expected one of {functions}", _CORRECT
             )
         if isinstance(rows, (dict, str, bytes)) or not hasattr(rows, "__iter__"):
             what = f"{self.name} returns {_shown(rows)}"
@@ -128,15 +123,13 @@ class Function(Struct, frozen=True):
         with the last line of it that the current folder has.
         """
         what = f"{self.name} failed{when}: {type(error).__name__}: {str(error)[:300]}".rstrip(": ")
-        frames = traceback.extract_tb(error.__traceback__)
-        own = [frame for frame in frames if Path(frame.filename).is_relative_to(self.path.parent)]
-        own = [frame for frame in own if not Path(frame.filename).is_relative_to(_PACKAGE)]
+        place = str(self.path)
+        for frame in traceback.extract_tb(error.__traceback__):
+            path = Path(frame.filename)
+            if path.is_relative_to(self.path.parent) and not path.is_relative_to(_PACKAGE):
+                place = f"{frame.filename}, line {frame.lineno}, in {frame.name}: {frame.line}"
         if isinstance(error, SyntaxError) and error.filename:
             place = f"{error.filename}, line {error.lineno}"
-        elif own:
-            place = f"{own[-1].filename}, line {own[-1].lineno}, in {own[-1].name}: {own[-1].line}"
-        else:
-            place = str(self.path)
         return InputError(what, f"in {place}", _CORRECT)
 
     def _check(self, row: Any, number: int) -> PythonRow:
@@ -144,23 +137,11 @@ class Function(Struct, frozen=True):
         where = f"{self.name}, row {number}"
         if not isinstance(row, dict):
             raise InputError(f"{where} is {_shown(row)}", _ROW, _CORRECT)
-        image = row.get(IMAGE)
-        content = bytes(image) if isinstance(image, (bytes, bytearray, memoryview)) else None
-        if content is None and image is not None and not isinstance(image, (str, Path)):
-            hint = (
-                "encode it: stream = io.BytesIO(); Image.fromarray(array).save(stream, 'PNG'); "
-                "stream.getvalue()"
-            )
-            raise InputError(
-                f"{where}: image is {_shown(image)}", "expected the bytes of an image file", hint
-            )
-        if content == b"":
-            raise InputError(
-                f"{where}: image has no bytes", "expected the bytes of an image file", _CORRECT
-            )
-        rest = {key: value for key, value in row.items() if content is None or key != IMAGE}
+        content = _image_content(row.get(IMAGE), where)
+        if content is not None:
+            row = {key: value for key, value in row.items() if key != IMAGE}
         try:
-            values = _plain(rest, where, "")
+            values = _plain(row, where, "")
             json.dumps(values, ensure_ascii=False).encode()
         except RecursionError as error:
             raise InputError(
@@ -171,6 +152,34 @@ class Function(Struct, frozen=True):
                 f"{where}: half of a surrogate pair", "expected texts of UTF-8", _CORRECT
             ) from error
         return PythonRow(number, values, content)
+
+
+def _public_functions(module: ModuleType) -> list[str]:
+    return [
+        name
+        for name, member in vars(module).items()
+        if callable(member) and not name.startswith("_")
+    ]
+
+
+def _image_content(image: Any, where: str) -> bytes | None:
+    """The bytes of an image; None if the row names its file, or another column does.
+
+    Raises InputError if it is neither.
+    """
+    expected = "expected the bytes of an image file"
+    if image is None or isinstance(image, (str, Path)):
+        return None
+    if not isinstance(image, (bytes, bytearray, memoryview)):
+        hint = (
+            "encode it: stream = io.BytesIO(); Image.fromarray(array).save(stream, 'PNG'); "
+            "stream.getvalue()"
+        )
+        raise InputError(f"{where}: image is {_shown(image)}", expected, hint)
+    content = bytes(image)
+    if not content:
+        raise InputError(f"{where}: image has no bytes", expected, _CORRECT)
+    return content
 
 
 _PACKAGE = Path(__file__).parents[1]
@@ -193,7 +202,7 @@ def _importable(path: Path) -> Iterator[ModuleType]:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
-    before = sys.modules.get(name)
+    namesake = sys.modules.get(name)
     sys.modules[name] = module
     sys.path.insert(0, str(path.parent))
     try:
@@ -202,8 +211,8 @@ def _importable(path: Path) -> Iterator[ModuleType]:
         with contextlib.suppress(ValueError):
             sys.path.remove(str(path.parent))
         del sys.modules[name]
-        if before is not None:
-            sys.modules[name] = before
+        if namesake is not None:
+            sys.modules[name] = namesake
 
 
 def _shown(value: object) -> str:
@@ -221,16 +230,17 @@ def _plain(value: Any, where: str, key: str) -> Any:
     if hasattr(value, "dtype") and hasattr(value, "tolist"):
         return _plain(value.tolist(), where, key)
     if isinstance(value, (list, tuple)):
-        return [_plain(each, where, key) for each in value]
+        return [_plain(item, where, key) for item in value]
     if isinstance(value, dict):
-        strange = next((name for name in value if not isinstance(name, str) or not name), None)
-        if strange is not None or "" in value:
-            raise InputError(
-                f"{where}: the key {_shown(strange)}", "expected texts as keys", _CORRECT
-            )
-        return {
-            name: _plain(each, where, f"{key}.{name}" if key else name)
-            for name, each in value.items()
-        }
+        return _plain_mapping(value, where, key)
     expected = "expected texts, numbers, lists and dictionaries of them"
     raise InputError(f"{where}: {key} is {_shown(value)}", expected, _CORRECT)
+
+
+def _plain_mapping(mapping: dict[Any, Any], where: str, key: str) -> dict[str, Any]:
+    """A dictionary as JSON can hold it; raises InputError unless its keys are texts."""
+    for name in mapping:
+        if not isinstance(name, str) or not name:
+            raise InputError(f"{where}: the key {_shown(name)}", "expected texts as keys", _CORRECT)
+    lead = f"{key}." if key else ""
+    return {name: _plain(value, where, lead + name) for name, value in mapping.items()}

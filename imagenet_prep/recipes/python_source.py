@@ -14,7 +14,7 @@ import json
 import os
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command, rerun
@@ -23,7 +23,6 @@ from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.python_rows import Function, PythonRow
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.row_source import Rows, TableRow, find_roles, gather
-from imagenet_prep.recipes.schema import Source
 from imagenet_prep.sources.names import text_of
 from imagenet_prep.sources.remarks import fault_of_name
 from imagenet_prep.sources.zips import SealedZip, check_zip, read_member
@@ -33,6 +32,9 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.local import LocalSink, LocalStore
 from imagenet_prep.storage.location import local_or_none
 from imagenet_prep.storage.refusals import writing
+
+if TYPE_CHECKING:
+    from imagenet_prep.recipes.schema import Source
 
 RECORDED = "rows"
 """The key of the plan's ``recipe`` that names the sealed file."""
@@ -56,11 +58,11 @@ def sealed_rows(
         InputError: the function fails, or yields what is no row.
     """
     source = file.recipe.source
-    if source is None or source.python is None:
+    if source is None or source.kind != "python":
         return None
     recorded, function = (
         recorded_rows(layout, is_whole=is_allowed),
-        Function.find(file, source.python),
+        Function.find(file, source.value),
     )
     if (
         recorded is not None
@@ -71,10 +73,10 @@ def sealed_rows(
     if function is None:
         what = (
             f"{file.place(('source', 'python'))}: the current folder has no "
-            f"{source.python.partition(':')[0]}.py"
+            f"{source.value.partition(':')[0]}.py"
         )
         raise UsageError(
-            what, f"expected the module of {source.python} in {Path.cwd()}", "change to its folder"
+            what, f"expected the module of {source.value} in {Path.cwd()}", "change to its folder"
         )
     if not is_allowed:
         raise _refuse_code(file, function, is_known=recorded is not None, is_again=is_again)
@@ -104,7 +106,7 @@ def refuse_unsealed(file: RecipeFile, data_dir: object = "DATA_DIR") -> UsageErr
     again = command("convert", data_dir, (("config", file.path), ("allow_python", True)))
     return UsageError(
         (
-            f"{file.place(('source', 'python'))}: the rows of {file.recipe.source.python} are not "
+            f"{file.place(('source', 'python'))}: the rows of {file.recipe.source.value} are not "
             "there"
         ),
         "expected the rows that convert keeps in DATA_DIR: no other command runs code",

@@ -52,7 +52,8 @@ class SplitPlan(Struct, frozen=True):
     Args:
         name: "train", ...
         catalog: its items, in the order before the shuffle; its split is the prefix:
-        ``prefix-00000-of-00008``. origin: the folder, archive or manifest that the recipe names.
+            ``prefix-00000-of-00008``.
+        origin: the folder, archive or manifest that the recipe names.
         shards: how many there are.
         shuffle: whether the rows are shuffled, with ``seed``.
         seed: of the shuffle.
@@ -81,15 +82,17 @@ class RecipeDataset(Struct, frozen=True):
         splits: in the order in which the recipe has them.
         on_damaged: what happens to damaged items.
         settings: everything that decides bytes except the items, for fingerprints and the manifest;
-        plain JSON. features: what every record holds: by name its kind, whether it may be missing,
-        and how many values (None: any). classes: names, words and numbers of the classes; empty if
-        there are none.
+            plain JSON.
+        features: what every record holds: by name its kind, whether it may be missing, and how many
+            values (None: any).
+        classes: names, words and numbers of the classes; empty if there are none.
         notes: what to tell the user.
         warnings: the classes that a split lacks, as text.
         grows: whether new files get new shards, and earlier shards stay as they are.
         manifest: a manifest_file that is still to be made.
         expected: how many "images" and "classes" the recipe says that there are, in all or by
-        prefix. has_labels: whether a file without a label is one that lacks it.
+            prefix.
+        has_labels: whether a file without a label is one that lacks it.
         skipped: how many listed files are in no split.
         changed_boxes: how many boxes of each image were "clipped" and "dropped", by its name.
     """
@@ -112,33 +115,28 @@ class RecipeDataset(Struct, frozen=True):
     def cut(self) -> PlannedSet:
         """Every split, cut into plans."""
         splits = []
-        for number, each in enumerate(self.splits):
-            seed = each.seed if each.shuffle else None
+        for number, split in enumerate(self.splits):
+            seed = split.seed if split.shuffle else None
             planned = cut(
-                each.catalog, each.origin, each.recorder, each.shards, seed, self.settings
+                split.catalog, split.origin, split.recorder, split.shards, seed, self.settings
             )
-            facts = {
-                "skipped": 0 if number else self.skipped,
-                CHANGED_BOXES: self._changed_boxes(each.catalog),
-            }
-            splits.append(
-                replace(planned, facts={name: fact for name, fact in facts.items() if fact})
-            )
-        prefixes = tuple(each.prefix for each in self.splits)
+            facts: dict[str, Any] = {}
+            if number == 0 and self.skipped:
+                facts["skipped"] = self.skipped
+            if changed_boxes := self._changed_boxes(split.catalog):
+                facts[CHANGED_BOXES] = changed_boxes
+            splits.append(replace(planned, facts=facts))
         ordering = {
-            each.prefix: {"seed": each.seed, "shuffle": each.shuffle} for each in self.splits
+            split.prefix: {"seed": split.seed, "shuffle": split.shuffle} for split in self.splits
         }
         expected = {"expected": dict(self.expected)} if self.expected else {}
+        labels = class_notes(self.classes.names, self.classes.numbers)
         return PlannedSet(
-            entry=self._entry(prefixes),
+            entry=self._entry(tuple(split.prefix for split in self.splits)),
             splits=tuple(splits),
             settings={**self.settings, "order": ordering, **expected},
-            expected={each.prefix: len(each.catalog) for each in self.splits},
-            notes=(
-                *self.notes,
-                *class_notes(self.classes.names, self.classes.numbers),
-                *self.warnings,
-            ),
+            expected={split.prefix: len(split.catalog) for split in self.splits},
+            notes=(*self.notes, *labels, *self.warnings),
             lists=self._lists(),
             has_labels=self.has_labels,
         )
@@ -158,24 +156,29 @@ class RecipeDataset(Struct, frozen=True):
         """
         if not self.changed_boxes:
             return {}
-        found: dict[str, dict[str, int]] = {}
+        by_outcome: dict[str, dict[str, int]] = {}
         for name in catalog.names:
             for outcome, count in self.changed_boxes.get(name, {}).items():
-                found.setdefault(outcome, {})[name] = count
-        return found
+                by_outcome.setdefault(outcome, {})[name] = count
+        return by_outcome
 
     def _lists(self) -> dict[AnyPath, bytes]:
         """The content of the manifest_file that the recipe names and that is not there,
         by split if each has one.
         """
-        made = self.manifest
-        if made is None:
+        manifest = self.manifest
+        if manifest is None:
             return {}
-        lists: dict[AnyPath, Sequence[str]] = {} if made.paths else {made.path: made.names}
-        for split in self.splits if made.paths else ():
-            lists[made.paths[split.name]] = [made.lead + name for name in split.catalog.names]
+        names_by_path: dict[AnyPath, Sequence[str]] = {}
+        if manifest.paths:
+            for split in self.splits:
+                names = [manifest.lead + name for name in split.catalog.names]
+                names_by_path[manifest.paths[split.name]] = names
+        else:
+            names_by_path[manifest.path] = manifest.names
         return {
-            path: "".join(f"{name}\n" for name in names).encode() for path, names in lists.items()
+            path: "".join(f"{name}\n" for name in names).encode()
+            for path, names in names_by_path.items()
         }
 
 
@@ -193,30 +196,28 @@ def make_recorder(
     """The recorder of one split; ``features`` are those of a mapped record."""
     recipe = file.recipe
     check: Check = "decode" if recipe.check == "auto" else recipe.check
-    upright = content == "image" and recipe.upright
     common: Any = {
         "check": check,
         "how": recipe.reencode,
-        "upright": upright,
+        "upright": content == "image" and recipe.upright,
         "loosely": "check: {} in the recipe",
     }
-    numbers: Sequence[int] = labelled.classes.numbers
-    counted = range(numbers[0], numbers[0] + len(numbers)) if numbers else range(0)
-    numbers = (
-        counted if numbers == tuple(counted) else numbers
-    )  # in short: every task of a shard carries them
+    numbers = _as_range(labelled.classes.numbers)
     if features is None:
-        return InceptionRecorder(
-            numbers=None if numbers == range(1, len(numbers) + 1) else numbers, **common
-        )
-    bounds = (
-        None
-        if recipe.min_val is None or recipe.max_val is None
-        else (recipe.min_val, recipe.max_val)
-    )
+        is_from_1 = numbers == range(1, len(numbers) + 1)
+        return InceptionRecorder(numbers=None if is_from_1 else numbers, **common)
+    bounds = None
+    if recipe.min_val is not None and recipe.max_val is not None:
+        bounds = (recipe.min_val, recipe.max_val)
     return MappedRecorder(
         features, content, split, numbers, bounds, recipe.array, masks, recipe.keep, **common
     )
+
+
+def _as_range(numbers: tuple[int, ...]) -> Sequence[int]:
+    """Numbers that count up as a range, which is short: every task of a shard carries them."""
+    counted = range(numbers[0], numbers[0] + len(numbers)) if numbers else range(0)
+    return counted if numbers == tuple(counted) else numbers
 
 
 def settings_of(
@@ -225,32 +226,42 @@ def settings_of(
     """Everything except the items that decides the bytes of records;
     settings without a value stay out.
     """
-    recipe, endings = file.recipe, listing.names.endings()
-    has_jpegs = content == "pixels" and any(
-        each.lower().endswith((".jpg", ".jpeg")) for each in endings
-    )
-    columns = {
-        each.feature: {"from": each.column, "type": each.kind, "optional": each.optional}
-        for each in features or ()
-    }
+    recipe = file.recipe
+    has_jpegs = content == "pixels" and _have_jpegs(listing.names.endings())
+    record: str | dict[str, Any] = "inception"
+    if features is not None:
+        record = {
+            feature.feature: {
+                "from": feature.column,
+                "type": feature.kind,
+                "optional": feature.optional,
+            }
+            for feature in features
+        }
+    rescale = None
+    if recipe.min_val is not None:
+        rescale = [float(recipe.min_val), float(recipe.max_val or 0)]
+    is_turned = content == "image" and recipe.upright
+    decodes_jpegs = has_jpegs and recipe.reencode is None
     settings = {
-        **{"recipe": RECIPE_VERSION, "content": content, **recipe.deciding("records")},
-        "record": "inception" if features is None else columns,
+        "recipe": RECIPE_VERSION,
+        "content": content,
+        **recipe.deciding("records"),
+        "record": record,
         "first_label": classes.first_label if classes.names else None,
         "class_numbers": _uncounted(classes),
         "keep": recipe.keep or None,
         "boxes_outside": recipe.boxes_outside if recipe.boxes_outside != "refuse" else None,
-        "upright": (content == "image" and recipe.upright)
-        or None,  # versions that turned none did not have this key
-        "codec": codec()
-        if has_jpegs and recipe.reencode is None
-        else None,  # it decides how a JPEG becomes numbers
-        "rescale": None
-        if recipe.min_val is None
-        else [float(recipe.min_val), float(recipe.max_val or 0)],
+        "upright": is_turned or None,  # versions that turned none did not have this key
+        "codec": codec() if decodes_jpegs else None,  # it decides how a JPEG becomes numbers
+        "rescale": rescale,
         "array": recipe.array,
     }
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def _have_jpegs(endings: Iterable[str]) -> bool:
+    return any(ending.lower().endswith((".jpg", ".jpeg")) for ending in endings)
 
 
 def _uncounted(classes: Classes) -> list[int] | None:
@@ -267,7 +278,7 @@ def _uncounted(classes: Classes) -> list[int] | None:
 _HINT = "restore them, or make the whole set again with imagenet-prep convert --overwrite"
 
 
-def grow(made: RecipeDataset, layout: Layout, *, adds: bool) -> RecipeDataset:
+def grow(dataset: RecipeDataset, layout: Layout, *, adds: bool) -> RecipeDataset:
     """A data set whose splits are those that an earlier run made; ``adds``: with one more for the
     new files of each.
 
@@ -280,9 +291,9 @@ def grow(made: RecipeDataset, layout: Layout, *, adds: bool) -> RecipeDataset:
         InputError: a file of an earlier run is gone, or has another length or label now.
     """
     earlier = _EarlierShards.find(layout)
-    splits = [part for split in made.splits for part in _parts(split, earlier, adds=adds)]
-    ordered = tuple(sorted(splits, key=lambda each: grown_from(each.prefix)[1]))
-    return replace(made, splits=ordered, notes=(*made.notes, *earlier.notes))
+    splits = [part for split in dataset.splits for part in _growths_of(split, earlier, adds=adds)]
+    splits.sort(key=lambda split: grown_from(split.prefix)[1])
+    return replace(dataset, splits=tuple(splits), notes=(*dataset.notes, *earlier.notes))
 
 
 class _EarlierShards(Struct, frozen=True):
@@ -305,19 +316,17 @@ class _EarlierShards(Struct, frozen=True):
         """The shards of the plan; without a plan, all whose indexes agree with their entries."""
         state, plan = SetState.read(layout), load_plan(layout)
         entries = {**(state.manifest.shards if state.manifest else {}), **state.journalled}
-        if plan is not None:
-            planned = plan.fingerprints_by_name()
-            done = {
-                name: info
-                for name, info in entries.items()
-                if planned.get(name) == info.fingerprint
-            }
-            counts = {split: totals.shards for split, totals in plan.totals.items()}
-            return cls(layout, plan, counts, done, _latest_growths({*done, *state.sizes}))
-        done = {name: info for name, info in entries.items() if agrees(layout, info)}
-        parsed_names = filter(None, map(parse_shard_name, done))
-        counts = {split: count for split, _, count in parsed_names}
-        return cls(layout, None, counts, done, _latest_growths(done))
+        if plan is None:
+            done = {name: info for name, info in entries.items() if agrees(layout, info)}
+            parsed_names = filter(None, map(parse_shard_name, done))
+            counts = {split: count for split, _, count in parsed_names}
+            return cls(layout, None, counts, done, _latest_growths(done))
+        planned = plan.fingerprints_by_name()
+        done = {
+            name: info for name, info in entries.items() if planned.get(name) == info.fingerprint
+        }
+        counts = {split: totals.shards for split, totals in plan.totals.items()}
+        return cls(layout, plan, counts, done, _latest_growths({*done, *state.sizes}))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -334,10 +343,13 @@ class _EarlierShards(Struct, frozen=True):
 
     def growths(self, prefix: str) -> list[str]:
         """The names of a split and of its growths up to the latest with a shard, in order."""
-        growths = sorted(
-            (name for name in self.counts if grown_from(name)[0] == prefix), key=grown_from
-        )
-        return [name for name in growths if grown_from(name)[1] <= self.last.get(prefix, 0)]
+        latest = self.last.get(prefix, 0)
+        growths = []
+        for name in self.counts:
+            split, number = grown_from(name)
+            if split == prefix and number <= latest:
+                growths.append(name)
+        return sorted(growths, key=grown_from)
 
     def files(self, name: str) -> Catalog | None:
         """The planned files of a split or growth; None if they can't be read."""
@@ -379,6 +391,67 @@ class _EarlierShards(Struct, frozen=True):
         return names
 
 
+def _growths_of(split: SplitPlan, earlier: _EarlierShards, *, adds: bool) -> Iterator[SplitPlan]:
+    """The split as it was and its growths, of those with a finished shard;
+    and one of its new files.
+    """
+    names = earlier.growths(split.prefix)
+    if not names:
+        yield split
+        return
+    growth_of_row = _growth_of_each_row(split, names, earlier)
+    parts = [np.flatnonzero(growth_of_row == number) for number in range(len(names) + 1)]
+    counts = [earlier.counts[name] for name in names]
+    for rows, name, count in zip(parts, names, counts, strict=False):
+        yield _part(split, rows, name, count)
+    new_rows = parts[-1]
+    if adds and len(new_rows):  # shards of about the size of the first ones
+        first_bytes, new_bytes = split.catalog.size(parts[0]), split.catalog.size(new_rows)
+        count = min(round(new_bytes * counts[0] / max(first_bytes, 1)), len(new_rows))
+        name = grown_name(split.prefix, grown_from(names[-1])[1] + 1)
+        yield _part(split, new_rows, name, max(count, 1))
+
+
+def _growth_of_each_row(split: SplitPlan, names: Sequence[str], earlier: _EarlierShards) -> Column:
+    """The number of the growth that each row of a split is in; those of no growth are new, and have
+    the next number.
+    """
+    row_of = {name: row for row, name in enumerate(split.catalog.names)}
+    new = len(names)
+    growths = np.full(len(row_of), new, np.int16)
+    for number, name in enumerate(names):
+        planned, is_done = earlier.files(name), earlier.is_done(name)
+        if planned is not None:
+            in_done_shard = np.repeat(is_done, np.diff(order.bounds(len(planned), len(is_done))))
+            growths[_planned_rows(planned, in_done_shard, split, row_of)] = number
+            continue
+        growths[_known_rows(earlier.names_in_shards(name), name, split, row_of)] = number
+        is_last = number == new - 1
+        if is_last and not all(is_done):  # it was being made: all other files were its own
+            growths[growths == new] = number
+    return growths
+
+
+def _planned_rows(
+    planned: Catalog, in_done_shard: Column, split: SplitPlan, row_of: dict[str, int]
+) -> list[int]:
+    """The rows of the files of an earlier run; raises InputError if one in a finished shard is
+    no longer as it was.
+    """
+    current, names = split.catalog, list(planned.names)
+    rows = _known_rows(names, planned.split, split, row_of)
+    has_other_length = in_done_shard & (current.lengths[rows] != planned.lengths)
+    if longer_or_shorter := _differing(names, has_other_length):
+        raise _changed(planned.split, f"{_files(longer_or_shorter)} of another length now")
+    if relabelled := _differing(names, current.labels[rows] != planned.labels):
+        label = int(planned.labels[names.index(relabelled[0])])
+        class_name, _ = planned.classes.get(label, ("no class", ""))
+        hint = _HINT if class_name.isdigit() else "write `classes` with the new ones last"
+        reason = f"another label now: {class_name} was class {label} of the list"
+        raise _changed(planned.split, f"{_files(relabelled)} of {reason}", hint)
+    return rows
+
+
 def _latest_growths(names: Iterable[str]) -> dict[str, int]:
     """The number of the latest growth of each split that has one of these shards."""
     latest: dict[str, int] = {}
@@ -388,63 +461,13 @@ def _latest_growths(names: Iterable[str]) -> dict[str, int]:
     return latest
 
 
-def _parts(split: SplitPlan, earlier: _EarlierShards, *, adds: bool) -> Iterator[SplitPlan]:
-    """The split as it was and its growths, of those with a finished shard;
-    and one of its new files.
-    """
-    names = earlier.growths(split.prefix)
-    if not names:
-        yield split
-        return
-    places = {name: row for row, name in enumerate(split.catalog.names)}
-    growth = np.full(len(places), len(names), np.int16)
-    for number, name in enumerate(names):
-        then, is_done = earlier.files(name), earlier.is_done(name)
-        if then is not None:
-            is_kept = np.repeat(is_done, np.diff(order.bounds(len(then), len(is_done))))
-            growth[_rows_of(then, is_kept, split, places)] = number
-            continue
-        growth[_known_rows(earlier.names_in_shards(name), name, split, places)] = number
-        if (
-            not all(is_done) and number == len(names) - 1
-        ):  # it was being made: all other files were its own
-            growth[growth == len(names)] = number
-    parts = [np.flatnonzero(growth == number) for number in range(len(names) + 1)]
-    counts = [earlier.counts[name] for name in names]
-    for rows, name, count in zip(parts, names, counts, strict=False):
-        yield _part(split, rows, name, count)
-    if adds and len(parts[-1]):  # shards of about the size of the first ones
-        first, new = (split.catalog.size(parts[number]) for number in (0, -1))
-        count = min(round(new * counts[0] / max(first, 1)), len(parts[-1]))
-        yield _part(
-            split, parts[-1], grown_name(split.prefix, grown_from(names[-1])[1] + 1), max(count, 1)
-        )
-
-
-def _rows_of(then: Catalog, is_done: Column, split: SplitPlan, places: dict[str, int]) -> list[int]:
-    """The rows of the files of an earlier run; raises InputError if one in a finished shard is
-    no longer as it was.
-    """
-    now, names = split.catalog, list(then.names)
-    rows = _known_rows(names, then.split, split, places)
-    if other := _differing(names, is_done & (now.lengths[rows] != then.lengths)):
-        raise _changed(then.split, f"{_files(other)} of another length now")
-    if other := _differing(names, now.labels[rows] != then.labels):
-        label = int(then.labels[names.index(other[0])])
-        name, _ = then.classes.get(label, ("no class", ""))
-        hint = _HINT if name.isdigit() else "write `classes` with the new ones last"
-        was = f"{name} was class {label} of the list"
-        raise _changed(then.split, f"{_files(other)} of another label now: {was}", hint)
-    return rows
-
-
 def _known_rows(
-    names: Sequence[str], growth: str, split: SplitPlan, places: dict[str, int]
+    names: Sequence[str], growth: str, split: SplitPlan, row_of: dict[str, int]
 ) -> list[int]:
     """The rows of files by their names; raises InputError if one is gone."""
-    if lost := [name for name in names if name not in places]:
-        raise _changed(growth, f"{_files(lost)} not in split {split.name} any more")
-    return [places[name] for name in names]
+    if missing := [name for name in names if name not in row_of]:
+        raise _changed(growth, f"{_files(missing)} not in split {split.name} any more")
+    return [row_of[name] for name in names]
 
 
 def _differing(names: Sequence[str], differs: Column) -> list[str]:
@@ -455,10 +478,11 @@ def _files(names: Sequence[str]) -> str:
     return f"{number_of(len(names), 'file is', 'files are')} ({listed(names)})"
 
 
-def _changed(growth: str, how: str, hint: str = _HINT) -> InputError:
-    what = f"{growth} can't grow: of its files, {how}"
+def _changed(growth: str, change: str, hint: str = _HINT) -> InputError:
     return InputError(
-        what, "expected the files of earlier runs unchanged: only new ones are added", hint
+        f"{growth} can't grow: of its files, {change}",
+        "expected the files of earlier runs unchanged: only new ones are added",
+        hint,
     )
 
 

@@ -151,8 +151,8 @@ class RecipeSet(Dataset):
         names may lack their folders, and be there twice.
         """
         from imagenet_prep.checks.inventory import check_totals
+        from imagenet_prep.recipes.divisions import missing_classes
         from imagenet_prep.recipes.rules import kind_of_total, totals_in
-        from imagenet_prep.recipes.splits import missing_classes
 
         manifest, problems = inventory.manifest, list[Problem]()
         for split in self.splits:
@@ -265,10 +265,10 @@ class RecipeSet(Dataset):
         """List its files, and cut every split into plans;
         with ``splits``, the recipe must be the recorded one.
         """
-        from imagenet_prep.recipes.inputs import data_root, is_root_named
         from imagenet_prep.recipes.loading import load, read
         from imagenet_prep.recipes.python_source import RECORDED, recorded_rows
         from imagenet_prep.recipes.recipe_dataset import grow
+        from imagenet_prep.recipes.recipe_paths import data_root, is_root_named
 
         assert self.path is not None
         file, root = self.file or read(self.path), layout.raw or self.root

@@ -1,5 +1,5 @@
-"""inputs_of: the Rows of a table or a function -> Inputs:
-their images found on the disk and in archives, by split.
+"""list_rows: the Rows of a table or a function -> Inputs, their images found on the disk and in
+archives, by split.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.box_policy import fault
+from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.row_marks import RowMarks, find_masks
 from imagenet_prep.recipes.row_source import RowImage, Rows
@@ -36,6 +37,21 @@ _SEPARATORS = re.compile(r"[/\\]+")
 _CHUNK = 4096  # names per task
 _PROBED = 100  # images that are looked up before all of them are
 _SHOWN = 3
+
+
+def list_rows(file: RecipeFile, rows: Rows, root: Path, engine: Engine, origin: Path) -> Inputs:
+    """The images of rows, with their labels, boxes and masks, as the inputs of a recipe."""
+    images = find_images(file, rows, root, engine)
+    table = rows.table_of(images.images, list(images.listing.names))
+    return Inputs(
+        images.listing,
+        images.remarks,
+        images.base,
+        origin,
+        divided=images.splits,
+        table=(table, origin),
+        marks=images.marks,
+    )
 
 
 class RowListing(Struct, frozen=True):

@@ -4,6 +4,7 @@ by the names of the images -> objects of records.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,60 +55,71 @@ class RowMarks(Struct, frozen=True):
             InputError: boxes are relative, an image has another size, or classes are texts and
                 numbers.
         """
-        objects = [
-            (shape, where) for image in self.images.values() for shape, where in image.objects
-        ]
+        objects = list(
+            itertools.chain.from_iterable(image.objects for image in self.images.values())
+        )
         _refuse_relative(objects)
+        class_names = classes or self.class_names
         is_numbered = _are_numbers(objects)
-        classes = classes or self.class_names
         marked: dict[int, Marked] = {}
         for row, name in enumerate(names):
             image = self.images.get(name)
             if image is None:  # of a file without boxes
                 continue
-            found = marked[row] = Marked(image.file_name, image.where)
-            if not image.objects:
-                continue
-            found.size = size_of(row)
-            if image.size not in (None, found.size):
-                raise fault(
-                    image.where,
-                    f"a size of {_shown(image.size)}",
-                    f"expected {_shown(found.size)}, as the image has",
-                )
-            for shape, where in image.objects:
-                placed = file.place(shape.corners, found, where)
-                if placed.corners is not None:
-                    found.add(
-                        placed.corners,
-                        **_class_columns(
-                            shape.label, classes, file, where, is_numbered=is_numbered
-                        ),
-                    )
+            marked_image = marked[row] = Marked(image.file_name, image.where)
+            if image.objects:
+                marked_image.size = size_of(row)
+                _refuse_other_size(image, marked_image.size)
+                _add_objects(image, marked_image, file, class_names, is_numbered=is_numbered)
         return marked
 
     def renamed(self, change: Callable[[str], str]) -> RowMarks:
         """The same of images with other names."""
         images = {change(name): image for name, image in self.images.items()}
-        return RowMarks(
-            images, {change(name): path for name, path in self.masks.items()}, self.class_names
+        masks = {change(name): path for name, path in self.masks.items()}
+        return RowMarks(images, masks, self.class_names)
+
+
+def _refuse_other_size(image: RowImage, size: Size) -> None:
+    """Raise InputError if the row of an image has another size."""
+    if image.size not in (None, size):
+        raise fault(
+            image.where,
+            f"a size of {_shown(image.size)}",
+            f"expected {_shown(size)}, as the image has",
         )
+
+
+def _add_objects(
+    image: RowImage,
+    marked_image: Marked,
+    file: BoxFile,
+    class_names: Sequence[str],
+    *,
+    is_numbered: bool,
+) -> None:
+    """Add the boxes of a row, as the policy places them, to its image."""
+    for shape, where in image.objects:
+        placed = file.place(shape.corners, marked_image, where)
+        if placed.corners is not None:
+            columns = _class_columns(shape.label, class_names, file, where, is_numbered=is_numbered)
+            marked_image.add(placed.corners, **columns)
 
 
 def join_marks(parts: Sequence[RowMarks]) -> RowMarks:
     """The boxes of all parts; raises InputError if they call their classes differently."""
-    names = {tuple(part.class_names): part for part in parts if part.images}
-    if len(names) > 1:
-        several = "; ".join(listed(each) or "no names" for each in names)
-        first = next(iter(names.values()))
-        where = next(iter(first.images.values())).where
+    part_of_names = {tuple(part.class_names): part for part in parts if part.images}
+    if len(part_of_names) > 1:
+        all_names = "; ".join(listed(class_names) or "no names" for class_names in part_of_names)
+        first_part = next(iter(part_of_names.values()))
+        first_image = next(iter(first_part.images.values()))
         raise fault(
-            where,
-            f"boxes of other classes elsewhere: {several}",
+            first_image.where,
+            f"boxes of other classes elsewhere: {all_names}",
             "expected the same classes in all files",
         )
     images = {name: image for part in parts for name, image in part.images.items()}
-    return RowMarks(images, class_names=next(iter(names), ()))
+    return RowMarks(images, class_names=next(iter(part_of_names), ()))
 
 
 def _shown(size: Size | None) -> str:
@@ -132,19 +144,18 @@ def _class_columns(
 
 def _are_numbers(objects: Sequence[tuple[RowObject, str]]) -> bool:
     """Whether the classes of all boxes are numbers; raises InputError if only some are."""
-    kinds = {isinstance(shape.label, int): where for shape, where in objects}
-    if len(kinds) > 1:
-        where = next(
-            where
-            for shape, where in objects
-            if isinstance(shape.label, int) != isinstance(objects[0][0].label, int)
-        )
-        raise fault(
-            where,
-            "the class of a box is of another type than those before",
-            "expected texts, or numbers",
-        )
-    return True in kinds
+    if not objects:
+        return False
+    first_shape, _ = objects[0]
+    are_numbers = isinstance(first_shape.label, int)
+    for shape, where in objects:
+        if isinstance(shape.label, int) != are_numbers:
+            raise fault(
+                where,
+                "the class of a box is of another type than those before",
+                "expected texts, or numbers",
+            )
+    return are_numbers
 
 
 def _refuse_relative(objects: Sequence[tuple[RowObject, str]]) -> None:
@@ -176,31 +187,37 @@ def find_masks(
     Raises:
         InputError: some rows have one, or a mask is not there, or outside of the data.
     """
-    masked = {name: image for name, image in images.items() if image.mask is not None}
-    if not masked:
+    mask_count = sum(image.mask is not None for image in images.values())
+    if not mask_count:
         return {}
-    if bare := next((image for name, image in images.items() if name not in masked), None):
-        raise fault(
-            bare.where,
-            f"{bare.file_name} has no mask",
-            f"expected one in every row: {len(masked):,} have one",
-        )
-    found = {}
-    for name, image in masked.items():
+    for image in images.values():
+        if image.mask is None:
+            raise fault(
+                image.where,
+                f"{image.file_name} has no mask",
+                f"expected one in every row: {mask_count:,} have one",
+            )
+    paths: dict[str, Path] = {}
+    for name, image in images.items():
         path = Path(name_of(path_of(image, str(image.mask))))
-        if not path.is_relative_to(root):
-            raise fault(
-                image.where,
-                f"the mask {path} is outside of the data",
-                f"expected a path below {root}",
-            )
-        if kind_of(path) != "file":
-            raise fault(image.where, f"the mask {path} is not there", "expected a PNG file")
-        if not path.name.lower().endswith(".png"):
-            raise fault(
-                image.where,
-                f"the mask {image.mask} is not a PNG",
-                "expected the numbers of classes in a PNG",
-            )
-        found[name] = path
-    return found
+        _check_mask(path, image, root)
+        paths[name] = path
+    return paths
+
+
+def _check_mask(path: Path, image: RowImage, root: Path) -> None:
+    """Raise InputError unless a mask is a PNG below the folder of the data."""
+    if not path.is_relative_to(root):
+        raise fault(
+            image.where,
+            f"the mask {path} is outside of the data",
+            f"expected a path below {root}",
+        )
+    if kind_of(path) != "file":
+        raise fault(image.where, f"the mask {path} is not there", "expected a PNG file")
+    if not path.name.lower().endswith(".png"):
+        raise fault(
+            image.where,
+            f"the mask {image.mask} is not a PNG",
+            "expected the numbers of classes in a PNG",
+        )

@@ -157,9 +157,9 @@ def gather(rows: Sequence[TableRow], roles: ColumnRoles, *, is_text: bool) -> Ro
     images: dict[tuple[str, str], RowImage] = {}
     for row in rows:
         image = _read_row(row, roles)
-        first = images.setdefault((image.folder, image.file_name), image)
-        if first is not image:
-            _join(first, image, roles)
+        first_image = images.setdefault((image.folder, image.file_name), image)
+        if first_image is not image:
+            _join(first_image, image, roles)
     if is_text:
         _number_classes([*images.values()])
     return Rows([*images.values()], roles, is_text)
@@ -176,28 +176,32 @@ def _number_classes(images: Sequence[RowImage]) -> None:
         ]
 
 
-def _join(first: RowImage, image: RowImage, roles: ColumnRoles) -> None:
+def _join(first_image: RowImage, image: RowImage, roles: ColumnRoles) -> None:
     """Add the box of another row of an image; raises InputError unless all else agrees."""
+    first_place, place = first_image.where, image.where
     if not roles.is_box_a_row:
         raise fault(
-            image.where,
-            f"{image.file_name!r} is in {first.where} already",
+            place,
+            f"{image.file_name!r} is in {first_place} already",
             "expected every image once",
         )
     for name in ("split", "label", "mask", "size"):
-        _refuse_other(name, getattr(first, name), getattr(image, name), first.where, image.where)
-    for name in {**first.columns, **image.columns}:
-        _refuse_other(
-            name, first.columns.get(name), image.columns.get(name), first.where, image.where
-        )
-    first.objects += image.objects
+        first_value, value = getattr(first_image, name), getattr(image, name)
+        _refuse_difference(name, first_value, value, first_place, place)
+    for name in {**first_image.columns, **image.columns}:
+        first_value, value = first_image.columns.get(name), image.columns.get(name)
+        _refuse_difference(name, first_value, value, first_place, place)
+    first_image.objects += image.objects
 
 
-def _refuse_other(name: str, before: Any, now: Any, first: str, where: str) -> None:
-    if before != now:
+def _refuse_difference(
+    name: str, first_value: Any, value: Any, first_place: str, place: str
+) -> None:
+    """Raise InputError if two rows of an image have different values in one column."""
+    if first_value != value:
         raise fault(
-            where,
-            f"{name} is {now!r}, and {before!r} in {first}",
+            place,
+            f"{name} is {value!r}, and {first_value!r} in {first_place}",
             "expected one value for all boxes of an image",
         )
 
@@ -219,53 +223,60 @@ def find_roles(
     Raises:
         InputError: a column is missing.
     """
-    known = dict.fromkeys(names)
-    for wanted, what in ((image, "images"), (label, "labels")):
-        if isinstance(wanted, str) and wanted not in known:
-            raise fault(
-                where, f"no column {wanted} of {what}", f"expected one of {', '.join(known)}"
-            )
-    corners = [edge for edge in EDGES if edge in known]
+    columns = dict.fromkeys(names)
+    for column, content in ((image, "images"), (label, "labels")):
+        if isinstance(column, str) and column not in columns:
+            expected = f"expected one of {', '.join(columns)}"
+            raise fault(where, f"no column {column} of {content}", expected)
+    has_boxes = _has_corners(columns, where)
+    box_class = _first_of(BOX_CLASSES, columns) if has_boxes else None
+    if has_boxes and box_class is None:
+        raise fault(
+            where, "boxes without a class", "expected a column class with the class of each box"
+        )
+    if label is None:
+        label = _first_of(("label",) if has_boxes else ("label", "class"), columns)
+    return ColumnRoles.of(
+        image=image or _image_column(columns, where),
+        label=label or None,  # type: ignore[arg-type]
+        split="split" if "split" in columns else None,
+        mask=_first_of(MASKS, columns),
+        objects="objects" if "objects" in columns else None,
+        box_class=box_class,
+    )
+
+
+def _has_corners(columns: Mapping[str, Any], where: str) -> bool:
+    """Whether each row has the corners of a box; raises InputError for some of them alone."""
+    corners = [edge for edge in EDGES if edge in columns]
     if 0 < len(corners) < len(EDGES):
         raise fault(
             where,
             f"columns {', '.join(corners)} alone",
             f"expected all of {', '.join(EDGES)}, or none",
         )
-    box_class = _first(BOX_CLASSES, known) if corners else None
-    if corners and box_class is None:
-        raise fault(
-            where, "boxes without a class", "expected a column class with the class of each box"
-        )
-    usual = "label" if corners else _first(("label", "class"), known)
-    if label is None:
-        label = usual if usual in known else None
-    return ColumnRoles.of(
-        image=image or _image_column(known, where),
-        label=label or None,  # type: ignore[arg-type]
-        split="split" if "split" in known else None,
-        mask=_first(MASKS, known),
-        objects="objects" if "objects" in known else None,
-        box_class=box_class,
+    return bool(corners)
+
+
+def _first_of(names: Sequence[str], columns: Mapping[str, Any]) -> str | None:
+    """The first of these names that is a column."""
+    return next((name for name in names if name in columns), None)
+
+
+def _image_column(columns: Mapping[str, Any], where: str) -> str:
+    """The column that names the images, by its usual names; raises InputError if there is none."""
+    column = _first_of(FILES, columns)
+    if column is not None:
+        return column
+    file_names = [name for name in columns if name.endswith("_file_name") and name not in MASKS]
+    if len(file_names) == 1:
+        return file_names[0]
+    raise fault(
+        where,
+        "no column names the images",
+        f"expected file_name, got {', '.join(columns) or 'nothing'}",
+        "write in the recipe: source: {..., image: COLUMN}",
     )
-
-
-def _first(usual: Sequence[str], known: Mapping[str, Any]) -> str | None:
-    return next((name for name in usual if name in known), None)
-
-
-def _image_column(known: Mapping[str, Any], where: str) -> str:
-    others = [name for name in known if name.endswith("_file_name") and name not in MASKS]
-    column = _first(FILES, known) or (others[0] if len(others) == 1 else None)
-    if column is None:
-        expected = f"expected file_name, got {', '.join(known) or 'nothing'}"
-        raise fault(
-            where,
-            "no column names the images",
-            expected,
-            "write in the recipe: source: {..., image: COLUMN}",
-        )
-    return column
 
 
 # one row ------------------------------------------------------------------------------------------
@@ -277,16 +288,11 @@ def _read_row(row: TableRow, roles: ColumnRoles) -> RowImage:
     file_name = _text(values.get(roles.image), where, roles.image, "expected the path of an image")
     if file_name is None:
         raise fault(where, f"no {roles.image}", "expected the path of an image in every row")
-    split = (
-        _text(values.get(roles.split), where, "split", "expected the name of a split")
-        if roles.split
-        else None
-    )
-    mask = (
-        _text(values.get(roles.mask), where, "mask", "expected the path of a PNG")
-        if roles.mask
-        else None
-    )
+    split = mask = None
+    if roles.split:
+        split = _text(values.get(roles.split), where, "split", "expected the name of a split")
+    if roles.mask:
+        mask = _text(values.get(roles.mask), where, "mask", "expected the path of a PNG")
     objects = read_objects(values.get(roles.objects), where) if roles.objects else []
     size = None
     if roles.is_box_a_row:
@@ -336,17 +342,14 @@ def _size_of(values: Mapping[str, Any], where: str) -> Size | None:
 
 def _number(value: Any, where: str, name: str) -> float:
     """A finite number; the cells of a CSV are texts."""
-    number = value
+    number: float = value
     if isinstance(value, str):
         try:
             number = float(value)
         except ValueError:
             number = math.nan
-    if (
-        isinstance(number, bool)
-        or not isinstance(number, (int, float))
-        or not math.isfinite(number)
-    ):
+    is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+    if not is_number or not math.isfinite(number):
         raise fault(where, f"{name} is {_shown(value)}", "expected a finite number")
     return number
 
@@ -395,7 +398,7 @@ def read_objects(value: Any, where: str) -> list[RowObject]:
     expected = "expected {bbox: [[x, y, width, height], ...], categories: [...]}"
     if not isinstance(value, dict):
         raise fault(where, f"objects is {_shown(value)}", expected)
-    boxes, labels = (value.get(_first(names, value) or "") for names in (_BBOXES, _CATEGORIES))
+    boxes, labels = _value_at(_BBOXES, value), _value_at(_CATEGORIES, value)
     if not isinstance(boxes, list) or not isinstance(labels, list):
         raise fault(where, f"objects has {listed(map(str, value)) or 'nothing'}", expected)
     if len(boxes) != len(labels):
@@ -407,21 +410,25 @@ def read_objects(value: Any, where: str) -> list[RowObject]:
     return [_object_of(box, label, where) for box, label in zip(boxes, labels, strict=True)]
 
 
+def _value_at(names: Sequence[str], mapping: Mapping[str, Any]) -> Any:
+    """The value at the first of these names that is a key; None if none is."""
+    return mapping.get(_first_of(names, mapping) or "")
+
+
 def _as_lists(objects: list[Any], where: str) -> dict[str, list[Any]]:
     """A list of objects as lists of their values."""
-    strange = next((each for each in objects if not isinstance(each, dict)), None)
-    if strange is not None:
-        raise fault(
-            where,
-            f"an object is {_shown(strange)}",
-            "expected {bbox: [x, y, width, height], category: ...}",
-        )
-    found: dict[str, list[Any]] = {"bbox": [], "category": []}
-    for each in objects:
-        box, label = (each.get(_first(names, each) or "") for names in (_BBOXES, _CATEGORIES))
-        found["bbox"].append(box)
-        found["category"].append(label)
-    return found
+    boxes: list[Any] = []
+    labels: list[Any] = []
+    for shape in objects:
+        if not isinstance(shape, dict):
+            raise fault(
+                where,
+                f"an object is {_shown(shape)}",
+                "expected {bbox: [x, y, width, height], category: ...}",
+            )
+        boxes.append(_value_at(_BBOXES, shape))
+        labels.append(_value_at(_CATEGORIES, shape))
+    return {"bbox": boxes, "category": labels}
 
 
 def _object_of(box: Any, label: Any, where: str) -> RowObject:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
+from imagenet_prep.recipes.source_kinds import OPTIONS, kinds_with_option, source_kinds
 from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, grown_from
 
 if TYPE_CHECKING:
@@ -21,12 +22,6 @@ if TYPE_CHECKING:
 
 SPLIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 _NO_SPLIT_NAME = ("no name of a split", "expected letters, digits, _, -, . and +, no -grownN")
-SAMPLES = ("webdataset", "tfrecord", "parquet", "arrow", "mds", "lmdb", "arrays")
-"""The sources that have labels of their own."""
-
-ROWS = ("table", "python")
-"""The sources whose rows have labels, boxes and masks."""
-
 SHARD_SIZE = 100 * 10**6
 """Bytes of a shard where the recipe does not say."""
 
@@ -74,7 +69,7 @@ def _check_keys(file: RecipeFile) -> None:
     is_hot = of_labels is not None and of_labels.one_hot is not None
     is_twice = of_labels is not None and isinstance(of_labels.label, str)
     has_boxes = boxes or has_rows(file)
-    no_labels = r.source and (r.source.files or r.source.manifest) and r.labels is None
+    no_labels = r.source and r.source.kind in ("files", "manifest") and r.labels is None
     features, shares = (
         "expected a mapping of features",
         "expected splits: {train: 0.9, ...}, no manifest_file",
@@ -190,7 +185,7 @@ _NEEDED = {"names": "expected names: data.yaml, or [a, b]"}
 def has_rows(file: RecipeFile) -> bool:
     """Whether the source is a table or a function, whose rows may have boxes and masks."""
     source = file.recipe.source
-    return source is not None and (source.table is not None or source.python is not None)
+    return source is not None and source.kind != "" and source_kinds()[source.kind].has_rows
 
 
 def _numbers_rows(file: RecipeFile) -> bool:
@@ -223,24 +218,16 @@ def _check_source(file: RecipeFile) -> None:
         raise file.fault(
             ("source",), f"two sources, {classic[0]} is the other", "expected one of them"
         )
-    kind = _only(file, ("source",), source, source_keys())
-    for name, fitting in _OF_SOURCES.items():
-        if name in file.value["source"] and kind not in fitting:
+    kind = _only(file, ("source",), source, [*source_kinds(), "imagenet"])
+    for option in OPTIONS:
+        fitting = kinds_with_option(option)
+        if option in file.value["source"] and kind not in fitting:
             expected = f"expected it with {' or '.join(fitting)}"
-            raise file.fault(("source", name), f"{kind} has no use for it", expected)
-    said = getattr(source, kind)
-    for split in said if isinstance(said, dict) else ():
+            raise file.fault(("source", option), f"{kind} has no use for it", expected)
+    source_value = getattr(source, kind)
+    for split in source_value if isinstance(source_value, dict) else ():
         if not SPLIT_NAME.fullmatch(split):
             raise file.fault(("source", kind, split), *_NO_SPLIT_NAME)
-
-
-_OF_SOURCES: Mapping[str, Sequence[str]] = {
-    "tar_folders": ("tar",),
-    "class_folder": ("folders", "tar"),
-    "label": (*SAMPLES, *ROWS),
-    "image": ("table",),
-}
-"""The keys of a source that only make sense with some kinds of sources."""
 
 
 def _only(file: RecipeFile, key: Key, struct: Struct, names: Sequence[str]) -> str:
@@ -250,13 +237,6 @@ def _only(file: RecipeFile, key: Key, struct: Struct, names: Sequence[str]) -> s
         what = f"{' and '.join(given)} at once" if given else "nothing in it"
         raise file.fault(key, what, f"expected one of {', '.join(names)}")
     return given[0]
-
-
-def source_keys() -> list[str]:
-    """The kinds of sources, by their keys."""
-    from imagenet_prep.recipes.schema import Source
-
-    return [name for name in Source.__struct_fields__ if name not in _OF_SOURCES]
 
 
 def said_of_images(file: RecipeFile) -> str | None:
@@ -385,7 +365,7 @@ def prefix_of(file: RecipeFile) -> tuple[str, str]:
     """Folder and first part of the names of shards, of ``output_file_prefix``; both empty if it is
     not given.
 
-    An absolute one is compared by ``inputs.shards_dir``, which knows DATA_DIR.
+    An absolute one is compared by ``output_places.shards_dir``, which knows DATA_DIR.
 
     Raises:
         UsageError: it leads out of its folder, or to one that has another purpose; or it can't be a

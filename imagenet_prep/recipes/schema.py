@@ -9,35 +9,49 @@ from msgspec import Meta, Struct, defstruct, field
 from imagenet_prep.datasets.declarations import CommonSettings, Shards, about
 from imagenet_prep.recipes.box_policy import BoxesOutside
 from imagenet_prep.recipes.formats import FORMATS
-
-Text = Annotated[str, Meta(min_length=1)]
-Paths = Text | list[Text]
-BySplit = Text | list[Text] | dict[str, Paths]
+from imagenet_prep.recipes.source_kinds import BySplit, Paths, Text, source_kinds
 
 
-class Source(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where the items are: one of the keys down to ``imagenet``.
-    The others say more of some of them.
+class SourceKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The keys of a source, whatever its kind; ``Source`` has a key for each kind, too.
+
+    ``imagenet`` stands in place of a kind; the other keys say more of some kinds.
     """
 
-    folders: Text | None = None
-    files: Paths | None = None
-    manifest: Text | None = None
-    tar: Paths | None = None
-    webdataset: BySplit | None = None
-    tfrecord: BySplit | None = None
-    parquet: BySplit | None = None
-    arrow: BySplit | None = None
-    mds: BySplit | None = None
-    lmdb: BySplit | None = None
-    arrays: BySplit | None = None
-    table: BySplit | None = None
-    python: Text | None = None
     imagenet: Literal[True] | None = None
     tar_folders: bool = False
     class_folder: Literal["first", "inner", "path"] = "first"
     label: Text | Literal[False] | None = None
     image: Text | None = None
+
+    @property
+    def kind(self) -> str:
+        """The key of the kind that the recipe names; "" for ImageNet."""
+        return next((key for key in source_kinds() if getattr(self, key, None) is not None), "")
+
+    @property
+    def value(self) -> Any:
+        """The value of that key."""
+        return getattr(self, self.kind)
+
+
+if TYPE_CHECKING:
+
+    class Source(SourceKeys, frozen=True):
+        """Where the items are: ``imagenet``, or the key of one kind."""
+
+        def __init__(self, **keys: Any) -> None: ...
+
+else:
+    Source = defstruct(
+        "Source",
+        [(kind.key, kind.value | None, None) for kind in source_kinds().values()],
+        bases=(SourceKeys,),
+        module=__name__,
+        frozen=True,
+        forbid_unknown_fields=True,
+        kw_only=True,
+    )
 
 
 class Labels(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -52,20 +52,21 @@ class KnownNumbering(Struct, frozen=True):
         return cls(name, Numbering.read(record.dataset, record.settings), boxes)
 
     @classmethod
-    def join(cls, several: Sequence[KnownNumbering]) -> KnownNumbering | None:
+    def join(cls, numberings: Sequence[KnownNumbering]) -> KnownNumbering | None:
         """The numbering of several sets, which agree; None if there are none."""
-        if not several:
+        if not numberings:
             return None
-        with_classes = [each.numbering for each in several if each.numbering.labels]
+        with_classes = [known.numbering for known in numberings if known.numbering.labels]
         labels: dict[str, int] = {}
         texts: dict[str, str] = {}
         boxes: dict[int, str] = {}
-        for each in reversed(several):
-            labels |= each.numbering.labels
-            texts |= each.numbering.texts
-            boxes |= each.boxes
-        first = with_classes[0].first_label if with_classes else 0
-        return cls(listed(each.name for each in several), Numbering(first, labels, texts), boxes)
+        for known in reversed(numberings):
+            labels |= known.numbering.labels
+            texts |= known.numbering.texts
+            boxes |= known.boxes
+        first_label = with_classes[0].first_label if with_classes else 0
+        names = listed(known.name for known in numberings)
+        return cls(names, Numbering(first_label, labels, texts), boxes)
 
 
 class SharedNumbering(Struct, frozen=True):
@@ -86,17 +87,21 @@ class SharedNumbering(Struct, frozen=True):
         """The numberings in a folder; ``overwrite``: the set itself is made again."""
         if layout is None:
             return cls()
-        sets = replace(layout, set_name="").sets()
-        others = [KnownNumbering.find(each) for each in sets if each.set_name != layout.set_name]
         own = None if overwrite else KnownNumbering.find(layout)
-        binding = [own, *others] if grows else others
-        return cls(KnownNumbering.join([each for each in binding if each is not None]), own, grows)
+        candidates = [own] if grows else []
+        for set_layout in replace(layout, set_name="").sets():
+            if set_layout.set_name != layout.set_name:
+                candidates.append(KnownNumbering.find(set_layout))
+        binding = [known for known in candidates if known is not None]
+        return cls(KnownNumbering.join(binding), own, grows)
 
     @property
     def first_label(self) -> int | None:
         """The label of the first class; None if no set has classes."""
-        known = [each.numbering for each in (self.own, self.known) if each is not None]
-        return next((numbering.first_label for numbering in known if numbering.labels), None)
+        for known in (self.own, self.known):
+            if known is not None and known.numbering.labels:
+                return known.numbering.first_label
+        return None
 
     def settle(self, file: RecipeFile, classes: Classes) -> Classes:
         """The classes of a set with the numbers that DATA_DIR has for them, and its classes without
@@ -140,15 +145,22 @@ class SharedNumbering(Struct, frozen=True):
         Raises:
             InputError: a label of boxes, or a class, means something else in another set.
         """
-        keys, classes = file.recipe.boxes, annotations.classes
-        known = next(
-            (each.boxes for each in (self.own, self.known) if each is not None and each.boxes), {}
-        )
-        is_numbered = keys is not None and (keys.names is not None or keys.first_label is not None)
-        is_numbered = is_numbered or annotations.is_numbered
-        if not is_numbered and set(classes.values()) <= set(known.values()):
-            annotations.renumber(known)
+        keys = file.recipe.boxes
+        is_numbered = annotations.is_numbered
+        if keys is not None and (keys.names is not None or keys.first_label is not None):
+            is_numbered = True
+        shared_names = self._box_names
+        if not is_numbered and set(annotations.classes.values()) <= set(shared_names.values()):
+            annotations.renumber(shared_names)
         self._refuse_other_boxes(file, annotations.classes)
+
+    @property
+    def _box_names(self) -> Mapping[int, str]:
+        """The names of boxes by label, in its own numbering or in that of the other sets."""
+        for known in (self.own, self.known):
+            if known is not None and known.boxes:
+                return known.boxes
+        return {}
 
     def _refuse_other_boxes(self, file: RecipeFile, boxes: Mapping[int, str]) -> None:
         """Raise InputError if a label of boxes, or a class of boxes,
@@ -158,20 +170,20 @@ class SharedNumbering(Struct, frozen=True):
             return
         labels = {name: label for label, name in boxes.items()}
         for label, name in self.known.boxes.items():
-            if (boxes.get(label, name), labels.get(name, label)) == (name, label):
+            new_name, new_label = boxes.get(label, name), labels.get(name, label)
+            if new_name == name and new_label == label:
                 continue
-            names = list(dict.fromkeys((*self.known.boxes.values(), *boxes.values())))
             what = f"{file.path}: boxes of {name} would have label {labels.get(name, 'none')}"
-            if boxes.get(label, name) != name:
-                what = f"{file.path}: boxes of label {label} would be {boxes[label]}"
-            expected = f"expected {label} for {name}, as in {self.known.name}"
+            if new_name != name:
+                what = f"{file.path}: boxes of label {label} would be {new_name}"
+            names = list(dict.fromkeys((*self.known.boxes.values(), *boxes.values())))
             hint = f"write in the `boxes` of all recipes: names: {_flow(names)}"
             if _are_numbered_by_files(file.recipe.boxes):
                 hint = (
                     "give the categories of all files the same ids, or put this set elsewhere, "
                     "with --output"
                 )
-            raise InputError(what, expected, hint)
+            raise InputError(what, f"expected {label} for {name}, as in {self.known.name}", hint)
 
 
 def _are_numbered_by_files(keys: BoxKeys | None) -> bool:
@@ -190,24 +202,33 @@ class _NumberingCheck(Struct, frozen=True):
     def refuse_difference(self) -> None:
         """Raise InputError for the first difference."""
         known, classes = self.known.numbering, self.classes
-        names = known.names
-        are_numbers = all(name == str(number) for number, name in names.items())
-        is_free = self.grows or self.file.recipe.classes is not None
-        may_have_more = is_free or (classes.is_numbered and are_numbers)
         for name, text, number in zip(classes.names, classes.texts, classes.numbers, strict=True):
-            if names.get(number) == name or (text != str(number) and self._text_of(number) == text):
+            if known.names.get(number) == name or self._has_same_words(number, text):
                 continue
-            is_new = name not in known.labels and number not in names
-            if not (is_new and may_have_more):
+            is_new = name not in known.labels and number not in known.names
+            if not (is_new and self._may_have_more()):
                 self._refuse(name, number)
         if classes.first_label != known.first_label:
-            what = f"{self.file.path}: the first label is {classes.first_label}"
-            expected = f"expected {known.first_label}, as in {self.known.name}"
             raise InputError(
-                what,
-                expected,
+                f"{self.file.path}: the first label is {classes.first_label}",
+                f"expected {known.first_label}, as in {self.known.name}",
                 f"write in the recipes of all sets: first_label: {known.first_label}",
             )
+
+    def _may_have_more(self) -> bool:
+        """Whether the set may have classes that DATA_DIR has not."""
+        if self.grows or self.file.recipe.classes is not None:
+            return True
+        names = self.known.numbering.names
+        are_numbers = all(name == str(number) for number, name in names.items())
+        return self.classes.is_numbered and are_numbers
+
+    def _has_same_words(self, number: int, text: str) -> bool:
+        """Whether DATA_DIR has these words, which are no number, for the class of this number."""
+        if text == str(number):
+            return False
+        name = self.known.numbering.names.get(number)
+        return name is not None and self.known.numbering.texts.get(name, name) == text
 
     def _text_of(self, number: int) -> str | None:
         """The words of a class that DATA_DIR has."""
@@ -220,20 +241,15 @@ class _NumberingCheck(Struct, frozen=True):
         """
         known, where = self.known.numbering, self.known.name
         has_own_numbers = self.file.recipe.classes is not None or self.classes.is_numbered
-        what, expected = (
-            f"{name} is no class there",
-            f"expected the classes of {where}: {listed(known.labels)}",
-        )
         if name in known.labels:
-            what, expected = (
-                f"class {name} would have label {number}",
-                f"expected {known.labels[name]}, as in {where}",
-            )
+            what = f"class {name} would have label {number}"
+            expected = f"expected {known.labels[name]}, as in {where}"
         elif has_own_numbers and number in known.names:
-            what, expected = (
-                f"label {number} would be {name}",
-                f"expected {known.names[number]}, as in {where}",
-            )
+            what = f"label {number} would be {name}"
+            expected = f"expected {known.names[number]}, as in {where}"
+        else:
+            what = f"{name} is no class there"
+            expected = f"expected the classes of {where}: {listed(known.labels)}"
         raise InputError(f"{self.file.path}: {what}", expected, self._hint())
 
     def _hint(self) -> str:
@@ -241,9 +257,9 @@ class _NumberingCheck(Struct, frozen=True):
         known = self.known.numbering
         names = sorted(known.labels, key=known.labels.__getitem__)
         names += [name for name in self.classes.names if name not in known.labels]
-        first = f" and first_label: {known.first_label}" if known.first_label else ""
-        way = f"write in the recipe classes: {_flow(names)}{first}"
-        return f"{way}; or put a set of other classes elsewhere, with --output"
+        first_label = f" and first_label: {known.first_label}" if known.first_label else ""
+        declaration = f"write in the recipe classes: {_flow(names)}{first_label}"
+        return f"{declaration}; or put a set of other classes elsewhere, with --output"
 
 
 def _flow(names: Sequence[str]) -> str:

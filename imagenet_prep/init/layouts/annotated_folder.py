@@ -27,9 +27,14 @@ from imagenet_prep.recipes.formats import (
     all_formats,
     load_format,
 )
-from imagenet_prep.recipes.mask_names import folder_around, folders_around
+from imagenet_prep.recipes.mask_names import (
+    folder_around,
+    folders_around,
+    is_image_folder,
+    is_mask_folder,
+)
 from imagenet_prep.recipes.schema import Boxes
-from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, splits_above, stem_of
+from imagenet_prep.recipes.splits import splits_above, stem_of
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.text import listed, number_of
 

@@ -1,0 +1,294 @@
+"""divide: the files of a source -> Divisions, the rows of each split, by lists, patterns, folders
+or fractions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from array import array
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import accumulate, chain
+
+import numpy as np
+from msgspec import Struct
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes import rules
+from imagenet_prep.recipes.inputs import Inputs
+from imagenet_prep.recipes.labels_file import match
+from imagenet_prep.recipes.recipe_file import Key, RecipeFile, shortened
+from imagenet_prep.recipes.recipe_paths import need_path
+from imagenet_prep.recipes.splits import ONLY, split_folders
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.folders import read_file_list
+from imagenet_prep.sources.names import Column, Rows, below, places_of
+from imagenet_prep.sources.patterns import compile_pattern
+from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.text import listed, number_of
+
+_ALL = 1 << 64
+
+
+class Division(Struct, frozen=True):
+    """One split: its rows of the listing, whether in an order of their own, and how many folders
+    lead to its classes.
+
+    ``lead`` is what comes before the class in each name: "train/", or nothing. A split of several
+    folders has a part for each in ``parts``.
+    """
+
+    name: str
+    rows: Rows
+    is_ordered: bool
+    lead: str = ""
+    parts: tuple[Division, ...] = ()
+
+
+def divide(
+    file: RecipeFile,
+    inputs: Inputs,
+    listing: Catalog,
+    root: AnyPath,
+    classes_below: int,
+    annotated: Mapping[str, Sequence[int]],
+) -> tuple[list[Division], list[str]]:
+    """The splits, and what to tell the user of files that are in none.
+
+    Args:
+        file: the recipe.
+        inputs: where the files are from.
+        listing: those of them that matter.
+        root: the folder of the recipe's relative paths.
+        classes_below: how many folders must follow that of a split: 1 if they are the classes.
+        annotated: the rows of each split, where files of annotations say so.
+
+    Raises:
+        InputError: a split has no file, or a file is in two.
+    """
+    fractions, places = rules.fractions_of(file), rules.places_of(file)
+    if inputs.divided:
+        divisions = [
+            Division(name, rows, inputs.is_ordered) for name, rows in inputs.divided.items()
+        ]
+    elif annotated:
+        divisions = [
+            Division(name, array("I", rows), inputs.is_ordered) for name, rows in annotated.items()
+        ]
+    elif file.recipe.stratified:
+        divisions = [
+            Division(ONLY, range(len(listing)), inputs.is_ordered)
+        ]  # divided once the classes are known
+    elif fractions:
+        shares, parts = Shares(fractions), {name: array("I") for name in fractions}
+        for row, name in enumerate(listing.names):
+            parts[shares.split_of(name)].append(row)
+        divisions = [Division(name, rows, inputs.is_ordered) for name, rows in parts.items()]
+    elif places:
+        divisions = [
+            _placed(file, inputs, listing, root, name, place) for name, place in places.items()
+        ]
+    elif folders := _folders_of(inputs, listing, classes_below):
+        divisions = [
+            Division(split, listing.names.below(f"{top}/"), is_ordered=False, lead=f"{top}/")
+            for top, split in folders.items()
+        ]
+    else:
+        divisions = [Division(ONLY, range(len(listing)), inputs.is_ordered)]
+    _refuse_empty(file, divisions)
+    return divisions, _check_disjoint(listing, divisions)
+
+
+def _folders_of(inputs: Inputs, listing: Catalog, classes_below: int) -> Mapping[str, str]:
+    """The folders that are splits, and the splits."""
+    if inputs.given:
+        return {name: name for name in inputs.given}
+    return split_folders(listing.names, classes_below) if inputs.has_folders else {}
+
+
+def _refuse_empty(file: RecipeFile, divisions: Sequence[Division]) -> None:
+    """Raise InputError if a split has no file."""
+    parts = [part for division in divisions for part in division.parts or (division,)]
+    for split in (part.name for part in parts if not len(part.rows)):
+        what = f"{file.place(('splits', split))}: no file is in split {split}"
+        remedy = f"correct what `splits` says of {split}, or take that split out"
+        if rules.fractions_of(file):
+            remedy = (
+                f"give {split} a larger fraction, or take `splits` out: "
+                "all files are in one split then"
+            )
+        raise InputError(what, "expected at least one", remedy)
+
+
+def _placed(
+    file: RecipeFile,
+    inputs: Inputs,
+    listing: Catalog,
+    root: AnyPath,
+    name: str,
+    place: tuple[str, list[str]],
+) -> Division:
+    sort, texts = place
+    key = ("splits", name, sort)
+    if sort == "manifest":
+        path = need_path(file, key, below(root, texts[0]))
+        found = read_file_list(path, inputs.base)
+        hits = match(found.names, listing.names, inputs.base, path, file.recipe.strip)
+        for each, line, hit in zip(found.names, found.lines, hits, strict=True):
+            if hit < 0:
+                what = f"{path}, line {line}: {each} is not among the files of the source"
+                hint = "remove the line, or check the source in the recipe"
+                raise InputError(what, "expected every file in the manifest to exist", hint)
+        return Division(name, hits, is_ordered=True)
+    if sort == "folder":
+        return _in_folders(name, listing, texts, is_ordered=inputs.is_ordered)
+    accept = _accepting(file, key, texts)
+    rows = array("I", (row for row, each in enumerate(listing.names) if accept(each)))
+    return Division(name, rows, inputs.is_ordered)
+
+
+def _in_folders(
+    name: str, listing: Catalog, folders: Sequence[str], *, is_ordered: bool
+) -> Division:
+    """The files in some folders: of one, or a part for each."""
+    parts = []
+    for folder in folders:
+        lead = folder.removeprefix("./").rstrip("/") + "/"
+        rows = array("I", (row for row, path in enumerate(listing.names) if path.startswith(lead)))
+        parts.append(Division(name, rows, is_ordered, lead))
+    if len(parts) == 1:
+        return parts[0]
+    every = array("I", sorted(chain.from_iterable(part.rows for part in parts)))
+    return Division(name, every, is_ordered, parts=tuple(parts))
+
+
+def _accepting(file: RecipeFile, key: Key, patterns: Sequence[str]) -> Callable[[str], bool]:
+    """Whether a name matches one of the patterns,
+    and none of those that start with an exclamation mark.
+    """
+    wanted, unwanted = list[re.Pattern[str]](), list[re.Pattern[str]]()
+    for text in patterns:
+        pattern = text.removeprefix("!")
+        try:
+            compiled = compile_pattern(pattern.removeprefix("./"))
+        except ValueError as error:
+            raise file.fault(key, f"{shortened(text)!r} is not a pattern", str(error)) from error
+        (wanted if pattern == text else unwanted).append(compiled)
+
+    def accept(name: str) -> bool:
+        is_wanted = any(pattern.fullmatch(name) for pattern in wanted)
+        return is_wanted and not any(pattern.fullmatch(name) for pattern in unwanted)
+
+    return accept
+
+
+def _check_disjoint(listing: Catalog, divisions: Sequence[Division]) -> list[str]:
+    owner = np.zeros(len(listing), np.int16)
+    for number, division in enumerate(divisions, 1):
+        places = places_of(division.rows)
+        if owner[places].any():
+            row = next(row for row in division.rows if owner[row])
+            raise InputError(
+                (
+                    f"{listing.names[row]} is in the splits {divisions[owner[row] - 1].name} and "
+                    f"{division.name}"
+                ),
+                "expected every file in one split",
+                "change `splits` in the recipe, or the manifests that it names",
+            )
+        owner[places] = number
+    left = len(listing) - int(np.count_nonzero(owner))
+    return [f"{left:,} of {len(listing):,} files are in no split, and are left out"] if left else []
+
+
+# by the hash of a name ----------------------------------------------------------------------------
+
+
+class Shares:
+    """Splits by fractions, in the order in which they are named: files that come later move none.
+
+    A name's SHA-256 (UTF-8), its first 8 bytes as a big-endian number over 2^64, falls in the range
+    of one split.
+
+    Args:
+        fractions: of each split; they sum to 1.
+    """
+
+    def __init__(self, fractions: Mapping[str, float]) -> None:
+        edges = [round(edge * _ALL) for edge in accumulate(fractions.values())]
+        edges[-1] = _ALL
+        self._edges = list(zip(edges, fractions, strict=True))
+
+    def split_of(self, name: str) -> str:
+        """The split of a name."""
+        place = hash_of(name)
+        return next(split for edge, split in self._edges if place < edge)
+
+
+def hash_of(name: str) -> int:
+    """The first 8 bytes of the SHA-256 of a name in UTF-8, as a big-endian number."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
+
+
+# by class -----------------------------------------------------------------------------------------
+
+
+def stratify(file: RecipeFile, listing: Catalog, whole: Division, labels: Column) -> list[Division]:
+    """The splits by fractions of each class: its files in the order of their hashes, the first go
+    to the first split.
+
+    Args:
+        file: the recipe.
+        listing: the files.
+        whole: the rows to divide.
+        labels: by row of the listing.
+    """
+    rows, fractions = np.asarray(whole.rows, np.int64), rules.fractions_of(file)
+    hashes = np.array([hash_of(listing.names[row]) for row in rows.tolist()], np.uint64)
+    rows = rows[np.lexsort((hashes, labels[rows]))]
+    parts: dict[str, list[Column]] = {name: [] for name in fractions}
+    for of_class in np.split(rows, np.flatnonzero(np.diff(labels[rows])) + 1):
+        edges = list(accumulate(apportion(len(of_class), [*fractions.values()])))[:-1]
+        for name, part in zip(fractions, np.split(of_class, edges), strict=True):
+            parts[name].append(part)
+    divisions = [
+        Division(name, np.sort(np.concatenate(each)), whole.is_ordered)
+        for name, each in parts.items()
+    ]
+    _refuse_empty(file, divisions)
+    return divisions
+
+
+def apportion(count: int, fractions: Sequence[float]) -> list[int]:
+    """How many of a class's files each split gets, near its fraction; one at least, if there are
+    enough.
+
+    The rest is given one by one, each file to the split that is furthest below its fraction, the
+    first of equals.
+    """
+    least, room = int(count >= len(fractions)), len(fractions)
+    found = [
+        max(math.floor(count * fraction) - room, least) for fraction in fractions
+    ]  # these are given in any case
+    for _ in range(count - sum(found)):
+        lacks = [count * fraction - given for fraction, given in zip(fractions, found, strict=True)]
+        found[lacks.index(max(lacks))] += 1
+    return found
+
+
+def missing_classes(found: Mapping[str, Collection[str]]) -> list[str]:
+    """A warning for each split that lacks classes of the others;
+    ``found`` are the classes of each split, in order.
+    """
+    every = dict.fromkeys(chain.from_iterable(found.values()))
+    lacking = {split: every.keys() - own for split, own in found.items() if own}
+    return [
+        (
+            f"warning: split {split} lacks {len(names):,} of "
+            f"{number_of(len(every), 'class', 'classes')}: "
+        )
+        + listed(name for name in every if name in names)
+        for split, names in lacking.items()
+        if names
+    ]

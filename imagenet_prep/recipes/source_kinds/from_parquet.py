@@ -1,0 +1,29 @@
+"""Parquet files whose rows hold an image and its values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from imagenet_prep.model import Engine
+from imagenet_prep.recipes.joined_samples import Samples
+from imagenet_prep.recipes.row_samples import samples_of_rows
+from imagenet_prep.recipes.sample_columns import join_files
+from imagenet_prep.recipes.sample_sources import list_sample_inputs
+from imagenet_prep.recipes.source_kinds import BySplit, SourceKind
+
+
+def _read_samples(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
+    return join_files(_read_file, paths)
+
+
+def _read_file(path: Path) -> Samples:
+    from imagenet_prep.sources.parquets import ParquetImages, iter_samples, read_schema
+
+    schema = read_schema(path)
+    return samples_of_rows(path, ParquetImages(path), schema, iter_samples(path, schema))
+
+
+KIND = SourceKind(
+    "parquet", 70, BySplit, list_sample_inputs, options=("label",), read_samples=_read_samples
+)

@@ -1,0 +1,161 @@
+"""WebDataset tars: members of one key (the path up to the first dot of the name) are one sample.
+
+Source: https://github.com/webdataset/webdataset, "The WebDataset Format".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.model import Engine
+from imagenet_prep.recipes.joined_samples import Samples, usual_label
+from imagenet_prep.recipes.sample_columns import columns_of
+from imagenet_prep.recipes.sample_sources import list_sample_inputs
+from imagenet_prep.recipes.source_kinds import BySplit, SourceKind
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.skipped import Skipped
+from imagenet_prep.sources.slices import Reader
+from imagenet_prep.sources.tars import list_tars
+
+_IMAGES = ("jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff", "avif")
+_VALUES = ("cls", "txt", "json")
+_INT = re.compile(r"-?(0|[1-9]\d*)")
+
+
+def _read_samples(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
+    """The first image of each key, with the values in its other members."""
+    skipped, reader = Skipped(), Reader()
+    listing = list_tars(paths, engine, folder_each=True, skipped=skipped)
+    rows: list[int] = []
+    samples: list[dict[str, Any]] = []
+    unread_counts: Counter[str] = Counter()
+    for key, members in _members_by_key(listing.names):
+        rows.append(_take_image(listing, key, members))
+        value_rows: dict[str, int] = {}
+        for ending, row in members.items():
+            if ending in _VALUES:
+                value_rows[ending] = row
+            else:
+                unread_counts[ending] += 1
+        samples.append(_values_of_key(listing, key, value_rows, reader))
+    columns = columns_of(samples)
+    label = usual_label(columns)
+    passed, lost = _unread_notes(unread_counts, has_label=label is not None)
+    if skipped.entries:
+        passed.insert(0, f"skipped in tars: {skipped.text}")
+    for name in _drop_nested(columns):
+        passed.append(f"{name}: not read, it holds more than texts and numbers")
+    names = [listing.names[row] for row in rows]
+    images = listing.picked(sorted(rows))
+    return {"": Samples(images, names, columns, label=label, passed=passed, lost=lost)}
+
+
+def _members_by_key(names: Iterable[str]) -> Iterator[tuple[str, dict[str, int]]]:
+    """Each key with the rows of its members, by their endings."""
+    by_key: dict[str, dict[str, int]] = {}
+    for row, name in enumerate(names):
+        folder, slash, file_name = name.rpartition("/")
+        stem, _, ending = file_name.partition(".")
+        key = f"{folder}{slash}{stem}"
+        members = by_key.setdefault(key, {})
+        if members.setdefault(ending.lower(), row) != row:
+            what = f"{key} has two members .{ending.lower()}"
+            raise InputError(what, "expected one", "rename one of them")
+    yield from by_key.items()
+
+
+def _take_image(listing: Catalog, key: str, members: dict[str, int]) -> int:
+    """The row of the first image of a key, which is no longer among its members then."""
+    for ending in members:
+        if ending in _IMAGES:
+            return members.pop(ending)
+    first_ending, first_row = next(iter(members.items()))
+    raise InputError(
+        f"{listing.container(first_row).path} has no image for {key}",
+        f"expected one next to {', '.join(members)}",
+        f"a key ends at the first dot of a name: rename {key}.{first_ending}, and so on",
+    )
+
+
+def _values_of_key(
+    listing: Catalog, key: str, rows: Mapping[str, int], reader: Reader
+) -> dict[str, Any]:
+    """The values in the .cls, .txt and .json of a key.
+
+    Raises:
+        InputError: two of them have different values of one name.
+    """
+    sample: dict[str, Any] = {}
+    for ending, row in rows.items():
+        value = _member_value(bytes(listing.read(row, reader)), ending, listing.names[row])
+        member_values = value if isinstance(value, dict) else {ending: value}
+        for name, known_value in sample.items():
+            if str(member_values.get(name, known_value)) != str(known_value):
+                what = f"{key} has two values of {name}: {known_value} and {member_values[name]}"
+                raise InputError(
+                    f"{listing.container(row).path}: {what}",
+                    "expected one",
+                    "correct it in its tar",
+                )
+        sample |= member_values
+    return sample
+
+
+def _member_value(data: bytes, ending: str, name: str) -> Any:
+    """The value of a .cls, a .txt or a .json."""
+    try:
+        text = data.decode("utf-8-sig").strip()
+        if ending == "json":
+            value = json.loads(text)
+            if "\\u" in text:  # half a character may be written so
+                json.dumps(value, ensure_ascii=False).encode()
+            return value if isinstance(value, dict) else {"json": value}
+        return int(text) if ending == "cls" and _INT.fullmatch(text) else text
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name} can't be read", str(error), "correct it in its tar") from error
+
+
+def _unread_notes(counts: Mapping[str, int], *, has_label: bool) -> tuple[list[str], list[str]]:
+    """Notes on members that are not read, and on those that would be missed: images next to the
+    image, unless classes are there, too.
+    """
+    passed: list[str] = []
+    lost: list[str] = []
+    for ending, count in counts.items():
+        note = f"{count:,} .{ending} in tars: not read"
+        if not has_label and ending.endswith((".png", ".jpg", ".gif")):
+            lost.append(note)
+        else:
+            passed.append(note)
+    return passed, lost
+
+
+def _drop_nested(columns: dict[str, list[Any]]) -> list[str]:
+    """Remove the columns that hold anything but texts, numbers and lists of them; their names."""
+
+    def is_plain(value: Any) -> bool:
+        return value is None or isinstance(value, (str, int, float))
+
+    def is_flat(value: Any) -> bool:
+        return all(map(is_plain, value)) if isinstance(value, list) else is_plain(value)
+
+    nested = [name for name, column in columns.items() if not all(map(is_flat, column))]
+    for name in nested:
+        del columns[name]
+    return nested
+
+
+KIND = SourceKind(
+    "webdataset",
+    50,
+    BySplit,
+    list_sample_inputs,
+    options=("label",),
+    read_samples=_read_samples,
+)
