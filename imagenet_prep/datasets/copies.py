@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name, shard_plans
 from imagenet_prep.errors import InputError
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.slices import Buffer, Gone, Reader
+from imagenet_prep.sources.slices import Buffer, Reader
 from imagenet_prep.state.manifest import COPIES, has_copies
-from imagenet_prep.state.plan_file import Plan
+from imagenet_prep.state.plan_file import Plan, Samples
 from imagenet_prep.storage.location import local_or_none
 from imagenet_prep.tfrecord import crc32c
 
@@ -39,18 +39,11 @@ def spread(rows: Sequence[int], shards: int) -> Sequence[int]:
     return rows[:: max(1, -(-len(rows) // few))]
 
 
-def _take_samples(split: PlannedSplit) -> tuple[tuple[int, ...], ...]:
-    """Per shard, the checksums of some of its images, as ``Plan`` holds them.
-
-    None if the images are in an object store, because all machines read the same objects, or if
-    they were consumed.
-    """
+def _take_samples(split: PlannedSplit) -> Samples:
+    """Per shard, the checksums of some of its images, as ``Plan`` holds them."""
     from concurrent.futures import ThreadPoolExecutor
 
     catalog, reader = split.catalog, Reader()
-    for container in catalog.containers:
-        if local_or_none(container.path) is None or isinstance(container, Gone):
-            return ()
     samples = [spread(split.rows(plan), len(split.plans)) for plan in split.plans]
     rows = [row for sample in samples for row in sample]
     rows.sort(key=lambda row: (catalog.container_ids.item(row), catalog.offsets.item(row)))
@@ -60,36 +53,55 @@ def _take_samples(split: PlannedSplit) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(crc_of[row] for row in sample) for sample in samples)
 
 
-def join_copies(
-    plan: Plan, before: Plan | None, splits: Sequence[PlannedSplit], *, samples: bool, makes: bool
-) -> Plan:
-    """A plan with the samples of the plan on the disk, if that is of the same shards.
+def join_copies(plan: Plan, before: Plan | None, splits: Sequence[PlannedSplit]) -> Plan:
+    """A plan with the samples of the plan on the disk, which may be of another copy.
 
     Args:
         plan: of all shards, from the copy that this machine reads.
         before: the plan on the disk.
-        splits: with all of their shards.
-        samples: whether to take samples of the splits that have none.
-        makes: whether this run makes shards.
+        splits: those to compare, each with all of its shards; none if this run makes no shard.
+
+    Raises:
+        OtherCopyError: an image of the other copy is not the one that was sampled.
     """
-    taken, sources = dict[str, tuple[tuple[int, ...], ...]](), dict(plan.sources)
+    if before is None or before.generation != plan.generation:
+        return plan
+    sources, samples = dict(plan.sources), dict(plan.samples)
+    for name, fingerprints in plan.fingerprints.items():
+        if fingerprints != before.fingerprints.get(name):
+            continue
+        if COPIES in before.sources[name]:
+            sources[name] = {**sources[name], COPIES: before.sources[name][COPIES]}
+        if name in before.samples:
+            samples[name] = before.samples[name]
     for split in splits:
         name = split.catalog.split
-        known = before if before is not None and _is_same(plan, before, name) else None
-        if known is not None and COPIES in known.sources[name]:
-            sources[name] = {**sources[name], COPIES: known.sources[name][COPIES]}
-        if known is not None and known.samples.get(name):
-            taken[name] = known.samples[name]
-            if makes and _is_elsewhere(plan, known, name):
-                sources[name] = {**sources[name], COPIES: "compared by sample"}
-        elif samples and (found := _take_samples(split)):
-            taken[name] = found
-    return replace(plan, samples=taken, sources=sources)
+        if name in samples and _is_elsewhere(plan, before, name):
+            _compare(split, samples[name])
+            sources[name] = {**sources[name], COPIES: "compared by sample"}
+    return replace(plan, sources=sources, samples=samples)
 
 
-def _is_same(plan: Plan, before: Plan, split: str) -> bool:
-    is_same_generation = plan.generation == before.generation
-    return is_same_generation and plan.fingerprints[split] == before.fingerprints.get(split)
+def with_samples(plan: Plan, splits: Sequence[PlannedSplit]) -> Plan:
+    """A plan with samples of the splits that have none.
+
+    An object store has none: all machines read the same objects.
+    """
+    samples = dict(plan.samples)
+    for split in splits:
+        is_local = all(local_or_none(each.path) is not None for each in split.catalog.containers)
+        if split.catalog.split not in samples and is_local:
+            samples[split.catalog.split] = _take_samples(split)
+    return replace(plan, samples=samples)
+
+
+def _compare(split: PlannedSplit, samples: Samples) -> None:
+    """Raise OtherCopyError for the first image that is not the one that was sampled."""
+    for shard, crcs, sampled in zip(split.plans, _take_samples(split), samples, strict=True):
+        rows = spread(split.rows(shard), len(split.plans))
+        for row, crc, expected in zip(rows, crcs, sampled, strict=True):
+            if crc != expected:
+                raise _other_image(split.catalog, row, expected, crc)
 
 
 def _is_elsewhere(plan: Plan, before: Plan, split: str) -> bool:
@@ -115,10 +127,12 @@ def samples_by_shard(plan: Plan) -> Mapping[str, Mapping[int, int]]:
 
 def refuse_other_image(catalog: Catalog, row: int, data: Buffer, expected: int) -> None:
     """Raise OtherCopyError unless an image has the checksum of its sample."""
-    got = crc32c(data)
-    if got == expected:
-        return
-    raise OtherCopyError(
+    if (got := crc32c(data)) != expected:
+        raise _other_image(catalog, row, expected, got)
+
+
+def _other_image(catalog: Catalog, row: int, expected: int, got: int) -> OtherCopyError:
+    return OtherCopyError(
         f"{catalog.names[row]} has other bytes here than in the copy that the set was planned from",
         f"expected an image with the CRC-32C {expected:08x}, got {got:08x} ({catalog.place(row)})",
         "compare the copies, and copy the raw data again (rsync --checksum); "

@@ -22,7 +22,15 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import escaped
 from imagenet_prep.model import Box, Item
 from imagenet_prep.sources.blocks import ArrayFolder, SavedArray, array_file
-from imagenet_prep.sources.names import Column, Names, Rows, chunks, edges_of, places_of
+from imagenet_prep.sources.names import (
+    Column,
+    Names,
+    Rows,
+    below,
+    chunks,
+    edges_of,
+    places_of,
+)
 from imagenet_prep.sources.slices import Buffer, Container, Reader, Row
 from imagenet_prep.storage.durable import make_folder
 from imagenet_prep.storage.files import find_plain, save_bytes
@@ -281,13 +289,14 @@ class Catalog(Struct, eq=False):
         return found
 
     def is_current(self, *, trusts_folders: bool) -> bool:
-        """Whether the files that hold its rows are unchanged;
-        separate image files are not checked.
+        """Whether the files that hold its rows are unchanged.
+
+        Of separate image files, the first one is checked: a copy may have times of its own.
         """
         for number, row in zip(*np.unique(self.container_ids, return_index=True), strict=True):
             container = self.containers[number]
             if container.reading == "alone":
-                if not trusts_folders:
+                if not trusts_folders or self._has_other_time(row):
                     return False
             elif (
                 not container.path.is_file()
@@ -295,6 +304,13 @@ class Catalog(Struct, eq=False):
             ):
                 return False
         return True
+
+    def _has_other_time(self, row: int) -> bool:
+        """Whether the image file of a row is there with another time; not asked of a store."""
+        path = local_or_none(below(self.container(row).path, self.names[row]))
+        with contextlib.suppress(OSError):
+            return path is not None and path.stat().st_mtime_ns != self.stamps.item(row)
+        return False
 
     def stamps_of_containers(self) -> dict[str, str]:
         """A digest (hex) of the modification times in each container and each folder of masks,

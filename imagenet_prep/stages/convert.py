@@ -14,6 +14,7 @@ from imagenet_prep.datasets.copies import (
     join_copies,
     samples_by_shard,
     were_copies,
+    with_samples,
 )
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import find_changed
@@ -372,7 +373,7 @@ class _Conversion(Struct, frozen=True):
         self._check_claim()
         name = run_name()
         with unfinished_of(layout, f"rank-{plan.key}-{name}" if self.share else name) as own:
-            samples = samples_by_shard(self._claim(makes=bool(todo)))
+            samples = samples_by_shard(self._claim(todo))
             if self.share is None or self.replacement:
                 remove_unfinished(layout, plan.key, own.run)
             self._remove_superseded()
@@ -488,10 +489,10 @@ class _Conversion(Struct, frozen=True):
     def _differences(self, other: Plan) -> str:
         return ", ".join(differences(self.plan, other))
 
-    def _claim(self, *, makes: bool) -> Plan:
+    def _claim(self, todo: Sequence[ShardPlan]) -> Plan:
         """Make rows, the list of replaced shards and the plan durable, in this order.
 
-        Returns the plan that claims the folder. ``makes``: whether this run makes shards.
+        Returns the plan that claims the folder.
         """
         plan, layout = self.plan, self.layout
         for packed in self.packed.values():
@@ -501,7 +502,7 @@ class _Conversion(Struct, frozen=True):
         )  # then another rank has listed the replaced shards, or removed them
         if self.replacement is not None and not is_claimed:
             self.replacement.claim(layout, plan.generation)
-        self._save_plan(makes=makes)
+        self._save_plan(todo)
         claimed = self._check_claim()
         for path, lines in self.planned.lists.items():
             with writing(path):
@@ -509,9 +510,9 @@ class _Conversion(Struct, frozen=True):
                 save_bytes(path, lines)
         return claimed or self.plan
 
-    def _save_plan(self, *, makes: bool) -> None:
+    def _save_plan(self, todo: Sequence[ShardPlan]) -> None:
         """Write plan.json, or claim it where another rank may be first."""
-        path, content = self.layout.plan_path, self._with_samples(makes=makes).encode()
+        path, content = self.layout.plan_path, self._with_samples(todo).encode()
         if self.before is not None and self.before.encode() == content:
             return
         is_same_set = self.before is not None and self.before.key == self.plan.key
@@ -523,22 +524,19 @@ class _Conversion(Struct, frozen=True):
         if first is None:  # an unreadable plan claims nothing
             save_bytes(path, content)
         elif first.key == self.plan.key and claimed != content:  # another copy was first
-            replace(self, before=first)._save_plan(makes=makes)
+            replace(self, before=first)._save_plan(todo)
 
-    def _with_samples(self, *, makes: bool) -> Plan:
+    def _with_samples(self, todo: Sequence[ShardPlan]) -> Plan:
         """The plan, with the samples of the copy that was first; see datasets.copies."""
-        if not self.packed:  # read as it was planned
+        if not self.packed:  # nothing was listed: the plan is the one on the disk
             return self.plan
         before = self.before
         if before is not None and self.options.overwrite and self.share is None:
             before = replace(before, samples={})  # the images of this run are the right ones
-        return join_copies(
-            self.plan,
-            before,
-            self.planned.splits,
-            samples=self.share is not None or getattr(self.engine, "has_machines", False),
-            makes=makes,
-        )
+        there = [split for split in self.planned.splits if todo and not is_gone(split)]
+        plan = join_copies(self.plan, before, there)
+        has_machines = self.share is not None or getattr(self.engine, "has_machines", False)
+        return with_samples(plan, there) if has_machines else plan
 
     def _remove_superseded(self) -> None:
         """Remove what contradicts the claimed plan: an old manifest,
