@@ -35,8 +35,8 @@ class OtherCopyError(InputError):
 
 def spread(rows: Sequence[int], shards: int) -> Sequence[int]:
     """Some rows of a shard, evenly spread: as many as are compared if so many shards are."""
-    few = -(-LOOKED_AT // max(shards, 1))
-    return rows[:: max(1, -(-len(rows) // few))]
+    count = min(len(rows), -(-LOOKED_AT // max(shards, 1)))
+    return [rows[number * len(rows) // count] for number in range(count)]
 
 
 def _take_samples(split: PlannedSplit) -> Samples:
