@@ -19,10 +19,10 @@ from made_sets import ENGINE, flip
 from made_tars import save
 
 from imagenet_prep import ConvertOptions, Layout, convert, untar, verify
+from imagenet_prep.datasets.copies import UNKNOWN
 from imagenet_prep.demo.archives import make
 from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.errors import DataProblemsError, InputError, UsageError
-from imagenet_prep.model import Silent
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.shards.share import Share
 from imagenet_prep.stages.merge import merge
@@ -255,21 +255,31 @@ class _Machines(ThreadEngine):
 
 
 def test_a_machine_of_an_engine_that_reads_another_copy(known: Known, tmp_path: Path) -> None:
-    """What the driver sampled is compared where the shard is made."""
+    """What the driver sampled is compared where the shard is made, but for a damaged image, whose
+    place a sound one takes.
+    """
     raw = copy_of(known.folders, tmp_path / "raw")
     layout, engine = Layout(tmp_path / "data", raw=raw), _Machines(1)
     image, other = known.images_of(0, 2)[0], known.images_of(1, 2)[-1]
     (path,) = existing(raw, f"**/{image}")
     sound = path.read_bytes()
     path.write_bytes(b"x" * len(sound))
+    os.utime(path, (1_600_000_000, 1_600_000_000))
     with pytest.raises(DataProblemsError):
         convert(layout, engine, OPTIONS)
-    plan = load_plan(layout)
-    assert sum(len(shard) for split in plan.samples.values() for shard in split) == 130
+    crcs = [crc for split in load_plan(layout).samples.values() for shard in split for crc in shard]
+    assert (len(crcs), crcs.count(UNKNOWN)) == (130, 1)
+    path.write_bytes(sound)
+    os.utime(path, (1_600_000_000, 1_600_000_000))
     layout.shard_path(sorted(known.images, key=by_number)[-1]).unlink()
     change(raw, known, other)
     with pytest.raises(InputError, match=f"{other} has other bytes here"):
-        convert(layout, engine, OPTIONS, progress=Silent())
+        convert(layout, engine, OPTIONS)
+    assert not list(layout.output_dir.glob("validation-00001-of-*"))
+    (path,) = existing(raw, f"**/{other}")
+    shutil.copy2(existing(known.folders, f"**/{other}")[0], path)
+    convert(layout, engine, OPTIONS)
+    assert files_of(layout.data_dir) == known.files
 
 
 def test_arrays_of_one_length(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ copy may have another place and another form. A small set is compared whole.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -25,6 +25,9 @@ LOOKED_AT = 4096
 """The approximate number of images to compare, at least one per shard:
 every one of a small set, or of a few shards.
 """
+
+UNKNOWN = 0
+"""The checksum of a sample that was damaged: a sound image may take its place."""
 
 _AT_ONCE = 8
 
@@ -95,12 +98,26 @@ def with_samples(plan: Plan, splits: Sequence[PlannedSplit]) -> Plan:
     return replace(plan, samples=samples)
 
 
+def without_damaged(plan: Plan, splits: Sequence[PlannedSplit], damaged: Collection[str]) -> Plan:
+    """A plan that knows no checksum of these images; ``splits`` hold their shards."""
+    samples = {name: list(shards) for name, shards in plan.samples.items()}
+    for split in splits:
+        shards = samples.get(split.catalog.split, [])
+        for shard in split.plans if shards else ():
+            rows = spread(split.rows(shard), shard.count)
+            shards[shard.index] = tuple(
+                UNKNOWN if split.catalog.names[row] in damaged else crc
+                for row, crc in zip(rows, shards[shard.index], strict=True)
+            )
+    return replace(plan, samples={name: tuple(shards) for name, shards in samples.items()})
+
+
 def _compare(split: PlannedSplit, samples: Samples) -> None:
     """Raise OtherCopyError for the first image that is not the one that was sampled."""
     for shard, crcs, sampled in zip(split.plans, _take_samples(split), samples, strict=True):
         rows = spread(split.rows(shard), len(split.plans))
         for row, crc, expected in zip(rows, crcs, sampled, strict=True):
-            if crc != expected:
+            if expected not in (UNKNOWN, crc):
                 raise _other_image(split.catalog, row, expected, crc)
 
 
@@ -127,7 +144,7 @@ def samples_by_shard(plan: Plan) -> Mapping[str, Mapping[int, int]]:
 
 def refuse_other_image(catalog: Catalog, row: int, data: Buffer, expected: int) -> None:
     """Raise OtherCopyError unless an image has the checksum of its sample."""
-    if (got := crc32c(data)) != expected:
+    if expected not in (UNKNOWN, got := crc32c(data)):
         raise _other_image(catalog, row, expected, got)
 
 

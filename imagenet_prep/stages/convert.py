@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from imagenet_prep.datasets.copies import (
     samples_by_shard,
     were_copies,
     with_samples,
+    without_damaged,
 )
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import find_changed
@@ -398,8 +399,16 @@ class _Conversion(Struct, frozen=True):
             raise made.failures[0]
         problems = [problem for outcome in made.outcomes for problem in outcome.problems]
         if refused := sum(outcome.info is None for outcome in made.outcomes):
+            self._forget_samples({problem.subject for problem in problems})
             raise refusal_of(problems, refused, self.progress)
         return todo, problems
+
+    def _forget_samples(self, damaged: Collection[str]) -> None:
+        """Let sound images take the place of damaged ones that were sampled."""
+        claimed = self._check_claim()
+        if claimed is not None and claimed.samples:
+            plan = without_damaged(claimed, self.splits, damaged)
+            save_bytes(self.layout.plan_path, plan.encode())
 
     def _remove_made(self, made: Made) -> None:
         """Remove the shards that this run made from a wrong copy: not every image is sampled."""
