@@ -4,8 +4,9 @@ files changed.
 A shard is identified by its fingerprint, which holds no file times. So images may move: from
 archives to folders, to a copy. The plan on the disk has a stamp of each container that held them.
 The same container with another stamp may hold other images: its shards are not those of the plan.
-If images are in a new place, some are compared with the shards that hold them. Names and lengths
-don't prove them equal: arrays all have one length, whatever they hold.
+If images are in a new place, or machines have copies of their own, some are compared with the
+shards that hold them. Names and lengths don't prove them equal: arrays all have one length,
+whatever they hold.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, field
 
+from imagenet_prep.datasets.copies import spread
 from imagenet_prep.datasets.plan import PlannedSplit, Recorder, knows, plan_name
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.model import Engine, Failed, ShardInfo, ShardPlan
@@ -27,11 +29,6 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import scheme_of
 from imagenet_prep.tfrecord.framing import FOOTER, frame
 
-LOOKED_AT = 4096
-"""The approximate number of images to compare, at least one per shard:
-every one of a small set, or of a few shards.
-"""
-
 Moved = tuple[ShardPlan, PlannedSplit, ShardInfo]
 """A plan whose images are in another place than those of its finished shard were."""
 
@@ -42,10 +39,13 @@ def find_changed(
     layout: Layout,
     journal: Journal,
     engine: Engine,
+    *,
+    may_be_copy: bool = False,
 ) -> dict[str, str]:
     """The names of the recorded shards that the plans would not make.
 
     Each has the evidence of other images if names, lengths and settings are the same, otherwise "".
+    ``may_be_copy``: machines read copies of their own, so that other times prove nothing.
 
     Raises:
         InputError: a moved image can't be read.
@@ -65,15 +65,18 @@ def find_changed(
                     each: split.stamps[each]
                     for each in split.catalog.containers_of(split.rows(plan))
                 }
+                other = [each for each, stamp in now.items() if known.get(each) != stamp]
                 written_to = [
-                    each for each, stamp in now.items() if known.get(each, stamp) != stamp
+                    each
+                    for each in other
+                    if each in known and not (may_be_copy and scheme_of(each) is None)
                 ]
                 if written_to:
                     changed[info.name] = _written(written_to[0])
-                elif not known.keys() >= now.keys():
+                elif other:
                     moved.append((plan, split, info))
     for name, place in find_others(moved, layout, engine).items() if moved else ():
-        changed[name] = f"{place} has the same name and length as before the move, but other bytes"
+        changed[name] = f"{place} has the same name and length as in its shard, but other bytes"
     return changed
 
 
@@ -99,8 +102,7 @@ def find_others(moved: Sequence[Moved], layout: Layout, engine: Engine) -> dict[
     Raises:
         InputError: an image can't be read.
     """
-    few = -(-LOOKED_AT // max(len(moved), 1))
-    tasks = list(_tasks(moved, layout, few))
+    tasks = list(_tasks(moved, layout))
     others: dict[str, str] = {}
     for outcome in engine.map(_Comparer(), tasks) if tasks else ():
         if isinstance(outcome, Failed):
@@ -118,13 +120,13 @@ class _Some(Struct, frozen=True):
     crcs: tuple[int, ...]
 
 
-def _tasks(moved: Sequence[Moved], layout: Layout, few: int) -> Iterator[_Some]:
+def _tasks(moved: Sequence[Moved], layout: Layout) -> Iterator[_Some]:
     """A task per shard; a container that is read in order has one task,
     for the images of all shards in that order.
     """
     ordered: dict[int, tuple[PlannedSplit, list[_Known]]] = {}
     for plan, split, info in moved:
-        known = _known(plan, split, info, layout, few)
+        known = _known(plan, split, info, layout, len(moved))
         if split.catalog.is_in_order:
             ordered.setdefault(id(split), (split, []))[1].extend(known)
         elif known:
@@ -142,7 +144,7 @@ def _some(split: PlannedSplit, known: Sequence[_Known]) -> _Some:
 
 
 def _known(
-    plan: ShardPlan, split: PlannedSplit, info: ShardInfo, layout: Layout, few: int
+    plan: ShardPlan, split: PlannedSplit, info: ShardInfo, layout: Layout, shards: int
 ) -> list[_Known]:
     """Rows to compare, none if the index is missing (the shard is made
     again then) and none that a codec repaired.
@@ -156,8 +158,8 @@ def _known(
             if name not in repaired
         }
     rows = [row for row in split.rows(plan) if split.catalog.names[row] in crcs]
-    rows = rows[:: max(1, -(-len(rows) // few))]
-    return [(row, plan_name(plan), crcs[split.catalog.names[row]]) for row in rows]
+    compared = spread(rows, shards)
+    return [(row, plan_name(plan), crcs[split.catalog.names[row]]) for row in compared]
 
 
 class _Comparer(Struct, frozen=True):
@@ -179,5 +181,5 @@ class _Comparer(Struct, frozen=True):
             except ImageError:
                 is_other = True
             if is_other:
-                others[shard] = some.catalog.place(row)
+                others[shard] = f"{some.catalog.names[row]} ({some.catalog.place(row)})"
         return others

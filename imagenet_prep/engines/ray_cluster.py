@@ -61,6 +61,9 @@ class RayEngine:
             here.
     """
 
+    has_machines = True
+    """Each may read a copy of the images: see datasets.copies."""
+
     def __init__(self, workers: int | None = None, address: str | None = None) -> None:
         self._workers = workers
         self._address = address

@@ -91,9 +91,8 @@ class ExistingShards(Struct, frozen=True):
         if may_replace and overwrite:
             return
         hint = "move them away, or choose another folder with --output"
-        if may_replace and not any(
-            grown_from(split_of(name))[1] > 1 for name in planned
-        ):  # --overwrite grows nothing
+        grows = any(grown_from(split_of(name))[1] > 1 for name in planned)
+        if may_replace and not grows and not layout.rank_parts():  # --overwrite grows nothing
             hint = (
                 "move them away, choose another folder with --output, "
                 "or let --overwrite replace those in the way"
@@ -118,8 +117,15 @@ class ExistingShards(Struct, frozen=True):
             f"{count} made from other inputs or with other settings, {self.replaced[0]} first",
             evidence or _find_differences(other, plan),
             _bring_boxes_back(other, layout, plan)
-            or "make them again with --overwrite, or choose another folder with --output",
+            or instead(layout, "make them again with --overwrite"),
         )
+
+
+def instead(layout: Layout, overwrite: str, *, is_rank: bool = False) -> str:
+    """The advice where a set is in the way: ``overwrite`` only if no work of ranks would go."""
+    if is_rank or layout.rank_parts():
+        overwrite = "give all ranks the same images and settings"
+    return f"{overwrite}, or choose another folder with --output"
 
 
 class _Records(Struct, frozen=True):

@@ -17,6 +17,7 @@ from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.plan_file import Plan, load_plan
 from imagenet_prep.state.replacement import Identity, is_same
+from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.layout import Layout, grown_from, split_of
 from imagenet_prep.text import number_of
 
@@ -50,7 +51,7 @@ def finish_set(
         InputError: the folder holds other shards too; or ``refuse_images`` raises it: the images
             are not those of the data set.
     """
-    refuse_superseded(plan, layout)
+    plan = refuse_superseded(plan, layout)
     _refuse_strays(plan, layout)
     manifest = filled(planned_manifest(plan), journal)
     refuse_images(layout, manifest)
@@ -59,6 +60,8 @@ def finish_set(
     if not manifest.has_set_aside:
         remove_damaged_images(layout)
     take_in_parts(layout, journal)
+    if plan.samples:
+        save_bytes(layout.plan_path, replace(plan, samples={}).encode())
     remove_other_rows(plan, layout)
     return manifest
 
@@ -80,16 +83,20 @@ def _refuse_strays(plan: Plan, layout: Layout) -> None:
         )
 
 
-def refuse_superseded(plan: Plan, layout: Layout) -> None:
-    """Raise UsageError if another run has claimed the set since, with --overwrite."""
-    claimed = load_plan(layout)
-    if claimed is None or claimed.key == plan.key:
-        return
+def refuse_superseded(plan: Plan, layout: Layout) -> Plan:
+    """The plan on the disk, which may know of more copies of the images.
+
+    Raises:
+        UsageError: another run has claimed the set since, with --overwrite.
+    """
+    claimed = load_plan(layout) or plan
+    if claimed.key == plan.key:
+        return claimed
     raise UsageError(
         f"another convert claimed {layout.output_dir} for a set of other images or settings",
         (
             "expected no other imagenet-prep convert there; these differ: "
             f"{', '.join(differences(plan, claimed))}"
         ),
-        "run one of them again with --overwrite, after the other has ended",
+        "let the other end, and make this set in another folder with --output",
     )

@@ -5,12 +5,13 @@ from a ShardTask to a file under its final name.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from imagenet_prep.datasets.copies import refuse_other_image
 from imagenet_prep.datasets.plan import Recorded, Recorder, looser_check
 from imagenet_prep.errors import BusyError, InputError, WriteError
 from imagenet_prep.images import jpeg
@@ -60,6 +61,7 @@ class ShardTask(Struct, frozen=True):
         bundle: the file that holds just its images, unused once the shard is durable.
         syncs: whether the maker also makes index and names durable, because the journal may be on
             another machine.
+        sample: the checksums of some images, by row; see datasets.copies.
     """
 
     name: str
@@ -72,6 +74,7 @@ class ShardTask(Struct, frozen=True):
     expected: ShardInfo | None = None
     bundle: Path | None = None
     syncs: bool = False
+    sample: Mapping[int, int] = {}
 
 
 class ShardMaker(Struct, Portable[ShardTask], frozen=True):
@@ -176,6 +179,8 @@ class _Making:
         for row, (item, data) in enumerate(
             zip(catalog.items(), read_in_turn(catalog, self._reader), strict=True)
         ):
+            if row in self._task.sample:
+                refuse_other_image(catalog, row, data, self._task.sample[row])
             try:
                 yield item, recorder.record(item, data)
             except jpeg.ImageError as error:

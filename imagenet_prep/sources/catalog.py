@@ -4,6 +4,7 @@ CatalogBuilder makes one from rows or parts.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import json
@@ -16,8 +17,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from imagenet_prep.model import Box, Item
-from imagenet_prep.sources.names import Column, Names, Rows, chunks, edges_of, places_of
+from imagenet_prep.sources.names import Column, Names, Rows, below, chunks, edges_of, places_of
 from imagenet_prep.sources.slices import Buffer, Container, Reader, Row
+from imagenet_prep.storage.location import local_or_none
 
 NUMBER_COLUMNS = {
     "container_ids": "i",
@@ -256,19 +258,27 @@ class Catalog(Struct, eq=False):
         return times
 
     def is_current(self, *, trusts_folders: bool) -> bool:
-        """Whether the files that hold its rows are unchanged;
-        separate image files are not checked.
+        """Whether the files that hold its rows are unchanged.
+
+        Of separate image files, the first one is checked: a copy may have times of its own.
         """
         for number, row in zip(*np.unique(self.container_ids, return_index=True), strict=True):
             container = self.containers[number]
             if container.read_order == "alone":
-                if not trusts_folders:
+                if not trusts_folders or self._has_other_time(row):
                     return False
                 continue
             path, stamp = container.path, self.stamps.item(row)
             if not path.is_file() or path.stat().st_mtime_ns != stamp:
                 return False
         return True
+
+    def _has_other_time(self, row: int) -> bool:
+        """Whether the image file of a row is there with another time; not asked of a store."""
+        path = local_or_none(below(self.container(row).path, self.names[row]))
+        with contextlib.suppress(OSError):
+            return path is not None and path.stat().st_mtime_ns != self.stamps.item(row)
+        return False
 
     def stamps_of_containers(self) -> dict[str, str]:
         """A digest (hex) of the modification times in each container and each folder of masks,

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.checks.dataset import Dataset
+from imagenet_prep.datasets.copies import (
+    OtherCopyError,
+    join_copies,
+    samples_by_shard,
+    were_copies,
+    with_samples,
+    without_damaged,
+)
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import find_changed
 from imagenet_prep.datasets.plan import (
@@ -33,10 +41,11 @@ from imagenet_prep.shards.consumption import (
     refuse_gone,
     refuse_lost,
 )
-from imagenet_prep.shards.existing import ExistingShards
+from imagenet_prep.shards.existing import ExistingShards, instead
 from imagenet_prep.shards.finishing import find_lost, finish_set, refuse_superseded
 from imagenet_prep.shards.run import (
     ConvertSummary,
+    Made,
     Work,
     count_images,
     lay_out,
@@ -277,7 +286,10 @@ class _Conversion(Struct, frozen=True):
                 if (info := journal.get(name)) and info.fingerprint != fingerprint
             }
         else:
-            changed = find_changed(splits, self.before, layout, journal, self.engine)
+            may_be_copy = self.share is not None or bool(self.before and were_copies(self.before))
+            changed = find_changed(
+                splits, self.before, layout, journal, self.engine, may_be_copy=may_be_copy
+            )
         gone = [split for split in splits if is_gone(split)]
         waiting = {*map(plan_name, self.still_to_make(journal, gone)), *changed}
         refuse_gone(splits, waiting, layout, consume=self.options.consume)
@@ -364,7 +376,7 @@ class _Conversion(Struct, frozen=True):
         self._check_claim()
         name = run_name()
         with unfinished_of(layout, f"rank-{plan.key}-{name}" if self.share else name) as own:
-            self._claim()
+            samples = samples_by_shard(self._claim(todo))
             if self.share is None or self.replacement:
                 remove_unfinished(layout, plan.key, own.run)
             self._remove_superseded()
@@ -373,6 +385,7 @@ class _Conversion(Struct, frozen=True):
             if options.consume:
                 works = begin_consuming(works, layout, self.progress)
             tasks = prepare_tasks(works, own, options, self.progress, syncs=self.share is not None)
+            tasks = (replace(task, sample=samples.get(task.name, {})) for task in tasks)
             total = sum(count_images(shard) for split in self.splits for shard in split.plans)
             done = total - sum(map(count_images, todo))
             self.progress.begin("convert", total, "images", done=done)
@@ -381,12 +394,29 @@ class _Conversion(Struct, frozen=True):
         for outcome in made.outcomes:
             if outcome.info is not None and outcome.identity is not None:
                 self.seen[outcome.info.name] = outcome.identity
+        if other := [each for each in made.failures if isinstance(each, OtherCopyError)]:
+            self._remove_made(made)
+            raise other[0]
         if made.failures:
             raise made.failures[0]
         problems = [problem for outcome in made.outcomes for problem in outcome.problems]
         if refused := sum(outcome.info is None for outcome in made.outcomes):
+            self._forget_samples({problem.subject for problem in problems})
             raise refusal_of(problems, refused, self.progress)
         return todo, problems
+
+    def _forget_samples(self, damaged: Collection[str]) -> None:
+        """Let sound images take the place of damaged ones that were sampled."""
+        claimed = self._check_claim()
+        if claimed is not None and claimed.samples:
+            plan = without_damaged(claimed, self.splits, damaged)
+            save_bytes(self.layout.plan_path, plan.encode())
+
+    def _remove_made(self, made: Made) -> None:
+        """Remove the shards that this run made from a wrong copy: not every image is sampled."""
+        for outcome in made.outcomes:
+            if outcome.info is not None:
+                self.layout.shard_path(outcome.info.name).unlink(missing_ok=True)
 
     def make_lost(self, journal: Journal) -> tuple[list[ShardPlan], list[Problem]]:
         """Look at every shard once more, and make those again that vanished or changed during the
@@ -405,7 +435,8 @@ class _Conversion(Struct, frozen=True):
         journal.forget(lost)
         for name in lost:
             self.seen.pop(name, None)
-        todo, problems = replace(self, replacement=None, before=self.plan).make(journal)
+        before = self._check_claim() or self.plan
+        todo, problems = replace(self, replacement=None, before=before).make(journal)
         if lost := find_lost(self.plan, self.layout, journal, self.seen):
             raise WriteError(
                 (
@@ -433,25 +464,29 @@ class _Conversion(Struct, frozen=True):
         )
         return [Need("convert", "replaced shards", self.layout.output_dir, -size, -3 * count)]
 
-    def _check_claim(self) -> bool:
-        """Whether the folder is claimed for this plan.
+    def _check_claim(self) -> Plan | None:
+        """The plan of the same shards that claims the folder, or None.
 
         Raises:
             UsageError: it is claimed for another plan, now or before this one was made.
         """
         claimed = load_plan(self.layout)
         if claimed is None or claimed.key == self.plan.key:
-            return claimed is not None
+            return claimed
         is_known = self.before is not None and claimed.key == self.before.key
         if is_known and self._may_replace_plan:
-            return False
+            return None
         raise UsageError(
             f"{self.layout.output_dir} is claimed for a set of other images or settings",
             (
                 f"expected those of {self.layout.plan_path}, but these differ: "
                 f"{self._differences(claimed)}"
             ),
-            "choose another folder with --output, or make this set in its place with --overwrite",
+            instead(
+                self.layout,
+                "make this set in its place with --overwrite",
+                is_rank=self.share is not None,
+            ),
         )
 
     @property
@@ -465,8 +500,11 @@ class _Conversion(Struct, frozen=True):
     def _differences(self, other: Plan) -> str:
         return ", ".join(differences(self.plan, other))
 
-    def _claim(self) -> None:
-        """Make rows, the list of replaced shards and the plan durable, in this order."""
+    def _claim(self, todo: Sequence[ShardPlan]) -> Plan:
+        """Make rows, the list of replaced shards and the plan durable, in this order.
+
+        Returns the plan that claims the folder.
+        """
         plan, layout = self.plan, self.layout
         for packed in self.packed.values():
             packed.save(layout.plan_path.with_name(packed.name))
@@ -475,16 +513,17 @@ class _Conversion(Struct, frozen=True):
         )  # then another rank has listed the replaced shards, or removed them
         if self.replacement is not None and not is_claimed:
             self.replacement.claim(layout, plan.generation)
-        self._save_plan()
-        self._check_claim()
+        self._save_plan(todo)
+        claimed = self._check_claim()
         for path, lines in self.planned.lists.items():
             with writing(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 save_bytes(path, lines)
+        return claimed or self.plan
 
-    def _save_plan(self) -> None:
+    def _save_plan(self, todo: Sequence[ShardPlan]) -> None:
         """Write plan.json, or claim it where another rank may be first."""
-        path, content = self.layout.plan_path, self.plan.encode()
+        path, content = self.layout.plan_path, self._with_samples(todo).encode()
         if self.before is not None and self.before.encode() == content:
             return
         is_same_set = self.before is not None and self.before.key == self.plan.key
@@ -492,8 +531,23 @@ class _Conversion(Struct, frozen=True):
             save_bytes(path, content)
             return
         claimed = claim(path, content)
-        if decode_plan(claimed) is None:  # an unreadable plan claims nothing
+        first = decode_plan(claimed)
+        if first is None:  # an unreadable plan claims nothing
             save_bytes(path, content)
+        elif first.key == self.plan.key and claimed != content:  # another copy was first
+            replace(self, before=first)._save_plan(todo)
+
+    def _with_samples(self, todo: Sequence[ShardPlan]) -> Plan:
+        """The plan, with the samples of the copy that was first; see datasets.copies."""
+        if not self.packed:  # nothing was listed: the plan is the one on the disk
+            return self.plan
+        before = self.before
+        if before is not None and self.options.overwrite and self.share is None:
+            before = replace(before, samples={})  # the images of this run are the right ones
+        there = [split for split in self.planned.splits if todo and not is_gone(split)]
+        plan = join_copies(self.plan, before, there)
+        has_machines = self.share is not None or getattr(self.engine, "has_machines", False)
+        return with_samples(plan, there) if has_machines else plan
 
     def _remove_superseded(self) -> None:
         """Remove what contradicts the claimed plan: an old manifest,

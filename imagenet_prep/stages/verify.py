@@ -38,7 +38,7 @@ from imagenet_prep.images.prepare import repaired_images
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.registry import known_file, known_set
 from imagenet_prep.shards.share import Share
-from imagenet_prep.state.manifest import count_changed_boxes
+from imagenet_prep.state.manifest import count_changed_boxes, has_copies
 from imagenet_prep.state.set_state import SetState, StateKind, merge_command
 from imagenet_prep.storage.files import atomic_file
 from imagenet_prep.storage.layout import Layout, split_of
@@ -213,6 +213,8 @@ class _SetCheck(Struct, frozen=True):
             following = self.dataset.following(layout, {"convert": "partly", "annotate": "done"})
             yield f"this conversion is not finished: {self._done}; to resume: {following}"
         yield from self.dataset.notes(inventory, is_part=self.is_part)
+        if inventory.manifest and has_copies(inventory.manifest.sources):
+            yield "made from several copies of the images, which were compared by sample"
         aside = [
             name
             for shard in inventory.expected

@@ -251,6 +251,15 @@ def features_by_column(settings: Mapping[str, Any]) -> Mapping[str, tuple[str, .
     return found
 
 
+COPIES = "copies"
+"""The entry of a split's source if its shards were made from several copies of the images."""
+
+
+def has_copies(sources: Mapping[str, object]) -> bool:
+    """Whether shards of a split were made from several copies of the images."""
+    return any(isinstance(source, dict) and COPIES in source for source in sources.values())
+
+
 CHANGED_BOXES = "changed_boxes"
 """The entry of a split's source with the boxes that ``boxes_outside`` changed:
 by outcome, how many of each image.

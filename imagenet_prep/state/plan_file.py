@@ -25,6 +25,9 @@ MOST_BYTES = 1 << 33
 Stamps = Mapping[str, Mapping[str, str]]
 """By split, the stamp of each container that holds its images, by path."""
 
+Samples = tuple[tuple[int, ...], ...]
+"""Per shard, the CRC-32C of some of its images; see datasets.copies."""
+
 
 class Plan(Struct, frozen=True):
     """The decisions about a set, and the place of its images.
@@ -44,6 +47,7 @@ class Plan(Struct, frozen=True):
             archives.
         rows: the name of the folder next to plan.json that holds the images of each split in record
         order. origins: the places of each split's images.
+        samples: of each split; none if one machine makes the set, and none once it is finished.
         notes: messages for the user.
         asked: ``options`` and ``raw`` of the Asked that it was planned from.
         generation: "" until shards of another plan were replaced here; then a digest of both plans.
@@ -65,6 +69,7 @@ class Plan(Struct, frozen=True):
     origins: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
     asked: Mapping[str, Any] = {}
+    samples: Mapping[str, Samples] = {}
     generation: str = ""
     schema: Literal[2] = 2
 

@@ -1,0 +1,157 @@
+"""Copies of the same images: machines that read copies of their own make the shards of one set.
+
+Fingerprints compare their names and lengths. Samples compare their bytes: the plan holds checksums
+of some images of each shard, taken from the copy that was listed first. The maker of a shard
+compares the images that it reads anyway. Samples are of images, not of archives or folders, so a
+copy may have another place and another form. A small set is compared whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from imagenet_prep.datasets.plan import PlannedSplit, plan_name, shard_plans
+from imagenet_prep.errors import InputError
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.slices import Buffer, Reader
+from imagenet_prep.state.manifest import COPIES, has_copies
+from imagenet_prep.state.plan_file import Plan, Samples
+from imagenet_prep.storage.location import local_or_none
+from imagenet_prep.tfrecord import crc32c
+
+LOOKED_AT = 4096
+"""The approximate number of images to compare, at least one per shard:
+every one of a small set, or of a few shards.
+"""
+
+UNKNOWN = 0
+"""The checksum of a sample that was damaged: a sound image may take its place."""
+
+_AT_ONCE = 8
+
+
+class OtherCopyError(InputError):
+    """A copy of the raw data has another image than the copy that the set was planned from."""
+
+
+def spread(rows: Sequence[int], shards: int) -> Sequence[int]:
+    """Some rows of a shard, evenly spread: as many as are compared if so many shards are."""
+    count = min(len(rows), -(-LOOKED_AT // max(shards, 1)))
+    return [rows[number * len(rows) // count] for number in range(count)]
+
+
+def _take_samples(split: PlannedSplit) -> Samples:
+    """Per shard, the checksums of some of its images, as ``Plan`` holds them."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    catalog, reader = split.catalog, Reader()
+    samples = [spread(split.rows(plan), len(split.plans)) for plan in split.plans]
+    rows = [row for sample in samples for row in sample]
+    rows.sort(key=lambda row: (catalog.container_ids.item(row), catalog.offsets.item(row)))
+    with ThreadPoolExecutor(1 if catalog.is_in_order else _AT_ONCE) as pool:
+        crcs = pool.map(lambda row: crc32c(catalog.read(row, reader)), rows)
+        crc_of = dict(zip(rows, crcs, strict=True))
+    return tuple(tuple(crc_of[row] for row in sample) for sample in samples)
+
+
+def join_copies(plan: Plan, before: Plan | None, splits: Sequence[PlannedSplit]) -> Plan:
+    """A plan with the samples of the plan on the disk, which may be of another copy.
+
+    Args:
+        plan: of all shards, from the copy that this machine reads.
+        before: the plan on the disk.
+        splits: those to compare, each with all of its shards; none if this run makes no shard.
+
+    Raises:
+        OtherCopyError: an image of the other copy is not the one that was sampled.
+    """
+    if before is None or before.generation != plan.generation:
+        return plan
+    sources, samples = dict(plan.sources), dict(plan.samples)
+    for name, fingerprints in plan.fingerprints.items():
+        if fingerprints != before.fingerprints.get(name):
+            continue
+        if COPIES in before.sources[name]:
+            sources[name] = {**sources[name], COPIES: before.sources[name][COPIES]}
+        if name in before.samples:
+            samples[name] = before.samples[name]
+    for split in splits:
+        name = split.catalog.split
+        if name in samples and _is_elsewhere(plan, before, name):
+            _compare(split, samples[name])
+            sources[name] = {**sources[name], COPIES: "compared by sample"}
+    return replace(plan, sources=sources, samples=samples)
+
+
+def with_samples(plan: Plan, splits: Sequence[PlannedSplit]) -> Plan:
+    """A plan with samples of the splits that have none.
+
+    An object store has none: all machines read the same objects.
+    """
+    samples = dict(plan.samples)
+    for split in splits:
+        is_local = all(local_or_none(each.path) is not None for each in split.catalog.containers)
+        if split.catalog.split not in samples and is_local:
+            samples[split.catalog.split] = _take_samples(split)
+    return replace(plan, samples=samples)
+
+
+def without_damaged(plan: Plan, splits: Sequence[PlannedSplit], damaged: Collection[str]) -> Plan:
+    """A plan that knows no checksum of these images; ``splits`` hold their shards."""
+    samples = {name: list(shards) for name, shards in plan.samples.items()}
+    for split in splits:
+        shards = samples.get(split.catalog.split, [])
+        for shard in split.plans if shards else ():
+            rows = spread(split.rows(shard), shard.count)
+            shards[shard.index] = tuple(
+                UNKNOWN if split.catalog.names[row] in damaged else crc
+                for row, crc in zip(rows, shards[shard.index], strict=True)
+            )
+    return replace(plan, samples={name: tuple(shards) for name, shards in samples.items()})
+
+
+def _compare(split: PlannedSplit, samples: Samples) -> None:
+    """Raise OtherCopyError for the first image that is not the one that was sampled."""
+    for shard, crcs, sampled in zip(split.plans, _take_samples(split), samples, strict=True):
+        rows = spread(split.rows(shard), len(split.plans))
+        for row, crc, expected in zip(rows, crcs, sampled, strict=True):
+            if expected not in (UNKNOWN, crc):
+                raise _other_image(split.catalog, row, expected, crc)
+
+
+def _is_elsewhere(plan: Plan, before: Plan, split: str) -> bool:
+    """Whether the images of a split are in another place, or in files with other times."""
+    place, known = ((each.origins.get(split), each.times.get(split)) for each in (plan, before))
+    return place != known
+
+
+def were_copies(plan: Plan) -> bool:
+    """Whether the shards of a plan may be made from several copies: other times prove nothing."""
+    return bool(plan.samples) or has_copies(plan.sources)
+
+
+def samples_by_shard(plan: Plan) -> Mapping[str, Mapping[int, int]]:
+    """By the name of each shard, the checksum of each sampled image, by its row in the shard."""
+    by_name: dict[str, Mapping[int, int]] = {}
+    for split, samples in plan.samples.items():
+        for shard, crcs in zip(shard_plans(plan, split), samples, strict=True):
+            rows = spread(range(shard.stop - shard.start), shard.count)
+            by_name[plan_name(shard)] = dict(zip(rows, crcs, strict=True))
+    return by_name
+
+
+def refuse_other_image(catalog: Catalog, row: int, data: Buffer, expected: int) -> None:
+    """Raise OtherCopyError unless an image has the checksum of its sample."""
+    if expected not in (UNKNOWN, got := crc32c(data)):
+        raise _other_image(catalog, row, expected, got)
+
+
+def _other_image(catalog: Catalog, row: int, expected: int, got: int) -> OtherCopyError:
+    return OtherCopyError(
+        f"{catalog.names[row]} has other bytes here than in the copy that the set was planned from",
+        f"expected an image with the CRC-32C {expected:08x}, got {got:08x} ({catalog.place(row)})",
+        "compare the copies, and copy the raw data again (rsync --checksum); "
+        "or, if this copy is the right one, choose another folder with --output",
+    )
