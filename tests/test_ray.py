@@ -31,8 +31,7 @@ from slow_shards import OPTIONS
 
 from imagenet_prep import Layout, convert, make_engine
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import TRIES
-from imagenet_prep.engines import ray_cluster as engine_module
+from imagenet_prep.engines import TRIES, ray_tasks, ray_worker
 from imagenet_prep.engines.ray_cluster import RayEngine
 from imagenet_prep.errors import (
     DataProblemsError,
@@ -434,7 +433,7 @@ def test_another_folder_on_a_machine_is_refused(
     engine: RayEngine, ray_cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Here every process has another one: below /proc/self."""
-    monkeypatch.setattr(engine_module, "PATIENCE", 0.3)
+    monkeypatch.setattr(ray_tasks, "PATIENCE", 0.3)
     mine = tmp_path / "mine"
     mine.mkdir()
     descriptor = os.open(mine, os.O_RDONLY)
@@ -464,15 +463,15 @@ def test_no_secret_is_in_what_is_sent(
     ):
         monkeypatch.setenv(name, canary)
     sent: list[bytes] = []
-    send = engine_module._Flight._send
+    send = ray_tasks.Flight._send
 
-    def watched(flight: Any, task: Any) -> Iterator[Any]:
+    def watched(flight: Any, attempt: Any, node: str = "") -> Iterator[Any]:
         import ray
 
-        sent.append(pickle.dumps((ray.get(flight._kit), flight._function.sent(task))))
-        yield from send(flight, task)
+        sent.append(pickle.dumps((ray.get(flight._kit), flight._function.sent(attempt.task))))
+        yield from send(flight, attempt, node)
 
-    monkeypatch.setattr(engine_module._Flight, "_send", watched)
+    monkeypatch.setattr(ray_tasks.Flight, "_send", watched)
     convert(Layout(tmp_path, raw=local.raw), engine, OPTIONS)
     assert len(sent) == SHARDS
     assert not any(
@@ -519,8 +518,8 @@ def test_a_kit_of_another_version_is_told_apart() -> None:
     """Without Ray too: what a worker says of a driver of another version,
     and that it keeps nothing of it.
     """
-    kit = engine_module.Kit("name", "99.0", b"never read", "/", "", 0.0)
-    lacking, nothing = engine_module.answer(kit, b"never read either")
+    kit = ray_worker.Kit("name", "99.0", b"never read", "/", "", 0.0)
+    lacking, nothing = ray_worker.answer(kit, b"never read either")
     assert nothing is None
     assert "99.0 here" in lacking
 

@@ -56,7 +56,7 @@ LEDGER: dict[str, list[str]] = {
     ],
     "CONTRIBUTING.md": [SUITE],
     "docs/cli.md": ["not: takes archives whose digest is published", SHELL],
-    "docs/cluster.md": [MACHINES] * 3,
+    "docs/cluster.md": [MACHINES] * 4,
     "docs/export.md": [
         SHELL,
         "test_export_readers.py::test_the_program_of_the_page_reads_tars",

@@ -1,0 +1,310 @@
+"""Flight: the unfinished tasks of a command on the machines of a Ray cluster.
+
+Ray places the tasks, and retries tasks that lost their worker or their machine. A machine without
+the package, the output folder, the raw data or the keys of an object store is named and gets no
+more tasks: the others finish. The run fails only when no machine can do the work, and the error
+names each of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import platform
+import random
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
+from typing import Any, Generic, NamedTuple
+
+import imagenet_prep
+from imagenet_prep.engines import TRIES, died, fault
+from imagenet_prep.engines.ray_worker import UNREACHED, Kit
+from imagenet_prep.errors import NetworkError, PrepError, UsageError, WriteError, in_a_line
+from imagenet_prep.escaping import escaped
+from imagenet_prep.model import Done, Failed, Portable, R, T
+
+AHEAD = 2
+"""The most unfinished tasks per slot of the cluster:
+tasks beyond one per slot wait for the next free slot.
+"""
+
+PATIENCE = 30.0
+"""Seconds until every machine sees a file made here; network file systems cache missing names."""
+
+_LOOK = 0.5  # seconds between checks of the cluster's size
+_SETTLED = 2.0  # seconds until Ray counts the CPUs of ended tasks as free
+_END = 5.0  # seconds to wait for cancelled tasks to end
+
+_PASSING = (NetworkError, WriteError)
+"""Errors that may be over soon: a machine that has worked before goes on."""
+
+_log = logging.getLogger(__name__)
+
+
+class _Attempt(NamedTuple, Generic[T]):
+    """A task, and the machines where it failed so far."""
+
+    task: T
+    failures: list[tuple[str, PrepError]]
+
+
+class Flight(Generic[T, R]):
+    """All unfinished tasks, by Ray's references to their answers."""
+
+    def __init__(self, function: Portable[T], most: int | None) -> None:
+        self._function = function
+        self._most = most
+        self._out: dict[Any, _Attempt[T]] = {}
+        self._unfit: dict[str, PrepError] = {}
+        self._proven: set[str] = set()
+        self._mark: Path | None = None
+        self._kit: Any = None
+        self._remote: Any = None
+        self._limit, self._looked = 0, -_LOOK
+
+    def run(self, tasks: Iterable[T]) -> Iterator[Done[T, R] | Failed[T]]:
+        """The outcome of every task, in any order."""
+        for task in tasks:
+            if self._remote is None:
+                self._begin(task)
+            while len(self._out) >= self._room():
+                yield from self._collect()
+            yield from self._send(_Attempt(task, []))
+        while self._out:
+            yield from self._collect()
+
+    def close(self) -> None:
+        """Let no waiting task start, and give the running ones a little time; Ray ends their
+        workers with this process.
+
+        ``ray.cancel`` is not used: an answer that crosses it on its way aborts the whole process,
+            Ray 2.5x.
+        """
+        import ray
+
+        if self._mark is not None:
+            self._mark.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # others are at work there
+                self._mark.parent.rmdir()
+        if self._out:
+            ray.wait(list(self._out), num_returns=len(self._out), timeout=_END)
+
+    def _begin(self, task: T) -> None:
+        """Put on the cluster what every task needs;
+        create the file that identifies the output folder.
+        """
+        import ray
+
+        token = secrets.token_hex(8)
+        mark = self._function.meeting_point(task, token)
+        if mark is not None:
+            with contextlib.suppress(
+                OSError
+            ):  # if it can't be created, the task that writes there reports it
+                mark.parent.mkdir(parents=True, exist_ok=True)
+                mark.touch()
+                self._mark = mark
+        function = bytes(ForkingPickler.dumps(self._function))
+        place = str(self._mark.absolute()) if self._mark else ""
+        self._kit = ray.put(
+            tuple(Kit(token, imagenet_prep.__version__, function, str(Path.cwd()), place, PATIENCE))
+        )
+        self._remote = ray.remote(num_cpus=1, max_retries=TRIES - 1)(_by_value(_store_variables()))
+        _tell_if_busy()
+
+    def _room(self) -> int:
+        """The number of tasks that may be submitted now."""
+        if time.monotonic() - self._looked > _LOOK:
+            fit = [node for node in nodes() if node["NodeID"] not in self._unfit]
+            if self._unfit and not fit:
+                raise _nobody(list(self._unfit.values()))
+            self._limit, self._looked = self._most or AHEAD * slots(fit), time.monotonic()
+        return self._limit
+
+    def _send(self, attempt: _Attempt[T], node: str = "") -> Iterator[Failed[T]]:
+        """Submit a task, to a certain machine if that is still there."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        options: dict[str, Any] = {"name": f"imagenet-prep {type(self._function).__name__}"}
+        if node:
+            options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node, soft=True)
+        elif self._unfit:
+            options["label_selector"] = {"ray.io/node-id": f"!in({','.join(self._unfit)})"}
+        try:
+            task = self._function.sent(attempt.task)
+            reference = self._remote.options(**options).remote(self._kit, task)
+        except Exception as error:  # noqa: BLE001 - every task yields exactly one outcome
+            yield Failed(attempt.task, fault(error))
+        else:
+            self._out[reference] = attempt
+
+    def _collect(self) -> Iterator[Done[T, R] | Failed[T]]:
+        """Wait a little for an answer."""
+        import ray
+
+        self._room()  # the last suitable machine may be gone
+        try:
+            ready = ray.wait(list(self._out), timeout=_LOOK)[0]
+        except (
+            SystemError
+        ) as error:  # Ray's compiled code wraps an exception raised by a signal's handler
+            raise error.__cause__ or error from None
+        for reference in ready:
+            attempt = self._out.pop(reference)
+            try:
+                lacking, node, value, unset = ray.get(reference)
+            except Exception as error:  # noqa: BLE001 - an unreadable answer, or any failure of the task or of Ray
+                yield Failed(attempt.task, _failure(error))
+                continue
+            if isinstance(value, PrepError):
+                yield from self._fail(attempt, node, value, unset)
+            elif lacking:
+                self._exclude(node, UsageError(lacking))
+                yield from self._send(attempt)
+            else:
+                for other, failure in attempt.failures:
+                    if other not in self._proven or not isinstance(failure, _PASSING):
+                        self._exclude(other, failure)
+                self._proven.add(node)
+                yield Done(attempt.task, value)
+
+    def _fail(
+        self, attempt: _Attempt[T], node: str, error: PrepError, unset: str
+    ) -> Iterator[Failed[T]]:
+        """Try a task on another machine: if that one can do it, the first one lacks something.
+
+        A machine that has done nothing yet and doesn't reach the data gets no second task.
+        """
+        if node not in self._proven and isinstance(error, UNREACHED):
+            not_set = f"not set there, but here: {unset}" if unset else ""
+            detail = "; ".join(filter(None, (error.detail, not_set)))
+            self._exclude(node, type(error)(error.what, detail, error.hint))
+            yield from self._send(attempt)
+            return
+        attempt.failures.append((node, error))
+        tried = {*self._unfit, *(other for other, _ in attempt.failures)}
+        left = [other["NodeID"] for other in nodes() if other["NodeID"] not in tried]
+        left = [other for other in left if other in self._proven] or left
+        if not left and isinstance(error, WriteError):
+            left = [node]
+        if left and len(attempt.failures) < TRIES:
+            yield from self._send(attempt, random.choice(left))
+        else:
+            yield Failed(attempt.task, error)
+
+    def _exclude(self, node: str, error: PrepError) -> None:
+        """Give a machine no more tasks, and say why."""
+        if node in self._unfit:
+            return
+        reason = type(error)(f"{_machine(node)}: {error.what}", error.detail, error.hint)
+        self._unfit[node] = reason
+        self._looked = -_LOOK
+        _log.warning("warning: a machine of the Ray cluster gets no more work: %s", _told(reason))
+
+
+def _nobody(reasons: Sequence[PrepError]) -> PrepError:
+    """The error for a cluster without a machine that can work."""
+    kinds = {type(reason) for reason in reasons}
+    kind = kinds.pop() if len(kinds) == 1 else UsageError
+    return kind(
+        f"no machine of the Ray cluster can do this work: {'; '.join(map(_told, reasons))}",
+        f"expected the same as on {platform.node()}",
+        (
+            "every machine needs the same imagenet-prep, the same folders from a shared file "
+            "system, and the same keys and addresses of object stores"
+        ),
+    )
+
+
+def _told(reason: PrepError) -> str:
+    return escaped(in_a_line(reason))
+
+
+def _machine(node: str) -> str:
+    """The name and the address of a machine."""
+    import ray
+
+    for each in ray.nodes():
+        if each["NodeID"] == node:
+            return f"{each['NodeManagerHostname']} ({each['NodeManagerAddress']})"
+    return node
+
+
+def _tell_if_busy() -> None:
+    """Say what tasks wait for if no CPU is free, before any of this command's tasks has one."""
+    import ray
+
+    until = time.monotonic() + _SETTLED
+    while ray.available_resources().get("CPU", 0) < 1:
+        if time.monotonic() > until:
+            count = sum(node["Resources"]["CPU"] for node in nodes())
+            _log.warning(
+                "waiting for a free CPU of the Ray cluster: other work has all %d (ray status)",
+                count,
+            )
+            return
+        time.sleep(0.1)
+
+
+def _failure(error: Exception) -> PrepError:
+    """The error of a task, from Ray's."""
+    from ray import exceptions
+
+    if isinstance(
+        error,
+        (exceptions.WorkerCrashedError, exceptions.OutOfMemoryError, exceptions.NodeDiedError),
+    ):
+        return died(line_of(error))
+    cause = error.cause if isinstance(error, exceptions.RayTaskError) else None
+    return fault(cause if isinstance(cause, Exception) else error)
+
+
+def nodes() -> list[dict[str, Any]]:
+    """The machines of the cluster that are up and accept tasks."""
+    import ray
+
+    return [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+
+
+def slots(nodes: Iterable[dict[str, Any]]) -> int:
+    """The number of tasks that run at once on these machines."""
+    return max(1, int(sum(node["Resources"]["CPU"] for node in nodes)))
+
+
+def _store_variables() -> list[str]:
+    """The names of the variables for object stores that are set here."""
+    return sorted(name for name in os.environ if name.startswith(("AWS_", "AZURE_", "GOOGLE_")))
+
+
+def _by_value(variables: Sequence[str]) -> Callable[[Any, Any], Any]:
+    """The function that runs there first: Ray sends its code,
+    so it also runs without this package.
+    """
+
+    def run(kit: Any, task: Any) -> Any:
+        """The thing that this machine lacks or "", its node, the result or the error,
+        and the names of the ``variables`` that are not set there.
+        """
+        import os
+
+        import ray
+
+        node = ray.get_runtime_context().get_node_id()
+        unset = ", ".join(name for name in variables if name not in os.environ)
+        try:
+            from imagenet_prep.engines import ray_worker
+        except ImportError as error:
+            return f"imagenet-prep can't be imported there: {error}", node, None, unset
+        lacking, value = ray_worker.answer(kit, task)
+        return lacking, node, value, unset
+
+    return run
+
+
+def line_of(error: Exception) -> str:
+    """The text of an exception as a line of limited length."""
+    return " ".join(str(error).split())[:300]

@@ -1,0 +1,89 @@
+"""answer: what a worker on a machine of a Ray cluster does with a task."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from multiprocessing.reduction import ForkingPickler
+from typing import Any, NamedTuple
+
+import imagenet_prep
+from imagenet_prep.engines import fault
+from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError, WriteError
+
+UNREACHED = (AccessError, NetworkError, UsageError)
+"""Errors of a machine without the keys, the address or the library of an object store."""
+
+
+class Kit(NamedTuple):
+    """The data that a worker needs in addition to tasks, sent once per machine as plain values for
+    any version.
+
+    ``name`` is unique; ``function`` is pickled; ``folder`` is the driver's working folder, for
+    relative paths. ``mark`` is a file that the driver made, or ""; every machine should see it
+    within ``patience`` seconds.
+    """
+
+    name: str
+    version: str
+    function: bytes
+    folder: str
+    mark: str
+    patience: float
+
+
+_kept: tuple[str, str, Any] = ("", "", None)
+"""The name of a kit, what this machine lacks for it, and its function:
+a reader keeps archives open between tasks.
+"""
+
+
+def answer(kit: tuple[str, str, bytes, str, str, float], task: Any) -> tuple[str, Any]:
+    """The thing that this machine lacks for a task, or "", and the result if it lacks nothing.
+
+    The result is the error that the function raised, if that may be the machine's fault.
+
+    Raises:
+        PrepError: the function raised another error, which is converted to a PrepError.
+    """
+    global _kept
+    if _kept[0] != kit[0]:
+        lacking = _lacking(Kit(*kit))
+        _kept = kit[0], lacking, None if lacking else ForkingPickler.loads(kit[2])
+    _, lacking, function = _kept
+    if kit[4] and not os.path.exists(kit[4]):  # noqa: PTH110 - as it was sent
+        lacking = lacking or "the command that asked for this work has ended"
+    try:
+        lacking = lacking or next(
+            (f"it lacks {path}" for path in function.inputs(task) if not path.exists()), ""
+        )
+        return lacking, None if lacking else function(task)
+    except Exception as error:  # noqa: BLE001 - a bug reaches the driver with its traceback
+        known = fault(error)
+        if isinstance(known, (*UNREACHED, InputError, WriteError)):
+            return "", known
+        raise known from None
+
+
+def _lacking(kit: Kit) -> str:
+    """The reason that this machine can't work; empty if it can."""
+    os.environ.setdefault(
+        "OPENBLAS_NUM_THREADS", "1"
+    )  # NumPy's import would start a spinning thread for every core
+    if imagenet_prep.__version__ != kit.version:
+        return (
+            f"imagenet-prep {imagenet_prep.__version__} is installed there, and {kit.version} here"
+        )
+    with contextlib.suppress(
+        OSError
+    ):  # then relative paths don't resolve, and the next lines report it
+        os.chdir(kit.folder)
+    until = time.monotonic() + kit.patience
+    while kit.mark and not os.path.exists(kit.mark):  # noqa: PTH110 - as it was sent
+        if time.monotonic() > until:
+            return f"it has another folder {os.path.dirname(kit.mark)} than this machine"  # noqa: PTH120
+        time.sleep(0.2)
+    if kit.mark and not os.access(os.path.dirname(kit.mark), os.W_OK):  # noqa: PTH120
+        return f"it can't write to {os.path.dirname(kit.mark)}"  # noqa: PTH120
+    return ""
