@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -110,7 +111,10 @@ class CommandServer:
             self._process.wait()
 
 
-_server: CommandServer | None = None
+_servers: dict[frozenset[tuple[str, str]], CommandServer] = {}
+"""By the variables that decide as an interpreter starts."""
+
+_asked: Counter[frozenset[tuple[str, str]]] = Counter()
 _one_at_a_time = threading.Lock()
 
 
@@ -120,29 +124,39 @@ def run_forked(
     """Run a command; None where that takes an interpreter that starts anew,
     or another command is running.
     """
-    global _server
     if not hasattr(socket, "SOCK_SEQPACKET") or not _one_at_a_time.acquire(blocking=False):
         return None
+    start = frozenset(_read_at_start(environment).items())
     try:
-        if _server is None:
-            _server = CommandServer()
-        if not _server.can_run(environment):
+        server = _server_for(start, environment)
+        if server is None or not server.can_run(environment):
             return None
         try:
-            return _server.run(words, folder, environment)
+            return server.run(words, folder, environment)
         except BaseException:
-            _server = None
+            del _servers[start]
             raise
     finally:
         _one_at_a_time.release()
 
 
+def _server_for(
+    start: frozenset[tuple[str, str]], environment: dict[str, str]
+) -> CommandServer | None:
+    """The process for such commands: of the tests' own environment from the first one on,
+    of others from the second one on, when it saves more than its start takes.
+    """
+    _asked[start] += 1
+    is_own = start == frozenset(_read_at_start(dict(os.environ)).items())
+    if start not in _servers and (is_own or _asked[start] > 1):
+        _servers[start] = CommandServer(environment)
+    return _servers.get(start)
+
+
 def close() -> None:
-    """End the process that forks, if there is one."""
-    global _server
-    if _server is not None:
-        _server.close()
-        _server = None
+    """End the processes that fork, if there are any."""
+    while _servers:
+        _servers.popitem()[1].close()
 
 
 # the side of the process that forks ---------------------------------------------------------------

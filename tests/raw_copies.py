@@ -1,4 +1,4 @@
-"""A whole ILSVRC2012 of 3,000 tiny images, as 13 kinds of copies;
+"""A whole ILSVRC2012 of 300 tiny images in 100 classes, as 13 kinds of copies;
 its facts in place of the published ones.
 """
 
@@ -16,7 +16,7 @@ from kaggle_copies import tree, write_tree, write_zip
 from made_tars import contents, save, unpack
 from msgspec.structs import replace
 
-from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import Part
 
@@ -25,8 +25,20 @@ TRAIN_TAR, VALIDATION_TAR = (facts.ARCHIVES[split].filename for split in facts.S
 Write = Callable[[Path, MadeSet], object]
 
 
+def make_whole(folder: Path) -> MadeSet:
+    """200 train and 100 validation images in 100 classes, which have the labels 1 to 100."""
+    made = make(folder, classes=100, per_class=2, validation=100, tiny=True)
+    labels = {wnid: label for label, wnid in enumerate(made.wnids, 1)}
+    images = {name: replace(image, label=labels[image.wnid]) for name, image in made.images.items()}
+    return replace(made, images=images)
+
+
 def use_facts(patch: pytest.MonkeyPatch, made: MadeSet) -> None:
-    """Let a made set of all classes be ILSVRC2012: its numbers, names, odd images and digests."""
+    """Let a made set be ILSVRC2012: its classes, numbers, names, odd images and digests.
+
+    All 1,000 classes would take ten times as long, and say the same.
+    """
+    wnids = made.wnids
     images = {split: len(made.of(split)) for split in facts.SPLITS}
     names = dict.fromkeys(sorted(image.filename for image in made.of(facts.VALIDATION)))
     kinds = {image.filename: image.kind.value for image in made.images.values()}
@@ -38,7 +50,11 @@ def use_facts(patch: pytest.MonkeyPatch, made: MadeSet) -> None:
         key: replace(facts.ARCHIVES[key], size=path.stat().st_size, md5=made.md5[key])
         for key, path in made.archives.items()
     }
-    least = images[facts.TRAIN] // facts.CLASSES
+    least = images[facts.TRAIN] // len(wnids)
+    labels = {wnid: label for label, wnid in enumerate(wnids, 1)}
+    patch.setattr(facts, "CLASSES", len(wnids))
+    patch.setattr(facts, "synsets", lambda: wnids)
+    patch.setattr(facts, "labels", lambda: labels)
     patch.setattr(facts, "IMAGES", images)
     patch.setattr(
         facts, "validation_number", lambda name: int(name[15:23]) if name in names else None

@@ -4,10 +4,13 @@ as some mounts do.
 
 from __future__ import annotations
 
+import atexit
 import errno
+import functools
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -57,13 +60,21 @@ def refusing(folder: Path, **refused: str) -> dict[str, str]:
     ``lock``, ``shared`` and ``private`` are names of errors: of flock, and of shared and private
     maps.
     """
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("there is no gcc")
-    library = folder.with_name("refusing.so")
-    options = ["-shared", "-fPIC", "-x", "c", "-", "-o", str(library)]
-    subprocess.run([compiler, *options], input=_SOURCE, text=True, check=True)
     numbers = {
         f"REFUSED_{what.upper()}": str(getattr(errno, name)) for what, name in refused.items()
     }
-    return {"LD_PRELOAD": str(library), "REFUSED_BELOW": os.path.realpath(folder), **numbers}
+    return {"LD_PRELOAD": _compile(), "REFUSED_BELOW": os.path.realpath(folder), **numbers}
+
+
+@functools.cache
+def _compile() -> str:
+    """The path of the library: one for all tests, so that commands with it start alike."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("there is no gcc")
+    folder = tempfile.mkdtemp(prefix="refusing-")
+    atexit.register(shutil.rmtree, folder)
+    library = f"{folder}/refusing.so"
+    options = ["-shared", "-fPIC", "-x", "c", "-", "-o", library]
+    subprocess.run([compiler, *options], input=_SOURCE, text=True, check=True)
+    return library

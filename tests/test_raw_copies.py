@@ -23,6 +23,7 @@ from made_tars import in_memory, pack, save, unpack
 from raw_copies import (
     COPIES,
     TRAIN_TAR,
+    make_whole,
     replace_file,
     state_of,
     use_facts,
@@ -36,7 +37,7 @@ from imagenet_prep.checks.raw_verdict import RawVerdict
 from imagenet_prep.checks.verdict import Depth
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.demo import photographs
-from imagenet_prep.demo.archives import MadeSet, make
+from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.fetch.transfer import Target
 from imagenet_prep.ilsvrc2012 import facts
@@ -48,15 +49,13 @@ from imagenet_prep.stages.verify_raw import verify_raw
 
 pytestmark = pytest.mark.once
 
-TENCH, GOLDFISH = "n01440764", "n01443537"
+TENCH, BRAMBLING = "n01440764", "n01530575"
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> MadeSet:
-    """2,000 train and 1,000 validation images, all 1,000 classes of train. Read only."""
-    return make(
-        tmp_path_factory.mktemp("whole"), classes=1000, per_class=2, validation=1000, tiny=True
-    )
+    """200 train and 100 validation images in 100 classes. Read only."""
+    return make_whole(tmp_path_factory.mktemp("whole"))
 
 
 @pytest.fixture(autouse=True)
@@ -104,10 +103,10 @@ def test_a_sound_copy_of_every_kind(kind: str, whole: MadeSet, tmp_path: Path) -
     verdict = look(folder)
     assert verdict.problems == ()
     assert [(total.split, total.images, total.expected) for total in verdict.totals] == [
-        ("train", 2000, 2000),
-        ("validation", 1000, 1000),
+        ("train", 200, 200),
+        ("validation", 100, 100),
     ]
-    assert verdict.totals[0].classes == 1000
+    assert verdict.totals[0].classes == 100
     assert verdict.level == ("official" if "archives" in kind else "complete")
     assert verdict.counts["odd"] == 3
     assert "damaged" not in verdict.counts
@@ -213,7 +212,7 @@ def _empty_a_class(copy: Path, whole: MadeSet) -> None:
 
 def _swap_classes(copy: Path, whole: MadeSet) -> None:
     train = copy / "train"
-    for old, new in ((TENCH, "x"), (GOLDFISH, TENCH), ("x", GOLDFISH)):
+    for old, new in ((TENCH, "x"), (BRAMBLING, TENCH), ("x", BRAMBLING)):
         (train / old).rename(train / new)
 
 
@@ -352,7 +351,7 @@ WRONG: dict[str, tuple[Change, str, list[tuple[str, int]], dict[str, int], str]]
         "damaged",
         [("wrong-count", 1)],
         {},
-        "train: expected 2,000 images, found 2,001",
+        "train: expected 200 images, found 201",
     ),
     "an empty class": (
         _empty_a_class,
@@ -366,7 +365,7 @@ WRONG: dict[str, tuple[Change, str, list[tuple[str, int]], dict[str, int], str]]
         "damaged",
         [("wrong-label", 2), ("wrong-label", 2)],
         {},
-        f"2 images of {TENCH} are under {GOLDFISH}",
+        f"2 images of {TENCH} are under {BRAMBLING}",
     ),
     "foreign files": (_add_foreign_files, "complete", [], {"skipped": 3}, "files of other names: "),
     "a pipe": (_add_a_pipe, "damaged", [("unreadable", 1)], {}, "is not a plain file"),
@@ -374,16 +373,16 @@ WRONG: dict[str, tuple[Change, str, list[tuple[str, int]], dict[str, int], str]]
     "validation missing": (
         _without_validation,
         "incomplete",
-        [("missing-image", 1000)],
+        [("missing-image", 100)],
         {},
-        "validation: expected 1,000 images, found none",
+        "validation: expected 100 images, found none",
     ),
     "train missing": (
         _without_train,
         "incomplete",
-        [("missing-image", 2000)],
+        [("missing-image", 200)],
         {},
-        "train: expected 2,000 images",
+        "train: expected 200 images",
     ),
     "packed again": (_pack_again, "as listed", [], {}, f"{TRAIN_TAR} is not the published archive"),
     "a tar cut": (_cut_the_tar, "damaged", MANY, {}, f"{TRAIN_TAR} is damaged at byte"),
@@ -398,14 +397,14 @@ WRONG: dict[str, tuple[Change, str, list[tuple[str, int]], dict[str, int], str]]
     "labels moved by one": (
         _shift_labels,
         "damaged",
-        [("wrong-label", 1000)],
+        [("wrong-label", 100)],
         {},
-        "1,000 of 1,000 images",
+        "100 of 100 images",
     ),
     "validation in another order": (
         _order_validation_otherwise,
         "damaged",
-        [("wrong-label", 1000)],
+        [("wrong-label", 97)],  # three have a neighbour of their class
         {},
         "as if by other",
     ),
@@ -476,19 +475,19 @@ def test_a_part_names_two_gaps_and_counts_the_others(copy: Path) -> None:
 
 
 ABSENT = {
-    "train": "validation: expected 1,000 images, found none.",
-    "validation": "train: expected 2,000 images, found none.",
+    "train": "validation: expected 100 images, found none.",
+    "validation": "train: expected 200 images, found none.",
 }
 
 
 def test_the_devkit_tells_how_many_images_a_class_lacks(copy: Path, whole: MadeSet) -> None:
     """With the devkit each class has an exact number: too few and too many are told apart."""
     add_devkit(copy, {wnid: 3 if wnid == TENCH else 2 for wnid in facts.synsets()})
-    shutil.copy(images_of(copy)[0], copy / "train" / GOLDFISH / f"{GOLDFISH}_99999.JPEG")
+    shutil.copy(images_of(copy)[0], copy / "train" / BRAMBLING / f"{BRAMBLING}_99999.JPEG")
     problems = {each.subject: each for each in look(copy, "quick").problems}
     assert problems[f"train/{TENCH}"].detail == "expected 3 images, found 2"
-    assert problems[f"train/{GOLDFISH}"].detail == "expected 2 images, found 3"
-    assert problems.keys() == {"train", f"train/{TENCH}", f"train/{GOLDFISH}"}
+    assert problems[f"train/{BRAMBLING}"].detail == "expected 2 images, found 3"
+    assert problems.keys() == {"train", f"train/{TENCH}", f"train/{BRAMBLING}"}
 
 
 def test_boxes_that_annotate_made_are_counted(copy: Path, whole: MadeSet) -> None:

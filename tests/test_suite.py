@@ -83,9 +83,23 @@ def test_a_forked_command_is_what_a_new_one_is(
         new.stderr,
     )
     assert forked.returncode == status
-    assert run_forked(words, tmp_path, {**environment, "PYTHONPATH": "elsewhere"}) is None, (
-        "an interpreter starts anew"
+
+
+def test_a_command_of_another_start_is_forked_from_another_process(tmp_path: Path) -> None:
+    """What decides as an interpreter starts, decides for forked commands too;
+    an environment that comes once gets no process that forks.
+    """
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    environment = {**os.environ, **ascii_only, "PYTHON_OF_THIS_TEST": str(tmp_path)}
+    words = ("verify", "grüße 図")
+    assert run_forked(words, tmp_path, environment) is None
+    forked = run_forked(words, tmp_path, environment)
+    assert forked is not None
+    new = subprocess.run(
+        [*PROGRAM, *words], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
+    assert (forked.returncode, forked.stderr) == (new.returncode, new.stderr)
+    assert forked.stderr.isascii()
 
 
 def _globs_looped_over(path: Path) -> list[str]:
