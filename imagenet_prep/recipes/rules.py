@@ -165,26 +165,23 @@ def _check_keys(file: RecipeFile) -> None:
 
 def _check_boxes(file: RecipeFile, boxes: Boxes) -> None:
     """One format of annotations is named, with keys that it has a use for."""
-    from imagenet_prep.recipes.formats import COMPANY, FORMATS, all_formats, load_format
+    from imagenet_prep.recipes.formats import FORMATS, all_formats, load_format
+    from imagenet_prep.recipes.schema import FormatKeys
 
-    format = load_format(_only(file, ("boxes",), boxes, FORMATS))
-    for name in COMPANY:
-        if name in file.value["boxes"] and name not in format.keys:
+    box_format = load_format(_only(file, ("boxes",), boxes, FORMATS))
+    for name in FormatKeys.__struct_fields__:
+        if name in file.value["boxes"] and name not in box_format.keys:
             fitting = [key for key, other in all_formats().items() if name in other.keys]
             expected = f"expected it with {' or '.join(fitting)}"
-            raise file.fault(("boxes", name), f"{format.key} has no use for it", expected)
+            raise file.fault(("boxes", name), f"{box_format.key} has no use for it", expected)
     for split in boxes.splits.values():
         if not SPLIT_NAME.fullmatch(split):
-            raise file.fault(("boxes", format.key, split), *_NO_SPLIT_NAME)
+            raise file.fault(("boxes", box_format.key, split), *_NO_SPLIT_NAME)
     if boxes.splits and file.recipe.splits is not None:
         raise file.fault(("splits",), "`boxes` names the splits already", "expected one of the two")
-    lacking = next((name for name in format.needs if getattr(boxes, name) is None), None)
-    if lacking is not None:
-        raise file.fault(("boxes",), f"no `{lacking}`", _NEEDED[lacking])
-
-
-_NEEDED = {"names": "expected names: data.yaml, or [a, b]"}
-"""How a recipe says what the format of its annotations needs."""
+    for name, expected in box_format.needs.items():
+        if getattr(boxes, name) is None:
+            raise file.fault(("boxes",), f"no `{name}`", expected)
 
 
 def has_rows(file: RecipeFile) -> bool:
@@ -195,7 +192,9 @@ def has_rows(file: RecipeFile) -> bool:
 
 def _numbers_rows(file: RecipeFile) -> bool:
     """Whether `boxes` only numbers the classes of the boxes that the source's rows have."""
-    return has_rows(file) and file.value["boxes"].keys() <= {"names", "first_label"}
+    from imagenet_prep.recipes.formats import NUMBERING
+
+    return has_rows(file) and file.value["boxes"].keys() <= {*NUMBERING}
 
 
 def is_imagenet(file: RecipeFile) -> bool:

@@ -63,4 +63,12 @@ def _is_of(_name: str, ends: bytes) -> bool:
     return ends.lstrip().startswith(b"[") and b'"box2d"' in ends and b'"labels"' in ends
 
 
-FORMAT = Format("bdd", "BDD100K", "bdd100k", (".json",), _is_of, _mark)
+FORMAT = Format(
+    "bdd",
+    "BDD100K",
+    "bdd100k",
+    (".json",),
+    _is_of,
+    _mark,
+    usage={"BDD100K": "`boxes: {bdd: FILES}`"},
+)

@@ -431,6 +431,12 @@ FORMAT = Format(
     (".json",),
     _is_of,
     _mark,
+    usage={
+        "COCO": (
+            "`boxes: {coco: FILES, captions: FILES}`. Labels are the ids of categories; "
+            "key points are kept"
+        )
+    },
     keys=("captions", "polygons"),
     is_numbered=True,
     propose=_propose,

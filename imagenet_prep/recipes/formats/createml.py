@@ -60,4 +60,12 @@ def _is_of(_name: str, ends: bytes) -> bool:
     return ends.lstrip().startswith(b"[") and b'"coordinates"' in ends and b'"annotations"' in ends
 
 
-FORMAT = Format("createml", "CreateML", "createml", (".json",), _is_of, _mark)
+FORMAT = Format(
+    "createml",
+    "CreateML",
+    "createml",
+    (".json",),
+    _is_of,
+    _mark,
+    usage={"CreateML": "`boxes: {createml: FILES}`, which Roboflow exports"},
+)

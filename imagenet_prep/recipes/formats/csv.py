@@ -29,7 +29,7 @@ from imagenet_prep.recipes.box_policy import (
     corners_of_size,
     fault,
 )
-from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
+from imagenet_prep.recipes.formats import NUMBERING, AnnotatedFolder, Format, Proposed
 from imagenet_prep.recipes.labels_file import LABELS, PATHS, LabelsFault, csv_rows
 from imagenet_prep.recipes.splits import stem_of
 
@@ -374,6 +374,21 @@ FORMAT = Format(
     (".csv",),
     _is_of,
     _mark,
-    keys=("names", "first_label", "columns", "header"),
+    usage={
+        "CSV": (
+            "`boxes: {csv: FILES, columns: {xmin: left}}`. A row per box: image, class, `xmin`, "
+            "`ymin`, `xmax`, `ymax` (or `x1`, ...; or `x`, `y`, `width`, `height`). Numbers below "
+            "2 are relative"
+        ),
+        "keras-retinanet": (
+            "`boxes: {csv: FILES, header: false}`: path, x1, y1, x2, y2, class. "
+            "`names: classes.csv` has the number of each class"
+        ),
+        "Open Images": (
+            "`boxes: {csv: FILES, names: class-descriptions-boxable.csv}`, which has the name of "
+            "each id"
+        ),
+    },
+    keys=(*NUMBERING, "columns", "header"),
     propose=_propose,
 )

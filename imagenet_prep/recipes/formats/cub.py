@@ -74,4 +74,18 @@ def _is_of(name: str, _ends: bytes) -> bool:
     return name.rpartition("/")[2] == _FILE
 
 
-FORMAT = Format("cub", "CUB-200", "cub", (".txt",), _is_of, _mark, propose=_propose)
+FORMAT = Format(
+    "cub",
+    "CUB-200",
+    "cub",
+    (".txt",),
+    _is_of,
+    _mark,
+    usage={
+        "CUB-200": (
+            "`boxes: {cub: bounding_boxes.txt}`. A box has the class of its image; "
+            "train_test_split.txt gives the splits"
+        )
+    },
+    propose=_propose,
+)

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, number_in, size_of, xml_in
 from imagenet_prep.recipes.box_policy import corners_around, fault
-from imagenet_prep.recipes.formats import Format
+from imagenet_prep.recipes.formats import NUMBERING, Format
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -77,5 +77,17 @@ def _is_of(_name: str, ends: bytes) -> bool:
 
 
 FORMAT = Format(
-    "cvat", "CVAT", "cvat", (".xml",), _is_of, _mark, keys=("names", "first_label", "polygons")
+    "cvat",
+    "CVAT",
+    "cvat",
+    (".xml",),
+    _is_of,
+    _mark,
+    usage={
+        "CVAT": (
+            '`boxes: {cvat: FILES}`, "CVAT for images 1.1"; for files of tags, the classes of '
+            "images, init writes a table (`--as cvat-tags`)"
+        )
+    },
+    keys=(*NUMBERING, "polygons"),
 )

@@ -114,4 +114,17 @@ def _is_of(_name: str, ends: bytes) -> bool:
     return b'"bounding_box"' in ends and (of_labels or of_samples)
 
 
-FORMAT = Format("fiftyone", "FiftyOne", "fiftyone", (".json",), _is_of, _mark)
+FORMAT = Format(
+    "fiftyone",
+    "FiftyOne",
+    "fiftyone",
+    (".json",),
+    _is_of,
+    _mark,
+    usage={
+        "FiftyOne": (
+            "`boxes: {fiftyone: FILES}`, the labels.json of FiftyOneImageDetectionDataset, "
+            "or the samples.json of a FiftyOneDataset"
+        )
+    },
+)

@@ -63,4 +63,18 @@ def _is_line(words: list[bytes]) -> bool:
     return len(words) in _VALUES and len(numbers) == len(words) - 1 and not words[0].isdigit()
 
 
-FORMAT = Format("kitti", "KITTI", "kitti", (".txt",), _is_of, _mark, per_image=True, is_vague=True)
+FORMAT = Format(
+    "kitti",
+    "KITTI",
+    "kitti",
+    (".txt",),
+    _is_of,
+    _mark,
+    usage={
+        "KITTI": (
+            "`boxes: {kitti: FOLDERS}`: `label_2/a.txt` for `image_2/a.png`; DontCare is no object"
+        )
+    },
+    per_image=True,
+    is_vague=True,
+)

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in, numbers_in
 from imagenet_prep.recipes.box_policy import corners_around, corners_of_size, fault
-from imagenet_prep.recipes.formats import Format
+from imagenet_prep.recipes.formats import NUMBERING, Format
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -135,5 +135,6 @@ FORMAT = Format(
     (".json",),
     _is_of,
     _mark,
-    keys=("names", "first_label", "polygons"),
+    usage={"Label Studio": "`boxes: {label_studio: FILES}`, JSON or JSON-MIN"},
+    keys=(*NUMBERING, "polygons"),
 )

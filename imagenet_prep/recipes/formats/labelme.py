@@ -11,7 +11,7 @@ from msgspec import Struct
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in, size_of
 from imagenet_prep.recipes.box_policy import corners_around, fault
-from imagenet_prep.recipes.formats import Format
+from imagenet_prep.recipes.formats import NUMBERING, Format
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -72,6 +72,7 @@ FORMAT = Format(
     (".json",),
     _is_of,
     _mark,
-    keys=("names", "first_label", "polygons"),
+    usage={"LabelMe": "`boxes: {labelme: FOLDERS}`: `a.json` for `a.jpg`"},
+    keys=(*NUMBERING, "polygons"),
     per_image=True,
 )

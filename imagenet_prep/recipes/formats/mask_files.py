@@ -155,5 +155,11 @@ FORMAT = Format(
     (),
     lambda name, ends: False,
     _mark,
+    usage={
+        "a file for each object": (
+            "`boxes: {mask_files: FOLDERS}`, as in Data Science Bowl 2018: boxes and "
+            "[masks](#masks-of-objects)"
+        )
+    },
     propose=_propose,
 )

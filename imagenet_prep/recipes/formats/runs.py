@@ -111,4 +111,18 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     )
 
 
-FORMAT = Format("runs", "run lengths", "run-lengths", (".csv",), is_table, _mark, propose=_propose)
+FORMAT = Format(
+    "runs",
+    "run lengths",
+    "run-lengths",
+    (".csv",),
+    is_table,
+    _mark,
+    usage={
+        "Kaggle's run lengths": (
+            "`boxes: {runs: FILES}`, a CSV with `EncodedPixels`: boxes and "
+            "[masks](#masks-of-objects)"
+        )
+    },
+    propose=_propose,
+)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in, size_of
 from imagenet_prep.recipes.box_policy import fault
-from imagenet_prep.recipes.formats import Format
+from imagenet_prep.recipes.formats import NUMBERING, Format
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -86,6 +86,9 @@ FORMAT = Format(
     (".json",),
     _is_of,
     _mark,
-    keys=("names", "first_label", "polygons"),
+    usage={
+        "Supervisely": "`boxes: {supervisely: FOLDERS}`: `ann/a.jpg.json` for `img/a.jpg`",
+    },
+    keys=(*NUMBERING, "polygons"),
     per_image=True,
 )

@@ -14,7 +14,7 @@ from msgspec import Struct
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in, numbers_in, rows_in
 from imagenet_prep.recipes.box_policy import corners_around, corners_of_size, fault
-from imagenet_prep.recipes.formats import Format
+from imagenet_prep.recipes.formats import NUMBERING, Format
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -144,5 +144,11 @@ FORMAT = Format(
     (".json", ".csv"),
     _is_of,
     _mark,
-    keys=("names", "first_label", "columns", "polygons"),
+    usage={
+        "VIA 1 and 2": (
+            "`boxes: {via: FILES}`, JSON or CSV. `columns: {label: ATTRIBUTE}` if regions have "
+            "several attributes"
+        )
+    },
+    keys=(*NUMBERING, "columns", "polygons"),
 )

@@ -132,5 +132,18 @@ def _is_of(_name: str, ends: bytes) -> bool:
 
 
 FORMAT = Format(
-    "voc", "Pascal VOC", "pascal-voc", (".xml", ""), _is_of, _mark, per_image=True, propose=_propose
+    "voc",
+    "Pascal VOC",
+    "pascal-voc",
+    (".xml", ""),
+    _is_of,
+    _mark,
+    usage={
+        "Pascal VOC": (
+            "`boxes: {voc: FOLDERS}`. `JPEGImages/a.jpg` has `Annotations/a.xml`, or `a` without "
+            "an ending, as in Stanford Dogs"
+        )
+    },
+    per_image=True,
+    propose=_propose,
 )

@@ -57,4 +57,12 @@ def _is_of(_name: str, ends: bytes) -> bool:
     return _START.match(ends) is not None
 
 
-FORMAT = Format("wider", "WIDER FACE", "wider-face", (".txt",), _is_of, _mark)
+FORMAT = Format(
+    "wider",
+    "WIDER FACE",
+    "wider-face",
+    (".txt",),
+    _is_of,
+    _mark,
+    usage={"WIDER FACE": "`boxes: {wider: FILES}`"},
+)

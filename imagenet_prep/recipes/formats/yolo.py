@@ -23,7 +23,14 @@ from imagenet_prep.recipes.box_files import (
     text_in,
 )
 from imagenet_prep.recipes.box_policy import NO_PIXELS, corners_around, fault
-from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Lists, Proposed, folders_of
+from imagenet_prep.recipes.formats import (
+    NUMBERING,
+    AnnotatedFolder,
+    Format,
+    Lists,
+    Proposed,
+    folders_of,
+)
 from imagenet_prep.recipes.labels_file import match
 from imagenet_prep.recipes.splits import stem_of
 from imagenet_prep.sources.names import below
@@ -298,8 +305,15 @@ FORMAT = Format(
     (".txt", ".yaml", ".yml"),
     _is_of,
     _mark,
-    keys=("names", "first_label", "polygons"),
-    needs=("names",),
+    usage={
+        "YOLO": (
+            "`boxes: {yolo: FOLDERS, names: data.yaml}`. `images/train/a.jpg` has "
+            "`labels/train/a.txt`; class 0 is label 1. `names` may be classes.txt or darknet's "
+            "obj.names. Key points are left out if data.yaml has `kpt_shape`"
+        )
+    },
+    keys=(*NUMBERING, "polygons"),
+    needs={"names": "expected names: data.yaml, or [a, b]"},
     per_image=True,
     is_vague=True,
     unannotated="empty",
