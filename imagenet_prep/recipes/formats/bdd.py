@@ -38,20 +38,21 @@ class _BddFrame(Struct):
 def _read(path: Path, notes: list[str]) -> list[Drawn]:
     """The frames of a file; labels without a box, such as lanes, are counted in a note."""
     frames: list[_BddFrame] = json_in(path, list[_BddFrame], "BDD100K")
-    images, others = [], 0
-    for place, frame in enumerate(frames):
-        drawn = Drawn(frame.name, f"{path}: [{place}]", [])
-        for number, label in enumerate(frame.labels or ()):
+    images = []
+    boxless_count = 0
+    for frame_number, frame in enumerate(frames):
+        image = Drawn(frame.name, f"{path}: [{frame_number}]", [])
+        for label_number, label in enumerate(frame.labels or ()):
             box = label.box2d
             if box is None:
-                others += 1
+                boxless_count += 1
                 continue
             corners = (box.x1, box.y1, box.x2, box.y2)
-            drawn.objects.append(
-                DrawnObject(label.category, corners, f"{drawn.where}.labels[{number}]")
-            )
-        images.append(drawn)
-    notes += [f"{path.name}: {number_of(others, 'label')} without box2d not read"] if others else []
+            where = f"{image.where}.labels[{label_number}]"
+            image.objects.append(DrawnObject(label.category, corners, where))
+        images.append(image)
+    if boxless_count:
+        notes.append(f"{path.name}: {number_of(boxless_count, 'label')} without box2d not read")
     return images
 
 

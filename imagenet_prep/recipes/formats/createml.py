@@ -37,18 +37,18 @@ class _CreateMLImage(Struct):
 
 def _read(path: Path) -> list[Drawn]:
     images: list[_CreateMLImage] = json_in(path, list[_CreateMLImage], "CreateML")
-    return [_drawn(image, f"{path}: [{number}]") for number, image in enumerate(images)]
+    return [_read_image(image, f"{path}: [{number}]") for number, image in enumerate(images)]
 
 
-def _drawn(image: _CreateMLImage, where: str) -> Drawn:
-    drawn = Drawn(image.image, where, [])
+def _read_image(image: _CreateMLImage, image_where: str) -> Drawn:
+    drawn = Drawn(image.image, image_where, [])
     for number, annotation in enumerate(image.annotations):
         box = annotation.coordinates
-        x, y = box.x - box.width / 2, box.y - box.height / 2
-        corners = corners_of_size(x, y, box.width, box.height)
-        drawn.objects.append(
-            DrawnObject(annotation.label, corners, f"{where}.annotations[{number}]")
-        )
+        left = box.x - box.width / 2
+        top = box.y - box.height / 2
+        corners = corners_of_size(left, top, box.width, box.height)
+        where = f"{image_where}.annotations[{number}]"
+        drawn.objects.append(DrawnObject(annotation.label, corners, where))
     return drawn
 
 

@@ -36,12 +36,13 @@ def _read(path: Path) -> Drawn:
     size = None
     if content.image_width is not None and content.image_height is not None:
         size = size_of(content.image_width, content.image_height, where)
-    several = enumerate(content.shapes)
-    objects = [_object(shape, f"{where}: shapes[{number}]") for number, shape in several]
-    return Drawn(content.image_path, where, objects, size)
+    image = Drawn(content.image_path, where, [], size)
+    for number, shape in enumerate(content.shapes):
+        image.objects.append(_read_object(shape, f"{where}: shapes[{number}]"))
+    return image
 
 
-def _object(shape: _LabelMeShape, where: str) -> DrawnObject:
+def _read_object(shape: _LabelMeShape, where: str) -> DrawnObject:
     """A polygon, or a box between two corners in any order, or around a circle:
     its centre and a point of it.
     """
