@@ -21,10 +21,13 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import read_facts
-from imagenet_prep.recipes.box_files import BoxFile, BoxNames, Drawn, Marked, read_names, walk
+from imagenet_prep.recipes.annotation_files import list_files
+from imagenet_prep.recipes.box_files import BoxFile, Drawn, Marked
+from imagenet_prep.recipes.box_names import BoxNames, read_box_names
 from imagenet_prep.recipes.box_policy import Size, fault
 from imagenet_prep.recipes.labels_file import match, unique_rows, without_ending
-from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, split_name, unmasked
+from imagenet_prep.recipes.mask_names import is_image_folder, is_mask_folder, unmasked
+from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import below
 from imagenet_prep.sources.slices import Reader
@@ -120,7 +123,7 @@ class AnnotatedImages(Struct):
             else BoxNames()
         )
         if isinstance(keys.names, str):
-            names = read_names(need_annotations(below(self.roots.root, keys.names)))
+            names = read_box_names(need_annotations(below(self.roots.root, keys.names)))
         again = Counter(filter(None, names.order)).most_common(1)
         if again and again[0][1] > 1:
             raise InputError(f"names of boxes: {again[0][0]} is there twice", "expected each once")
@@ -301,7 +304,7 @@ def _paths_by_key(folders: Sequence[str], ending: str, root: Path) -> dict[str, 
     """
     paths: dict[str, Path] = {}
     for folder in [need_annotations(below(root, text), "folder") for text in folders]:
-        for name in walk(folder, ending):
+        for name in list_files(folder, ending):
             path = folder / name
             for key in {_key(os.path.relpath(path, root), ending), _key(name, ending)}:
                 if paths.setdefault(key, path) != path:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in
+from imagenet_prep.recipes.annotation_files import read_json
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.formats import Format
 from imagenet_prep.text import number_of
 
@@ -37,7 +38,7 @@ class _BddFrame(Struct):
 
 def _read(path: Path, notes: list[str]) -> list[Drawn]:
     """The frames of a file; labels without a box, such as lanes, are counted in a note."""
-    frames: list[_BddFrame] = json_in(path, list[_BddFrame], "BDD100K")
+    frames: list[_BddFrame] = read_json(path, list[_BddFrame], "BDD100K")
     images = []
     boxless_count = 0
     for frame_number, frame in enumerate(frames):

@@ -17,15 +17,8 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages, find_rows
-from imagenet_prep.recipes.box_files import (
-    MOST,
-    BoxFile,
-    Marked,
-    PolygonError,
-    columns_named,
-    json_fault,
-    size_of,
-)
+from imagenet_prep.recipes.annotation_files import MOST, check_size, json_fault
+from imagenet_prep.recipes.box_files import BoxFile, Marked, PolygonError, columns_named
 from imagenet_prep.recipes.box_policy import Corners, Size, corners_of_size, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
 from imagenet_prep.recipes.object_masks import (
@@ -371,7 +364,7 @@ def _images_in(path: Path, coco: Coco) -> dict[int | str, Marked]:
             what = f"{image.file_name} or its id is there twice"
             raise fault(where, what, "expected every image once")
         names.add(image.file_name)
-        size = size_of(image.width, image.height, where)
+        size = check_size(image.width, image.height, where)
         values = {"boxes.source_id": str(image.id)}
         images[image.id] = Marked(image.file_name, where, size, values=values)
     return images

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in
+from imagenet_prep.recipes.annotation_files import read_json
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_of_size
 from imagenet_prep.recipes.formats import Format
 
@@ -36,7 +37,7 @@ class _CreateMLImage(Struct):
 
 
 def _read(path: Path) -> list[Drawn]:
-    images: list[_CreateMLImage] = json_in(path, list[_CreateMLImage], "CreateML")
+    images: list[_CreateMLImage] = read_json(path, list[_CreateMLImage], "CreateML")
     return [_read_image(image, f"{path}: [{number}]") for number, image in enumerate(images)]
 
 

@@ -13,14 +13,9 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import (
-    Drawn,
-    DrawnObject,
-    number_in,
-    read_names,
-    rows_in,
-    size_of,
-)
+from imagenet_prep.recipes.annotation_files import check_size, parse_number, read_table
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
+from imagenet_prep.recipes.box_names import read_box_names
 from imagenet_prep.recipes.box_policy import (
     NAMELESS,
     NO_PIXELS,
@@ -102,7 +97,7 @@ class _TableReader(Struct, frozen=True):
     def _rows(self, path: Path) -> list[_Row]:
         rows: list[_Row] = []
         columns: Mapping[str, str] = {}
-        for where, cells in rows_in(path, header=self.header):
+        for where, cells in read_table(path, header=self.header):
             columns = columns or self._find_columns(path, [*cells])
             if not any(cells.values()):
                 continue
@@ -195,7 +190,9 @@ def _row(texts: Mapping[str, str], where: str) -> _Row:
     name, class_name = texts["path"], texts["label"]
     size = None
     if texts.get("width") and texts.get("height"):
-        size = size_of(number_in(texts["width"], where), number_in(texts["height"], where), where)
+        size = check_size(
+            parse_number(texts["width"], where), parse_number(texts["height"], where), where
+        )
     is_sized = "box_width" in texts
     edges = [texts[edge] for edge in (_SIZED_EDGES if is_sized else _EDGES)]
     has_box = any(edges)
@@ -203,7 +200,7 @@ def _row(texts: Mapping[str, str], where: str) -> _Row:
         raise fault(where, "an empty cell", "expected an image, four corners and a class")
     if not has_box:
         return _Row(name, class_name, None, size, where)
-    xmin, ymin, width_or_xmax, height_or_ymax = (number_in(edge, where) for edge in edges)
+    xmin, ymin, width_or_xmax, height_or_ymax = (parse_number(edge, where) for edge in edges)
     corners = (xmin, ymin, width_or_xmax, height_or_ymax)
     if is_sized:
         corners = corners_of_size(*corners)
@@ -372,7 +369,7 @@ def _find_names(folder: AnnotatedFolder) -> str | None:
         if not name.lower().endswith(".csv") or name in folder.files:
             continue
         with contextlib.suppress(InputError):
-            class_names = read_names(folder.path / name)
+            class_names = read_box_names(folder.path / name)
             if cells.intersection(class_names.by_id or class_names.order):
                 return name
     return None

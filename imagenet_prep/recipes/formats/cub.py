@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages, need_annotations
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, number_in, text_in
+from imagenet_prep.recipes.annotation_files import parse_number, read_text
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_of_size, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
 
@@ -33,7 +34,7 @@ def _read(path: Path) -> list[Drawn]:
         if image_id not in names_by_id:
             raise fault(where, f"the image {image_id}", f"expected one of {names_file}")
         name = names_by_id[image_id]
-        x, y, width, height = (number_in(number, where) for number in numbers)
+        x, y, width, height = (parse_number(number, where) for number in numbers)
         class_name = name.rpartition("/")[0].rpartition("/")[2]
         box = DrawnObject(class_name, corners_of_size(x, y, width, height), where)
         images.append(Drawn(name, where, [box], split=splits_by_id.get(image_id, "")))
@@ -50,7 +51,7 @@ def _read_splits(path: Path) -> dict[str, str]:
 
 def _read_lines(path: Path, word_count: int) -> Iterator[tuple[list[str], str]]:
     """The words of each line, and its place."""
-    for number, line in enumerate(text_in(need_annotations(path)).splitlines(), 1):
+    for number, line in enumerate(read_text(need_annotations(path)).splitlines(), 1):
         where = f"{path}, line {number}"
         words = line.split(None, word_count - 1)
         if len(words) != word_count:

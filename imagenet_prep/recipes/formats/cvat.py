@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, number_in, size_of, xml_in
+from imagenet_prep.recipes.annotation_files import check_size, parse_number, read_xml
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_around, fault
 from imagenet_prep.recipes.formats import NUMBERING, Format
 
@@ -20,7 +21,7 @@ _ELLIPSE = ("cx", "cy", "rx", "ry")
 
 
 def _read(path: Path) -> list[Drawn]:
-    images = [_read_image(element, path) for element in xml_in(path).iter("image")]
+    images = [_read_image(element, path) for element in read_xml(path).iter("image")]
     if images and not any(image.objects for image in images):
         hint = (
             "tags are classes of whole images: export them from CVAT as ImageNet 1.0, "
@@ -34,7 +35,7 @@ def _read_image(element: ElementTree.Element, path: Path) -> Drawn:
     name = element.get("name", "")
     where = f"{path}: image {element.get('id')} ({name})"
     width, height = _numbers(element, ("width", "height"), where)
-    image = Drawn(name, where, [], size_of(width, height, where))
+    image = Drawn(name, where, [], check_size(width, height, where))
     shapes = [child for child in element if child.tag != "tag"]
     for number, shape in enumerate(shapes, 1):
         image.objects.append(_read_object(shape, f"{where}: object {number}"))
@@ -45,7 +46,7 @@ def _read_object(element: ElementTree.Element, where: str) -> DrawnObject:
     label = element.get("label", "")
     if not label:
         raise fault(where, "no label", "expected the class")
-    if number_in(element.get("rotation", "0"), f"{where}: rotation") % 360:
+    if parse_number(element.get("rotation", "0"), f"{where}: rotation") % 360:
         raise fault(
             where, f"a {element.tag} that is rotated", "expected sides along those of the image"
         )
@@ -65,14 +66,14 @@ def _points(element: ElementTree.Element, where: str) -> list[tuple[float, float
     pairs = [pair.split(",") for pair in element.get("points", "").split(";")]
     if any(len(pair) != 2 for pair in pairs):
         raise fault(where, "points that are no pairs", "expected x,y;x,y;...")
-    return [(number_in(x, where), number_in(y, where)) for x, y in pairs]
+    return [(parse_number(x, where), parse_number(y, where)) for x, y in pairs]
 
 
 def _numbers(
     element: ElementTree.Element, attributes: Sequence[str], where: str
 ) -> Iterator[float]:
     """The numbers of these attributes."""
-    return (number_in(element.get(name, ""), f"{where}: {name}") for name in attributes)
+    return (parse_number(element.get(name, ""), f"{where}: {name}") for name in attributes)
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, ValidationError, convert
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in
+from imagenet_prep.recipes.annotation_files import read_json
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_of_size, fault
 from imagenet_prep.recipes.formats import Format
 from imagenet_prep.recipes.splits import split_name
@@ -36,7 +37,7 @@ class _Detections(Struct):
 
 
 def _read(path: Path) -> list[Drawn]:
-    content: _Detections = json_in(path, _Detections, "FiftyOne")
+    content: _Detections = read_json(path, _Detections, "FiftyOne")
     images = []
     if content.samples is not None:
         for number, sample in enumerate(content.samples):

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, columns_named, number_in, text_in
+from imagenet_prep.recipes.annotation_files import parse_number, read_text
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject, columns_named
 from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.formats import Format
 
@@ -25,7 +26,7 @@ _NO_OBJECT = "DontCare"
 
 def _read(path: Path) -> Drawn:
     image = Drawn(path.stem, str(path), [])
-    for number, line in enumerate(text_in(path).split("\n"), 1):
+    for number, line in enumerate(read_text(path).split("\n"), 1):
         words = line.split()
         if words and words[0] != _NO_OBJECT:
             image.objects.append(_read_object(words, f"{path}, line {number}"))
@@ -36,8 +37,8 @@ def _read_object(words: list[str], where: str) -> DrawnObject:
     if len(words) not in _WORD_COUNTS:
         expected = "expected 15: class, truncated, occluded, alpha, 4 corners, ..."
         raise fault(where, f"{len(words)} values", expected)
-    is_truncated = number_in(words[1], where) > 0
-    left, top, right, bottom = (number_in(word, where) for word in words[4:8])
+    is_truncated = parse_number(words[1], where) > 0
+    left, top, right, bottom = (parse_number(word, where) for word in words[4:8])
     values = {"truncated": int(is_truncated)}
     return DrawnObject(words[0], (left, top, right, bottom), where, values)
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in, numbers_in
+from imagenet_prep.recipes.annotation_files import check_numbers, read_json
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_around, corners_of_size, fault
 from imagenet_prep.recipes.formats import NUMBERING, Format
 
@@ -28,7 +29,7 @@ _UPLOADED = re.compile(r"[0-9a-f]{8}-(?=.)")
 
 
 def _read(path: Path, image_names: frozenset[str]) -> list[Drawn]:
-    tasks = json_in(path, list[dict[str, Any]], "Label Studio")
+    tasks = read_json(path, list[dict[str, Any]], "Label Studio")
     images = []
     for number, task in enumerate(tasks):
         where = f"{path}: [{number}] (id {task.get('id')})"
@@ -124,7 +125,7 @@ def _place_object(region: _Json, shape: str, where: str) -> DrawnObject:
 
 def _fractions(percents: Sequence[Any]) -> list[float]:
     """Numbers in percent as fractions of one; raises TypeError if one is no number."""
-    return [number / 100 for number in numbers_in(percents)]
+    return [number / 100 for number in check_numbers(percents)]
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in, size_of
+from imagenet_prep.recipes.annotation_files import check_size, read_json
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_around, fault
 from imagenet_prep.recipes.formats import NUMBERING, Format
 
@@ -32,10 +33,10 @@ class _LabelMe(Struct, rename="camel"):
 
 def _read(path: Path) -> Drawn:
     where = str(path)
-    content: _LabelMe = json_in(path, _LabelMe, "LabelMe")
+    content: _LabelMe = read_json(path, _LabelMe, "LabelMe")
     size = None
     if content.image_width is not None and content.image_height is not None:
-        size = size_of(content.image_width, content.image_height, where)
+        size = check_size(content.image_width, content.image_height, where)
     image = Drawn(content.image_path, where, [], size)
     for number, shape in enumerate(content.shapes):
         image.objects.append(_read_object(shape, f"{where}: shapes[{number}]"))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from imagenet_prep.images import mask_pixels
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Marked, columns_in, columns_named
+from imagenet_prep.recipes.annotation_files import read_columns
+from imagenet_prep.recipes.box_files import Marked, columns_named
 from imagenet_prep.recipes.box_policy import NAMELESS, Size, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
 from imagenet_prep.recipes.mask_names import is_mask_folder
@@ -54,7 +55,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
 
 def _rows(path: Path) -> Iterator[_RunsOfObject]:
     """The rows of a table: its first column names the images."""
-    line_numbers, columns = columns_in(path)
+    line_numbers, columns = read_columns(path)
     folded = {name.lower(): cells for name, cells in columns.items()}
     if _RUNS not in folded:
         raise fault(str(path), "no column EncodedPixels", f"expected it among {', '.join(columns)}")

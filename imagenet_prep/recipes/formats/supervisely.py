@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in, size_of
+from imagenet_prep.recipes.annotation_files import check_size, read_json
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.formats import NUMBERING, Format
 
@@ -38,13 +39,13 @@ class _SuperviselyImage(Struct):
 
 
 def _read(path: Path, polygons: str | None) -> Drawn:
-    image: _SuperviselyImage = json_in(path, _SuperviselyImage, "Supervisely")
+    image: _SuperviselyImage = read_json(path, _SuperviselyImage, "Supervisely")
     objects = []
     for number, annotation in enumerate(image.objects):
         objects.append(_read_object(annotation, f"{path}: objects[{number}]"))
     if polygons == "masks":
         _refuse_holes(path, image)
-    size = size_of(image.size.width, image.size.height, str(path))
+    size = check_size(image.size.width, image.size.height, str(path))
     return Drawn(path.stem, str(path), objects, size)
 
 

@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in, numbers_in, rows_in
+from imagenet_prep.recipes.annotation_files import check_numbers, read_json, read_table
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_around, corners_of_size, fault
 from imagenet_prep.recipes.formats import NUMBERING, Format
 
@@ -60,15 +61,15 @@ def _entries(path: Path) -> Iterator[tuple[str, str, _ViaRegion | None]]:
 def _images_in(path: Path) -> dict[str, _ViaImage]:
     """The images of a JSON, of a project or alone."""
     if b'"_via_img_metadata"' in path.read_bytes():
-        project: _ViaProject = json_in(path, _ViaProject, "VIA")
+        project: _ViaProject = read_json(path, _ViaProject, "VIA")
         return project.images
-    images: dict[str, _ViaImage] = json_in(path, dict[str, _ViaImage], "VIA")
+    images: dict[str, _ViaImage] = read_json(path, dict[str, _ViaImage], "VIA")
     return images
 
 
 def _rows(path: Path) -> Iterator[tuple[str, str, _ViaRegion | None]]:
     """The image of each row of a CSV, and its region, if it has one."""
-    for where, row in rows_in(path):
+    for where, row in read_table(path):
         name = row.get("#filename") or row.get("filename") or ""
         try:
             shape = msgspec.json.decode(row.get("region_shape_attributes") or "{}")
@@ -86,14 +87,14 @@ def _read_object(region: _ViaRegion, class_attribute: str | None, where: str) ->
         raise fault(where, f"a rotated {shape_name}", "expected one along the sides of the image")
     try:
         if shape_name in ("polygon", "polyline"):
-            xs, ys = numbers_in(shape["all_points_x"]), numbers_in(shape["all_points_y"])
+            xs, ys = check_numbers(shape["all_points_x"]), check_numbers(shape["all_points_y"])
             return DrawnObject.polygon(class_name, list(zip(xs, ys, strict=True)), where)
         if shape_name == "rect":
-            sides = numbers_in([shape[name] for name in ("x", "y", "width", "height")])
+            sides = check_numbers([shape[name] for name in ("x", "y", "width", "height")])
             return DrawnObject(class_name, corners_of_size(*sides), where)
         if shape_name in ("circle", "ellipse"):
             radii = [shape.get(name, shape.get("r")) for name in ("rx", "ry")]
-            centre_and_radii = numbers_in([shape["cx"], shape["cy"], *radii])
+            centre_and_radii = check_numbers([shape["cx"], shape["cy"], *radii])
             return DrawnObject(class_name, corners_around(*centre_and_radii), where)
     except (KeyError, TypeError, ValueError) as error:
         what = f"a {shape_name} without its numbers"

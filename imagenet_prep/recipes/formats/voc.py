@@ -12,14 +12,8 @@ from xml.etree import ElementTree
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import (
-    Drawn,
-    DrawnObject,
-    columns_named,
-    number_in,
-    size_of,
-    xml_in,
-)
+from imagenet_prep.recipes.annotation_files import check_size, parse_number, read_xml
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject, columns_named
 from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed, folders_of
 from imagenet_prep.recipes.splits import stem_of
@@ -32,10 +26,10 @@ if TYPE_CHECKING:
 
 def _read(path: Path) -> Drawn:
     """One XML file; its name tells the image, since <filename> is often another one."""
-    root = xml_in(path)
+    root = read_xml(path)
     where = str(path)
     width, height = _number(root, "size/width", where), _number(root, "size/height", where)
-    image = Drawn(_text(root, "filename"), where, [], size_of(width, height, where))
+    image = Drawn(_text(root, "filename"), where, [], check_size(width, height, where))
     for number, element in enumerate(root.findall("object"), 1):
         image.objects.append(_read_object(element, f"{where}: object {number}"))
     return image
@@ -59,7 +53,7 @@ def _text(element: ElementTree.Element, path: str) -> str:
 
 def _number(element: ElementTree.Element, path: str, where: str, default: str = "") -> float:
     text = _text(element, path) or default
-    return number_in(text, f"{where}: <{path.rpartition('/')[2]}>")
+    return parse_number(text, f"{where}: <{path.rpartition('/')[2]}>")
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:

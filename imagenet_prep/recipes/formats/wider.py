@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, number_in, text_in
+from imagenet_prep.recipes.annotation_files import parse_number, read_text
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_of_size, fault
 from imagenet_prep.recipes.formats import Format
 
@@ -22,7 +23,7 @@ _CLASS = "face"
 def _read(path: Path) -> list[Drawn]:
     """The images of one split. An image without faces has a line of zeros."""
     images = []
-    lines = enumerate(text_in(path).splitlines(), 1)
+    lines = enumerate(read_text(path).splitlines(), 1)
     for number, name in lines:
         image = Drawn(name.strip(), f"{path}, line {number}", [])
         _, face_count = next(lines, _NO_LINE)
@@ -47,7 +48,7 @@ _NO_LINE = (0, "")
 
 
 def _read_face(line: str, where: str) -> DrawnObject:
-    x, y, width, height = (number_in(word, where) for word in line.split()[:4])
+    x, y, width, height = (parse_number(word, where) for word in line.split()[:4])
     return DrawnObject(_CLASS, corners_of_size(x, y, width, height), where)
 
 

@@ -14,14 +14,9 @@ from typing import TYPE_CHECKING
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import (
-    Drawn,
-    DrawnObject,
-    number_in,
-    read_data_yaml,
-    read_names,
-    text_in,
-)
+from imagenet_prep.recipes.annotation_files import parse_number, read_text
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
+from imagenet_prep.recipes.box_names import read_box_names, read_data_yaml
 from imagenet_prep.recipes.box_policy import NO_PIXELS, corners_around, fault
 from imagenet_prep.recipes.formats import (
     NUMBERING,
@@ -61,7 +56,7 @@ def _read(path: Path, class_names: Sequence[str], pose_length: int) -> Drawn:
     which are not read.
     """
     image = Drawn(path.stem, str(path), [], is_relative=True)
-    for number, line in enumerate(text_in(path).split("\n"), 1):
+    for number, line in enumerate(read_text(path).split("\n"), 1):
         words = line.split()
         if len(words) == pose_length:
             words = words[:5]
@@ -76,7 +71,7 @@ def _read_object(words: Sequence[str], class_names: Sequence[str], where: str) -
         expected = "expected 5: class, x, y, width, height; key points and confidences are not read"
         raise fault(where, f"{len(words)} values", expected)
     class_name = _class_name(words[0], class_names, where)
-    numbers = [number_in(word, where) for word in words[1:]]
+    numbers = [parse_number(word, where) for word in words[1:]]
     if not all(-NO_PIXELS < number < NO_PIXELS for number in numbers):
         expected = "expected numbers from 0 to 1, relative to the image"
         raise fault(where, " ".join(words[1:]), expected)
@@ -153,7 +148,7 @@ def _propose_nameless(folder: AnnotatedFolder, labels: Sequence[str]) -> Propose
     """Classes that are called as their numbers, if the user accepts that."""
     last_class = 0
     for name in labels:
-        for line in text_in(folder.path / name).splitlines():
+        for line in read_text(folder.path / name).splitlines():
             words = line.split()
             if words and _NUMBER.fullmatch(words[0]):
                 last_class = max(last_class, int(words[0]))
@@ -194,7 +189,7 @@ def _find_names(folder: AnnotatedFolder) -> str:
         return ""
     chosen = candidates[0]
     lists = [name for name in candidates if name.endswith(_NAMES)]
-    classes = {name: read_names(folder.path / name).order for name in lists}
+    classes = {name: read_box_names(folder.path / name).order for name in lists}
     if chosen in classes:
         for name in lists:
             if classes[name] != classes[chosen]:
@@ -281,7 +276,7 @@ def _read_darknet(folder: AnnotatedFolder, names_file: str) -> dict[str, str]:
     if len(neighbours) != 1:
         return {}
     pairs: dict[str, str] = {}
-    for line in text_in(folder.path / neighbours[0]).splitlines():
+    for line in read_text(folder.path / neighbours[0]).splitlines():
         key, _, value = line.partition("=")
         pairs[key.strip()] = value.strip()
     splits = {"train": "train", "valid": "val", "test": "test"}
