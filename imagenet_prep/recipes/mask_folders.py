@@ -98,7 +98,7 @@ def _rows_of_masks(
 
 
 def _ambiguous(name: str, other: str) -> InputError:
-    """The error for an image whose mask can't be told."""
+    """The error for an image that several masks fit, or whose mask fits another one."""
     what = f"{name} has the name of {other}"
     return InputError(what, "expected one mask of this name for each image", "rename one of them")
 
