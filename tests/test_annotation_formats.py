@@ -14,6 +14,7 @@ from made_boxes import photograph
 from made_tars import save
 
 from imagenet_prep import Layout, PrepError, convert, make_engine, records, verify
+from imagenet_prep.recipes.formats import all_formats
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.init import init
 
@@ -568,6 +569,20 @@ CASES: Mapping[str, Case] = {
         "# splits: train, test, as the annotations say",
     ),
 }
+
+
+def test_every_format_has_a_case() -> None:
+    """Files of each registered format are read here, except masks and runs, which have tests of
+    their own.
+    """
+    layouts = {case.layout for case in CASES.values()}
+    missing = [
+        box_format.tool
+        for box_format in all_formats().values()
+        if box_format.layout not in layouts
+        and not any(name.startswith(box_format.tool[:3]) for name in CASES)
+    ]
+    assert missing == ["masks of objects", "run lengths"]
 
 
 @pytest.mark.parametrize("name", CASES)

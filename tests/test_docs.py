@@ -30,6 +30,7 @@ from imagenet_prep import cli as command_line
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.errors import Terminated
 from imagenet_prep.model import ProblemKind
+from imagenet_prep.recipes.formats import all_formats
 from imagenet_prep.state import manifest
 
 pytestmark = pytest.mark.project
@@ -159,6 +160,18 @@ def test_the_tables_of_options_are_those_of_the_code() -> None:
         "shared",
         *(name for name, each in cli.commands.items() if script.options_of(each)),
     }
+
+
+def test_the_table_of_formats_is_that_of_their_modules() -> None:
+    """Each format of annotations has the rows that its module declares, in any order."""
+    text = (ROOT / "docs/howto/coco-voc.md").read_text()
+    written = [row for row in rows(section(text, "## Formats")) if len(row) == 3]
+    declared = [
+        [tool, f"`{box_format.layout}`", usage]
+        for box_format in all_formats().values()
+        for tool, usage in box_format.usage.items()
+    ]
+    assert sorted(written) == sorted(declared)
 
 
 @every_document

@@ -8,6 +8,7 @@ for many images, which it names (``mark_named``).
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import re
 from collections import Counter
@@ -21,7 +22,9 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import read_facts
-from imagenet_prep.recipes.box_files import BoxFile, BoxNames, Drawn, Marked, read_names, walk
+from imagenet_prep.recipes.annotation_files import list_files
+from imagenet_prep.recipes.box_files import BoxFile, Drawn, Marked
+from imagenet_prep.recipes.box_names import BoxNames, read_box_names
 from imagenet_prep.recipes.box_policy import Size, fault
 from imagenet_prep.recipes.labels_file import match, unique_rows, without_ending
 from imagenet_prep.recipes.mask_names import is_image_folder, is_mask_folder, unmasked
@@ -47,10 +50,17 @@ class Roots(Struct, frozen=True):
 
 
 class AnnotatedImages(Struct):
-    """The images that annotations are sought for, by their ``names``.
+    """The images that annotations are sought for.
 
-    ``splits`` are the splits of files of annotations. ``marked`` are the images with annotations by
-    row, ``divided`` their splits, and ``missing`` the names of annotations without an image.
+    Args:
+        listing: the images.
+        names: theirs, by which annotations find them.
+        roots: where paths start.
+        file: what annotation files hold, of all images.
+        splits: the splits of files of annotations.
+        divided: the splits of images, by row.
+        marked: the images with annotations, by row.
+        missing: the names of annotations without an image.
     """
 
     listing: Catalog
@@ -64,8 +74,9 @@ class AnnotatedImages(Struct):
 
     def mark(self, row: int, image: Marked) -> Marked:
         """Keep the annotations of an image; raises InputError if it has others."""
-        if (other := self.marked.setdefault(row, image)) is not image:
-            what = f"{self.names[row]} is annotated in {other.where} too"
+        earlier_image = self.marked.setdefault(row, image)
+        if earlier_image is not image:
+            what = f"{self.names[row]} is annotated in {earlier_image.where} too"
             raise fault(image.where, what, "expected every image once")
         return image
 
@@ -100,9 +111,10 @@ class AnnotatedImages(Struct):
         paths, missing = files_by_stem(self.names, folders, ending, self.roots)
         for row, path in paths.items():
             self.marked[row] = self.place(row, read(path))
-            folder = next((folder for folder in self.splits if path.is_relative_to(folder)), None)
-            if folder is not None:
-                self.divided[row] = self.splits[folder]
+            for folder, split in self.splits.items():
+                if path.is_relative_to(folder):
+                    self.divided[row] = split
+                    break
         self.missing += missing
 
     def mark_named(self, texts: Sequence[str], read: Callable[[Path], Sequence[Drawn]]) -> None:
@@ -115,16 +127,14 @@ class AnnotatedImages(Struct):
         """The classes that the recipe names, itself or in a file;
         raises InputError if one is there twice.
         """
-        names = (
-            BoxNames([str(name) for name in keys.names])
-            if isinstance(keys.names, list)
-            else BoxNames()
-        )
-        if isinstance(keys.names, str):
-            names = read_names(need_annotations(below(self.roots.root, keys.names)))
-        again = Counter(filter(None, names.order)).most_common(1)
-        if again and again[0][1] > 1:
-            raise InputError(f"names of boxes: {again[0][0]} is there twice", "expected each once")
+        names = BoxNames()
+        if isinstance(keys.names, list):
+            names = BoxNames([str(name) for name in keys.names])
+        elif isinstance(keys.names, str):
+            names = read_box_names(need_annotations(below(self.roots.root, keys.names)))
+        for name, count in Counter(filter(None, names.order)).most_common(1):
+            if count > 1:
+                raise InputError(f"names of boxes: {name} is there twice", "expected each once")
         return names
 
     def by_name(self, images: Sequence[Any], path: Path) -> Iterator[tuple[int, Any]]:
@@ -133,95 +143,112 @@ class AnnotatedImages(Struct):
 
         ``images`` are Drawn or Marked.
         """
-        wanted, names = [image.name.removeprefix(self.roots.strip) for image in images], self.names
-        if not any("." in name for name in wanted):  # image ids, as in Open Images
+        names = self.names
+        annotated_names = [image.name.removeprefix(self.roots.strip) for image in images]
+        if not any("." in name for name in annotated_names):  # image ids, as in Open Images
             names = [*map(without_ending, names)]
-            self._refuse_same_stems(names, wanted, path)
-        for row, image in zip(find_rows(wanted, names, self.roots.base, path), images, strict=True):
+            self._refuse_same_stems(names, annotated_names, path)
+        rows = find_rows(annotated_names, names, self.roots.base, path)
+        split_of_file = self.splits.get(path)
+        for row, image in zip(rows, images, strict=True):
             if row < 0:
                 self.missing.append(f"{image.name} ({image.where})")
-            else:
-                split = (
-                    image.split
-                    if isinstance(image, Drawn) and image.split
-                    else self.splits.get(path)
-                )
-                if split is not None:
-                    self.divided[row] = split
-                yield row, image
+                continue
+            has_split = isinstance(image, Drawn) and image.split
+            split = image.split if has_split else split_of_file
+            if split is not None:
+                self.divided[row] = split
+            yield row, image
 
-    def _refuse_same_stems(self, stems: Sequence[str], wanted: Sequence[str], path: Path) -> None:
+    def _refuse_same_stems(
+        self, stems: Sequence[str], annotated_names: Sequence[str], path: Path
+    ) -> None:
         """Raise InputError if two images have one name without their endings,
         and a file means one of them by it.
         """
-        lasts = {name.rpartition("/")[2] for name in wanted}
+        annotated_stems = {name.rpartition("/")[2] for name in annotated_names}
         rows: dict[str, int] = {}
         for row, stem in enumerate(stems):
-            if rows.setdefault(stem, row) != row and stem.rpartition("/")[2] in lasts:
+            if rows.setdefault(stem, row) != row and stem.rpartition("/")[2] in annotated_stems:
                 what = f"{self.names[row]} has the name of {self.names[rows[stem]]}, too: {stem}"
-                raise InputError(
-                    what, f"expected one image of each name of {path}", "rename one of them"
-                )
+                expected = f"expected one image of each name of {path}"
+                raise InputError(what, expected, "rename one of them")
 
 
 def need_annotations(path: Path, expected: str = "file") -> Path:
     """A file or a folder of annotations; raises InputError if it is not there."""
-    if (kind := kind_of(path)) != expected:
-        problem = "not there" if kind == "nothing" else f"not a {expected}"
+    file_type = kind_of(path)
+    if file_type != expected:
+        problem = "not there" if file_type == "nothing" else f"not a {expected}"
         raise InputError(f"{path} is {problem}", "expected annotations")
     return path
 
 
-def find_rows(wanted: Sequence[str], names: Sequence[str], base: Path, path: Path) -> list[int]:
+def find_rows(
+    annotated_names: Sequence[str], names: Sequence[str], base: Path, path: Path
+) -> list[int]:
     """The row of the image that each name in an annotation file means, -1 for none; ``names`` are
     those of all images.
 
     Images below a folder that the file is named after come first: 0.jpg in instances_val2017.json
     is val2017/0.jpg, even if there is a train2017/0.jpg; then those below a folder of the same
-    split, as WIDER_val. Then come all ways of ``match``, then images below a folder such as images,
+    split, as WIDER_val. Then comes ``match``, then images below a folder such as images,
     and last the names without folders, if all are in one folder of another machine.
     """
     stem = path.name.partition(".")[0]
-    ways: Sequence[Callable[[], list[int]]] = (
-        lambda: _from_folder(
-            wanted, names, lambda each: stem == each or stem.endswith((f"_{each}", f"-{each}"))
-        ),
-        lambda: _of_split(split_in(stem), wanted, names),
-        lambda: match(wanted, names, base, path),
-        lambda: _from_folder(wanted, names, is_image_folder),
-        lambda: _of_another_machine(wanted, names),
+
+    def is_named_folder(folder: str) -> bool:
+        return stem == folder or stem.endswith((f"_{folder}", f"-{folder}"))
+
+    matchers: Sequence[Callable[[], list[int]]] = (
+        lambda: _match_below(annotated_names, names, is_named_folder),
+        lambda: _match_split(split_in(stem), annotated_names, names),
+        lambda: match(annotated_names, names, base, path),
+        lambda: _match_below(annotated_names, names, is_image_folder),
+        lambda: _match_last_parts(annotated_names, names),
     )
-    return next((rows for way in ways if max(rows := way(), default=-1) >= 0), [-1] * len(wanted))
+    for find in matchers:
+        rows = find()
+        if max(rows, default=-1) >= 0:
+            return rows
+    return [-1] * len(annotated_names)
 
 
-def _from_folder(
-    wanted: Sequence[str], names: Iterable[str], is_start: Callable[[str], bool]
+def _match_below(
+    annotated_names: Sequence[str], names: Iterable[str], is_start: Callable[[str], bool]
 ) -> list[int]:
     """The rows of paths that start within a folder; -1 for one that is in several."""
-    known = functools.cache(is_start)
+    is_start = functools.cache(is_start)
 
-    def inside(name: str) -> str:
+    def path_below(name: str) -> str:
         parts = name.split("/")
-        place = next((place for place, part in enumerate(parts[:-1], 1) if known(part)), len(parts))
-        return "/".join(parts[place:])
+        for place, folder in enumerate(parts[:-1], 1):
+            if is_start(folder):
+                return "/".join(parts[place:])
+        return ""
 
-    rows = unique_rows(map(inside, names))
+    rows = unique_rows(map(path_below, names))
     rows.pop("", None)
-    return [rows.get(text.removeprefix("./"), -1) for text in wanted]
+    return [rows.get(name.removeprefix("./"), -1) for name in annotated_names]
 
 
-def _of_split(split: str, wanted: Sequence[str], names: Sequence[str]) -> list[int]:
+def _match_split(split: str, annotated_names: Sequence[str], names: Sequence[str]) -> list[int]:
     """The rows of images in folders such as images below a folder of this split;
     -1 for all without a split.
     """
-    known = functools.cache(split_in)
-    rows = [
-        row for row, name in enumerate(names) if split and split in map(known, name.split("/")[:-1])
-    ]
-    if not rows or len(rows) == len(names):
-        return [-1] * len(wanted)
-    places = _from_folder(wanted, [names[row] for row in rows], is_image_folder)
-    return [rows[place] if place >= 0 else -1 for place in places]
+    unmatched = [-1] * len(annotated_names)
+    if not split:
+        return unmatched
+    cached_split_in = functools.cache(split_in)
+    rows_of_split = []
+    for row, name in enumerate(names):
+        if split in map(cached_split_in, name.split("/")[:-1]):
+            rows_of_split.append(row)
+    if not rows_of_split or len(rows_of_split) == len(names):
+        return unmatched
+    names_of_split = [names[row] for row in rows_of_split]
+    places = _match_below(annotated_names, names_of_split, is_image_folder)
+    return [rows_of_split[place] if place >= 0 else -1 for place in places]
 
 
 def split_in(stem: str) -> str:
@@ -232,14 +259,16 @@ def split_in(stem: str) -> str:
     return splits.pop() if len(splits) == 1 else ""
 
 
-def _of_another_machine(wanted: Sequence[str], names: Iterable[str]) -> list[int]:
-    """The rows of names without their folders: all are in one folder, which is none of a split."""
-    plain = [text.replace("\\", "/") for text in wanted]
-    folders = {text.rpartition("/")[0] for text in plain}
+def _match_last_parts(annotated_names: Sequence[str], names: Iterable[str]) -> list[int]:
+    """The rows of names without their folders, which are those of another machine: all are in one
+    folder, which is none of a split.
+    """
+    paths = [name.replace("\\", "/") for name in annotated_names]
+    folders = {path.rpartition("/")[0] for path in paths}
     if len(folders) != 1 or any(map(split_name, folders.pop().split("/"))):
-        return [-1] * len(wanted)
+        return [-1] * len(annotated_names)
     rows = unique_rows(name.rpartition("/")[2] for name in names)
-    return [rows.get(text.rpartition("/")[2], -1) for text in plain]
+    return [rows.get(path.rpartition("/")[2], -1) for path in paths]
 
 
 # a file for each image ----------------------------------------------------------------------------
@@ -256,57 +285,64 @@ def files_by_stem(
     follows the annotations' own folder does, unless that is the file of another image by all of its
     folders.
     """
-    root, paths = roots.root, _paths_by_key(folders, ending, roots.root)
+    root = roots.root
+    paths = _paths_by_key(folders, ending, root)
     keys = [_key(os.path.relpath(below(roots.base, name), root)) for name in names]
-    by_row: dict[int, Path] = {}
-    rows: dict[Path, int] = {}
-    for find in (_by_whole, _by_end):
-        taken = set(rows)
+    path_of_row: dict[int, Path] = {}
+    row_of_path: dict[Path, int] = {}
+    for find in (_find_whole, _find_end):
+        paths_taken_before = set(row_of_path)
         for row, key in enumerate(keys):
-            path = None if row in by_row else find(paths, key)
-            if path is None or path in taken:
+            path = None if row in path_of_row else find(paths, key)
+            if path is None or path in paths_taken_before:
                 continue
-            if path == Path() or rows.setdefault(path, row) != row:
-                other = (
-                    "several annotations" if path == Path() else f"{names[rows[path]]}, too: {path}"
-                )
-                what = f"{names[row]} has the name of {other}"
-                raise InputError(
-                    what,
-                    "expected one annotation of this name for each image",
-                    "rename one of them",
-                )
-            by_row[row] = path
-    every = {path for path in paths.values() if path != Path()}
-    return by_row, sorted(os.path.relpath(path, root) for path in every - rows.keys())
+            if path == _AMBIGUOUS:
+                raise _ambiguous(names[row], "several annotations")
+            if row_of_path.setdefault(path, row) != row:
+                raise _ambiguous(names[row], f"{names[row_of_path[path]]}, too: {path}")
+            path_of_row[row] = path
+    unused_paths = set(paths.values()) - row_of_path.keys() - {_AMBIGUOUS}
+    return path_of_row, sorted(os.path.relpath(path, root) for path in unused_paths)
 
 
-def _by_whole(paths: Mapping[str, Path], key: str) -> Path | None:
+_AMBIGUOUS = Path()
+"""Stands for several files of one name."""
+
+
+def _ambiguous(name: str, other: str) -> InputError:
+    """The error for an image that several files fit, or whose file fits another one."""
+    what = f"{name} has the name of {other}"
+    expected = "expected one annotation of this name for each image"
+    return InputError(what, expected, "rename one of them")
+
+
+def _find_whole(paths: Mapping[str, Path], key: str) -> Path | None:
     """The file whose name is that of an image, folders included;
     None if there is none, or if several have it.
     """
     path = paths.get(key)
-    return path if "/" in key and path != Path() else None
+    return path if "/" in key and path != _AMBIGUOUS else None
 
 
-def _by_end(paths: Mapping[str, Path], key: str) -> Path | None:
-    """The file that has most of the folders of an image; the empty path: several have as many."""
+def _find_end(paths: Mapping[str, Path], key: str) -> Path | None:
+    """The file that has most of the folders of an image, which may be ambiguous."""
     parts = key.split("/")
-    ends = ("/".join(parts[start:]) for start in range(len(parts)))
-    return next((paths[end] for end in ends if end in paths), None)
+    for start in range(len(parts)):
+        end = "/".join(parts[start:])
+        if end in paths:
+            return paths[end]
+    return None
 
 
 def _paths_by_key(folders: Sequence[str], ending: str, root: Path) -> dict[str, Path]:
-    """The files of annotations by a name that images can have;
-    the empty path where several files have it.
-    """
+    """The files of annotations by a name that images can have."""
     paths: dict[str, Path] = {}
     for folder in [need_annotations(below(root, text), "folder") for text in folders]:
-        for name in walk(folder, ending):
+        for name in list_files(folder, ending):
             path = folder / name
             for key in {_key(os.path.relpath(path, root), ending), _key(name, ending)}:
                 if paths.setdefault(key, path) != path:
-                    paths[key] = Path()
+                    paths[key] = _AMBIGUOUS
     return paths
 
 
@@ -314,15 +350,15 @@ def _key(name: str, ending: str = ".") -> str:
     """The path of a file without its ending, if it has one,
     and without folders that only say what is in them.
     """
-    *folders, last = name.split("/")
-    kept = [folder for folder in folders if not _says_only_what(folder)]
-    stem = last.rpartition(".")[0] if ending else last
+    *folders, file_name = name.split("/")
+    telling_folders = [folder for folder in folders if not _says_only_what(folder)]
+    stem = file_name.rpartition(".")[0] if ending else file_name
     if stem.lower().endswith(_IMAGE_ENDINGS):  # a.jpg.json
         stem = stem.rpartition(".")[0]
-    return "/".join((*kept, unmasked(stem)))
+    return "/".join((*telling_folders, unmasked(stem)))
 
 
-_IMAGE_ENDINGS = tuple(ending for endings in ENDINGS.values() for ending in endings)
+_IMAGE_ENDINGS = tuple(itertools.chain.from_iterable(ENDINGS.values()))
 
 
 def _says_only_what(folder: str) -> bool:

@@ -5,8 +5,8 @@ the objects and the mask of each image of a listing.
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +17,18 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages, Roots
 from imagenet_prep.recipes.box_files import BoxFile, Marked
-from imagenet_prep.recipes.box_policy import BoxesOutside, ImpossibleBox, fault
+from imagenet_prep.recipes.box_policy import BoxesOutside, fault
 from imagenet_prep.recipes.formats import load_format
+from imagenet_prep.recipes.impossible_boxes import (
+    count_changed,
+    note_impossible,
+    refuse_impossible,
+)
 from imagenet_prep.recipes.labels import class_notes, left_out
 from imagenet_prep.recipes.mask_folders import pair_masks
 from imagenet_prep.recipes.object_masks import OBJECT_MASKS
 from imagenet_prep.recipes.row_marks import RowMarks
-from imagenet_prep.recipes.schema import Boxes
+from imagenet_prep.recipes.schema import Boxes, listed_texts
 from imagenet_prep.sources.catalog import MASK_STAMP, Catalog
 from imagenet_prep.sources.names import below, edges_of, text_of
 from imagenet_prep.text import listed, number_of
@@ -38,7 +43,7 @@ SIZE = "boxes.size"
 FIRST = 1
 """The label of the first class: the Object Detection API keeps 0 for the background."""
 
-_USUAL = tuple(f"boxes.{each}" for each in (*EDGES, "label", "text", "source_id"))
+_BOX_COLUMNS = tuple(f"boxes.{name}" for name in (*EDGES, "label", "text", "source_id"))
 
 
 class Annotations(Struct):
@@ -75,23 +80,20 @@ class Annotations(Struct):
     @property
     def settings(self) -> dict[str, Any]:
         """The classes of boxes for the manifest: they decide bytes, and verify reads them."""
-        return (
-            {"boxes": {str(label): name for label, name in self.classes.items()}}
-            if self.classes
-            else {}
-        )
+        if not self.classes:
+            return {}
+        return {"boxes": {str(label): name for label, name in self.classes.items()}}
 
     def renumber(self, classes: Mapping[int, str]) -> None:
         """Give the boxes these labels, by the names of their classes, which must have them all."""
-        labels = {name: label for label, name in classes.items()}
-        labels_now = {label: labels[name] for label, name in self.classes.items()}
+        labels_by_name = {name: label for label, name in classes.items()}
+        new_labels = {label: labels_by_name[name] for label, name in self.classes.items()}
         if "boxes.label" in self.values:
-            self.values["boxes.label"] = [
-                [labels_now[label] for label in row] for row in self.values["boxes.label"]
-            ]
-        outdated = set(_note_of_labels(self.classes))
+            rows = self.values["boxes.label"]
+            self.values["boxes.label"] = [[new_labels[label] for label in row] for row in rows]
+        outdated_notes = set(_note_of_labels(self.classes))
         self.classes = dict(sorted(classes.items()))
-        self.notes = [note for note in self.notes if note not in outdated]
+        self.notes = [note for note in self.notes if note not in outdated_notes]
         self.notes += _note_of_labels(self.classes)
 
 
@@ -114,17 +116,18 @@ def annotate(
     Raises:
         InputError: an annotation is not there or can't be; an image has none, or one has no image.
     """
-    found = Annotations(listing)
+    annotations = Annotations(listing)
     if mask is not None:  # first: rows that go take no boxes with them
-        _add_masks(found, mask, roots)
+        _add_masks(annotations, mask, roots)
     if boxes is not None:
         file = BoxFile(policy, boxes.polygons, roots.root)
         splits = {below(roots.root, text): split for text, split in boxes.splits.items()}
-        images = AnnotatedImages(found.listing, list(found.listing.names), roots, file, splits)
-        _add_boxes(found, boxes, images)
-    if not len(found.listing):
+        names = list(annotations.listing.names)
+        images = AnnotatedImages(annotations.listing, names, roots, file, splits)
+        _add_boxes(annotations, boxes, images)
+    if not len(annotations.listing):
         raise InputError(f"no image in {roots.base} has an annotation", "expected some")
-    return found
+    return annotations
 
 
 def annotate_rows(
@@ -137,34 +140,38 @@ def annotate_rows(
     """The objects and masks that the rows of a source have;
     otherwise as ``annotate``. ``boxes`` names classes.
     """
-    found = Annotations(listing)
+    annotations = Annotations(listing)
     if marks.masks:
-        _attach_masks(found, [marks.masks[name] for name in listing.names], roots.root)
+        _attach_masks(annotations, [marks.masks[name] for name in listing.names], roots.root)
     if marks.images:
         keys = boxes or Boxes()
         images = AnnotatedImages(listing, list(listing.names), roots, BoxFile(policy))
         class_names = images.class_names(keys).order
         images.marked.update(marks.mark(images.names, images.size, images.file, class_names))
-        _take_marked(found, keys, images, is_numbered=bool(images.file.classes))
-    return found
+        _take_marked(annotations, keys, images, is_numbered=bool(images.file.classes))
+    return annotations
 
 
 def _note_of_labels(classes: Mapping[int, str]) -> Iterator[str]:
     return class_notes([*classes.values()], [*classes], "labels of boxes")
 
 
-def _add_boxes(found: Annotations, keys: Boxes, images: AnnotatedImages) -> None:
-    format = load_format(keys.format)
-    format.mark(keys, images)
+def _add_boxes(annotations: Annotations, keys: Boxes, images: AnnotatedImages) -> None:
+    box_format = load_format(keys.format)
+    box_format.mark(keys, images)
     if not images.marked and images.names:
         raise _none_annotated(keys, images)
     _take_marked(
-        found, keys, images, is_numbered=format.is_numbered, unannotated=format.unannotated
+        annotations,
+        keys,
+        images,
+        is_numbered=box_format.is_numbered,
+        unannotated=box_format.unannotated,
     )
 
 
 def _take_marked(
-    found: Annotations,
+    annotations: Annotations,
     keys: Boxes,
     images: AnnotatedImages,
     *,
@@ -172,26 +179,23 @@ def _take_marked(
     unannotated: str = "error",
 ) -> None:
     """Give the images their objects; ``is_numbered``: their classes have numbers already."""
-    found.is_numbered = is_numbered
-    _refuse_impossible(images.marked)
+    annotations.is_numbered = is_numbered
+    refuse_impossible(images.marked)
     if not is_numbered:
-        _label(keys, images)
-    rows = _match_up(found, keys, images, keys.unannotated or unannotated)
-    several = [
-        images.marked.get(row) or images.file.captioned.get(row) or Marked("", "") for row in rows
-    ]
-    _fill_columns(found, keys, images, rows, several)
-    found.divided = _divide(images, rows)
-    found.listing = replace(
+        _number_classes(keys, images)
+    rows = _match_up(annotations, keys, images, keys.unannotated or unannotated)
+    captioned = images.file.captioned
+    marked = [images.marked.get(row) or captioned.get(row) or Marked("", "") for row in rows]
+    _fill_columns(annotations, keys, images, rows, marked)
+    annotations.divided = _divide(images, rows)
+    box_counts = np.fromiter((len(image.boxes) for image in marked), np.int64, len(marked))
+    boxes = chain.from_iterable(image.boxes for image in marked)
+    annotations.listing = replace(
         images.listing.picked(rows),
-        box_starts=edges_of(
-            np.fromiter((len(image.boxes) for image in several), np.int64, len(several))
-        ),
-        boxes=np.fromiter(
-            (edge for image in several for box in image.boxes for edge in box), np.float32
-        ),
+        box_starts=edges_of(box_counts),
+        boxes=np.fromiter(chain.from_iterable(boxes), np.float32),
     )
-    found.notes += _note_of_labels(found.classes)
+    annotations.notes += _note_of_labels(annotations.classes)
 
 
 def _none_annotated(keys: Boxes, images: AnnotatedImages) -> InputError:
@@ -199,92 +203,92 @@ def _none_annotated(keys: Boxes, images: AnnotatedImages) -> InputError:
     where = listed(keys.places)
     if not images.missing:
         return InputError(f"{where} has no annotation of an image", "expected some")
-    what = (
-        f"{where}: none of {number_of(len(images.missing), 'annotated image')} is among the images"
-    )
+    annotated = number_of(len(images.missing), "annotated image")
     expected = f"expected names such as {images.names[0]}, and it has {images.missing[0]}"
-    return InputError(
-        what,
-        expected,
+    hint = (
         "get the images; or, if the names start with other folders, "
         "run init with --strip FOLDERS/, or write "
-        "`strip: FOLDERS/` in the recipe",
+        "`strip: FOLDERS/` in the recipe"
     )
+    return InputError(f"{where}: none of {annotated} is among the images", expected, hint)
 
 
-def _match_up(found: Annotations, keys: Boxes, images: AnnotatedImages, policy: str) -> list[int]:
+def _match_up(
+    annotations: Annotations, keys: Boxes, images: AnnotatedImages, policy: str
+) -> list[int]:
     """The rows of the images that stay; the notes say which images and
     annotations have no counterpart.
     """
     file, names, marked = images.file, images.names, images.marked
     missing = list(dict.fromkeys(images.missing))
     bare = [name for row, name in enumerate(names) if row not in marked]
+    boxless = [names[row] for row, image in sorted(marked.items()) if not image.boxes]
     where = listed(keys.places)
-    found.notes += _unmatched("an annotation", "unannotated", where, bare, policy)
-    found.notes += _unmatched("an image", "missing", where, missing, keys.missing)
-    found.notes += _notes(
-        file, [names[row] for row, image in sorted(marked.items()) if not image.boxes]
-    )
-    found.notes += _notes_of_impossible(marked, file.policy)
-    found.notes += file.unread
-    found.changed_boxes = _count_changed(marked, names)
-    found.unmatched, found.unread, found.has_outlines = (
-        (bare, missing),
-        file.unread,
-        file.has_outlines,
-    )
+    annotations.notes += _unmatched("unannotated", where, bare, policy)
+    annotations.notes += _unmatched("missing", where, missing, keys.missing)
+    annotations.notes += _notes_of_boxes(file, boxless)
+    annotations.notes += note_impossible(marked, file.policy)
+    annotations.notes += file.unread
+    annotations.changed_boxes = count_changed(marked, names)
+    annotations.unmatched = (bare, missing)
+    annotations.unread = file.unread
+    annotations.has_outlines = file.has_outlines
     return [row for row in range(len(names)) if row in marked or policy != "skip"]
 
 
 def _divide(images: AnnotatedImages, rows: Sequence[int]) -> dict[str, list[int]]:
     """The new rows of each split, where files of annotations are those of splits."""
-    found = set(images.divided.values())
-    usual = [split for split in ("train", "validation", "test") if split in found]
-    divided: dict[str, list[int]] = {split: [] for split in (*images.splits.values(), *usual)}
-    for place, row in enumerate(rows):
+    splits = set(images.divided.values())
+    usual_splits = [split for split in ("train", "validation", "test") if split in splits]
+    new_rows: dict[str, list[int]] = {}
+    for split in (*images.splits.values(), *usual_splits):
+        new_rows[split] = []
+    for new_row, row in enumerate(rows):
         if row in images.divided:
-            divided[images.divided[row]].append(place)
-    return divided
+            new_rows[images.divided[row]].append(new_row)
+    return new_rows
 
 
 def _fill_columns(
-    found: Annotations,
+    annotations: Annotations,
     keys: Boxes,
     images: AnnotatedImages,
     rows: Sequence[int],
-    several: Sequence[Marked],
+    marked: Sequence[Marked],
 ) -> None:
     """Add the columns of boxes, and keep the values of the rows that stay."""
-    found.values = {name: [values[row] for row in rows] for name, values in found.values.items()}
-    found.columns += (*_USUAL, *images.file.columns, *(("boxes.caption",) if keys.captions else ()))
-    found.classes = dict(sorted(images.file.classes.items()))
-    found.values[SIZE] = [image.size for image in several]
-    for name in (
-        name
-        for name in found.columns
-        if name.startswith("boxes.") and name.partition(".")[2] not in EDGES
-    ):
-        found.values[name] = [
-            image.values.get(name, image.columns.get(name, [])) for image in several
-        ]
-    lasts = [images.names[row].rpartition("/")[2] for row in rows]
-    ids = zip(several, lasts, strict=True)
-    found.values["boxes.source_id"] = [
-        image.values.get("boxes.source_id", last) for image, last in ids
+    columns = {name: [column[row] for row in rows] for name, column in annotations.values.items()}
+    annotations.columns += (*_BOX_COLUMNS, *images.file.columns)
+    if keys.captions:
+        annotations.columns += ("boxes.caption",)
+    annotations.classes = dict(sorted(images.file.classes.items()))
+    columns[SIZE] = [image.size for image in marked]
+    for name in annotations.columns:
+        room, _, part = name.partition(".")
+        if room == "boxes" and part not in EDGES:
+            columns[name] = [
+                image.values.get(name, image.columns.get(name, [])) for image in marked
+            ]
+    columns["boxes.source_id"] = [
+        image.values.get("boxes.source_id", images.names[row].rpartition("/")[2])
+        for row, image in zip(rows, marked, strict=True)
     ]
+    annotations.values = columns
     if images.file.polygons == "masks":
-        _add_object_masks(found, several, images.roots.root)
+        _add_object_masks(annotations, marked, images.roots.root)
 
 
-def _add_object_masks(found: Annotations, several: Sequence[Marked], root: Path) -> None:
+def _add_object_masks(annotations: Annotations, marked: Sequence[Marked], root: Path) -> None:
     """Add the outlines of objects, and the times of the files that hold some."""
-    found.columns += (OBJECT_MASKS,)
-    found.values[OBJECT_MASKS] = [image.outlines for image in several]
-    if any(image.mask_files for image in several):
-        found.masks = root
-        earlier = found.values.get(MASK_STAMP, [None] * len(several))
-        pairs = zip(earlier, several, strict=True)
-        found.values[MASK_STAMP] = [stamp_of(image.mask_files) or stamp for stamp, image in pairs]
+    annotations.columns += (OBJECT_MASKS,)
+    annotations.values[OBJECT_MASKS] = [image.outlines for image in marked]
+    if any(image.mask_files for image in marked):
+        annotations.masks = root
+        stamps = annotations.values.get(MASK_STAMP, [None] * len(marked))
+        pairs = zip(stamps, marked, strict=True)
+        annotations.values[MASK_STAMP] = [
+            stamp_of(image.mask_files) or stamp for stamp, image in pairs
+        ]
 
 
 def stamp_of(paths: Sequence[Path]) -> list[Any] | None:
@@ -295,137 +299,106 @@ def stamp_of(paths: Sequence[Path]) -> list[Any] | None:
     return [f"masks in {os.path.realpath(paths[0].parent)}", times[0] if len(times) == 1 else times]
 
 
-def _add_masks(found: Annotations, keys: Mask, roots: Roots) -> None:
-    root, names = roots.root, list(found.listing.names)
-    pairs = pair_masks(keys, names, roots.base, root)
-    bare = [
-        name for row, name in enumerate(names) if row not in pairs.paths and row not in pairs.rows
-    ]
-    where = listed(_texts(keys.folder))
-    found.notes += _unmatched("a mask", "unmasked", where, bare, keys.unmasked)
-    found.notes += _unmatched("an image", "missing", where, pairs.missing, keys.missing)
-    found.unmatched = bare, pairs.missing
+def _add_masks(annotations: Annotations, keys: Mask, roots: Roots) -> None:
+    names = list(annotations.listing.names)
+    pairs = pair_masks(keys, names, roots.base, roots.root)
+    bare = []
+    for row, name in enumerate(names):
+        if row not in pairs.paths and row not in pairs.rows:
+            bare.append(name)
+    where = listed(listed_texts(keys.folder))
+    annotations.notes += _unmatched("unmasked", where, bare, keys.unmasked)
+    annotations.notes += _unmatched("missing", where, pairs.missing, keys.missing)
+    annotations.unmatched = bare, pairs.missing
     rows = sorted(pairs.paths)
-    paths = [pairs.paths[row] for row in rows]
-    found.listing = found.listing.picked(rows)
-    more = [] if keys.threshold is None else [keys.threshold]
-    _attach_masks(found, paths, root, more)
+    annotations.listing = annotations.listing.picked(rows)
+    threshold = [] if keys.threshold is None else [keys.threshold]
+    _attach_masks(annotations, [pairs.paths[row] for row in rows], roots.root, threshold)
 
 
 def _attach_masks(
-    found: Annotations, paths: Sequence[Path], root: Path, more: Sequence[int] = ()
+    annotations: Annotations, paths: Sequence[Path], root: Path, threshold: Sequence[int] = ()
 ) -> None:
-    """Give each image of the listing its mask;
-    ``more`` is what a mask's column has next to path and size.
+    """Give each image of the listing its mask; ``threshold`` follows path and size, if there is
+    one.
     """
-    found.values = {
+    places = []
+    for path in paths:
+        relative_path = text_of(os.path.relpath(path, root))
+        places.append([relative_path, path.stat().st_size, *threshold])
+    annotations.values = {
         MASK_STAMP: [stamp_of([path]) for path in paths],
-        "mask.encoded": [
-            [text_of(os.path.relpath(path, root)), path.stat().st_size, *more] for path in paths
-        ],
+        "mask.encoded": places,
         "mask.format": ["png"] * len(paths),
     }
-    found.columns += ("mask.encoded", "mask.format")
-    found.masks = root
+    annotations.columns += ("mask.encoded", "mask.format")
+    annotations.masks = root
 
 
-def _texts(value: str | list[str] | None) -> list[str]:
-    return [value] if isinstance(value, str) else value or []
+_UNMATCHED = {
+    "missing": ("annotation", "an image", "missing: ignore"),
+    "unmasked": ("image", "a mask", "unmasked: skip"),
+    "unannotated": (
+        "image",
+        "an annotation",
+        "unannotated: skip (or empty: they are kept without boxes)",
+    ),
+}
+"""By the recipe's key what has no counterpart, that counterpart, and how a recipe leaves it out."""
 
 
-_SKIPS = {"missing": "missing: ignore", "unmasked": "unmasked: skip"}
-_SKIPS["unannotated"] = "unannotated: skip (or empty: they are kept without boxes)"
-
-
-def _unmatched(what: str, key: str, where: str, names: Sequence[str], policy: str) -> list[str]:
-    text = (
-        f"{where}: {number_of(len(names), 'annotation' if what == 'an image' else 'image')} "
-        f"without {what}"
-    )
-    hint = f"to leave them out, write next to {where}: {_SKIPS[key]}"
+def _unmatched(key: str, where: str, names: Sequence[str], policy: str) -> list[str]:
+    """The note on images or annotations without a counterpart; raises InputError if ``policy``
+    refuses them.
+    """
+    noun, counterpart, skip = _UNMATCHED[key]
+    text = f"{where}: {number_of(len(names), noun)} without {counterpart}"
+    hint = f"to leave them out, write next to {where}: {skip}"
     return left_out(text, names, policy, "expected one for each", hint)
 
 
-def _notes(file: BoxFile, bare: Sequence[str]) -> Iterator[str]:
+def _notes_of_boxes(file: BoxFile, boxless: Sequence[str]) -> Iterator[str]:
     if file.cut:
-        yield (
-            f"{number_of(len(file.cut), 'box', 'boxes')} cut at the edge of the image: "
-            f"{listed(file.cut)}"
-        )
-    if bare:
-        yield f"{number_of(len(bare), 'image has', 'images have')} no box: {listed(bare)}"
+        boxes = number_of(len(file.cut), "box", "boxes")
+        yield f"{boxes} cut at the edge of the image: {listed(file.cut)}"
+    if boxless:
+        yield f"{number_of(len(boxless), 'image has', 'images have')} no box: {listed(boxless)}"
 
 
-# impossible boxes ---------------------------------------------------------------------------------
+# numbers of classes -------------------------------------------------------------------------------
 
 
-def _impossible(marked: Mapping[int, Marked]) -> list[ImpossibleBox]:
-    """The impossible boxes of all images, in the order of the images."""
-    return [box for _, image in sorted(marked.items()) for box in image.impossible]
-
-
-def _refuse_impossible(marked: Mapping[int, Marked]) -> None:
-    """Raise InputError if the recipe refuses impossible boxes and images have some:
-    the error counts all of them.
-    """
-    refused = [box for box in _impossible(marked) if box.outcome == "refused"]
-    if not refused:
-        return
-    others = [box.where for box in refused[1:]]
-    more = (
-        f"; {number_of(len(others), 'more box', 'more boxes')} can't be: {listed(others)}"
-        if others
-        else ""
-    )
-    hint = (
-        "correct the annotations, or write in the recipe: boxes_outside: clip (or drop, "
-        "which leaves such boxes out)"
-    )
-    raise InputError(
-        f"{refused[0].where}: {refused[0].problem}", f"{refused[0].expected}{more}", hint
-    )
-
-
-def _notes_of_impossible(marked: Mapping[int, Marked], policy: BoxesOutside) -> Iterator[str]:
-    impossible = _impossible(marked)
-    for outcome in ("clipped", "dropped"):
-        places = [box.where for box in impossible if box.outcome == outcome]
-        if places:
-            count = number_of(len(places), "impossible box", "impossible boxes")
-            yield f"boxes_outside: {policy}: {count} {outcome}: {listed(places)}"
-
-
-def _count_changed(marked: Mapping[int, Marked], names: Sequence[str]) -> dict[str, dict[str, int]]:
-    """How many boxes of each image were clipped and dropped, by its name;
-    nothing for the usual image.
-    """
-    changed: dict[str, dict[str, int]] = {}
-    for row, image in sorted(marked.items()):
-        if image.impossible:
-            changed[names[row]] = dict(Counter(box.outcome for box in image.impossible))
-    return changed
-
-
-def _label(keys: Boxes, images: AnnotatedImages) -> None:
+def _number_classes(keys: Boxes, images: AnnotatedImages) -> None:
     """Number the classes of boxes in the order of ``names``, otherwise of their bytes.
 
     Raises:
         InputError: a class is not among ``names``.
     """
-    file, marked = images.file, images.marked
-    given = images.class_names(keys)
-    for image in marked.values() if given.by_id else ():
-        image.columns["boxes.text"] = [given.by_id.get(text, text) for text in image.texts]
-    names = given.order or sorted(
-        {text for image in marked.values() for text in image.texts}, key=str.encode
-    )
-    first = FIRST if keys.first_label is None else keys.first_label
-    file.classes = {label: name for label, name in enumerate(names, first) if name}
-    labels = {name: label for label, name in file.classes.items()}
-    for image in marked.values():
-        strange = next((text for text in image.texts if text not in labels), None)
-        if strange is not None:
-            raise fault(
-                image.where, f"the class {strange!r}", f"expected one of {listed(labels, 20)}"
-            )
-        image.columns["boxes.label"] = [labels[text] for text in image.texts]
+    marked = images.marked.values()
+    box_names = images.class_names(keys)
+    if box_names.by_id:
+        for image in marked:
+            texts = [box_names.by_id.get(text, text) for text in image.texts]
+            image.columns["boxes.text"] = texts
+    class_names = box_names.order or _sorted_classes(marked)
+    first_label = FIRST if keys.first_label is None else keys.first_label
+    classes = {label: name for label, name in enumerate(class_names, first_label) if name}
+    images.file.classes = classes
+    labels = {name: label for label, name in classes.items()}
+    for image in marked:
+        image.columns["boxes.label"] = _labels_of(image, labels)
+
+
+def _sorted_classes(marked: Iterable[Marked]) -> list[str]:
+    """The classes of all boxes, by their bytes."""
+    class_names = set(chain.from_iterable(image.texts for image in marked))
+    return sorted(class_names, key=str.encode)
+
+
+def _labels_of(image: Marked, labels: Mapping[str, int]) -> list[int]:
+    """The labels of the boxes of an image; raises InputError if a class has none."""
+    for text in image.texts:
+        if text not in labels:
+            expected = f"expected one of {listed(labels, 20)}"
+            raise fault(image.where, f"the class {text!r}", expected)
+    return [labels[text] for text in image.texts]

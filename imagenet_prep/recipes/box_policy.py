@@ -94,51 +94,47 @@ def place_box(corners: Corners, size: Size | None, where: str, policy: BoxesOuts
         return PlacedBox((xmin / width, ymin / height, xmax / width, ymax / height))
     if not all(map(math.isfinite, corners)):
         raise fault(where, f"a box of {_shown(corners)}", "expected finite numbers")
-    left, right = sorted((_part(xmin, width), _part(xmax, width)))
-    top, bottom = sorted((_part(ymin, height), _part(ymax, height)))
-    has_area = left < right and top < bottom
-    inside = (left, top, right, bottom) if has_area else None
-    problem = _find_problem(corners, size, has_area=has_area)
+    inside = _part_inside(corners, width, height)
+    problem = _find_problem(corners, size, has_area=inside is not None)
     if problem is None:
         return PlacedBox(inside, is_cut=True)
     if policy == "refuse":
         return PlacedBox(None, impossible=ImpossibleBox(where, *problem, "refused"))
-    if policy == "clip" and has_area:
+    if policy == "clip" and inside is not None:
         return PlacedBox(inside, impossible=ImpossibleBox(where, *problem, "clipped"))
     return PlacedBox(None, impossible=ImpossibleBox(where, *problem, "dropped"))
 
 
-def _part(coordinate: float, side: int) -> float:
-    """A coordinate relative to its side, brought into the image."""
-    return min(max(coordinate / side, 0.0), 1.0)
+def _part_inside(corners: Corners, width: int, height: int) -> Corners | None:
+    """The part of a box that is inside its image, relative to it; None for an empty one."""
+    xmin, ymin, xmax, ymax = corners
+    left, right = sorted((_clamp(xmin / width), _clamp(xmax / width)))
+    top, bottom = sorted((_clamp(ymin / height), _clamp(ymax / height)))
+    return (left, top, right, bottom) if left < right and top < bottom else None
+
+
+def _clamp(coordinate: float) -> float:
+    return min(max(coordinate, 0.0), 1.0)
 
 
 def _find_problem(corners: Corners, size: Size | None, *, has_area: bool) -> tuple[str, str] | None:
     """The problem of a box, and what is right; None for a box that leads out by at most a pixel."""
     xmin, ymin, xmax, ymax = corners
+    box = f"a box of {_shown(corners)}"
     if xmax < xmin or ymax < ymin:
-        return (
-            f"a box of {_shown(corners)} has swapped corners",
-            "expected xmin <= xmax and ymin <= ymax",
-        )
+        return f"{box} has swapped corners", "expected xmin <= xmax and ymin <= ymax"
     slack = RELATIVE_SLACK if size is None else SLACK
     width, height = size or (1, 1)
     if min(xmin, ymin) < -slack or xmax > width + slack or ymax > height + slack:
         image = "the image" if size is None else f"the image of {width} x {height} pixels"
-        return (
-            f"a box of {_shown(corners)} leads out of {image}",
-            "expected it inside: xmin, ymin, xmax, ymax",
-        )
+        return f"{box} leads out of {image}", "expected it inside: xmin, ymin, xmax, ymax"
     if not has_area:
-        return (
-            f"a box of {_shown(corners)} is empty",
-            "expected a width and a height inside the image",
-        )
+        return f"{box} is empty", "expected a width and a height inside the image"
     return None
 
 
 def _shown(corners: Corners) -> str:
-    return ", ".join(f"{value:g}" for value in corners)
+    return ", ".join(f"{edge:g}" for edge in corners)
 
 
 CORRECT = "correct it and run the same command again"

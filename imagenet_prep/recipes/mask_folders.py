@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ LOSSY = ENDINGS["JPEG"]
 THRESHOLD = 128
 """The brightness that splits the two values of a mask in JPEG, where nobody says another."""
 
-_SEVERAL = Path()
+_AMBIGUOUS = Path()
 """Stands for several masks of one name."""
 
 
@@ -63,63 +63,74 @@ def pair_masks(keys: Mask, names: Sequence[str], base: Path, root: Path) -> Mask
             a lossy format.
     """
     image_paths = [os.path.relpath(below(base, name), root) for name in names]
-    found = dict(_find_masks(keys, root))
-    rows = frozenset(row for row, path in enumerate(image_paths) if path in found)
-    if not keys.suffix and len(rows) == len(
-        names
-    ):  # images and masks share a folder, and differ in their endings
-        rows = frozenset()
-    known = {image_paths[row] for row in range(len(names)) if row not in rows}
-    candidates = {path: name for path, name in found.items() if path not in known}
-    by_key = _paths_by_key(_usable(keys, candidates), keys.suffix)
-    paths: dict[int, Path] = {}
+    mask_names = _find_masks(keys, root)
+    mask_rows = _rows_of_masks(keys, image_paths, mask_names)
+    plain_images = {path for row, path in enumerate(image_paths) if row not in mask_rows}
+    candidates = {path: name for path, name in mask_names.items() if path not in plain_images}
+    masks_by_key = _paths_by_key(_usable(keys, candidates), keys.suffix)
+    mask_paths: dict[int, Path] = {}
     owners: dict[Path, int] = {}
     for row, image_path in enumerate(image_paths):
-        mask = None if row in rows else _lookup(by_key, reduced(image_path, keys.image_suffix))
+        if row in mask_rows:
+            continue
+        mask = _lookup(masks_by_key, reduced(image_path, keys.image_suffix))
         if mask is None:
             continue
-        if mask == _SEVERAL or owners.setdefault(mask, row) != row:
-            other = "several masks" if mask == _SEVERAL else f"{names[owners[mask]]}, too: {mask}"
-            what = f"{names[row]} has the name of {other}"
-            raise InputError(
-                what, "expected one mask of this name for each image", "rename one of them"
-            )
-        paths[row] = root / mask
-    missing = sorted(
-        str(mask) for mask in by_key.values() if mask not in owners and mask != _SEVERAL
-    )
-    return MaskPairs(paths, list(dict.fromkeys(missing)), rows)
+        if mask == _AMBIGUOUS:
+            raise _ambiguous(names[row], "several masks")
+        if owners.setdefault(mask, row) != row:
+            raise _ambiguous(names[row], f"{names[owners[mask]]}, too: {mask}")
+        mask_paths[row] = root / mask
+    unused = {str(mask) for mask in set(masks_by_key.values()) - owners.keys() - {_AMBIGUOUS}}
+    return MaskPairs(mask_paths, sorted(unused), mask_rows)
 
 
-def _find_masks(keys: Mask, root: Path) -> Iterator[tuple[str, str]]:
-    """The files of masks below the folders of a recipe:
-    the path of each from the root, and from its folder.
+def _rows_of_masks(
+    keys: Mask, image_paths: Sequence[str], mask_names: Mapping[str, str]
+) -> frozenset[int]:
+    """The rows of images that are masks of others; none where images and masks share a folder, and
+    differ in their endings.
     """
+    rows = frozenset(row for row, path in enumerate(image_paths) if path in mask_names)
+    if not keys.suffix and len(rows) == len(image_paths):
+        return frozenset()
+    return rows
+
+
+def _ambiguous(name: str, other: str) -> InputError:
+    """The error for an image that several masks fit, or whose mask fits another one."""
+    what = f"{name} has the name of {other}"
+    return InputError(what, "expected one mask of this name for each image", "rename one of them")
+
+
+def _find_masks(keys: Mask, root: Path) -> dict[str, str]:
+    """The files of masks below the folders of a recipe:
+    the path of each from its folder, by its path from the root.
+    """
+    names: dict[str, str] = {}
     suffix = (keys.suffix or "").lower()
     for text in [keys.folder] if isinstance(keys.folder, str) else keys.folder:
         folder = below(root, text)
-        if (kind := kind_of(folder)) != "folder":
-            problem = "not there" if kind == "nothing" else "not a folder"
+        file_type = kind_of(folder)
+        if file_type != "folder":
+            problem = "not there" if file_type == "nothing" else "not a folder"
             raise InputError(f"{folder} is {problem}", "expected masks")
         for path in folder.rglob("*"):
             name = path.relative_to(folder).as_posix()
+            is_hidden = name.startswith(".") or "/." in name
             is_image = path.suffix.lower() in (*LOSSLESS, *LOSSY)
-            if (
-                is_image
-                and path.stem.lower().endswith(suffix)
-                and not name.startswith(".")
-                and "/." not in name
-            ):
-                yield os.path.relpath(path, root), name
+            if is_image and path.stem.lower().endswith(suffix) and not is_hidden:
+                names[os.path.relpath(path, root)] = name
+    return names
 
 
 def _usable(keys: Mask, candidates: dict[str, str]) -> dict[str, str]:
     """The masks that keep their values; raises InputError if all are JPEGs,
     and the recipe has no threshold.
     """
-    lossless = {path: name for path, name in candidates.items() if not path.lower().endswith(LOSSY)}
     if keys.threshold is not None:
         return candidates
+    lossless = {path: name for path, name in candidates.items() if not path.lower().endswith(LOSSY)}
     if candidates and not lossless:
         raise lossy_fault(sorted(candidates))
     return lossless
@@ -137,20 +148,23 @@ def lossy_fault(paths: Sequence[str], hint: str = "") -> InputError:
 
 def _paths_by_key(candidates: Mapping[str, str], suffix: str | None) -> dict[str, Path]:
     """The masks by the names that their images can have."""
-    by_key: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for text, name in candidates.items():
         path = Path(text)
         for key in {reduced(text, suffix), reduced(name, suffix)}:
-            if by_key.setdefault(key, path) != path:
-                by_key[key] = _SEVERAL
-    return by_key
+            if paths.setdefault(key, path) != path:
+                paths[key] = _AMBIGUOUS
+    return paths
 
 
-def _lookup(by_key: Mapping[str, Path], key: str) -> Path | None:
+def _lookup(masks_by_key: Mapping[str, Path], key: str) -> Path | None:
     """The mask of an image: that of the same folders, or of the last ones, or of its name alone."""
     parts = key.split("/")
-    tails = ("/".join(parts[start:]) for start in range(len(parts)))
-    return next((by_key[tail] for tail in tails if tail in by_key), None)
+    for start in range(len(parts)):
+        tail = "/".join(parts[start:])
+        if tail in masks_by_key:
+            return masks_by_key[tail]
+    return None
 
 
 def reduced(path: str, suffix: str | None) -> str:
@@ -160,14 +174,13 @@ def reduced(path: str, suffix: str | None) -> str:
     Where no suffix is known, any usual one of masks is taken off.
     """
     *folders, last = path.split("/")
-    kept = [
-        core_of(folder)
-        for folder in folders
-        if not is_image_folder(folder) and not is_mask_folder(folder)
-    ]
+    core_folders = []
+    for folder in folders:
+        if not is_image_folder(folder) and not is_mask_folder(folder):
+            core_folders.append(core_of(folder))
     stem = last.rpartition(".")[0]
     if suffix is None:
         stem = unmasked(stem)
     elif stem.lower().endswith(suffix.lower()):
         stem = stem[: len(stem) - len(suffix)]
-    return "/".join((*filter(None, kept), stem))
+    return "/".join((*filter(None, core_folders), stem))

@@ -9,59 +9,12 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 
-_MASK_FOLDERS = frozenset(
-    (
-        *(
-            "mask",
-            "masks",
-            "annotation",
-            "annotations",
-            "annotated",
-            "anndir",
-            "label",
-            "labels",
-            "labelled",
-            "gt",
-        ),
-        *(
-            "groundtruth",
-            "groundtruths",
-            "segmentation",
-            "segmentations",
-            "seg",
-            "segs",
-            "segmentationclass",
-        ),
-        *(
-            "segmentationobject",
-            "target",
-            "targets",
-            "trimap",
-            "trimaps",
-            "gtfine",
-            "gtcoarse",
-            "matte",
-            "mattes",
-        ),
-    )
+_MASK_FOLDER = re.compile(
+    r"masks?|annotations?|annotated|anndir|labels?|labelled|gt|gtfine|gtcoarse|groundtruths?"
+    r"|segs?|segmentations?|segmentationclass|segmentationobject|targets?|trimaps?|mattes?"
 )
-_IMAGE_FOLDERS = frozenset(
-    (
-        *(
-            "image",
-            "images",
-            "img",
-            "imgs",
-            "imgdir",
-            "jpegimages",
-            "photo",
-            "photos",
-            "picture",
-            "pictures",
-            "rgb",
-        ),
-        *("input", "inputs", "original", "originals", "leftimg8bit", "raw"),
-    )
+_IMAGE_FOLDER = re.compile(
+    r"images?|imgs?|imgdir|jpegimages|photos?|pictures?|rgb|inputs?|originals?|leftimg8bit|raw"
 )
 _WORDS = r"mask|masks|gt|seg|segmentation|label|labels|labelids|annotation|matte|manual|l|p|m"
 _MASK_NAME = re.compile(rf"(.+)[ _.-](?:{_WORDS})(?:[ _-]?\d+)?")
@@ -78,9 +31,9 @@ _IMAGE_PART = re.compile(r"images?|imgs?|inputs?|photos?|pictures?|frames?|origi
 _GLUED = re.compile(r"(.+?)(annot|masks?|labels?|gt)", re.IGNORECASE)
 
 
-_KEPT = 1 << 14
-"""Names of folders whose answers are kept:
-each is asked about for every file in it, by every format.
+_CACHED = 1 << 14
+"""Names of folders whose answers are kept: each is asked about for every file in it, by every
+format.
 """
 
 
@@ -88,19 +41,19 @@ def _plain(folder: str) -> str:
     return re.sub(r"[^a-z0-9]", "", folder.lower())
 
 
-@functools.lru_cache(_KEPT)
+@functools.lru_cache(_CACHED)
 def is_image_folder(name: str) -> bool:
     """Whether a folder has a name that says no more than that images are in it."""
-    return _plain(name) in _IMAGE_FOLDERS
+    return _IMAGE_FOLDER.fullmatch(_plain(name)) is not None
 
 
-@functools.lru_cache(_KEPT)
+@functools.lru_cache(_CACHED)
 def is_mask_folder(name: str) -> bool:
     """Whether a folder has the name of one of masks or annotations."""
-    return _plain(name) in _MASK_FOLDERS
+    return _MASK_FOLDER.fullmatch(_plain(name)) is not None
 
 
-@functools.lru_cache(_KEPT)
+@functools.lru_cache(_CACHED)
 def may_be_mask_folder(name: str) -> bool:
     """Whether a word of a folder's name means masks, as in train_masks and trainannot:
     its files must show the rest.
@@ -117,14 +70,16 @@ def core_of(folder: str, *, images: bool = True) -> str:
     glued = _GLUED.fullmatch(folder)
     if glued and re.fullmatch(r"train|val|valid|validation|test", glued[1], re.IGNORECASE):
         return glued[1]
-    parts = _PART.findall(folder)
-    kept = [part for part in parts if not _is_said(part.lower(), images=images)]
-    return folder if len(kept) == len(parts) else "_".join(kept)
+    words = _PART.findall(folder)
+    core_words = [word for word in words if not _names_content(word.lower(), images=images)]
+    return folder if len(core_words) == len(words) else "_".join(core_words)
 
 
-def _is_said(word: str, *, images: bool) -> bool:
+def _names_content(word: str, *, images: bool) -> bool:
     """Whether a word says what is in a folder."""
-    return bool(_MASK_PART.fullmatch(word)) or (images and bool(_IMAGE_PART.fullmatch(word)))
+    if _MASK_PART.fullmatch(word):
+        return True
+    return images and _IMAGE_PART.fullmatch(word) is not None
 
 
 def unmasked(stem: str) -> str:

@@ -23,8 +23,8 @@ OBJECT_MASKS = "boxes.mask"
 """The column of the outlines of an image's objects; of their PNGs in its record."""
 
 Polygons = list[list[float]]
-"""The polygons of one object: x, y, x, y, ...
-each, in pixels or relative, as the boxes of its file are.
+"""The polygons of one object: x, y, x, y, ... each, in pixels or relative, as the boxes of its
+file are.
 """
 
 
@@ -142,7 +142,8 @@ class MaskFiles:
         if outline.segment is None:
             return mask_pixels.decode_mask(self.read(outline.file, outline.length))
         if self._segments is None or self._name != outline.file:
-            self._segments = mask_pixels.segment_numbers(self.read(outline.file, outline.length))
+            data = self.read(outline.file, outline.length)
+            self._segments = mask_pixels.segment_numbers(data)
             self._name = outline.file
         return np.asarray(self._segments == outline.segment, np.uint8)
 
@@ -157,7 +158,8 @@ def fill_outline(
     """
     outline = read_outline(text)
     if isinstance(outline, list):
-        return mask_pixels.fill_polygons(_scaled(outline, size) if is_relative else outline, size)
+        polygons = _scaled(outline, size) if is_relative else outline
+        return mask_pixels.fill_polygons(polygons, size)
     if outline.counts is not None:
         _refuse_other_size(_size_of(outline), size)
         return mask_pixels.fill_runs(_runs_of(outline), size)
@@ -169,11 +171,15 @@ def fill_outline(
 
 def _scaled(polygons: Polygons, size: tuple[int, int]) -> Polygons:
     """Relative polygons in pixels of an image of this size."""
-    return [
-        [value * size[place % 2] for place, value in enumerate(polygon)] for polygon in polygons
-    ]
+    scaled: Polygons = []
+    for polygon in polygons:
+        scaled.append([number * size[place % 2] for place, number in enumerate(polygon)])
+    return scaled
 
 
-def _refuse_other_size(got: tuple[int, ...], size: tuple[int, int]) -> None:
-    if got != size:
-        raise ImageError(f"it has {got[0]} x {got[1]} pixels, the image has {size[0]} x {size[1]}")
+def _refuse_other_size(mask_size: tuple[int, ...], size: tuple[int, int]) -> None:
+    if mask_size != size:
+        mask_width, mask_height = mask_size
+        raise ImageError(
+            f"it has {mask_width} x {mask_height} pixels, the image has {size[0]} x {size[1]}"
+        )

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from imagenet_prep.model import ProblemKind
+from imagenet_prep.recipes.formats import FORMATS, NUMBERING, Format, all_formats, load_format
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
 from imagenet_prep.recipes.source_kinds import OPTIONS, kinds_with_option, source_kinds
 from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, grown_from
@@ -43,143 +44,151 @@ def check_rules(file: RecipeFile) -> None:
 
 
 def _check_keys(file: RecipeFile) -> None:
-    """Each pair of keys that contradict each other."""
-    from imagenet_prep.recipes.schema import Labels
-
-    r, is_inception, boxes = file.recipe, file.recipe.record == "inception", file.recipe.boxes
-    lower, upper = r.min_val, r.max_val
-    given = [key for key in ("num_shards", "shard_size", "shards") if getattr(r, key) is not None]
-    if len(given) > 1:
-        raise file.fault(
-            (given[1],),
-            f"{given[0]} says how many shards there are already",
-            "expected one of the two",
-        )
+    """Each pair of keys that contradict each other; the first conflict is the error."""
+    _check_shard_keys(file)
+    boxes = file.recipe.boxes
     if boxes and not _numbers_rows(file):
         _check_boxes(file, boxes)
-    has_range = lower is not None and upper is not None
-    is_odd = (
-        lower is not None
-        and upper is not None
-        and not (math.isfinite(lower) and lower < upper < math.inf)
-    )
-    is_other = isinstance(r.record, str) and not is_inception
-    of_numbers = r.content in ("pixels", "array") or has_range
-    of_labels = r.labels if isinstance(r.labels, Labels) else None
-    is_hot = of_labels is not None and of_labels.one_hot is not None
-    is_twice = of_labels is not None and isinstance(of_labels.label, str)
-    has_boxes = boxes or has_rows(file)
-    no_labels = r.source and r.source.kind in ("files", "manifest") and r.labels is None
-    features, shares = (
-        "expected a mapping of features",
-        "expected splits: {train: 0.9, ...}, no manifest_file",
-    )
-    for key, is_wrong, problem, expected in (
-        (
-            "min_val",
-            lower is not None and not has_range,
-            "max_val is missing",
-            "expected both, or neither",
-        ),
-        (
-            "max_val",
-            upper is not None and not has_range,
-            "min_val is missing",
-            "expected both, or neither",
-        ),
-        (
-            "max_val",
-            is_odd,
-            f"{upper}, and min_val is {lower}",
-            "expected max_val to be above min_val",
-        ),
-        (
-            "min_val",
-            has_range and r.content == "image",
-            "content is image",
-            "expected content: pixels or array",
-        ),
-        ("record", is_other, f"{r.record!r} can't be", "expected inception, or a mapping"),
-        ("record", is_inception and of_numbers, "inception is for images", features),
-        (
-            "array",
-            r.array and r.content in ("image", "pixels"),
-            f"content is {r.content}",
-            "expected content: array",
-        ),
-        (
-            "keep",
-            r.keep and r.reencode,
-            "images are encoded again",
-            "expected no resize, max_side and quality",
-        ),
-        ("keep", r.keep and is_inception, "Inception's records hold JPEGs", features),
-        (
-            "boxes",
-            boxes and is_inception,
-            "Inception's records have no place for it",
-            "expected no `record`",
-        ),
-        (
-            "mask",
-            r.mask and is_inception,
-            "Inception's records have no place for it",
-            "expected no `record`",
-        ),
-        (
-            "boxes_outside",
-            "boxes_outside" in file.value and not has_boxes,
-            "there are no boxes",
-            "expected `boxes`",
-        ),
-        (
-            "classes",
-            r.classes is not None and no_labels,
-            "there are no labels",
-            "expected `labels`, or class folders",
-        ),
-        ("labels", is_hot and is_twice, "label and one_hot at once", "expected one of them"),
-        (
-            "stratified",
-            r.stratified and (r.manifest_file or not fractions_of(file)),
-            "there are no fractions",
-            shares,
-        ),
-        (
-            "grow",
-            r.grow and r.stratified,
-            "new files move others with stratified",
-            "expected one of the two",
-        ),
-    ):
-        if is_wrong:
-            raise file.fault((key,), problem, expected)
-    if r.content in ("pixels", "array") and (said := said_of_images(file)):
-        raise file.fault((said,), f"content is {r.content}", "expected it with content: image only")
+    _check_range(file)
+    _check_record(file)
+    _check_content(file)
+    _check_inception(file)
+    _check_boxes_outside(file)
+    _check_labels(file)
+    _check_growth(file)
+    _refuse_image_keys(file)
+
+
+def _check_shard_keys(file: RecipeFile) -> None:
+    keys = ("num_shards", "shard_size", "shards")
+    given_keys = [key for key in keys if getattr(file.recipe, key) is not None]
+    if len(given_keys) > 1:
+        problem = f"{given_keys[0]} says how many shards there are already"
+        raise file.fault((given_keys[1],), problem, "expected one of the two")
+
+
+def _check_range(file: RecipeFile) -> None:
+    lower, upper = file.recipe.min_val, file.recipe.max_val
+    if lower is None and upper is None:
+        return
+    if upper is None:
+        raise file.fault(("min_val",), "max_val is missing", "expected both, or neither")
+    if lower is None:
+        raise file.fault(("max_val",), "min_val is missing", "expected both, or neither")
+    if not (math.isfinite(lower) and lower < upper < math.inf):
+        problem = f"{upper}, and min_val is {lower}"
+        raise file.fault(("max_val",), problem, "expected max_val to be above min_val")
+    if file.recipe.content == "image":
+        raise file.fault(("min_val",), "content is image", "expected content: pixels or array")
+
+
+_FEATURES = "expected a mapping of features"
+
+
+def _check_record(file: RecipeFile) -> None:
+    recipe = file.recipe
+    if not isinstance(recipe.record, str):
+        return
+    if recipe.record != "inception":
+        problem = f"{recipe.record!r} can't be"
+        raise file.fault(("record",), problem, "expected inception, or a mapping")
+    if recipe.content in ("pixels", "array") or recipe.min_val is not None:
+        raise file.fault(("record",), "inception is for images", _FEATURES)
+
+
+def _check_content(file: RecipeFile) -> None:
+    recipe = file.recipe
+    if recipe.array and recipe.content in ("image", "pixels"):
+        problem = f"content is {recipe.content}"
+        raise file.fault(("array",), problem, "expected content: array")
+    if recipe.keep and recipe.reencode:
+        problem = "images are encoded again"
+        raise file.fault(("keep",), problem, "expected no resize, max_side and quality")
+
+
+def _check_inception(file: RecipeFile) -> None:
+    """Inception's records have the keys that the recipe names."""
+    recipe = file.recipe
+    if recipe.record != "inception":
+        return
+    if recipe.keep:
+        raise file.fault(("keep",), "Inception's records hold JPEGs", _FEATURES)
+    for key in ("boxes", "mask"):
+        if getattr(recipe, key):
+            problem = "Inception's records have no place for it"
+            raise file.fault((key,), problem, "expected no `record`")
+
+
+def _check_boxes_outside(file: RecipeFile) -> None:
+    has_boxes = file.recipe.boxes or has_rows(file)
+    if "boxes_outside" in file.value and not has_boxes:
+        raise file.fault(("boxes_outside",), "there are no boxes", "expected `boxes`")
+
+
+def _check_labels(file: RecipeFile) -> None:
+    from imagenet_prep.recipes.schema import Labels
+
+    source, labels = file.recipe.source, file.recipe.labels
+    needs_labels = source is not None and source.kind in ("files", "manifest")
+    if file.recipe.classes is not None and needs_labels and labels is None:
+        expected = "expected `labels`, or class folders"
+        raise file.fault(("classes",), "there are no labels", expected)
+    if isinstance(labels, Labels) and labels.one_hot is not None and isinstance(labels.label, str):
+        raise file.fault(("labels",), "label and one_hot at once", "expected one of them")
+
+
+def _check_growth(file: RecipeFile) -> None:
+    """Splits by fractions, and files that come later."""
+    recipe = file.recipe
+    if not recipe.stratified:
+        return
+    if recipe.manifest_file or not fractions_of(file):
+        expected = "expected splits: {train: 0.9, ...}, no manifest_file"
+        raise file.fault(("stratified",), "there are no fractions", expected)
+    if recipe.grow:
+        problem = "new files move others with stratified"
+        raise file.fault(("grow",), problem, "expected one of the two")
+
+
+def _refuse_image_keys(file: RecipeFile) -> None:
+    """Raise UsageError if a key says how images are treated, and there are only numbers."""
+    content = file.recipe.content
+    if content not in ("pixels", "array"):
+        return
+    image_key = said_of_images(file)
+    if image_key:
+        expected = "expected it with content: image only"
+        raise file.fault((image_key,), f"content is {content}", expected)
 
 
 def _check_boxes(file: RecipeFile, boxes: Boxes) -> None:
     """One format of annotations is named, with keys that it has a use for."""
-    from imagenet_prep.recipes.formats import COMPANY, FORMATS, all_formats, load_format
-
-    format = load_format(_only(file, ("boxes",), boxes, FORMATS))
-    for name in COMPANY:
-        if name in file.value["boxes"] and name not in format.keys:
-            fitting = [key for key, other in all_formats().items() if name in other.keys]
-            expected = f"expected it with {' or '.join(fitting)}"
-            raise file.fault(("boxes", name), f"{format.key} has no use for it", expected)
-    for split in boxes.splits.values():
-        if not SPLIT_NAME.fullmatch(split):
-            raise file.fault(("boxes", format.key, split), *_NO_SPLIT_NAME)
+    box_format = load_format(_only_key(file, ("boxes",), boxes, FORMATS))
+    _refuse_keys_of_other_formats(file, box_format)
+    _check_split_names(file, ("boxes", box_format.key), boxes.splits.values())
     if boxes.splits and file.recipe.splits is not None:
         raise file.fault(("splits",), "`boxes` names the splits already", "expected one of the two")
-    lacking = next((name for name in format.needs if getattr(boxes, name) is None), None)
-    if lacking is not None:
-        raise file.fault(("boxes",), f"no `{lacking}`", _NEEDED[lacking])
+    for key, expected in box_format.needs.items():
+        if getattr(boxes, key) is None:
+            raise file.fault(("boxes",), f"no `{key}`", expected)
 
 
-_NEEDED = {"names": "expected names: data.yaml, or [a, b]"}
-"""How a recipe says what the format of its annotations needs."""
+def _refuse_keys_of_other_formats(file: RecipeFile, box_format: Format) -> None:
+    """Raise UsageError for a key of `boxes` that only other formats have a use for."""
+    from imagenet_prep.recipes.schema import FormatKeys
+
+    for name in FormatKeys.__struct_fields__:
+        if name in file.value["boxes"] and name not in box_format.keys:
+            users = [key for key, other in all_formats().items() if name in other.keys]
+            expected = f"expected it with {' or '.join(users)}"
+            raise file.fault(("boxes", name), f"{box_format.key} has no use for it", expected)
+
+
+def _check_split_names(file: RecipeFile, key: Key, splits: Iterable[str]) -> None:
+    """Raise UsageError for one that can't be the name of a split."""
+    for split in splits:
+        if not SPLIT_NAME.fullmatch(split):
+            raise file.fault((*key, split), *_NO_SPLIT_NAME)
 
 
 def has_rows(file: RecipeFile) -> bool:
@@ -190,7 +199,7 @@ def has_rows(file: RecipeFile) -> bool:
 
 def _numbers_rows(file: RecipeFile) -> bool:
     """Whether `boxes` only numbers the classes of the boxes that the source's rows have."""
-    return has_rows(file) and file.value["boxes"].keys() <= {"names", "first_label"}
+    return has_rows(file) and file.value["boxes"].keys() <= {*NUMBERING}
 
 
 def is_imagenet(file: RecipeFile) -> bool:
@@ -201,62 +210,58 @@ def is_imagenet(file: RecipeFile) -> bool:
 def _check_source(file: RecipeFile) -> None:
     """Exactly one source is named."""
     source = file.recipe.source
-    classic = [
+    classic_keys = [
         key
         for key in ("manifest_file", "input_file_pattern")
         if getattr(file.recipe, key) is not None
     ]
+    if source is None and not classic_keys:
+        expected = "expected source: {folders | files | tar | ...}, or input_file_pattern"
+        raise file.fault((), "no source", expected)
     if source is None:
-        if not classic:
-            raise file.fault(
-                (),
-                "no source",
-                "expected source: {folders | files | tar | ...}, or input_file_pattern",
-            )
         return
-    if classic:
-        raise file.fault(
-            ("source",), f"two sources, {classic[0]} is the other", "expected one of them"
-        )
-    kind = _only(file, ("source",), source, [*source_kinds(), "imagenet"])
+    if classic_keys:
+        problem = f"two sources, {classic_keys[0]} is the other"
+        raise file.fault(("source",), problem, "expected one of them")
+    source_key = _only_key(file, ("source",), source, [*source_kinds(), "imagenet"])
     for option in OPTIONS:
-        fitting = kinds_with_option(option)
-        if option in file.value["source"] and kind not in fitting:
-            expected = f"expected it with {' or '.join(fitting)}"
-            raise file.fault(("source", option), f"{kind} has no use for it", expected)
-    source_value = getattr(source, kind)
-    for split in source_value if isinstance(source_value, dict) else ():
-        if not SPLIT_NAME.fullmatch(split):
-            raise file.fault(("source", kind, split), *_NO_SPLIT_NAME)
+        users = kinds_with_option(option)
+        if option in file.value["source"] and source_key not in users:
+            expected = f"expected it with {' or '.join(users)}"
+            raise file.fault(("source", option), f"{source_key} has no use for it", expected)
+    places = getattr(source, source_key)
+    if isinstance(places, dict):
+        _check_split_names(file, ("source", source_key), places)
 
 
-def _only(file: RecipeFile, key: Key, struct: Struct, names: Sequence[str]) -> str:
+def _only_key(file: RecipeFile, key: Key, mapping: Struct, names: Sequence[str]) -> str:
     """The one of these keys that a mapping has; raises UsageError if it has none or several."""
-    given = [name for name in names if getattr(struct, name) is not None]
-    if len(given) != 1:
-        what = f"{' and '.join(given)} at once" if given else "nothing in it"
-        raise file.fault(key, what, f"expected one of {', '.join(names)}")
-    return given[0]
+    present_names = [name for name in names if getattr(mapping, name) is not None]
+    if len(present_names) != 1:
+        problem = f"{' and '.join(present_names)} at once" if present_names else "nothing in it"
+        raise file.fault(key, problem, f"expected one of {', '.join(names)}")
+    return present_names[0]
 
 
 def said_of_images(file: RecipeFile) -> str | None:
     """The first key that says how image files are treated; None if there is none."""
     from imagenet_prep.datasets.declarations import settings_of
 
-    only_images = {each.name for each in settings_of(type(file.recipe)) if each.only_images}
-    return next((key for key in file.value if key in only_images), None)
+    settings = settings_of(type(file.recipe))
+    image_keys = {setting.name for setting in settings if setting.only_images}
+    return next((key for key in file.value if key in image_keys), None)
 
 
 def _check_expected(file: RecipeFile) -> None:
     from imagenet_prep.recipes.schema import ExpectedTotals
 
-    said = file.recipe.expected or {}
-    of_splits = {name: value for name, value in said.items() if isinstance(value, dict)}
-    for split, value in of_splits.items():
-        file.convert(value, ExpectedTotals, ("expected", split))
-    file.convert(
-        {name: said[name] for name in said.keys() - of_splits}, ExpectedTotals, ("expected",)
-    )
+    totals_of_set: dict[str, Any] = {}
+    for name, value in (file.recipe.expected or {}).items():
+        if isinstance(value, dict):
+            file.convert(value, ExpectedTotals, ("expected", name))
+        else:
+            totals_of_set[name] = value
+    file.convert(totals_of_set, ExpectedTotals, ("expected",))
 
 
 def totals_in(
@@ -269,15 +274,13 @@ def totals_in(
     """
     for key, value in expected.items():
         split, totals = (key, value) if isinstance(value, Mapping) else ("", {key: value})
-        own = [name for name in images if split in ("", name)]
-        for name, count in totals.items():
-            several: set[Any] = set().union(*(classes[each] for each in own))
-            yield (
-                split,
-                name,
-                count,
-                sum(images[each] for each in own) if name == "images" else len(several),
-            )
+        splits = [name for name in images if split in ("", name)]
+        for name, expected_count in totals.items():
+            if name == "images":
+                count = sum(images[name_of_split] for name_of_split in splits)
+            else:
+                count = len(set().union(*(classes[name_of_split] for name_of_split in splits)))
+            yield split, name, expected_count, count
 
 
 _LACKING = {"images": ProblemKind.MISSING_IMAGE, "classes": ProblemKind.MISSING_CLASS}
@@ -300,20 +303,26 @@ def _check_splits(file: RecipeFile) -> None:
     for name in splits:
         if not SPLIT_NAME.fullmatch(name) or grown_from(name)[1] > 1:
             raise file.fault(("splits", name), *_NO_SPLIT_NAME)
-    fractions = fractions_of(file)
-    if not splits or (fractions and len(fractions) != len(splits)):
-        what = "fractions and places at once" if splits else "nothing in it"
-        raise file.fault(("splits",), what, "expected one sort")
-    for name, value in fractions.items():
-        if not 0 < value <= 1:
-            raise file.fault(
-                ("splits", name), f"{value:g} can't be", "expected a fraction above 0, at most 1"
-            )
-    if fractions and not math.isclose(sum(fractions.values()), 1, abs_tol=1e-6):
-        raise file.fault(
-            ("splits",), f"the fractions sum to {sum(fractions.values()):g}", "expected 1"
-        )
+    if not splits:
+        raise file.fault(("splits",), "nothing in it", "expected one sort")
+    _check_fractions(file, split_count=len(splits))
     places_of(file)
+
+
+def _check_fractions(file: RecipeFile, *, split_count: int) -> None:
+    """Each split has a fraction, or none has; they sum to 1."""
+    fractions = fractions_of(file)
+    if not fractions:
+        return
+    if len(fractions) != split_count:
+        raise file.fault(("splits",), "fractions and places at once", "expected one sort")
+    for name, fraction in fractions.items():
+        if not 0 < fraction <= 1:
+            problem = f"{fraction:g} can't be"
+            raise file.fault(("splits", name), problem, "expected a fraction above 0, at most 1")
+    total = sum(fractions.values())
+    if not math.isclose(total, 1, abs_tol=1e-6):
+        raise file.fault(("splits",), f"the fractions sum to {total:g}", "expected 1")
 
 
 def _is_number(value: object) -> TypeGuard[float]:
@@ -322,11 +331,8 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 def fractions_of(file: RecipeFile) -> dict[str, float]:
     """The fractions of the splits; none if they are given otherwise."""
-    return {
-        name: float(value)
-        for name, value in (file.recipe.splits or {}).items()
-        if _is_number(value)
-    }
+    splits = file.recipe.splits or {}
+    return {name: float(value) for name, value in splits.items() if _is_number(value)}
 
 
 def places_of(file: RecipeFile) -> dict[str, tuple[str, list[str]]]:
@@ -335,29 +341,23 @@ def places_of(file: RecipeFile) -> dict[str, tuple[str, list[str]]]:
     """
     from imagenet_prep.recipes.schema import Labels, PlaceKeys
 
+    labels = file.recipe.labels
+    has_split_column = isinstance(labels, Labels) and labels.split is not None
     places = {}
     for name, value in (file.recipe.splits or {}).items():
         if _is_number(value):
             continue
         key: Key = ("splits", name)
         if not isinstance(value, dict):
-            raise file.fault(
-                key,
-                f"{value!r} can't be",
-                "expected a fraction, or {folder | files | manifest: ...}",
-            )
+            expected = "expected a fraction, or {folder | files | manifest: ...}"
+            raise file.fault(key, f"{value!r} can't be", expected)
         place = file.convert(value, PlaceKeys, key)
-        sort = _only(file, key, place, PlaceKeys.__struct_fields__)
-        of_table = isinstance(file.recipe.labels, Labels) and file.recipe.labels.split is not None
-        if sort == "value" and not of_table and not has_rows(file):
-            raise file.fault(
-                (*key, sort), "no column of splits", "expected labels: {file: ..., split: COLUMN}"
-            )
-        place_texts = getattr(place, sort)
-        places[name] = (
-            sort,
-            list(place_texts) if isinstance(place_texts, list) else [str(place_texts)],
-        )
+        place_key = _only_key(file, key, place, PlaceKeys.__struct_fields__)
+        if place_key == "value" and not has_split_column and not has_rows(file):
+            expected = "expected labels: {file: ..., split: COLUMN}"
+            raise file.fault((*key, place_key), "no column of splits", expected)
+        texts = getattr(place, place_key)
+        places[name] = place_key, list(texts) if isinstance(texts, list) else [str(texts)]
     return places
 
 
@@ -380,18 +380,18 @@ def prefix_of(file: RecipeFile) -> tuple[str, str]:
             "expected a name of letters, digits, _, -, . and +, that does not end like -grown2"
         )
         raise file.fault(("output_file_prefix",), f"{prefix!r} can't be", expected)
-    if not prefix.startswith("/"):
+    is_absolute = prefix.startswith("/")
+    if not is_absolute:
         check_own_folder(file, folder.split("/"))
-    return ("/" if prefix.startswith("/") and not folder else folder), name
+    return "/" if is_absolute and not folder else folder, name
 
 
 def check_own_folder(file: RecipeFile, folders: Iterable[str]) -> None:
     """Raise UsageError if shards would go to a folder that has another purpose."""
     if not {RAW_NAME, STATE_NAME}.isdisjoint(folders):
-        what = f"{file.recipe.output_file_prefix!r} can't be"
-        raise file.fault(
-            ("output_file_prefix",), what, f"expected no folder {RAW_NAME} or {STATE_NAME} in it"
-        )
+        problem = f"{file.recipe.output_file_prefix!r} can't be"
+        expected = f"expected no folder {RAW_NAME} or {STATE_NAME} in it"
+        raise file.fault(("output_file_prefix",), problem, expected)
 
 
 def shard_size(file: RecipeFile) -> int | None:

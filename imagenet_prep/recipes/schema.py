@@ -69,11 +69,9 @@ class Labels(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     unlabelled: Literal["error", "skip", "keep"] | None = None
 
 
-class BoxKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The keys of annotations of objects, whatever their format; ``Boxes`` has a key for each
-    format, too.
-
-    A source whose rows have boxes needs no format.
+class FormatKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The keys of annotations that only some formats have a use for: those whose
+    ``Format.keys`` name them.
     """
 
     captions: Paths | None = None
@@ -82,6 +80,14 @@ class BoxKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     names: Text | list[Text | int] | None = None
     first_label: Annotated[int, Meta(ge=0, le=1 << 62)] | None = None
     polygons: Literal["boxes", "masks"] | None = None
+
+
+class BoxKeys(FormatKeys, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The keys of annotations of objects; ``Boxes`` has a key for each format, too.
+
+    A source whose rows have boxes needs no format.
+    """
+
     missing: Literal["error", "ignore"] = "error"
     unannotated: Literal["error", "empty", "skip"] | None = None
 

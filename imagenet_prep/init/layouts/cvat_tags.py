@@ -9,7 +9,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import CERTAIN, Interpretation, Proposal
 from imagenet_prep.recipes.annotated_images import find_rows
-from imagenet_prep.recipes.box_files import xml_in
+from imagenet_prep.recipes.annotation_files import read_xml
 from imagenet_prep.recipes.formats.cvat import FORMAT
 from imagenet_prep.recipes.labels import class_order
 from imagenet_prep.recipes.splits import splits_above
@@ -52,7 +52,7 @@ def recognise(inspection: Inspection) -> Interpretation | None:
 def _read(path: Path) -> dict[str, str] | None:
     """The tag of each image; None if an image has a shape, or several tags."""
     tags: dict[str, str] = {}
-    for element in xml_in(path).iter("image"):
+    for element in read_xml(path).iter("image"):
         labels = [child.get("label", "") for child in element if child.tag == "tag"]
         if len(labels) < len(element) or len(labels) > 1:
             return None

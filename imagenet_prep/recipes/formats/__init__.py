@@ -21,13 +21,17 @@ if TYPE_CHECKING:
     from imagenet_prep.recipes.annotated_images import AnnotatedImages
     from imagenet_prep.recipes.schema import BoxKeys
 
-FORMATS = tuple(
-    sorted(name[:-3] for name in os.listdir(__path__[0]) if name.endswith(".py") and name[0] != "_")
-)
+
+def _module_names() -> list[str]:
+    file_names = os.listdir(__path__[0])
+    return sorted(name[:-3] for name in file_names if name.endswith(".py") and name[0] != "_")
+
+
+FORMATS = tuple(_module_names())
 """The keys of all formats, the names of their modules."""
 
-COMPANY = ("captions", "columns", "header", "names", "first_label", "polygons")
-"""The keys of `boxes` that only make sense with some formats."""
+NUMBERING = ("names", "first_label")
+"""The keys of `boxes` that number the classes."""
 
 Lists = Mapping[str, tuple[str, Sequence[str]]]
 """By split the file that lists its images, and those images."""
@@ -83,13 +87,14 @@ class Format(Struct, frozen=True):
         endings: those of its files; "" for files without an ending.
         is_of: whether a file is of the format, by its name and its first and last bytes.
         mark: reads the annotations of images.
+        usage: by tool, what a recipe says: the rows of the documentation's table.
         keys: the keys of `boxes` that it has a use for, next to those of all formats.
-        needs: those of them that a recipe must have.
+        needs: those of them that a recipe must have, each with what an error expects.
         per_image: whether each image has a file of its own, of the same name.
         is_numbered: whether its files number the classes themselves.
         is_vague: whether other files may look alike: they count only if they have the names of
-        images. unannotated: what becomes of images without an annotation where the recipe doesn't
-        say.
+            images.
+        unannotated: what becomes of images without an annotation where the recipe doesn't say.
         propose: what a recipe says of a folder; None if the folder is none of the format.
     """
 
@@ -99,8 +104,9 @@ class Format(Struct, frozen=True):
     endings: Sequence[str]
     is_of: Callable[[str, bytes], bool]
     mark: Callable[[BoxKeys, AnnotatedImages], None]
-    keys: Sequence[str] = ("names", "first_label")
-    needs: Sequence[str] = ()
+    usage: Mapping[str, str] = {}
+    keys: Sequence[str] = NUMBERING
+    needs: Mapping[str, str] = {}
     per_image: bool = False
     is_numbered: bool = False
     is_vague: bool = False
@@ -115,10 +121,8 @@ class Format(Struct, frozen=True):
             return self.propose(folder)
         if not folder.files:
             return None
-        return Proposed(
-            {self.key: folders_of(folder.files) if self.per_image else sorted(folder.files)},
-            folder.files,
-        )
+        places = folders_of(folder.files) if self.per_image else sorted(folder.files)
+        return Proposed({self.key: places}, folder.files)
 
 
 _MOST_FOLDERS = 4
@@ -134,8 +138,9 @@ def folders_of(files: Sequence[str]) -> list[str]:
 
 def load_format(key: str) -> Format:
     """The format of a key of `boxes`."""
-    found: Format = importlib.import_module(f"{__name__}.{key}").FORMAT
-    return found
+    module = importlib.import_module(f"{__name__}.{key}")
+    box_format: Format = module.FORMAT
+    return box_format
 
 
 def all_formats() -> dict[str, Format]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in
+from imagenet_prep.recipes.annotation_files import read_json
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.formats import Format
 from imagenet_prep.text import number_of
 
@@ -37,21 +38,22 @@ class _BddFrame(Struct):
 
 def _read(path: Path, notes: list[str]) -> list[Drawn]:
     """The frames of a file; labels without a box, such as lanes, are counted in a note."""
-    frames: list[_BddFrame] = json_in(path, list[_BddFrame], "BDD100K")
-    images, others = [], 0
-    for place, frame in enumerate(frames):
-        drawn = Drawn(frame.name, f"{path}: [{place}]", [])
-        for number, label in enumerate(frame.labels or ()):
+    frames: list[_BddFrame] = read_json(path, list[_BddFrame], "BDD100K")
+    images = []
+    boxless_count = 0
+    for frame_number, frame in enumerate(frames):
+        image = Drawn(frame.name, f"{path}: [{frame_number}]", [])
+        for label_number, label in enumerate(frame.labels or ()):
             box = label.box2d
             if box is None:
-                others += 1
+                boxless_count += 1
                 continue
             corners = (box.x1, box.y1, box.x2, box.y2)
-            drawn.objects.append(
-                DrawnObject(label.category, corners, f"{drawn.where}.labels[{number}]")
-            )
-        images.append(drawn)
-    notes += [f"{path.name}: {number_of(others, 'label')} without box2d not read"] if others else []
+            where = f"{image.where}.labels[{label_number}]"
+            image.objects.append(DrawnObject(label.category, corners, where))
+        images.append(image)
+    if boxless_count:
+        notes.append(f"{path.name}: {number_of(boxless_count, 'label')} without box2d not read")
     return images
 
 
@@ -63,4 +65,12 @@ def _is_of(_name: str, ends: bytes) -> bool:
     return ends.lstrip().startswith(b"[") and b'"box2d"' in ends and b'"labels"' in ends
 
 
-FORMAT = Format("bdd", "BDD100K", "bdd100k", (".json",), _is_of, _mark)
+FORMAT = Format(
+    "bdd",
+    "BDD100K",
+    "bdd100k",
+    (".json",),
+    _is_of,
+    _mark,
+    usage={"BDD100K": "`boxes: {bdd: FILES}`"},
+)

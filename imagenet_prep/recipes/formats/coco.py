@@ -17,16 +17,9 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages, find_rows
-from imagenet_prep.recipes.box_files import (
-    MOST,
-    BoxFile,
-    Marked,
-    PolygonError,
-    columns_named,
-    json_fault,
-    size_of,
-)
-from imagenet_prep.recipes.box_policy import Corners, corners_of_size, fault
+from imagenet_prep.recipes.annotation_files import MOST, check_size, json_fault
+from imagenet_prep.recipes.box_files import BoxFile, Marked, PolygonError, columns_named
+from imagenet_prep.recipes.box_policy import Corners, Size, corners_of_size, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
 from imagenet_prep.recipes.object_masks import (
     NO_OUTLINE,
@@ -100,15 +93,20 @@ class Coco(Struct):
     has_outlines: bool = False
 
     @property
-    def sort(self) -> str:
+    def content(self) -> str:
         """ "boxes", "outlines", "segments" or "captions", as its annotations are; "" for others."""
-        if any(each.bbox is not None for each in self.annotations):
+        if any(annotation.bbox is not None for annotation in self.annotations):
             return "boxes"
-        if any(each.caption is not None for each in self.annotations):
+        if any(annotation.caption is not None for annotation in self.annotations):
             return "captions"
-        if any(each.segments_info for each in self.annotations):
+        if any(annotation.segments_info for annotation in self.annotations):
             return "segments"
         return "outlines" if self.has_outlines and self.annotations else ""
+
+    @property
+    def keypoint_count(self) -> int:
+        """The most key points that an object can have, by the names that categories have."""
+        return max((len(category.keypoints) for category in self.categories), default=0)
 
 
 class _CocoOutlines(Coco):
@@ -137,54 +135,53 @@ def read_coco(path: Path, *, with_outlines: bool = False) -> Coco:
 # boxes --------------------------------------------------------------------------------------------
 
 
-def _boxes_in(path: Path, coco: Coco, most: int, file: BoxFile) -> list[Marked]:
-    """The images of a COCO file with their objects; ``most`` is how many key points an object has.
+def _read_boxes(path: Path, coco: Coco, keypoint_count: int, file: BoxFile) -> list[Marked]:
+    """The images of a COCO file with their objects, which have ``keypoint_count`` key points each.
 
     Labels are the numbers of categories, as they stand.
     """
     images = _images_in(path, coco)
-    points = _number_classes(path, coco, file)
-    file.columns = columns_named("crowd", "area", *(_KEYPOINTS if most else ()))
-    file.has_outlines |= coco.has_outlines or coco.sort == "segments"
+    keypoint_names = _number_classes(path, coco, file)
+    file.columns = columns_named("crowd", "area", *(_KEYPOINTS if keypoint_count else ()))
+    file.has_outlines |= coco.has_outlines or coco.content == "segments"
+    _note_unread(path, coco, keypoint_count, file)
+    for annotation, outline, where in _objects_in(path, coco, images, file):
+        image = _image_of(images, annotation, where)
+        category = annotation.category_id
+        if category not in keypoint_names:
+            expected = "expected the id of one of the categories"
+            raise fault(where, f"category_id {category}", expected)
+        corners = _corners(annotation, outline, image, where, has_outlines=coco.has_outlines)
+        placed = file.place(corners, image, where)
+        if placed.corners is None:
+            continue
+        values: dict[str, Any] = {}
+        if keypoint_count:
+            names = keypoint_names[category]
+            values = _read_keypoints(annotation, names, keypoint_count, image, where)
+        values["area"] = _area(annotation, corners)
+        if placed.impossible is not None:
+            values["area"] = _limit_area(values["area"], placed.corners, image)
+        class_name = file.classes[category or 0]
+        image.add(
+            placed.corners, label=category, text=class_name, crowd=annotation.iscrowd, **values
+        )
+        file.outline(image, outline, where)
+    return list(images.values())
+
+
+def _note_unread(path: Path, coco: Coco, keypoint_count: int, file: BoxFile) -> None:
+    """Note outlines and key points that are not read."""
     if coco.has_outlines and file.polygons is None:
         file.unread.append(
             f"{path.name}: segmentation is not read, only boxes; `polygons: "
             "masks` in `boxes` reads it"
         )
-    if not most and any(annotation.keypoints for annotation in coco.annotations):
+    if not keypoint_count and any(annotation.keypoints for annotation in coco.annotations):
         file.unread.append(
             f"{path.name}: keypoints are not read: no category has a list `keypoints` of their "
             "names"
         )
-    for annotation, outline, where in _objects_in(path, coco, images, file):
-        image = _image_of(images, annotation, where)
-        if annotation.category_id not in points:
-            raise fault(
-                where,
-                f"category_id {annotation.category_id}",
-                "expected the id of one of the categories",
-            )
-        corners = _corners(annotation, outline, image, where, has_outlines=coco.has_outlines)
-        placed = file.place(corners, image, where)
-        if placed.corners is None:
-            continue
-        values = (
-            _points(annotation, points[annotation.category_id], most, image, where) if most else {}
-        )
-        area = _area(annotation, corners)
-        values["area"] = (
-            area if placed.impossible is None else _limited(area, placed.corners, image)
-        )
-        text = file.classes[annotation.category_id or 0]
-        image.add(
-            placed.corners,
-            label=annotation.category_id,
-            text=text,
-            crowd=annotation.iscrowd,
-            **values,
-        )
-        file.outline(image, outline, where)
-    return list(images.values())
 
 
 def _objects_in(
@@ -202,16 +199,17 @@ def _objects_in(
         if file.polygons == "masks":
             png = _panoptic_png(path, annotation, _image_of(images, annotation, where), file, where)
         for segment in annotation.segments_info:
-            values = {
-                name: getattr(segment, name)
-                for name in ("id", "category_id", "bbox", "iscrowd", "area")
-            }
-            place = f"{path}: annotations[{number}], segment {segment.id}"
-            yield (
-                _Annotation(annotation.image_id, **values),
-                replace(png, segment=segment.id),
-                place,
+            segment_annotation = _Annotation(
+                annotation.image_id,
+                segment.id,
+                segment.category_id,
+                segment.bbox,
+                segment.iscrowd,
+                segment.area,
             )
+            outline = replace(png, segment=segment.id)
+            where = f"{path}: annotations[{number}], segment {segment.id}"
+            yield segment_annotation, outline, where
 
 
 _NULL = msgspec.Raw(b"null")
@@ -224,9 +222,8 @@ def _outline_of(annotation: _Annotation, where: str) -> Outline | None:
     try:
         outline = read_outline(annotation.segmentation)
     except msgspec.MsgspecError as error:
-        raise fault(
-            where, f"segmentation: {error}", "expected polygons, or runs with counts and size"
-        ) from error
+        expected = "expected polygons, or runs with counts and size"
+        raise fault(where, f"segmentation: {error}", expected) from error
     if isinstance(outline, Runs):
         return Runs(size=outline.size, counts=outline.counts)  # an annotation names no file
     return outline or None
@@ -238,11 +235,10 @@ def _panoptic_png(
     """The PNG of an image's segments: in the folder that is named as their file is, next to it."""
     folder = path.with_suffix("")
     expected = f"expected the PNG of its segments in {folder}"
-    name = Path(annotation.file_name)
-    if name.is_absolute() or ".." in name.parts:
-        raise fault(
-            where, f"file_name {annotation.file_name[:80]!r} leads out of {folder}", expected
-        )
+    file_name = Path(annotation.file_name)
+    if file_name.is_absolute() or ".." in file_name.parts:
+        what = f"file_name {annotation.file_name[:80]!r} leads out of {folder}"
+        raise fault(where, what, expected)
     png = below(folder, annotation.file_name)
     if kind_of(png) != "file":
         raise InputError(f"{where}: {png} is not there", expected, "unpack the PNGs there")
@@ -276,9 +272,14 @@ def _corners(
     if outline is None or is_segment:
         raise fault(where, "no bbox", "expected x, y, width, height")
     assert image.size is not None
+    return _corners_of_outline(outline, image.size, where)
+
+
+def _corners_of_outline(outline: Outline, size: Size, where: str) -> Corners:
+    """The box around an outline; raises InputError if it is empty, or none of this image."""
     try:
-        check_outline(outline, image.size)
-        corners = box_of(outline, image.size)
+        check_outline(outline, size)
+        corners = box_of(outline, size)
     except ImageError as error:
         raise fault(where, str(error)) from error
     if corners is None:
@@ -296,7 +297,7 @@ def _area(annotation: _Annotation, corners: Corners) -> float:
     return (xmax - xmin) * (ymax - ymin)
 
 
-def _limited(area: float, box: Corners, image: Marked) -> float:
+def _limit_area(area: float, box: Corners, image: Marked) -> float:
     """The area of an object whose box was clipped: at most that of its box, in pixels."""
     assert image.size is not None
     width, height = image.size
@@ -307,37 +308,41 @@ def _limited(area: float, box: Corners, image: Marked) -> float:
 _KEYPOINTS = ("keypoint_count", "keypoint_x", "keypoint_y", "keypoint_visibility", "keypoint_text")
 
 
-def _points(
-    annotation: _Annotation, names: list[str], most: int, image: Marked, where: str
+def _read_keypoints(
+    annotation: _Annotation, names: list[str], keypoint_count: int, image: Marked, where: str
 ) -> dict[str, Any]:
     """The key points of an object, relative; zeros where it has none,
     so that all objects have equally many.
     """
-    values = annotation.keypoints or [0.0] * 3 * most
-    if len(values) != 3 * most or (annotation.keypoints and len(names) != most):
-        raise fault(
-            where, f"{len(values)} numbers of keypoints", f"expected three for each of {most}"
-        )
+    numbers = annotation.keypoints or [0.0] * 3 * keypoint_count
+    has_names = len(names) == keypoint_count
+    if len(numbers) != 3 * keypoint_count or (annotation.keypoints and not has_names):
+        expected = f"expected three for each of {keypoint_count}"
+        raise fault(where, f"{len(numbers)} numbers of keypoints", expected)
     assert image.size is not None
-    xs, ys = ([value / side for value in values[start::3]] for start, side in enumerate(image.size))
-    if not all(-1 <= value <= 2 for value in (*xs, *ys)):
-        raise fault(
-            where, "keypoints that lead out of the image", "expected x, y and visibility of each"
-        )
-    strange = next((value for value in values[2::3] if not abs(value) <= MOST), None)
-    if strange is not None:
-        raise fault(where, f"a visibility of {strange:g}", "expected 0, 1 or 2")
-    seen = [int(value) for value in values[2::3]]
-    count = (
-        sum(value > 0 for value in seen)
-        if annotation.num_keypoints is None
-        else annotation.num_keypoints
-    )
-    text = names if len(names) == most else [""] * most
-    return dict(zip(_KEYPOINTS, (count, xs, ys, seen, text), strict=True))
+    width, height = image.size
+    xs = [x / width for x in numbers[::3]]
+    ys = [y / height for y in numbers[1::3]]
+    if not all(-1 <= coordinate <= 2 for coordinate in (*xs, *ys)):
+        what = "keypoints that lead out of the image"
+        raise fault(where, what, "expected x, y and visibility of each")
+    visibilities = _visibilities(numbers[2::3], where)
+    visible_count = annotation.num_keypoints
+    if visible_count is None:
+        visible_count = sum(visibility > 0 for visibility in visibilities)
+    texts = names if has_names else [""] * keypoint_count
+    return dict(zip(_KEYPOINTS, (visible_count, xs, ys, visibilities, texts), strict=True))
 
 
-def _captions_in(path: Path, coco: Coco) -> list[Marked]:
+def _visibilities(numbers: list[float], where: str) -> list[int]:
+    """The visibility of each key point; raises InputError if one is no number of a record."""
+    for number in numbers:
+        if not abs(number) <= MOST:
+            raise fault(where, f"a visibility of {number:g}", "expected 0, 1 or 2")
+    return [int(number) for number in numbers]
+
+
+def _read_captions(path: Path, coco: Coco) -> list[Marked]:
     """The images of a COCO file with their captions."""
     images = _images_in(path, coco)
     for number, annotation in enumerate(coco.annotations):
@@ -350,24 +355,25 @@ def _captions_in(path: Path, coco: Coco) -> list[Marked]:
 
 
 def _images_in(path: Path, coco: Coco) -> dict[int | str, Marked]:
+    """The images of a COCO file by their ids, without objects."""
     images: dict[int | str, Marked] = {}
-    names: dict[str, int] = {}
+    names: set[str] = set()
     for number, image in enumerate(coco.images):
         where = f"{path}: images[{number}] (id {image.id})"
-        if image.id in images or names.setdefault(image.file_name, number) != number:
-            raise fault(
-                where, f"{image.file_name} or its id is there twice", "expected every image once"
-            )
-        size, values = size_of(image.width, image.height, where), {"boxes.source_id": str(image.id)}
+        if image.id in images or image.file_name in names:
+            what = f"{image.file_name} or its id is there twice"
+            raise fault(where, what, "expected every image once")
+        names.add(image.file_name)
+        size = check_size(image.width, image.height, where)
+        values = {"boxes.source_id": str(image.id)}
         images[image.id] = Marked(image.file_name, where, size, values=values)
     return images
 
 
 def _image_of(images: Mapping[int | str, Marked], annotation: _Annotation, where: str) -> Marked:
     if annotation.image_id not in images:
-        raise fault(
-            where, f"image_id {annotation.image_id}", "expected the id of one of the images"
-        )
+        expected = "expected the id of one of the images"
+        raise fault(where, f"image_id {annotation.image_id}", expected)
     return images[annotation.image_id]
 
 
@@ -377,18 +383,17 @@ def _image_of(images: Mapping[int | str, Marked], annotation: _Annotation, where
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     paths = [*images.paths(keys.places)]
     contents = [read_coco(path, with_outlines=keys.polygons is not None) for path in paths]
-    most = max(
-        (len(category.keypoints) for coco in contents for category in coco.categories), default=0
-    )
+    keypoint_count = max((coco.keypoint_count for coco in contents), default=0)
     while contents:
         path, coco = paths.pop(0), contents.pop(0)  # it takes a gigabyte
-        for row, image in images.by_name(_boxes_in(path, coco, most, images.file), path):
+        file = images.file
+        for row, image in images.by_name(_read_boxes(path, coco, keypoint_count, file), path):
             images.mark(row, image)
     for path in images.paths(keys.caption_files):
-        for row, image in images.by_name(_captions_in(path, read_coco(path)), path):
-            captions = image.values.pop("boxes.caption", [])
-            kept = images.marked.get(row) or images.file.captioned.setdefault(row, image)
-            kept.values.setdefault("boxes.caption", []).extend(captions)
+        for row, captioned in images.by_name(_read_captions(path, read_coco(path)), path):
+            captions = captioned.values.pop("boxes.caption", [])
+            image = images.marked.get(row) or images.file.captioned.setdefault(row, captioned)
+            image.values.setdefault("boxes.caption", []).extend(captions)
 
 
 _PARTS = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"file_name"')
@@ -402,7 +407,7 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     """A file of boxes that names the images; of several files for the same images,
     the one called instances.
     """
-    sorts: dict[str, dict[int | str, str]] = {
+    files: dict[str, dict[int | str, str]] = {
         "boxes": {},
         "outlines": {},
         "segments": {},
@@ -410,11 +415,11 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     }
     for name in sorted(folder.files, key=lambda name: ("instances" not in name, name)):
         coco = read_coco(folder.path / name)
-        if coco.sort and coco.images:
-            first = coco.images[0].file_name
-            (row,) = find_rows([first], folder.images, folder.path, folder.path / name)
-            sorts[coco.sort].setdefault(first if row < 0 else row, name)
-    boxes, outlines, segments, captions = (sorted(names.values()) for names in sorts.values())
+        if coco.content and coco.images:
+            first_image = coco.images[0].file_name
+            (row,) = find_rows([first_image], folder.images, folder.path, folder.path / name)
+            files[coco.content].setdefault(first_image if row < 0 else row, name)
+    boxes, outlines, segments, captions = (sorted(names.values()) for names in files.values())
     objects = boxes or outlines or segments
     if not objects:
         return None
@@ -431,6 +436,12 @@ FORMAT = Format(
     (".json",),
     _is_of,
     _mark,
+    usage={
+        "COCO": (
+            "`boxes: {coco: FILES, captions: FILES}`. Labels are the ids of categories; "
+            "key points are kept"
+        )
+    },
     keys=("captions", "polygons"),
     is_numbered=True,
     propose=_propose,

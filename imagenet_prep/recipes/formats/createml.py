@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in
+from imagenet_prep.recipes.annotation_files import read_json
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_of_size
 from imagenet_prep.recipes.formats import Format
 
@@ -36,19 +37,19 @@ class _CreateMLImage(Struct):
 
 
 def _read(path: Path) -> list[Drawn]:
-    images: list[_CreateMLImage] = json_in(path, list[_CreateMLImage], "CreateML")
-    return [_drawn(image, f"{path}: [{number}]") for number, image in enumerate(images)]
+    images: list[_CreateMLImage] = read_json(path, list[_CreateMLImage], "CreateML")
+    return [_read_image(image, f"{path}: [{number}]") for number, image in enumerate(images)]
 
 
-def _drawn(image: _CreateMLImage, where: str) -> Drawn:
-    drawn = Drawn(image.image, where, [])
+def _read_image(image: _CreateMLImage, image_where: str) -> Drawn:
+    drawn = Drawn(image.image, image_where, [])
     for number, annotation in enumerate(image.annotations):
         box = annotation.coordinates
-        x, y = box.x - box.width / 2, box.y - box.height / 2
-        corners = corners_of_size(x, y, box.width, box.height)
-        drawn.objects.append(
-            DrawnObject(annotation.label, corners, f"{where}.annotations[{number}]")
-        )
+        left = box.x - box.width / 2
+        top = box.y - box.height / 2
+        corners = corners_of_size(left, top, box.width, box.height)
+        where = f"{image_where}.annotations[{number}]"
+        drawn.objects.append(DrawnObject(annotation.label, corners, where))
     return drawn
 
 
@@ -60,4 +61,12 @@ def _is_of(_name: str, ends: bytes) -> bool:
     return ends.lstrip().startswith(b"[") and b'"coordinates"' in ends and b'"annotations"' in ends
 
 
-FORMAT = Format("createml", "CreateML", "createml", (".json",), _is_of, _mark)
+FORMAT = Format(
+    "createml",
+    "CreateML",
+    "createml",
+    (".json",),
+    _is_of,
+    _mark,
+    usage={"CreateML": "`boxes: {createml: FILES}`, which Roboflow exports"},
+)

@@ -13,14 +13,9 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import (
-    Drawn,
-    DrawnObject,
-    number_in,
-    read_names,
-    rows_in,
-    size_of,
-)
+from imagenet_prep.recipes.annotation_files import check_size, parse_number, read_table
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
+from imagenet_prep.recipes.box_names import read_box_names
 from imagenet_prep.recipes.box_policy import (
     NAMELESS,
     NO_PIXELS,
@@ -29,7 +24,7 @@ from imagenet_prep.recipes.box_policy import (
     corners_of_size,
     fault,
 )
-from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
+from imagenet_prep.recipes.formats import NUMBERING, AnnotatedFolder, Format, Proposed
 from imagenet_prep.recipes.labels_file import LABELS, PATHS, LabelsFault, csv_rows
 from imagenet_prep.recipes.splits import stem_of
 
@@ -94,49 +89,57 @@ class _TableReader(Struct, frozen=True):
             if not is_relative and row.size is not None:
                 image.size = image.size or row.size
                 if row.size != image.size:
-                    was, expected = (
-                        f"{width} x {height}" for width, height in (row.size, image.size)
-                    )
-                    raise fault(row.where, f"a size of {was}", f"expected {expected}, as before")
+                    raise _other_size(row.size, image.size, row.where)
             if row.corners is not None:
-                image.objects.append(DrawnObject(row.label, row.corners, row.where))
+                image.objects.append(DrawnObject(row.class_name, row.corners, row.where))
         return list(images.values())
 
     def _rows(self, path: Path) -> list[_Row]:
         rows: list[_Row] = []
-        names: Mapping[str, str] = {}
-        for where, values in rows_in(path, header=self.header):
-            names = names or self._columns(path, [*values])
-            if any(values.values()):
-                texts = {
-                    "label": self.only_class,
-                    **{role: values[name] for role, name in names.items()},
-                }
-                rows += _several(texts, where) if "boxes" in texts else [_row(texts, where)]
+        columns: Mapping[str, str] = {}
+        for where, cells in read_table(path, header=self.header):
+            columns = columns or self._find_columns(path, [*cells])
+            if not any(cells.values()):
+                continue
+            texts = {"label": self.only_class}
+            texts |= {role: cells[column] for role, column in columns.items()}
+            if "boxes" in texts:
+                rows += _rows_of_cell(texts, where)
+            else:
+                rows.append(_row(texts, where))
         return rows
 
-    def _columns(self, path: Path, header: Sequence[str]) -> dict[str, str]:
+    def _find_columns(self, path: Path, header: Sequence[str]) -> dict[str, str]:
         """The column of each role."""
-        if strange := sorted(set(self.columns) - {*_ROLES, *_IN_A_CELL}):
-            raise fault(
-                str(path), f"columns: {strange[0]}", f"expected some of {', '.join(_ROLES)}, boxes"
-            )
-        folded = {name.lower(): name for name in reversed(header)}
-        wanted = self.columns if self.header else {**_NO_HEADER, **self.columns}
+        unknown_roles = sorted(set(self.columns) - {*_ROLES, *_IN_A_CELL})
+        if unknown_roles:
+            expected = f"expected some of {', '.join(_ROLES)}, boxes"
+            raise fault(str(path), f"columns: {unknown_roles[0]}", expected)
+        folded = {column.lower(): column for column in reversed(header)}
+        named = self.columns if self.header else {**_NO_HEADER, **self.columns}
         columns = {}
-        for role, usual in _roles(folded).items():
-            names = [wanted[role].lower()] if role in wanted else usual
-            name = next((folded[name] for name in names if name in folded), None)
-            if name is not None:
-                columns[role] = name
-            elif role in wanted or not (
-                role in ("width", "height") or (role == "label" and self.only_class)
-            ):
+        for role, usual_names in _roles(folded).items():
+            names = [named[role].lower()] if role in named else usual_names
+            matches = [folded[name] for name in names if name in folded]
+            if matches:
+                columns[role] = matches[0]
+            elif role in named or self._needs(role):
+                what = f"{path}: no column for {role}"
                 hint = f"write in the recipe: columns: {{{role}: COLUMN}}"
-                raise InputError(
-                    f"{path}: no column for {role}", f"expected one of {', '.join(header)}", hint
-                )
+                raise InputError(what, f"expected one of {', '.join(header)}", hint)
         return columns
+
+    def _needs(self, role: str) -> bool:
+        """Whether a table must have a column of this role."""
+        if role == "label":
+            return not self.only_class
+        return role not in ("width", "height")
+
+
+def _other_size(size: Size, expected: Size, where: str) -> InputError:
+    """The error for an image that has two sizes."""
+    what = f"a size of {size[0]} x {size[1]}"
+    return fault(where, what, f"expected {expected[0]} x {expected[1]}, as before")
 
 
 class _Row(NamedTuple):
@@ -145,7 +148,7 @@ class _Row(NamedTuple):
     """
 
     name: str
-    label: str
+    class_name: str
     corners: Corners | None
     size: Size | None
     where: str
@@ -153,53 +156,55 @@ class _Row(NamedTuple):
 
 def _roles(names: Collection[str]) -> Mapping[str, tuple[str, ...]]:
     """The roles of the columns of a table: a corner and a size only if it has no other corner."""
-    has_corner = any(name in names for name in _ROLES["xmax"])
-    has_size = all(
-        not set(_BY_SIZE[role]).isdisjoint(names)
-        for role in _BY_SIZE
-        if role not in ("path", "label")
-    )
-    if not has_corner and not set(_IN_A_CELL["boxes"]).isdisjoint(names):
+    if any(name in names for name in _ROLES["xmax"]):
+        return _ROLES
+    if any(name in names for name in _IN_A_CELL["boxes"]):
         return _IN_A_CELL
-    return _BY_SIZE if has_size and not has_corner else _ROLES
+    edges = (_BY_SIZE[role] for role in ("xmin", "ymin", "box_width", "box_height"))
+    has_size = all(not set(edge_names).isdisjoint(names) for edge_names in edges)
+    return _BY_SIZE if has_size else _ROLES
 
 
-def _several(texts: Mapping[str, str], where: str) -> list[_Row]:
+def _rows_of_cell(texts: Mapping[str, str], where: str) -> list[_Row]:
     """The rows of a cell with boxes; one without a box if it is empty."""
     cell = texts["boxes"].strip()
     if cell.lower() in ("", "no_box", "[]"):
         return [_Row(texts["path"], texts["label"], None, None, where)]
-    sides = (
-        "xmin",
-        "ymin",
-        *(("box_width", "box_height") if cell.startswith("[") else ("xmax", "ymax")),
-    )
+    edges = _SIZED_EDGES if cell.startswith("[") else _EDGES
     rows = []
-    for part in cell.split(";"):
-        words = part.strip("[] ").replace(",", " ").split()
-        if len(words) != len(sides):
-            raise fault(
-                where, f"boxes {cell[:40]!r}", "expected [x, y, width, height], or x1 y1 x2 y2;..."
-            )
-        rows.append(_row({**texts, **dict(zip(sides, words, strict=True))}, where))
+    for box in cell.split(";"):
+        words = box.strip("[] ").replace(",", " ").split()
+        if len(words) != len(edges):
+            expected = "expected [x, y, width, height], or x1 y1 x2 y2;..."
+            raise fault(where, f"boxes {cell[:40]!r}", expected)
+        box_texts = dict(zip(edges, words, strict=True))
+        rows.append(_row({**texts, **box_texts}, where))
     return rows
 
 
+_EDGES = ("xmin", "ymin", "xmax", "ymax")
+_SIZED_EDGES = ("xmin", "ymin", "box_width", "box_height")
+
+
 def _row(texts: Mapping[str, str], where: str) -> _Row:
+    name, class_name = texts["path"], texts["label"]
     size = None
     if texts.get("width") and texts.get("height"):
-        size = size_of(number_in(texts["width"], where), number_in(texts["height"], where), where)
-    ends = ("box_width", "box_height") if "box_width" in texts else ("xmax", "ymax")
-    edges = [texts[name] for name in ("xmin", "ymin", *ends)]
-    if not texts["path"] or (any(edges) and not texts["label"]):
+        size = check_size(
+            parse_number(texts["width"], where), parse_number(texts["height"], where), where
+        )
+    is_sized = "box_width" in texts
+    edges = [texts[edge] for edge in (_SIZED_EDGES if is_sized else _EDGES)]
+    has_box = any(edges)
+    if not name or (has_box and not class_name):
         raise fault(where, "an empty cell", "expected an image, four corners and a class")
-    if not any(edges):
-        return _Row(texts["path"], texts["label"], None, size, where)
-    first, second, third, fourth = (number_in(edge, where) for edge in edges)
-    corners = first, second, third, fourth
-    if "box_width" in texts:
+    if not has_box:
+        return _Row(name, class_name, None, size, where)
+    xmin, ymin, width_or_xmax, height_or_ymax = (parse_number(edge, where) for edge in edges)
+    corners = (xmin, ymin, width_or_xmax, height_or_ymax)
+    if is_sized:
         corners = corners_of_size(*corners)
-    return _Row(texts["path"], texts["label"], corners, size, where)
+    return _Row(name, class_name, corners, size, where)
 
 
 def _is_relative(rows: Iterable[_Row]) -> bool:
@@ -211,15 +216,15 @@ def _is_relative(rows: Iterable[_Row]) -> bool:
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
-    names = images.class_names(keys).order
-    only_class = names[0] if len(names) == 1 else ""
+    class_names = images.class_names(keys).order
+    only_class = class_names[0] if len(class_names) == 1 else ""
     images.mark_named(keys.places, _TableReader(keys.columns or {}, keys.header, only_class).read)
 
 
 # init ---------------------------------------------------------------------------------------------
 
 
-def _rows_of(path: Path) -> list[list[str]]:
+def _read_first_rows(path: Path) -> list[list[str]]:
     """The first rows of a file, which may have gigabytes."""
     with path.open("rb") as file:
         return _first_rows(file.read(_PROBED_BYTES))
@@ -230,13 +235,14 @@ _PROBED_BYTES = 1 << 20
 
 def _first_rows(content: bytes) -> list[list[str]]:
     """The cells of the first lines, without blanks around them."""
-    whole = content[: content.rfind(b"\n") + 1] or content
+    whole_lines = content[: content.rfind(b"\n") + 1] or content
+    rows = []
     try:
-        return [
-            [cell.strip() for cell in cells] for _, cells in islice(csv_rows(whole, "csv"), _PROBED)
-        ]
+        for _, cells in islice(csv_rows(whole_lines, "csv"), _PROBED):
+            rows.append([cell.strip() for cell in cells])
     except LabelsFault:
         return []
+    return rows
 
 
 _PROBED = 20
@@ -248,18 +254,16 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
     """
     names = {name.lower() for name in rows[0]} if rows else set()
     roles = _roles(names)
-    return all(
-        not names.isdisjoint(roles[role])
-        for role in roles
-        if role not in ("path", "label", "width", "height")
-    )
+    box_roles = roles.keys() - {"path", "label", "width", "height"}
+    return all(not names.isdisjoint(roles[role]) for role in box_roles)
 
 
 def _has_boxes(rows: Sequence[Sequence[str]]) -> bool:
     """Whether rows are path, four corners and a class, or a path alone."""
-    corners = [cells[1:5] for cells in rows if len(cells) == len(_NO_HEADER)]
-    filled = [edges for edges in corners if any(edges)]
-    return bool(filled) and len(corners) == len(rows) and all(map(_is_box, filled))
+    if any(len(cells) != len(_NO_HEADER) for cells in rows):
+        return False
+    boxes = [cells[1:5] for cells in rows if any(cells[1:5])]
+    return bool(boxes) and all(map(_is_box, boxes))
 
 
 def _is_box(edges: Sequence[str]) -> bool:
@@ -282,23 +286,25 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     if not folder.files:
         return None
     files = sorted(folder.files)
-    rows = _rows_of(folder.path / files[0])
+    rows = _read_first_rows(folder.path / files[0])
+    has_header = _has_header(rows)
     value: dict[str, Any] = {"csv": files}
-    columns = _columns_of(folder, files[0], rows) if _has_header(rows) else {}
+    columns = _propose_columns(folder, files[0], rows) if has_header else {}
     if columns:
         value["columns"] = columns
-    names = _names_file(folder)
-    used = [*files, *names]
-    if names:
-        value["names"] = names[0]
-    if not _has_header(rows):
+    names_file = _find_names(folder)
+    used = [*files]
+    if names_file is not None:
+        value["names"] = names_file
+        used.append(names_file)
+    if not has_header:
         value["header"] = False
     elif "label" not in columns and _is_nameless(rows[0], columns):
         value["names"] = (NAMELESS,)
     return Proposed(value, used)
 
 
-def _columns_of(
+def _propose_columns(
     folder: AnnotatedFolder, name: str, rows: Sequence[Sequence[str]]
 ) -> dict[str, str]:
     """The columns that a recipe must name: the column of images by its values, and that of the
@@ -308,26 +314,23 @@ def _columns_of(
         InputError: a column may be the class, and is not called so.
     """
     header, columns = rows[0], dict(folder.columns)
-    folded = [cell.lower() for cell in header]
-    roles = _roles(folded)
-    if "path" not in columns and set(folded).isdisjoint(roles["path"]):
+    names = {cell.lower() for cell in header}
+    roles = _roles(names)
+    if "path" not in columns and names.isdisjoint(roles["path"]):
         columns |= _column_of_images(folder.images, rows)
-    if (
-        "label" in columns
-        or not set(folded).isdisjoint(roles["label"])
-        or _is_nameless(header, columns)
-    ):
+    has_label = "label" in columns or not names.isdisjoint(roles["label"])
+    if has_label or _is_nameless(header, columns):
         return columns
-    used = {column.lower() for column in columns.values()}
-    used.update(*roles.values(), _ROLES["width"], _ROLES["height"])
-    others = [cell for cell in header if cell.lower() not in used][:_MOST_NAMED]
-    commands = (
-        command("init", folder.path, (("as", FORMAT.layout), ("label", other))) for other in others
-    )
+    used_names = {column.lower() for column in columns.values()}
+    used_names.update(*roles.values(), _ROLES["width"], _ROLES["height"])
+    candidates = [cell for cell in header if cell.lower() not in used_names]
+    commands = []
+    for column in candidates[:_MOST_NAMED]:
+        options = (("as", FORMAT.layout), ("label", column))
+        commands.append(command("init", folder.path, options))
+    what = f"{folder.path / name}: no column for label"
     hint = f"if it is one of them, choose it: {'; or '.join(commands)}"
-    raise InputError(
-        f"{folder.path / name}: no column for label", f"expected one of {', '.join(header)}", hint
-    )
+    raise InputError(what, f"expected one of {', '.join(header)}", hint)
 
 
 _MOST_NAMED = 4
@@ -335,36 +338,41 @@ _MOST_NAMED = 4
 
 def _column_of_images(images: Sequence[str], rows: Sequence[Sequence[str]]) -> dict[str, str]:
     """The column that has the names of most images; none if no column has one."""
-    known = {*map(stem_of, images), *(image.rpartition("/")[2] for image in images)}
-    counts = dict.fromkeys(rows[0], 0)
+    image_names = {*map(stem_of, images), *(image.rpartition("/")[2] for image in images)}
+    header = rows[0]
+    name_counts = dict.fromkeys(header, 0)
     for row in rows[1:]:
-        for column, cell in zip(rows[0], row, strict=False):  # a row may be cut short
-            counts[column] += cell.rpartition("/")[2] in known
-    column = max(counts, key=counts.__getitem__)
-    return {"path": column} if counts[column] else {}
+        for column, cell in zip(header, row, strict=False):  # a row may be cut short
+            name_counts[column] += cell.rpartition("/")[2] in image_names
+    column = max(name_counts, key=name_counts.__getitem__)
+    return {"path": column} if name_counts[column] else {}
 
 
 def _is_nameless(header: Sequence[str], columns: Mapping[str, str]) -> bool:
     """Whether a table has no column but those of images and boxes: none can be the class."""
     names = {name.lower() for name in header if name not in columns.values()}
-    known = {name for role, usual in _roles(names).items() if role != "label" for name in usual}
-    return names <= known.union(_ROLES["width"], _ROLES["height"])
+    box_names = {*_ROLES["width"], *_ROLES["height"]}
+    for role, usual_names in _roles(names).items():
+        if role != "label":
+            box_names.update(usual_names)
+    return names <= box_names
 
 
-def _names_file(folder: AnnotatedFolder) -> list[str]:
-    """The CSV of two columns that has a name, and a number or an id,
-    for every class of the tables.
+def _find_names(folder: AnnotatedFolder) -> str | None:
+    """The CSV of two columns that has a name, and a number or an id, for every class of the
+    tables; None if there is none.
     """
-    rows = [row for name in folder.files for row in _rows_of(folder.path / name)]
-    cells = {cell for row in rows for cell in row}
-    for name in (
-        name for name in folder.names if name.lower().endswith(".csv") and name not in folder.files
-    ):
+    cells: set[str] = set()
+    for name in folder.files:
+        cells.update(*_read_first_rows(folder.path / name))
+    for name in folder.names:
+        if not name.lower().endswith(".csv") or name in folder.files:
+            continue
         with contextlib.suppress(InputError):
-            names = read_names(folder.path / name)
-            if cells.intersection(names.by_id or names.order):
-                return [name]
-    return []
+            class_names = read_box_names(folder.path / name)
+            if cells.intersection(class_names.by_id or class_names.order):
+                return name
+    return None
 
 
 FORMAT = Format(
@@ -374,6 +382,21 @@ FORMAT = Format(
     (".csv",),
     _is_of,
     _mark,
-    keys=("names", "first_label", "columns", "header"),
+    usage={
+        "CSV": (
+            "`boxes: {csv: FILES, columns: {xmin: left}}`. A row per box: image, class, `xmin`, "
+            "`ymin`, `xmax`, `ymax` (or `x1`, ...; or `x`, `y`, `width`, `height`). Numbers below "
+            "2 are relative"
+        ),
+        "keras-retinanet": (
+            "`boxes: {csv: FILES, header: false}`: path, x1, y1, x2, y2, class. "
+            "`names: classes.csv` has the number of each class"
+        ),
+        "Open Images": (
+            "`boxes: {csv: FILES, names: class-descriptions-boxable.csv}`, which has the name of "
+            "each id"
+        ),
+    },
+    keys=(*NUMBERING, "columns", "header"),
     propose=_propose,
 )

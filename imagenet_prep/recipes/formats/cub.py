@@ -10,46 +10,53 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages, need_annotations
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, number_in, text_in
+from imagenet_prep.recipes.annotation_files import parse_number, read_text
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_of_size, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
 
-_FILE = "bounding_boxes.txt"
-_SPLITS = ("test", "train")
+_BOXES = "bounding_boxes.txt"
+_NAMES = "images.txt"
+_DIVISION = "train_test_split.txt"
+_NEIGHBOURS = (_NAMES, _DIVISION, "image_class_labels.txt", "classes.txt")
 
 
 def _read(path: Path) -> list[Drawn]:
     """The box of each image, whose class is that of the image: the name of its folder."""
-    names = {words[0]: words[1] for words, _ in _lines(path.parent / "images.txt", 2)}
-    division = path.parent / "train_test_split.txt"
-    is_train = (
-        {words[0]: words[1] == "1" for words, _ in _lines(division, 2)} if division.exists() else {}
-    )
+    names_file = path.parent / _NAMES
+    names_by_id = {words[0]: words[1] for words, _ in _read_lines(names_file, 2)}
+    splits_by_id = _read_splits(path.parent / _DIVISION)
     images = []
-    for words, where in _lines(path, 5):
-        if words[0] not in names:
-            raise fault(
-                where, f"the image {words[0]}", f"expected one of {path.parent / 'images.txt'}"
-            )
-        name = names[words[0]]
-        x, y, width, height = (number_in(word, where) for word in words[1:])
+    for (image_id, *numbers), where in _read_lines(path, 5):
+        if image_id not in names_by_id:
+            raise fault(where, f"the image {image_id}", f"expected one of {names_file}")
+        name = names_by_id[image_id]
+        x, y, width, height = (parse_number(number, where) for number in numbers)
         class_name = name.rpartition("/")[0].rpartition("/")[2]
         box = DrawnObject(class_name, corners_of_size(x, y, width, height), where)
-        split = _SPLITS[is_train[words[0]]] if words[0] in is_train else ""
-        images.append(Drawn(name, where, [box], split=split))
+        images.append(Drawn(name, where, [box], split=splits_by_id.get(image_id, "")))
     return images
 
 
-def _lines(path: Path, count: int) -> Iterator[tuple[list[str], str]]:
+def _read_splits(path: Path) -> dict[str, str]:
+    """The split of each image by its id; empty without a file of them."""
+    if not path.exists():
+        return {}
+    flags_by_id = {words[0]: words[1] for words, _ in _read_lines(path, 2)}
+    return {image_id: "train" if flag == "1" else "test" for image_id, flag in flags_by_id.items()}
+
+
+def _read_lines(path: Path, word_count: int) -> Iterator[tuple[list[str], str]]:
     """The words of each line, and its place."""
-    for number, line in enumerate(text_in(need_annotations(path)).splitlines(), 1):
-        words = line.split(None, count - 1)
-        if len(words) != count:
-            raise fault(f"{path}, line {number}", f"{len(words)} values", f"expected {count}")
-        yield words, f"{path}, line {number}"
+    for number, line in enumerate(read_text(need_annotations(path)).splitlines(), 1):
+        where = f"{path}, line {number}"
+        words = line.split(None, word_count - 1)
+        if len(words) != word_count:
+            raise fault(where, f"{len(words)} values", f"expected {word_count}")
+        yield words, where
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
@@ -57,21 +64,36 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
 
 
 def _propose(folder: AnnotatedFolder) -> Proposed | None:
-    places = [name.rpartition("/")[0] for name in folder.names if name.rpartition("/")[2] == _FILE]
-    beside = {f"{place}/{name}".lstrip("/") for place in places for name in _BESIDE}
-    files = [
-        f"{place}/{_FILE}".lstrip("/")
-        for place in places
-        if f"{place}/images.txt".lstrip("/") in folder.names
-    ]
-    return Proposed({"cub": files}, [*files, *beside.intersection(folder.names)]) if files else None
-
-
-_BESIDE = ("images.txt", "train_test_split.txt", "image_class_labels.txt", "classes.txt")
+    box_files: list[str] = []
+    neighbours: set[str] = set()
+    for name in folder.names:
+        folders, _, file_name = name.rpartition("/")
+        if file_name != _BOXES:
+            continue
+        neighbours.update(f"{folders}/{neighbour}".lstrip("/") for neighbour in _NEIGHBOURS)
+        if f"{folders}/{_NAMES}".lstrip("/") in folder.names:
+            box_files.append(name)
+    if not box_files:
+        return None
+    return Proposed({"cub": box_files}, [*box_files, *neighbours.intersection(folder.names)])
 
 
 def _is_of(name: str, _ends: bytes) -> bool:
-    return name.rpartition("/")[2] == _FILE
+    return name.rpartition("/")[2] == _BOXES
 
 
-FORMAT = Format("cub", "CUB-200", "cub", (".txt",), _is_of, _mark, propose=_propose)
+FORMAT = Format(
+    "cub",
+    "CUB-200",
+    "cub",
+    (".txt",),
+    _is_of,
+    _mark,
+    usage={
+        "CUB-200": (
+            "`boxes: {cub: bounding_boxes.txt}`. A box has the class of its image; "
+            "train_test_split.txt gives the splits"
+        )
+    },
+    propose=_propose,
+)

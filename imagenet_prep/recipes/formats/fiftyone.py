@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, ValidationError, convert
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in
+from imagenet_prep.recipes.annotation_files import read_json
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_of_size, fault
 from imagenet_prep.recipes.formats import Format
 from imagenet_prep.recipes.splits import split_name
@@ -36,71 +37,75 @@ class _Detections(Struct):
 
 
 def _read(path: Path) -> list[Drawn]:
-    content: _Detections = json_in(path, _Detections, "FiftyOne")
-    if content.samples is not None:
-        return [
-            _sample(sample, f"{path}: samples[{number}]")
-            for number, sample in enumerate(content.samples)
-        ]
+    content: _Detections = read_json(path, _Detections, "FiftyOne")
     images = []
+    if content.samples is not None:
+        for number, sample in enumerate(content.samples):
+            images.append(_read_sample(sample, f"{path}: samples[{number}]"))
+        return images
     for name, detections in content.labels.items():
         where = f"{path}: labels.{name}"
-        objects = _objects(detections or (), content.classes, where)
+        objects = _read_objects(detections or (), content.classes, where)
         images.append(Drawn(name, where, objects, is_relative=True))
     return images
 
 
-def _sample(sample: dict[str, Any], where: str) -> Drawn:
-    """An image of a whole dataset; of several fields of boxes,
-    ground_truth is the one that counts.
-    """
-    fields = {
-        name: value
-        for name, value in sample.items()
-        if isinstance(value, dict) and "detections" in value
-    }
-    if len(fields) > 1 and _TRUTH not in fields:
-        raise fault(
-            where, f"boxes in {listed(fields)}", f"expected one field of boxes, or {_TRUTH}"
-        )
-    name = _TRUTH if _TRUTH in fields else next(iter(fields), "")
+def _read_sample(sample: dict[str, Any], where: str) -> Drawn:
+    """An image of a whole dataset."""
+    field = _field_of_boxes(sample, where)
+    content = [] if field is None else sample[field]["detections"]
     try:
-        detections = convert(fields[name]["detections"] if fields else [], list[_Detection])
+        detections = convert(content, list[_Detection])
         tags = convert(sample.get("tags") or [], list[str])
         file_name = convert(sample.get("filepath"), str)
     except ValidationError as error:
-        raise fault(
-            where, str(error), "expected filepath, tags, and detections of label and bounding_box"
-        ) from error
-    splits = {split for tag in tags if (split := split_name(tag))}
-    split = splits.pop() if len(splits) == 1 else ""
-    objects = _objects(detections, None, f"{where}.{name}.detections")
-    return Drawn(file_name, where, objects, is_relative=True, split=split)
+        expected = "expected filepath, tags, and detections of label and bounding_box"
+        raise fault(where, str(error), expected) from error
+    objects = _read_objects(detections, None, f"{where}.{field}.detections")
+    return Drawn(file_name, where, objects, is_relative=True, split=_split_in(tags))
 
 
 _TRUTH = "ground_truth"
 
 
-def _objects(
-    detections: Sequence[_Detection], classes: list[str] | None, where: str
+def _field_of_boxes(sample: dict[str, Any], where: str) -> str | None:
+    """The field of a sample that has its boxes: of several ground_truth counts; None for none."""
+    fields = []
+    for name, value in sample.items():
+        if isinstance(value, dict) and "detections" in value:
+            fields.append(name)
+    if _TRUTH in fields:
+        return _TRUTH
+    if len(fields) > 1:
+        expected = f"expected one field of boxes, or {_TRUTH}"
+        raise fault(where, f"boxes in {listed(fields)}", expected)
+    return fields[0] if fields else None
+
+
+def _split_in(tags: Sequence[str]) -> str:
+    """The split that tags name; "" if they name none, or several."""
+    splits = {split_name(tag) for tag in tags} - {""}
+    return splits.pop() if len(splits) == 1 else ""
+
+
+def _read_objects(
+    detections: Sequence[_Detection], classes: list[str] | None, image_where: str
 ) -> list[DrawnObject]:
     objects = []
     for number, detection in enumerate(detections):
-        place = f"{where}[{number}]"
-        label = _label(detection.label, classes, place)
-        objects.append(DrawnObject(label, corners_of_size(*detection.bounding_box), place))
+        where = f"{image_where}[{number}]"
+        class_name = _class_name(detection.label, classes, where)
+        corners = corners_of_size(*detection.bounding_box)
+        objects.append(DrawnObject(class_name, corners, where))
     return objects
 
 
-def _label(label: int | str, classes: list[str] | None, where: str) -> str:
+def _class_name(label: int | str, classes: list[str] | None, where: str) -> str:
     if isinstance(label, str):
         return label
     if classes is None or not 0 <= label < len(classes):
-        raise fault(
-            where,
-            f"class {label}",
-            f"expected 0 to {len(classes or ()) - 1}, the numbers of `classes`",
-        )
+        expected = f"expected 0 to {len(classes or ()) - 1}, the numbers of `classes`"
+        raise fault(where, f"class {label}", expected)
     return classes[label]
 
 
@@ -109,9 +114,24 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
 
 
 def _is_of(_name: str, ends: bytes) -> bool:
-    of_labels = b'"labels"' in ends and b'"classes"' in ends
-    of_samples = b'"samples"' in ends and b'"filepath"' in ends
-    return b'"bounding_box"' in ends and (of_labels or of_samples)
+    if b'"bounding_box"' not in ends:
+        return False
+    is_labels_file = b'"labels"' in ends and b'"classes"' in ends
+    is_samples_file = b'"samples"' in ends and b'"filepath"' in ends
+    return is_labels_file or is_samples_file
 
 
-FORMAT = Format("fiftyone", "FiftyOne", "fiftyone", (".json",), _is_of, _mark)
+FORMAT = Format(
+    "fiftyone",
+    "FiftyOne",
+    "fiftyone",
+    (".json",),
+    _is_of,
+    _mark,
+    usage={
+        "FiftyOne": (
+            "`boxes: {fiftyone: FILES}`, the labels.json of FiftyOneImageDetectionDataset, "
+            "or the samples.json of a FiftyOneDataset"
+        )
+    },
+)

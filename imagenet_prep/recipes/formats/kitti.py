@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, columns_named, number_in, text_in
+from imagenet_prep.recipes.annotation_files import parse_number, read_text
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject, columns_named
 from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.formats import Format
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
 
-_VALUES = (15, 16)
+_WORD_COUNTS = (15, 16)
 """Class, truncation, occlusion, angle, four corners in pixels, and seven numbers in space;
 results have a score.
 """
@@ -24,24 +25,22 @@ _NO_OBJECT = "DontCare"
 
 
 def _read(path: Path) -> Drawn:
-    lines = enumerate(text_in(path).split("\n"), 1)
-    several = [(line.split(), f"{path}, line {number}") for number, line in lines]
-    objects = [
-        _object(words, where) for words, where in several if words and words[0] != _NO_OBJECT
-    ]
-    return Drawn(path.stem, str(path), objects)
+    image = Drawn(path.stem, str(path), [])
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        words = line.split()
+        if words and words[0] != _NO_OBJECT:
+            image.objects.append(_read_object(words, f"{path}, line {number}"))
+    return image
 
 
-def _object(words: list[str], where: str) -> DrawnObject:
-    if len(words) not in _VALUES:
-        raise fault(
-            where,
-            f"{len(words)} values",
-            "expected 15: class, truncated, occluded, alpha, 4 corners, ...",
-        )
-    truncated = number_in(words[1], where) > 0
-    left, top, right, bottom = (number_in(word, where) for word in words[4:8])
-    return DrawnObject(words[0], (left, top, right, bottom), where, {"truncated": int(truncated)})
+def _read_object(words: list[str], where: str) -> DrawnObject:
+    if len(words) not in _WORD_COUNTS:
+        expected = "expected 15: class, truncated, occluded, alpha, 4 corners, ..."
+        raise fault(where, f"{len(words)} values", expected)
+    is_truncated = parse_number(words[1], where) > 0
+    left, top, right, bottom = (parse_number(word, where) for word in words[4:8])
+    values = {"truncated": int(is_truncated)}
+    return DrawnObject(words[0], (left, top, right, bottom), where, values)
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
@@ -52,15 +51,32 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
 def _is_of(_name: str, ends: bytes) -> bool:
     """Whether the first lines are those of objects."""
     lines = [line.split() for line in ends.split(b"\n")[:3] if line.strip()]
-    return bool(lines) and all(map(_is_line, lines))
+    return bool(lines) and all(map(_is_object, lines))
 
 
-def _is_line(words: list[bytes]) -> bool:
+def _is_object(words: list[bytes]) -> bool:
+    """Whether a line has a class, then numbers."""
+    if len(words) not in _WORD_COUNTS or words[0].isdigit():
+        return False
     try:
-        numbers = [float(word) for word in words[1:]]
+        list(map(float, words[1:]))
     except ValueError:
         return False
-    return len(words) in _VALUES and len(numbers) == len(words) - 1 and not words[0].isdigit()
+    return True
 
 
-FORMAT = Format("kitti", "KITTI", "kitti", (".txt",), _is_of, _mark, per_image=True, is_vague=True)
+FORMAT = Format(
+    "kitti",
+    "KITTI",
+    "kitti",
+    (".txt",),
+    _is_of,
+    _mark,
+    usage={
+        "KITTI": (
+            "`boxes: {kitti: FOLDERS}`: `label_2/a.txt` for `image_2/a.png`; DontCare is no object"
+        )
+    },
+    per_image=True,
+    is_vague=True,
+)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in, size_of
+from imagenet_prep.recipes.annotation_files import check_size, read_json
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_around, fault
-from imagenet_prep.recipes.formats import Format
+from imagenet_prep.recipes.formats import NUMBERING, Format
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -32,16 +33,17 @@ class _LabelMe(Struct, rename="camel"):
 
 def _read(path: Path) -> Drawn:
     where = str(path)
-    content: _LabelMe = json_in(path, _LabelMe, "LabelMe")
+    content: _LabelMe = read_json(path, _LabelMe, "LabelMe")
     size = None
     if content.image_width is not None and content.image_height is not None:
-        size = size_of(content.image_width, content.image_height, where)
-    several = enumerate(content.shapes)
-    objects = [_object(shape, f"{where}: shapes[{number}]") for number, shape in several]
-    return Drawn(content.image_path, where, objects, size)
+        size = check_size(content.image_width, content.image_height, where)
+    image = Drawn(content.image_path, where, [], size)
+    for number, shape in enumerate(content.shapes):
+        image.objects.append(_read_object(shape, f"{where}: shapes[{number}]"))
+    return image
 
 
-def _object(shape: _LabelMeShape, where: str) -> DrawnObject:
+def _read_object(shape: _LabelMeShape, where: str) -> DrawnObject:
     """A polygon, or a box between two corners in any order, or around a circle:
     its centre and a point of it.
     """
@@ -72,6 +74,7 @@ FORMAT = Format(
     (".json",),
     _is_of,
     _mark,
-    keys=("names", "first_label", "polygons"),
+    usage={"LabelMe": "`boxes: {labelme: FOLDERS}`: `a.json` for `a.jpg`"},
+    keys=(*NUMBERING, "polygons"),
     per_image=True,
 )

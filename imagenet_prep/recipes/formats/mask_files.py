@@ -36,18 +36,17 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     root = images.roots.root
     names = images.class_names(keys).order
     if len(names) > 1:
-        raise InputError(
-            f"boxes: names: {len(names)} names", "expected one: files of masks have no classes"
-        )
-    paths = [os.path.relpath(below(images.roots.base, name), root) for name in images.names]
-    by_image, missing = group_masks(paths, _mask_paths(keys.places, root))
+        expected = "expected one: files of masks have no classes"
+        raise InputError(f"boxes: names: {len(names)} names", expected)
+    class_name = names[0] if names else NAMELESS
+    image_paths = [os.path.relpath(below(images.roots.base, name), root) for name in images.names]
+    masks_by_image, missing = group_masks(image_paths, _mask_paths(keys.places, root))
     images.file.columns = columns_named("area")
     images.file.polygons = "masks"
-    for row, path in enumerate(paths):
-        if path in by_image:
-            images.mark(
-                row, _read(root, path, by_image[path], images, names[0] if names else NAMELESS)
-            )
+    for row, image_path in enumerate(image_paths):
+        if image_path in masks_by_image:
+            mask_paths = masks_by_image[image_path]
+            images.mark(row, _read(root, image_path, mask_paths, images, class_name))
     images.missing += missing
 
 
@@ -61,57 +60,67 @@ def _mask_paths(folders: Sequence[str], root: Path) -> list[str]:
 
 
 def _read(
-    root: Path, path: str, files: Sequence[str], images: AnnotatedImages, class_name: str
+    root: Path,
+    image_path: str,
+    mask_paths: Sequence[str],
+    images: AnnotatedImages,
+    class_name: str,
 ) -> Marked:
     """An image with an object for each file: its box is the one around its pixels."""
-    image = Marked(path, path)
-    for name in files:
-        file = below(root, name)
+    image = Marked(image_path, image_path)
+    for mask_path in mask_paths:
+        file = below(root, mask_path)
         data = read_plain(file)
         try:
             pixels = mask_pixels.decode_mask(data)
         except ImageError as error:
             raise fault(str(file), str(error)) from error
-        size = pixels.shape[1], pixels.shape[0]
-        image.size = image.size or size
-        if size != image.size:
-            raise fault(
-                str(file),
-                f"{size[0]} x {size[1]} pixels",
-                f"expected {image.size[0]} x {image.size[1]}",
-            )
-        images.file.add_pixels(
-            image, class_name, pixels, Runs(file=text_of(name), length=len(data)), str(file)
-        )
+        height, width = pixels.shape
+        image.size = image.size or (width, height)
+        if image.size != (width, height):
+            expected = f"expected {image.size[0]} x {image.size[1]}"
+            raise fault(str(file), f"{width} x {height} pixels", expected)
+        outline = Runs(file=text_of(mask_path), length=len(data))
+        images.file.add_pixels(image, class_name, pixels, outline, str(file))
         image.mask_files.append(file)
     return image
 
 
 def group_masks(
-    images: Sequence[str], files: Sequence[str]
+    images: Sequence[str], masks: Sequence[str]
 ) -> tuple[dict[str, list[str]], list[str]]:
-    """The files of each image's objects, by the paths of both; and the files of no image.
+    """The masks of each image's objects, by the paths of both; and the masks of no image.
 
     Both are in one folder, except for folders that only say what is in them, and an image is alone
-    in its own; or the folder of its files has its name.
+    in its own; or the folder of its masks has its name.
     """
-    counts = Counter(map(_place_of_image, images))
-    owners = {place: image for image in images if counts[place := _place_of_image(image)] == 1}
-    owners |= {f"{_place_of_image(image)}/{stem_of(image)}".lstrip("/"): image for image in images}
-    grouped: dict[str, list[str]] = {}
+    images_by_folder = _images_by_folder(images)
+    masks_by_image: dict[str, list[str]] = {}
     missing: list[str] = []
-    for file in files:
-        owner = owners.get(
-            "/".join(folder for folder in file.split("/")[:-1] if not is_mask_folder(folder))
-        )
-        if owner is None:
-            missing.append(file)
+    for mask in masks:
+        folders = [folder for folder in mask.split("/")[:-1] if not is_mask_folder(folder)]
+        image = images_by_folder.get("/".join(folders))
+        if image is None:
+            missing.append(mask)
         else:
-            grouped.setdefault(owner, []).append(file)
-    return grouped, missing
+            masks_by_image.setdefault(image, []).append(mask)
+    return masks_by_image, missing
 
 
-def _place_of_image(path: str) -> str:
+def _images_by_folder(images: Sequence[str]) -> dict[str, str]:
+    """The image of each folder of masks, whose name has no words for masks."""
+    folders = [_folder_of_image(image) for image in images]
+    image_counts = Counter(folders)
+    images_by_folder: dict[str, str] = {}
+    for folder, image in zip(folders, images, strict=True):
+        if image_counts[folder] == 1:
+            images_by_folder[folder] = image
+    for folder, image in zip(folders, images, strict=True):
+        images_by_folder[f"{folder}/{stem_of(image)}".lstrip("/")] = image
+    return images_by_folder
+
+
+def _folder_of_image(path: str) -> str:
     """The folders of an image without those that only say that images are in them."""
     return "/".join(folder for folder in path.split("/")[:-1] if not is_image_folder(folder))
 
@@ -121,16 +130,16 @@ def _place_of_image(path: str) -> str:
 
 def _propose(folder: AnnotatedFolder) -> Proposed | None:
     """Folders of masks, of which some image has several."""
-    files = list(_in_mask_folders(folder.names))
-    if not files or not folder.images:
+    masks = list(_in_mask_folders(folder.names))
+    if not masks or not folder.images:
         return None
-    by_image, missing = group_masks(folder.images, files)
-    most = max(map(len, by_image.values()), default=0)
-    if most < 2 or len(missing) > (1 - _PAIRED) * len(files):
+    masks_by_image, missing = group_masks(folder.images, masks)
+    most_masks = max(map(len, masks_by_image.values()), default=0)
+    if most_masks < 2 or len(missing) > (1 - _PAIRED) * len(masks):
         return None
-    top = os.path.commonpath([name.rpartition("/")[0] for name in files])
+    common_folder = os.path.commonpath([name.rpartition("/")[0] for name in masks])
     tables = [name for name in folder.names if is_table(name, _head(folder.path / name))]
-    return Proposed({"mask_files": [top or "."]}, tables, is_certain=True)
+    return Proposed({"mask_files": [common_folder or "."]}, tables, is_certain=True)
 
 
 def _head(path: Path) -> bytes:
@@ -155,5 +164,11 @@ FORMAT = Format(
     (),
     lambda name, ends: False,
     _mark,
+    usage={
+        "a file for each object": (
+            "`boxes: {mask_files: FOLDERS}`, as in Data Science Bowl 2018: boxes and "
+            "[masks](#masks-of-objects)"
+        )
+    },
     propose=_propose,
 )

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from imagenet_prep.images import mask_pixels
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Marked, columns_in, columns_named
+from imagenet_prep.recipes.annotation_files import read_columns
+from imagenet_prep.recipes.box_files import Marked, columns_named
 from imagenet_prep.recipes.box_policy import NAMELESS, Size, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
 from imagenet_prep.recipes.mask_names import is_mask_folder
@@ -31,7 +32,7 @@ class _RunsOfObject(NamedTuple):
     """
 
     image: str
-    label: str
+    class_name: str
     runs: str
     where: str
 
@@ -40,46 +41,49 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     images.file.columns = columns_named("area")
     images.file.polygons = "masks"
     for path in images.paths(keys.places):
-        by_image: dict[str, list[_RunsOfObject]] = {}
-        for line in _rows(path):
-            by_image.setdefault(line.image, []).append(line)
-        named = [Marked(name, rows[0].where) for name, rows in by_image.items()]
+        objects_by_image: dict[str, list[_RunsOfObject]] = {}
+        for runs_of_object in _rows(path):
+            objects_by_image.setdefault(runs_of_object.image, []).append(runs_of_object)
+        named = [Marked(name, objects[0].where) for name, objects in objects_by_image.items()]
         for row, image in images.by_name(named, path):
             image.size = images.size(row)
-            for line in by_image[image.name]:
-                if line.runs:
-                    _add(images, image, image.size, line)
+            for runs_of_object in objects_by_image[image.name]:
+                if runs_of_object.runs:
+                    _add_object(images, image, image.size, runs_of_object)
             images.mark(row, image)
 
 
 def _rows(path: Path) -> Iterator[_RunsOfObject]:
     """The rows of a table: its first column names the images."""
-    lines, cells = columns_in(path)
-    folded = {name.lower(): values for name, values in cells.items()}
+    line_numbers, columns = read_columns(path)
+    folded = {name.lower(): cells for name, cells in columns.items()}
     if _RUNS not in folded:
-        raise fault(str(path), "no column EncodedPixels", f"expected it among {', '.join(cells)}")
-    names, runs = next(iter(cells.values())), folded[_RUNS]
-    labels = next((folded[name] for name in _CLASSES if name in folded), [NAMELESS] * len(lines))
-    for number, line in enumerate(lines):
-        text = runs[number] or ""
-        text = "" if text == _NO_OBJECT else text
-        yield _RunsOfObject(names[number] or "", labels[number] or "", text, f"{path}, line {line}")
+        raise fault(str(path), "no column EncodedPixels", f"expected it among {', '.join(columns)}")
+    names = next(iter(columns.values()))
+    class_columns = (folded[name] for name in _CLASSES if name in folded)
+    class_names = next(class_columns, [NAMELESS] * len(line_numbers))
+    rows = zip(line_numbers, names, class_names, folded[_RUNS], strict=True)
+    for line_number, name, class_name, runs in rows:
+        text = "" if runs is None or runs == _NO_OBJECT else runs
+        yield _RunsOfObject(name or "", class_name or "", text, f"{path}, line {line_number}")
 
 
-def _add(images: AnnotatedImages, image: Marked, size: Size, line: _RunsOfObject) -> None:
+def _add_object(
+    images: AnnotatedImages, image: Marked, size: Size, runs_of_object: _RunsOfObject
+) -> None:
     """Add an object: its box is the one around its pixels."""
+    where = runs_of_object.where
     try:
-        counts = _counts(line.runs.split(), size)
+        counts = _coco_counts(runs_of_object.runs.split(), size)
         pixels = mask_pixels.fill_runs(counts, size)
     except (ImageError, ValueError) as error:
-        raise fault(
-            line.where, f"runs that can't be: {error}", "expected starts from 1 and lengths in turn"
-        ) from error
+        what = f"runs that can't be: {error}"
+        raise fault(where, what, "expected starts from 1 and lengths in turn") from error
     outline = Runs(size=(size[1], size[0]), counts=counts)
-    images.file.add_pixels(image, line.label, pixels, outline, line.where)
+    images.file.add_pixels(image, runs_of_object.class_name, pixels, outline, where)
 
 
-def _counts(words: Sequence[str], size: Size) -> list[int]:
+def _coco_counts(words: Sequence[str], size: Size) -> list[int]:
     """Kaggle's runs as COCO's: starts from 1 and lengths of what is inside
     become lengths of 0 and 1 in turn.
     """
@@ -95,20 +99,33 @@ def _counts(words: Sequence[str], size: Size) -> list[int]:
 
 def is_table(name: str, ends: bytes) -> bool:
     """Whether a file is a table of runs, by its first bytes."""
-    return (
-        name.lower().endswith(".csv")
-        and _RUNS in ends.partition(b"\n")[0].decode("utf-8", "replace").lower()
-    )
+    header = ends.partition(b"\n")[0].decode("utf-8", "replace")
+    return name.lower().endswith(".csv") and _RUNS in header.lower()
 
 
 def _propose(folder: AnnotatedFolder) -> Proposed | None:
     """The tables; None next to folders of masks, which hold the same."""
-    has_masks = any(is_mask_folder(part) for name in folder.names for part in name.split("/")[:-1])
-    return (
-        None
-        if has_masks or not folder.files
-        else Proposed({"runs": sorted(folder.files)}, folder.files)
-    )
+    if not folder.files or any(map(_is_in_mask_folder, folder.names)):
+        return None
+    return Proposed({"runs": sorted(folder.files)}, folder.files)
 
 
-FORMAT = Format("runs", "run lengths", "run-lengths", (".csv",), is_table, _mark, propose=_propose)
+def _is_in_mask_folder(name: str) -> bool:
+    return any(map(is_mask_folder, name.split("/")[:-1]))
+
+
+FORMAT = Format(
+    "runs",
+    "run lengths",
+    "run-lengths",
+    (".csv",),
+    is_table,
+    _mark,
+    usage={
+        "Kaggle's run lengths": (
+            "`boxes: {runs: FILES}`, a CSV with `EncodedPixels`: boxes and "
+            "[masks](#masks-of-objects)"
+        )
+    },
+    propose=_propose,
+)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in, size_of
+from imagenet_prep.recipes.annotation_files import check_size, read_json
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import fault
-from imagenet_prep.recipes.formats import Format
+from imagenet_prep.recipes.formats import NUMBERING, Format
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -38,37 +39,34 @@ class _SuperviselyImage(Struct):
 
 
 def _read(path: Path, polygons: str | None) -> Drawn:
-    image: _SuperviselyImage = json_in(path, _SuperviselyImage, "Supervisely")
-    several = enumerate(image.objects)
-    objects = [_object(each, f"{path}: objects[{number}]") for number, each in several]
-    holes = next(
-        (
-            number
-            for number, each in enumerate(image.objects)
-            if each.points and each.points.interior
-        ),
-        None,
-    )
-    if holes is not None and polygons == "masks":
-        hint = "polygons: boxes in the recipe's `boxes` takes its box alone"
-        raise fault(
-            f"{path}: objects[{holes}]",
-            "a polygon with holes, which a mask would fill",
-            f"expected none; {hint}",
-        )
-    return Drawn(
-        path.stem, str(path), objects, size_of(image.size.width, image.size.height, str(path))
-    )
+    image: _SuperviselyImage = read_json(path, _SuperviselyImage, "Supervisely")
+    objects = []
+    for number, annotation in enumerate(image.objects):
+        objects.append(_read_object(annotation, f"{path}: objects[{number}]"))
+    if polygons == "masks":
+        _refuse_holes(path, image)
+    size = check_size(image.size.width, image.size.height, str(path))
+    return Drawn(path.stem, str(path), objects, size)
 
 
-def _object(drawn: _SuperviselyObject, where: str) -> DrawnObject:
-    points = drawn.points.exterior if drawn.points else []
-    if drawn.geometry_type == "polygon":
-        return DrawnObject.polygon(drawn.class_title, points, where)
-    if drawn.geometry_type != "rectangle" or len(points) != 2:
-        what = f"a {drawn.geometry_type} of {len(points)} points"
+def _refuse_holes(path: Path, image: _SuperviselyImage) -> None:
+    """Raise InputError if an image has a polygon with a hole."""
+    for number, annotation in enumerate(image.objects):
+        if annotation.points and annotation.points.interior:
+            where = f"{path}: objects[{number}]"
+            hint = "polygons: boxes in the recipe's `boxes` takes its box alone"
+            what = "a polygon with holes, which a mask would fill"
+            raise fault(where, what, f"expected none; {hint}")
+
+
+def _read_object(annotation: _SuperviselyObject, where: str) -> DrawnObject:
+    points = annotation.points.exterior if annotation.points else []
+    if annotation.geometry_type == "polygon":
+        return DrawnObject.polygon(annotation.class_title, points, where)
+    if annotation.geometry_type != "rectangle" or len(points) != 2:
+        what = f"a {annotation.geometry_type} of {len(points)} points"
         raise fault(where, what, "expected a rectangle of two corners, or a polygon")
-    return DrawnObject.rectangle(drawn.class_title, points, where)
+    return DrawnObject.rectangle(annotation.class_title, points, where)
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
@@ -86,6 +84,9 @@ FORMAT = Format(
     (".json",),
     _is_of,
     _mark,
-    keys=("names", "first_label", "polygons"),
+    usage={
+        "Supervisely": "`boxes: {supervisely: FOLDERS}`: `ann/a.jpg.json` for `img/a.jpg`",
+    },
+    keys=(*NUMBERING, "polygons"),
     per_image=True,
 )

@@ -12,9 +12,10 @@ import msgspec
 from msgspec import Struct
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in, numbers_in, rows_in
+from imagenet_prep.recipes.annotation_files import check_numbers, read_json, read_table
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_around, corners_of_size, fault
-from imagenet_prep.recipes.formats import Format
+from imagenet_prep.recipes.formats import NUMBERING, Format
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -34,107 +35,113 @@ class _ViaProject(Struct):
     images: dict[str, _ViaImage] = msgspec.field(name="_via_img_metadata")
 
 
-def _read(path: Path, attribute: str | None) -> list[Drawn]:
+_CLASS_ATTRIBUTES = ("class", "label", "name", "type", "category")
+"""The usual names of the attribute that is the class."""
+
+
+def _read(path: Path, class_attribute: str | None) -> list[Drawn]:
     images: dict[str, Drawn] = {}
     regions = _rows(path) if path.suffix.lower() == ".csv" else _entries(path)
     for name, where, region in regions:
         image = images.setdefault(name, Drawn(name, where))
         if region is not None:
-            image.objects.append(_object(region, attribute, where))
+            image.objects.append(_read_object(region, class_attribute, where))
     return list(images.values())
 
 
 def _entries(path: Path) -> Iterator[tuple[str, str, _ViaRegion | None]]:
     """Each image of a JSON, then each of its regions."""
-    is_project = b'"_via_img_metadata"' in path.read_bytes()
-    images = (
-        json_in(path, _ViaProject, "VIA").images
-        if is_project
-        else json_in(path, dict[str, _ViaImage], "VIA")
-    )
-    for key, image in images.items():
+    for key, image in _images_in(path).items():
         yield image.filename, f"{path}: {key}", None
         regions = image.regions.values() if isinstance(image.regions, dict) else image.regions
         for number, region in enumerate(regions):
             yield image.filename, f"{path}: {key}: regions[{number}]", region
 
 
+def _images_in(path: Path) -> dict[str, _ViaImage]:
+    """The images of a JSON, of a project or alone."""
+    if b'"_via_img_metadata"' in path.read_bytes():
+        project: _ViaProject = read_json(path, _ViaProject, "VIA")
+        return project.images
+    images: dict[str, _ViaImage] = read_json(path, dict[str, _ViaImage], "VIA")
+    return images
+
+
 def _rows(path: Path) -> Iterator[tuple[str, str, _ViaRegion | None]]:
     """The image of each row of a CSV, and its region, if it has one."""
-    for where, row in rows_in(path):
+    for where, row in read_table(path):
         name = row.get("#filename") or row.get("filename") or ""
         try:
-            shape, attributes = (
-                msgspec.json.decode(row.get(f"{part}_attributes") or "{}") for part in _PARTS
-            )
+            shape = msgspec.json.decode(row.get("region_shape_attributes") or "{}")
+            attributes = msgspec.json.decode(row.get("region_attributes") or "{}")
         except msgspec.DecodeError as error:
             raise fault(where, f"not JSON: {error}", "expected VIA's attributes") from error
         yield name, where, _ViaRegion(shape, attributes) if shape else None
 
 
-_PARTS = ("region_shape", "region")
-
-
-def _object(region: _ViaRegion, attribute: str | None, where: str) -> DrawnObject:
-    label, shape = _label(region.region_attributes, attribute, where), region.shape_attributes
-    kind = shape.get("name")
+def _read_object(region: _ViaRegion, class_attribute: str | None, where: str) -> DrawnObject:
+    class_name = _class_name(region.region_attributes, class_attribute, where)
+    shape = region.shape_attributes
+    shape_name = shape.get("name")
     if shape.get("theta"):
-        raise fault(where, f"a rotated {kind}", "expected one along the sides of the image")
+        raise fault(where, f"a rotated {shape_name}", "expected one along the sides of the image")
     try:
-        if kind in ("polygon", "polyline"):
-            points = list(zip(*(numbers_in(shape[name]) for name in _POINTS), strict=True))
-            return DrawnObject.polygon(label, points, where)
-        if kind == "rect":
-            sides = numbers_in([shape[name] for name in ("x", "y", "width", "height")])
-            return DrawnObject(label, corners_of_size(*sides), where)
-        if kind in ("circle", "ellipse"):
+        if shape_name in ("polygon", "polyline"):
+            xs, ys = check_numbers(shape["all_points_x"]), check_numbers(shape["all_points_y"])
+            return DrawnObject.polygon(class_name, list(zip(xs, ys, strict=True)), where)
+        if shape_name == "rect":
+            sides = check_numbers([shape[name] for name in ("x", "y", "width", "height")])
+            return DrawnObject(class_name, corners_of_size(*sides), where)
+        if shape_name in ("circle", "ellipse"):
             radii = [shape.get(name, shape.get("r")) for name in ("rx", "ry")]
-            return DrawnObject(
-                label, corners_around(*numbers_in([shape["cx"], shape["cy"], *radii])), where
-            )
+            centre_and_radii = check_numbers([shape["cx"], shape["cy"], *radii])
+            return DrawnObject(class_name, corners_around(*centre_and_radii), where)
     except (KeyError, TypeError, ValueError) as error:
-        raise fault(
-            where, f"a {kind} without its numbers", "expected those that VIA writes"
-        ) from error
-    raise fault(where, f"the shape {kind!r}", "expected rect, circle, ellipse or polygon")
+        what = f"a {shape_name} without its numbers"
+        raise fault(where, what, "expected those that VIA writes") from error
+    raise fault(where, f"the shape {shape_name!r}", "expected rect, circle, ellipse or polygon")
 
 
-_USUAL = ("class", "label", "name", "type", "category")
-
-
-_POINTS = ("all_points_x", "all_points_y")
-
-
-def _label(attributes: dict[str, Any], attribute: str | None, where: str) -> str:
-    """The attribute that is the class: the only one, or the first of usual ones;
-    a checkbox that is ticked.
-    """
-    names = [attribute] if attribute else [*attributes] if len(attributes) == 1 else _USUAL
-    value = next((attributes[name] for name in names if name in attributes), None)
+def _class_name(attributes: dict[str, Any], class_attribute: str | None, where: str) -> str:
+    """The attribute that is the class; a checkbox that is ticked."""
+    value = _class_value(attributes, class_attribute)
     if isinstance(value, dict):
-        ticked = [name for name, is_on in value.items() if is_on]
+        ticked = [name for name, is_ticked in value.items() if is_ticked]
         value = ticked[0] if len(ticked) == 1 else None
     if not isinstance(value, str) or not value.strip():
-        names_there = ", ".join(attributes) or "nothing"
+        names = ", ".join(attributes) or "nothing"
         expected = (
             "expected a text; columns: {label: ATTRIBUTE} in the recipe's `boxes` names the "
             "attribute"
         )
-        raise fault(where, f"no class among its attributes ({names_there})", expected)
+        raise fault(where, f"no class among its attributes ({names})", expected)
     return value.strip()
 
 
+def _class_value(attributes: dict[str, Any], class_attribute: str | None) -> Any:
+    """The value of the attribute that the recipe names, or of the only one, or of the first usual
+    one; None for none.
+    """
+    if class_attribute:
+        return attributes.get(class_attribute)
+    if len(attributes) == 1:
+        return next(iter(attributes.values()))
+    for name in _CLASS_ATTRIBUTES:
+        if name in attributes:
+            return attributes[name]
+    return None
+
+
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
-    attribute = (keys.columns or {}).get("label")
-    images.mark_named(keys.places, lambda path: _read(path, attribute))
+    class_attribute = (keys.columns or {}).get("label")
+    images.mark_named(keys.places, lambda path: _read(path, class_attribute))
 
 
 def _is_of(name: str, ends: bytes) -> bool:
     if name.lower().endswith(".csv"):
         return b"region_shape_attributes" in ends.split(b"\n", 1)[0]
-    return b'"_via_img_metadata"' in ends or (
-        b'"shape_attributes"' in ends and b'"region_attributes"' in ends
-    )
+    has_regions = b'"shape_attributes"' in ends and b'"region_attributes"' in ends
+    return has_regions or b'"_via_img_metadata"' in ends
 
 
 FORMAT = Format(
@@ -144,5 +151,11 @@ FORMAT = Format(
     (".json", ".csv"),
     _is_of,
     _mark,
-    keys=("names", "first_label", "columns", "polygons"),
+    usage={
+        "VIA 1 and 2": (
+            "`boxes: {via: FILES}`, JSON or CSV. `columns: {label: ATTRIBUTE}` if regions have "
+            "several attributes"
+        )
+    },
+    keys=(*NUMBERING, "columns", "polygons"),
 )

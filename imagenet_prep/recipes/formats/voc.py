@@ -5,20 +5,15 @@ Stanford Dogs has them without an ending.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import (
-    Drawn,
-    DrawnObject,
-    columns_named,
-    number_in,
-    size_of,
-    xml_in,
-)
+from imagenet_prep.recipes.annotation_files import check_size, parse_number, read_xml
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject, columns_named
 from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed, folders_of
 from imagenet_prep.recipes.splits import stem_of
@@ -31,50 +26,63 @@ if TYPE_CHECKING:
 
 def _read(path: Path) -> Drawn:
     """One XML file; its name tells the image, since <filename> is often another one."""
-    root, where = xml_in(path), str(path)
-    size = size_of(_number(root, "size/width", where), _number(root, "size/height", where), where)
-    several = enumerate(root.findall("object"), 1)
-    shapes = [_shape(element, f"{where}: object {number}") for number, element in several]
-    return Drawn(_text(root, "filename"), where, shapes, size)
+    root = read_xml(path)
+    where = str(path)
+    width, height = _number(root, "size/width", where), _number(root, "size/height", where)
+    image = Drawn(_text(root, "filename"), where, [], check_size(width, height, where))
+    for number, element in enumerate(root.findall("object"), 1):
+        image.objects.append(_read_object(element, f"{where}: object {number}"))
+    return image
 
 
-def _shape(element: ElementTree.Element, where: str) -> DrawnObject:
-    name = _text(element, "name")
-    if not name:
+def _read_object(element: ElementTree.Element, where: str) -> DrawnObject:
+    class_name = _text(element, "name")
+    if not class_name:
         raise fault(where, "no <name>", "expected the class")
     xmin, ymin, xmax, ymax = (_number(element, f"bndbox/{edge}", where) for edge in EDGES)
-    flags = {key: int(_number(element, key, where, "0")) for key in ("difficult", "truncated")}
-    values = {**flags, "view": _text(element, "pose") or "Unspecified"}
-    return DrawnObject(name, (xmin, ymin, xmax, ymax), where, values)
+    values: dict[str, int | str] = {}
+    for flag in ("difficult", "truncated"):
+        values[flag] = int(_number(element, flag, where, default="0"))
+    values["view"] = _text(element, "pose") or "Unspecified"
+    return DrawnObject(class_name, (xmin, ymin, xmax, ymax), where, values)
 
 
 def _text(element: ElementTree.Element, path: str) -> str:
     return (element.findtext(path) or "").strip()
 
 
-def _number(element: ElementTree.Element, path: str, where: str, otherwise: str = "") -> float:
-    text = _text(element, path) or otherwise
-    return number_in(text, f"{where}: <{path.rpartition('/')[2]}>")
+def _number(element: ElementTree.Element, path: str, where: str, default: str = "") -> float:
+    text = _text(element, path) or default
+    return parse_number(text, f"{where}: <{path.rpartition('/')[2]}>")
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     images.file.columns = columns_named("difficult", "truncated", "view")
     images.mark_files(keys.places, ".xml", _read)
     if not images.marked:
-        missing = images.missing
-        images.mark_files(keys.places, "", _read)
-        images.missing = missing + images.missing if images.marked else missing
+        _mark_files_without_ending(keys, images)
+    _note_other_names(images)
+
+
+def _mark_files_without_ending(keys: BoxKeys, images: AnnotatedImages) -> None:
+    """Read files such as n02085620_7, if some have the names of images."""
+    missing = images.missing
+    images.mark_files(keys.places, "", _read)
+    images.missing = missing + images.missing if images.marked else missing
+
+
+def _note_other_names(images: AnnotatedImages) -> None:
+    """Note the annotations whose <filename> is the name of another image."""
     names = [name.rpartition("/")[2] for name in images.names]
-    known = set(names)
-    others = [
-        image.where
-        for row, image in images.marked.items()
-        if image.name != names[row] and image.name in known
-    ]
-    if others:
-        count = number_of(len(others), "annotation names", "annotations name")
-        what = f"{count} another image in <filename>: {listed(others)}; the file's own name counts"
-        images.file.unread.append(what)
+    all_names = set(names)
+    places = []
+    for row, image in images.marked.items():
+        if image.name != names[row] and image.name in all_names:
+            places.append(image.where)
+    if places:
+        count = number_of(len(places), "annotation names", "annotations name")
+        note = f"{count} another image in <filename>: {listed(places)}; the file's own name counts"
+        images.file.unread.append(note)
 
 
 # init ---------------------------------------------------------------------------------------------
@@ -91,39 +99,34 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     matches = list(filter(None, map(_IMAGE_SET.fullmatch, folder.names)))
     faults = []
     if len({match[1] for match in matches}) > 1:
-        what = (
-            f"{folder.path} has lists of splits in several folders: "
-            f"{listed(match[0] for match in matches)}"
-        )
+        paths = listed(match[0] for match in matches)
+        what = f"{folder.path} has lists of splits in several folders: {paths}"
         hint = "make a recipe of each folder above them"
-        faults = [InputError(what, "expected one folder ImageSets/Main", hint)]
-    lists = _lists(folder, {match[2]: match[0] for match in matches})
+        faults.append(InputError(what, "expected one folder ImageSets/Main", hint))
+    lists = _read_lists(folder, {match[2]: match[0] for match in matches})
     if lists and not any(names for _, names in lists.values()):
-        what = (
-            f"{listed(path for path, _ in lists.values())}: no line is the name of an image "
-            "without its ending"
-        )
-        faults.append(
-            InputError(
-                what, "expected the lists of these images", "correct them, or move them away"
-            )
-        )
+        paths = listed(path for path, _ in lists.values())
+        what = f"{paths}: no line is the name of an image without its ending"
+        expected = "expected the lists of these images"
+        faults.append(InputError(what, expected, "correct them, or move them away"))
     return Proposed({"voc": folders_of(folder.files)}, folder.files, lists, faults)
 
 
-def _lists(folder: AnnotatedFolder, by_split: dict[str, str]) -> dict[str, tuple[str, list[str]]]:
-    """The lists of the splits, and the images that each has."""
-    by_stem = {stem_of(name): name for name in folder.images}
+def _read_lists(
+    folder: AnnotatedFolder, paths: Mapping[str, str]
+) -> dict[str, tuple[str, list[str]]]:
+    """The lists of the splits, and the images that each has; ``paths`` are by VOC's own names."""
+    images_by_stem = {stem_of(name): name for name in folder.images}
+    has_both = "train" in paths or "val" in paths
     lists: dict[str, tuple[str, list[str]]] = {}
-    for split in (
-        ("train", "val", "test") if {"train", "val"} & by_split.keys() else ("trainval", "test")
-    ):
-        if split in by_split:
-            lines = map(
-                str.strip, (folder.path / by_split[split]).read_text(errors="replace").splitlines()
-            )
-            names = [by_stem[line] for line in lines if line in by_stem]
-            lists["validation" if split == "val" else split] = by_split[split], names
+    for voc_name in ("train", "val", "test") if has_both else ("trainval", "test"):
+        if voc_name not in paths:
+            continue
+        path = paths[voc_name]
+        lines = (folder.path / path).read_text(errors="replace").splitlines()
+        stems = map(str.strip, lines)
+        split = "validation" if voc_name == "val" else voc_name
+        lists[split] = path, [images_by_stem[stem] for stem in stems if stem in images_by_stem]
     return lists
 
 
@@ -132,5 +135,18 @@ def _is_of(_name: str, ends: bytes) -> bool:
 
 
 FORMAT = Format(
-    "voc", "Pascal VOC", "pascal-voc", (".xml", ""), _is_of, _mark, per_image=True, propose=_propose
+    "voc",
+    "Pascal VOC",
+    "pascal-voc",
+    (".xml", ""),
+    _is_of,
+    _mark,
+    usage={
+        "Pascal VOC": (
+            "`boxes: {voc: FOLDERS}`. `JPEGImages/a.jpg` has `Annotations/a.xml`, or `a` without "
+            "an ending, as in Stanford Dogs"
+        )
+    },
+    per_image=True,
+    propose=_propose,
 )

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, number_in, text_in
+from imagenet_prep.recipes.annotation_files import parse_number, read_text
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_of_size, fault
 from imagenet_prep.recipes.formats import Format
 
@@ -22,28 +23,33 @@ _CLASS = "face"
 def _read(path: Path) -> list[Drawn]:
     """The images of one split. An image without faces has a line of zeros."""
     images = []
-    lines = enumerate(text_in(path).splitlines(), 1)
+    lines = enumerate(read_text(path).splitlines(), 1)
     for number, name in lines:
-        where = f"{path}, line {number}"
-        count = next(lines, (0, ""))[1].strip()
-        if not count.isdecimal():
-            raise fault(where, f"{count[:40]!r} after {name[:80]}", "expected the number of faces")
-        drawn = Drawn(name.strip(), where, [])
-        for _ in range(max(1, int(count))):
-            place, line = next(lines, (0, ""))
-            words = line.split()
-            if len(words) < 4:
-                raise fault(
-                    f"{where}: line {place}",
-                    line[:40],
-                    f"expected x, y, width and height of {count} faces",
-                )
-            x, y, width, height = (number_in(word, f"{path}, line {place}") for word in words[:4])
-            if count != "0":
-                box = corners_of_size(x, y, width, height)
-                drawn.objects.append(DrawnObject(_CLASS, box, f"{path}, line {place}"))
-        images.append(drawn)
+        image = Drawn(name.strip(), f"{path}, line {number}", [])
+        _, face_count = next(lines, _NO_LINE)
+        face_count = face_count.strip()
+        if not face_count.isdecimal():
+            what = f"{face_count[:40]!r} after {name[:80]}"
+            raise fault(image.where, what, "expected the number of faces")
+        for _ in range(max(1, int(face_count))):
+            face_number, line = next(lines, _NO_LINE)
+            if len(line.split()) < 4:
+                expected = f"expected x, y, width and height of {face_count} faces"
+                raise fault(f"{image.where}: line {face_number}", line[:40], expected)
+            face = _read_face(line, f"{path}, line {face_number}")
+            if face_count != "0":
+                image.objects.append(face)
+        images.append(image)
     return images
+
+
+_NO_LINE = (0, "")
+"""The line behind the last one."""
+
+
+def _read_face(line: str, where: str) -> DrawnObject:
+    x, y, width, height = (parse_number(word, where) for word in line.split()[:4])
+    return DrawnObject(_CLASS, corners_of_size(x, y, width, height), where)
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
@@ -57,4 +63,12 @@ def _is_of(_name: str, ends: bytes) -> bool:
     return _START.match(ends) is not None
 
 
-FORMAT = Format("wider", "WIDER FACE", "wider-face", (".txt",), _is_of, _mark)
+FORMAT = Format(
+    "wider",
+    "WIDER FACE",
+    "wider-face",
+    (".txt",),
+    _is_of,
+    _mark,
+    usage={"WIDER FACE": "`boxes: {wider: FILES}`"},
+)

@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import (
-    Drawn,
-    DrawnObject,
-    number_in,
-    read_data_yaml,
-    read_names,
-    text_in,
-)
+from imagenet_prep.recipes.annotation_files import parse_number, read_text
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject
+from imagenet_prep.recipes.box_names import read_box_names, read_data_yaml
 from imagenet_prep.recipes.box_policy import NO_PIXELS, corners_around, fault
-from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Lists, Proposed, folders_of
+from imagenet_prep.recipes.formats import (
+    NUMBERING,
+    AnnotatedFolder,
+    Format,
+    Lists,
+    Proposed,
+    folders_of,
+)
 from imagenet_prep.recipes.labels_file import match
 from imagenet_prep.recipes.splits import stem_of
 from imagenet_prep.sources.names import below
@@ -33,57 +35,10 @@ if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
 
 
-def _read(path: Path, names: Sequence[str], posed: int) -> Drawn:
-    """The objects of one file; lines of ``posed`` values end with key points,
-    which are not read.
-    """
-    lines = enumerate(text_in(path).split("\n"), 1)
-    several = [(line.split(), f"{path}, line {number}") for number, line in lines]
-    several = [(words[:5] if len(words) == posed else words, where) for words, where in several]
-    shapes = [_shape(words, names, where) for words, where in several if words]
-    return Drawn(path.stem, str(path), shapes, is_relative=True)
+_YAML = (".yaml", ".yml")
 
-
-def _shape(words: Sequence[str], names: Sequence[str], where: str) -> DrawnObject:
-    is_polygon = len(words) >= 7 and len(words) % 2 == 1
-    if len(words) != 5 and not is_polygon:
-        expected = "expected 5: class, x, y, width, height; key points and confidences are not read"
-        raise fault(where, f"{len(words)} values", expected)
-    number = int(words[0]) if words[0].isdecimal() and len(words[0]) <= _MOST_DIGITS else len(names)
-    name = names[number] if number < len(names) else ""
-    if not name:
-        raise fault(
-            where,
-            f"class {words[0][:40]}",
-            f"expected 0 to {len(names) - 1}, the classes of `names`",
-        )
-    values = [number_in(word, where) for word in words[1:]]
-    if not all(-NO_PIXELS < value < NO_PIXELS for value in values):
-        raise fault(
-            where, " ".join(words[1:]), "expected numbers from 0 to 1, relative to the image"
-        )
-    if is_polygon:
-        return DrawnObject.polygon(name, list(zip(values[::2], values[1::2], strict=True)), where)
-    x, y, width, height = values
-    return DrawnObject(name, corners_around(x, y, width / 2, height / 2), where)
-
-
-_MOST_DIGITS = 18
-
-
-def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
-    names, posed = images.class_names(keys).order, 0
-    if isinstance(keys.names, str):
-        path = below(images.roots.root, keys.names)
-        posed = _values_of_poses(path)
-        images.file.unread += (
-            [f"{path.name}: key points are not read (kpt_shape), only boxes"] if posed else []
-        )
-    images.mark_files(keys.places, ".txt", lambda path: _read(path, names, posed))
-    images.missing[:] = [
-        name for name in images.missing if name.rpartition("/")[2] not in _NO_LABELS
-    ]
-
+_NAMES = ("classes.txt", ".names", "_darknet.labels")
+"""The ends of files that only name classes."""
 
 _NO_LABELS = (
     "classes.txt",
@@ -96,11 +51,69 @@ _NO_LABELS = (
 """Files among those of images that name classes, or images."""
 
 
-def _values_of_poses(path: Path) -> int:
-    """How many values a line with key points has, as a data.yaml says; 0 if there are none."""
-    shape = (
-        read_data_yaml(path).get("kpt_shape") if path.suffix.lower() in (".yaml", ".yml") else None
-    )
+def _read(path: Path, class_names: Sequence[str], pose_length: int) -> Drawn:
+    """The objects of one file; lines of ``pose_length`` words end with key points,
+    which are not read.
+    """
+    image = Drawn(path.stem, str(path), [], is_relative=True)
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        words = line.split()
+        if len(words) == pose_length:
+            words = words[:5]
+        if words:
+            image.objects.append(_read_object(words, class_names, f"{path}, line {number}"))
+    return image
+
+
+def _read_object(words: Sequence[str], class_names: Sequence[str], where: str) -> DrawnObject:
+    is_polygon = len(words) >= 7 and len(words) % 2 == 1
+    if len(words) != 5 and not is_polygon:
+        expected = "expected 5: class, x, y, width, height; key points and confidences are not read"
+        raise fault(where, f"{len(words)} values", expected)
+    class_name = _class_name(words[0], class_names, where)
+    numbers = [parse_number(word, where) for word in words[1:]]
+    if not all(-NO_PIXELS < number < NO_PIXELS for number in numbers):
+        expected = "expected numbers from 0 to 1, relative to the image"
+        raise fault(where, " ".join(words[1:]), expected)
+    if is_polygon:
+        points = list(zip(numbers[::2], numbers[1::2], strict=True))
+        return DrawnObject.polygon(class_name, points, where)
+    x, y, width, height = numbers
+    return DrawnObject(class_name, corners_around(x, y, width / 2, height / 2), where)
+
+
+_MOST_DIGITS = 18
+
+
+def _class_name(word: str, class_names: Sequence[str], where: str) -> str:
+    """The class of a number; raises InputError if none has it."""
+    if word.isdecimal() and len(word) <= _MOST_DIGITS:
+        number = int(word)
+        if number < len(class_names) and class_names[number]:
+            return class_names[number]
+    expected = f"expected 0 to {len(class_names) - 1}, the classes of `names`"
+    raise fault(where, f"class {word[:40]}", expected)
+
+
+def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
+    class_names = images.class_names(keys).order
+    pose_length = 0
+    if isinstance(keys.names, str):
+        names_path = below(images.roots.root, keys.names)
+        pose_length = _length_of_poses(names_path)
+        if pose_length:
+            note = f"{names_path.name}: key points are not read (kpt_shape), only boxes"
+            images.file.unread.append(note)
+    images.mark_files(keys.places, ".txt", lambda path: _read(path, class_names, pose_length))
+    missing = [name for name in images.missing if name.rpartition("/")[2] not in _NO_LABELS]
+    images.missing[:] = missing
+
+
+def _length_of_poses(path: Path) -> int:
+    """How many words a line with key points has, as a data.yaml says; 0 if there are none."""
+    if path.suffix.lower() not in _YAML:
+        return 0
+    shape = read_data_yaml(path).get("kpt_shape")
     if not isinstance(shape, list) or not all(str(size).isdecimal() for size in shape):
         return 0
     return 5 + math.prod(map(int, shape))
@@ -121,29 +134,29 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     if not labels:
         _refuse_missing_labels(folder)
         return None
-    names = _names_file(folder)
-    if not names:
+    names_file = _find_names(folder)
+    if not names_file:
         return _propose_nameless(folder, labels)
-    lists = _listed_splits(folder, names)
-    value = {"yolo": folders_of(labels), "names": names}
-    used = [
-        *labels,
-        names,
-        *(name for name in folder.names if name.endswith(_NAMES) and name != names),
-    ]
+    lists = _read_lists(folder, names_file)
+    value = {"yolo": folders_of(labels), "names": names_file}
+    other_names = [name for name in folder.names if name.endswith(_NAMES) and name != names_file]
+    used = [*labels, names_file, *other_names]
     return Proposed(value, used, lists, doubts=_doubts(folder, labels))
 
 
 def _propose_nameless(folder: AnnotatedFolder, labels: Sequence[str]) -> Proposed:
     """Classes that are called as their numbers, if the user accepts that."""
-    texts = (text_in(folder.path / name) for name in labels)
-    words = [line.split()[0] for text in texts for line in text.splitlines() if line.strip()]
-    most = max((int(word) for word in words if _NUMBER.fullmatch(word)), default=0)
+    last_class = 0
+    for name in labels:
+        for line in read_text(folder.path / name).splitlines():
+            words = line.split()
+            if words and _NUMBER.fullmatch(words[0]):
+                last_class = max(last_class, int(words[0]))
     doubt = (
         "YOLO annotations, and no file of the names of classes such as data.yaml: "
         "they are called as their numbers"
     )
-    value = {"yolo": folders_of(labels), "names": tuple(map(str, range(most + 1)))}
+    value = {"yolo": folders_of(labels), "names": tuple(map(str, range(last_class + 1)))}
     return Proposed(value, labels, doubts=[doubt, *_doubts(folder, labels)])
 
 
@@ -152,52 +165,46 @@ _NUMBER = re.compile(r"[0-9]{1,5}")
 
 def _refuse_missing_labels(folder: AnnotatedFolder) -> None:
     """Raise InputError if a data.yaml is there, and no text file has a box of an image."""
-    for name in (name for name in folder.names if name.endswith("data.yaml")):
+    for name in folder.names:
+        if not name.endswith("data.yaml"):
+            continue
         keys = read_data_yaml(folder.path / name)
         if "names" in keys and {"train", "val", "path"} & keys.keys():
-            what = (
-                f"{folder.path / name} is that of a YOLO set, and no text file has a box of an "
-                "image"
-            )
+            path = folder.path / name
+            what = f"{path} is that of a YOLO set, and no text file has a box of an image"
             expected = "expected labels/train/a.txt for images/train/a.jpg"
             without = command("init", folder.path, (("as", "unlabelled"),))
-            raise InputError(
-                what,
-                expected,
-                f"put the folder labels next to images; or leave boxes out: {without}",
-            )
+            hint = f"put the folder labels next to images; or leave boxes out: {without}"
+            raise InputError(what, expected, hint)
 
 
-_NAMES = ("classes.txt", ".names", "_darknet.labels")
-
-
-def _names_file(folder: AnnotatedFolder) -> str:
+def _find_names(folder: AnnotatedFolder) -> str:
     """The file of the names of classes, "" if there is none;
     raises InputError if there are several that differ.
     """
-    every = [*folder.files, *folder.stray]
-    names = [name for name in every if name.endswith((".yaml", ".yml", *_NAMES))]
-    names.sort(
-        key=lambda name: (not name.endswith((".yaml", ".yml")), not name.endswith("data.yaml"))
-    )
-    if not names:
+    file_names = [*folder.files, *folder.stray]
+    candidates = [name for name in file_names if name.endswith((*_YAML, *_NAMES))]
+    candidates.sort(key=lambda name: (not name.endswith(_YAML), not name.endswith("data.yaml")))
+    if not candidates:
         return ""
-    texts = {name: read_names(folder.path / name).order for name in names if name.endswith(_NAMES)}
-    other = next(
-        (name for name, text in texts.items() if names[0] in texts and text != texts[names[0]]),
-        None,
-    )
-    if other is not None:
-        what = f"{names[0]} and {other} in {folder.path} name the classes differently"
-        raise InputError(what, "expected the same names", "remove one of them")
-    return names[0]
+    chosen = candidates[0]
+    lists = [name for name in candidates if name.endswith(_NAMES)]
+    classes = {name: read_box_names(folder.path / name).order for name in lists}
+    if chosen in classes:
+        for name in lists:
+            if classes[name] != classes[chosen]:
+                what = f"{chosen} and {name} in {folder.path} name the classes differently"
+                raise InputError(what, "expected the same names", "remove one of them")
+    return chosen
 
 
 def _doubts(folder: AnnotatedFolder, labels: Sequence[str]) -> list[str]:
     """The doubt whether lines of four points are polygons: they may be boxes that are turned."""
-    texts = ((folder.path / name).read_text(errors="replace") for name in labels[:_MOST_READ])
-    lengths = {len(line.split()) for text in texts for line in text.splitlines() if line.strip()}
-    if lengths != {9}:
+    lengths: set[int] = set()
+    for name in labels[:_MOST_READ]:
+        lines = (folder.path / name).read_text(errors="replace").splitlines()
+        lengths.update(len(line.split()) for line in lines)
+    if lengths - {0} != {9}:
         return []
     return [
         f"every line of {listed(labels)} has four points: turned boxes become the boxes around them"
@@ -207,7 +214,7 @@ def _doubts(folder: AnnotatedFolder, labels: Sequence[str]) -> list[str]:
 _MOST_READ = 50
 
 
-def _listed_splits(folder: AnnotatedFolder, name: str) -> Lists:
+def _read_lists(folder: AnnotatedFolder, names_file: str) -> Lists:
     """The lists of images that a data.yaml names for its splits; none if it names folders, or is a
     list of names.
 
@@ -215,61 +222,65 @@ def _listed_splits(folder: AnnotatedFolder, name: str) -> Lists:
         InputError: a split is a list, and another one is not, or a list is not there or has no
             image of the folder.
     """
-    path = folder.path / name
-    keys = (
-        read_data_yaml(path)
-        if path.suffix.lower() in (".yaml", ".yml")
-        else _darknet_keys(folder, name)
-    )
-    places = {
-        key: keys[key]
-        for key in ("train", "val", "test")
-        if keys.get(key) not in (None, "", "~", "null")
-    }
-    if not any(str(place).strip("[]'\" ").endswith(".txt") for place in places.values()):
+    path = folder.path / names_file
+    is_yaml = path.suffix.lower() in _YAML
+    keys = read_data_yaml(path) if is_yaml else _read_darknet(folder, names_file)
+    places: dict[str, str] = {}
+    for key in ("train", "val", "test"):
+        if keys.get(key) not in (None, "", "~", "null"):
+            places[key] = str(keys[key])
+    if not any(place.strip("[]'\" ").endswith(".txt") for place in places.values()):
         return {}
     lists: dict[str, tuple[str, Sequence[str]]] = {}
-    known = set(folder.names)
-    for split, place in places.items():
-        candidates = [place, f"{keys.get('path', '.')}/{place}"]
-        near = [
-            os.path.normpath(f"{name.rpartition('/')[0]}/{each}").lstrip("/") for each in candidates
-        ]
-        where = next((each for each in (*near, place) if each in known), "")
-        text = (folder.path / where).read_text(errors="replace") if where else ""
-        lines = list(filter(None, map(str.strip, text.split("\n"))))
-        rows = match(lines, folder.images, folder.path, folder.path / where)
-        if max(rows, default=-1) < 0:
-            what = f"{path}: {split}: {place} is no list of images of {folder.path}"
+    for key, place in places.items():
+        split = "validation" if key == "val" else key
+        list_path = _find_list(folder, names_file, [place, f"{keys.get('path', '.')}/{place}"])
+        images = _images_in_list(folder, list_path) if list_path else []
+        if not images:
+            what = f"{path}: {key}: {place} is no list of images of {folder.path}"
+            expected = "expected a text file for each split, with an image in each line"
             hint = (
                 "correct it; or take train, val and test out: all images are divided by their "
                 "names then"
             )
-            raise InputError(
-                what, "expected a text file for each split, with an image in each line", hint
-            )
-        images = [folder.images[row] for row in rows if row >= 0]
-        lists["validation" if split == "val" else split] = where, images
+            raise InputError(what, expected, hint)
+        lists[split] = list_path, images
     return lists
 
 
-def _darknet_keys(folder: AnnotatedFolder, name: str) -> dict[str, str]:
+def _find_list(folder: AnnotatedFolder, names_file: str, places: Sequence[str]) -> str:
+    """The list at one of these places next to the file of names, or at the first place from the
+    folder; "" for none.
+    """
+    names_folder = names_file.rpartition("/")[0]
+    paths = [os.path.normpath(f"{names_folder}/{place}").lstrip("/") for place in places]
+    names = set(folder.names)
+    return next((path for path in (*paths, places[0]) if path in names), "")
+
+
+def _images_in_list(folder: AnnotatedFolder, list_path: str) -> list[str]:
+    """The images of the folder that the lines of a list name."""
+    text = (folder.path / list_path).read_text(errors="replace")
+    lines = list(filter(None, map(str.strip, text.split("\n"))))
+    rows = match(lines, folder.images, folder.path, folder.path / list_path)
+    return [folder.images[row] for row in rows if row >= 0]
+
+
+def _read_darknet(folder: AnnotatedFolder, names_file: str) -> dict[str, str]:
     """The lists of splits that darknet's .data file next to the names has,
     by the keys of a data.yaml.
     """
-    place = name.rpartition("/")[0]
-    files = [
-        each for each in folder.names if each.rpartition("/")[0] == place and each.endswith(".data")
-    ]
-    if len(files) != 1:
+    names_folder = names_file.rpartition("/")[0]
+    data_files = [name for name in folder.names if name.endswith(".data")]
+    neighbours = [name for name in data_files if name.rpartition("/")[0] == names_folder]
+    if len(neighbours) != 1:
         return {}
-    lines = (line.partition("=") for line in text_in(folder.path / files[0]).splitlines())
-    keys = {key.strip(): value.strip() for key, _, value in lines}
-    return {
-        "val" if key == "valid" else key: value
-        for key, value in keys.items()
-        if key in ("train", "valid", "test")
-    }
+    pairs: dict[str, str] = {}
+    for line in read_text(folder.path / neighbours[0]).splitlines():
+        key, _, value = line.partition("=")
+        pairs[key.strip()] = value.strip()
+    splits = {"train": "train", "valid": "val", "test": "test"}
+    return {key: pairs[name] for name, key in splits.items() if name in pairs}
 
 
 def _is_of(name: str, ends: bytes) -> bool:
@@ -281,12 +292,10 @@ def _is_of(name: str, ends: bytes) -> bool:
 
 def _is_box(words: Sequence[bytes]) -> bool:
     """Whether a line starts as YOLO's do: a class and four numbers, relative to the image."""
+    if len(words) < 5 or not words[0].isdigit():
+        return False
     try:
-        return (
-            len(words) >= 5
-            and words[0].isdigit()
-            and all(-1 <= float(word) <= 2 for word in words[1:5])
-        )
+        return all(-1 <= float(word) <= 2 for word in words[1:5])
     except ValueError:
         return False
 
@@ -298,8 +307,15 @@ FORMAT = Format(
     (".txt", ".yaml", ".yml"),
     _is_of,
     _mark,
-    keys=("names", "first_label", "polygons"),
-    needs=("names",),
+    usage={
+        "YOLO": (
+            "`boxes: {yolo: FOLDERS, names: data.yaml}`. `images/train/a.jpg` has "
+            "`labels/train/a.txt`; class 0 is label 1. `names` may be classes.txt or darknet's "
+            "obj.names. Key points are left out if data.yaml has `kpt_shape`"
+        )
+    },
+    keys=(*NUMBERING, "polygons"),
+    needs={"names": "expected names: data.yaml, or [a, b]"},
     per_image=True,
     is_vague=True,
     unannotated="empty",

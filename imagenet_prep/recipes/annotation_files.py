@@ -1,0 +1,133 @@
+"""read_text, read_xml, read_json, read_table: an annotation file -> its content; every fault names
+the file and the line or key.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import msgspec
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.box_policy import Size, fault
+from imagenet_prep.recipes.labels_file import LabelsFault, read_rows
+from imagenet_prep.storage.files import read_plain, view_of
+from imagenet_prep.text import has_doctype
+
+LARGEST = 1 << 26
+"""Bytes of an annotation of one image, or of a file of names."""
+
+MOST = 1 << 53
+"""The largest number: flags and sizes are whole, and records hold 64 bits."""
+
+
+def check_size(width: float, height: float, where: str) -> Size:
+    """A size in pixels; raises InputError if it can't be one."""
+    if min(width, height) < 1:
+        raise fault(where, f"a size of {int(width)} x {int(height)}", "expected pixels")
+    return int(width), int(height)
+
+
+def parse_number(text: str, where: str) -> float:
+    """The finite number of a text; raises InputError if it is none."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if abs(number) <= MOST:
+        return number
+    raise fault(where, f"{text[:40]!r}", f"expected a finite number, at most {MOST:,}")
+
+
+def check_numbers(values: Sequence[Any]) -> list[float]:
+    """The numbers of a JSON whose types nobody has checked;
+    raises TypeError if one is a text, or true or false.
+    """
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise TypeError
+    return list(values)
+
+
+def read_text(path: Path) -> str:
+    """The text of an annotation file; raises InputError if it is not UTF-8."""
+    try:
+        return read_plain(path, LARGEST).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise fault(str(path), f"not UTF-8, at byte {error.start:,}", "expected a text") from error
+
+
+def read_xml(path: Path) -> ElementTree.Element:
+    """The root of an XML file; raises InputError if it is none, or if it declares entities."""
+    content, where = read_plain(path, LARGEST), str(path)
+    if has_doctype(content):
+        raise fault(where, "a document type declaration, which annotations don't have")
+    try:
+        return ElementTree.fromstring(content)  # noqa: S314 - nothing expands without a DOCTYPE
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
+        raise fault(where, f"not well-formed XML: {error}") from error
+
+
+def read_json(path: Path, content_type: Any, tool: str) -> Any:
+    """A JSON file as values of a type.
+
+    Raises:
+        InputError: it is no JSON, or a key is missing or has another type; the error names it.
+    """
+    view = view_of(path)
+    try:
+        return msgspec.json.decode(view[0 : len(view)], type=content_type)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise json_fault(path, error, f"expected a {tool} file") from error
+
+
+def json_fault(path: Path, error: Exception, expected: str) -> InputError:
+    """The error for a JSON file of another shape."""
+    problem, _, key = str(error).partition(" - at ")
+    where = f"{path}: {key.strip('`').removeprefix('$.')}" if key else str(path)
+    return fault(where, problem.replace("`", ""), expected)
+
+
+def list_files(folder: Path, ending: str) -> list[str]:
+    """The names of the files with this ending, in any case, below a folder, sorted; hidden ones are
+    left out.
+
+    ``ending`` "" finds files without an ending.
+    """
+    names = []
+    for path in folder.rglob("*"):
+        if path.suffix.lower() != ending or not (ending or path.is_file()):
+            continue
+        name = path.relative_to(folder).as_posix()
+        if not re.search(r"(^|/)\.", name):
+            names.append(name)
+    return sorted(names)
+
+
+def read_columns(
+    path: Path, *, header: bool = True
+) -> tuple[Sequence[int], dict[str, list[str | None]]]:
+    """The line of each row of a CSV, and the cells of each column ("1", "2", ...
+    without a header); None: empty.
+    """
+    view = view_of(path)
+    try:
+        return read_rows(bytes(view[0 : len(view)]), "csv", header=header)
+    except LabelsFault as error:
+        raise fault(f"{path}, line {error.line}", error.reason) from error
+
+
+def read_table(path: Path, *, header: bool = True) -> Iterator[tuple[str, dict[str, str]]]:
+    """The place of each row of a CSV, and its cells by column, as ``read_columns``;
+    "" for an empty one.
+    """
+    line_numbers, columns = read_columns(path, header=header)
+    rows = zip(*columns.values(), strict=True)
+    for line_number, row in zip(line_numbers, rows, strict=False):
+        cells = {name: cell or "" for name, cell in zip(columns, row, strict=True)}
+        yield f"{path}, line {line_number}", cells

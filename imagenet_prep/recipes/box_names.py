@@ -1,0 +1,98 @@
+"""read_box_names: a data.yaml, a text or a CSV -> BoxNames, the classes of boxes in order, or by
+their ids.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.recipes.annotation_files import LARGEST, read_text
+from imagenet_prep.recipes.box_policy import fault
+from imagenet_prep.recipes.labels_file import LabelsFault, csv_rows
+from imagenet_prep.recipes.recipe_file import read_texts
+from imagenet_prep.storage.files import read_plain
+
+
+class BoxNames(Struct, frozen=True):
+    """The classes of boxes that a recipe names: in order,
+    and the name of each by its id in annotation files.
+    """
+
+    order: Sequence[str] = ()
+    by_id: Mapping[str, str] = {}
+
+
+def read_data_yaml(path: Path) -> Mapping[str, Any]:
+    """The keys of a data.yaml, whose values are texts; raises InputError if it can't be read."""
+    try:
+        keys = read_texts(path, read_text(path))
+    except UsageError as error:  # it is no recipe but data
+        raise InputError(error.what, error.detail, error.hint) from error
+    return keys if isinstance(keys, dict) else {}
+
+
+def read_box_names(path: Path) -> BoxNames:
+    """The classes of a file.
+
+    ``names`` of a data.yaml, "" for a number without a name; or a line each; or a CSV of names and
+    their numbers from 0, as keras-retinanet has it, or of ids and their names, as Open Images has
+    it.
+
+    Raises:
+        InputError: it can't be read, or holds none.
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".csv":
+        return _names_in_csv(path)
+    if suffix not in (".yaml", ".yml"):
+        lines = map(str.strip, read_text(path).splitlines())
+        return BoxNames(list(filter(None, lines)))
+    names = read_data_yaml(path).get("names")
+    if isinstance(names, list):
+        names = dict(enumerate(names))
+    elif not isinstance(names, dict):
+        names = {}
+    return BoxNames(_order(path, {str(number): name for number, name in names.items()}))
+
+
+_NUMBER = re.compile(r"0|[1-9]\d{0,4}")
+
+
+def _order(path: Path, names: Mapping[str, Any]) -> list[str]:
+    """The names in the order of their numbers; "" for a number without a name."""
+    are_numbers = all(map(_NUMBER.fullmatch, names))
+    are_texts = all(isinstance(name, str) and name for name in names.values())
+    if not names or not are_numbers or not are_texts:
+        raise fault(str(path), "no `names`", "expected the names of the classes, from 0")
+    names_by_number = {int(number): name for number, name in names.items()}
+    return [names_by_number.get(number, "") for number in range(max(names_by_number) + 1)]
+
+
+def _names_in_csv(path: Path) -> BoxNames:
+    """The classes of a CSV with a name and its number in each line, or an id and its name."""
+    pairs = _read_pairs(path)
+    if all(_NUMBER.fullmatch(number) for _, number in pairs):
+        return BoxNames(_order(path, {number: name for name, number in pairs}))
+    if pairs[0][0].lower() in ("labelname", "id"):
+        del pairs[0]
+    return BoxNames(by_id=dict(pairs))
+
+
+def _read_pairs(path: Path) -> list[tuple[str, str]]:
+    """The cells of a CSV of two columns, one row at least."""
+    try:
+        rows = list(csv_rows(read_plain(path, LARGEST), "csv"))
+    except LabelsFault as error:
+        raise fault(f"{path}, line {error.line}", error.reason) from error
+    faulty_lines = [line for line, cells in rows if len(cells) != 2]
+    if faulty_lines or not rows:
+        where = f"{path}, line {faulty_lines[0] if faulty_lines else 1}"
+        expected = "expected a name and its number, or an id and a name"
+        raise fault(where, "not two columns", expected)
+    return [(left.strip(), right.strip()) for _, (left, right) in rows]
