@@ -192,7 +192,7 @@ def list_copy(
     """
     layout = _with_images(layout)
     sources = find_sources(layout)
-    listing = _Listing(layout, options.allow_incomplete)
+    listing = _CopyListing(layout, options.allow_incomplete)
     for split in facts.SPLITS:
         if split not in sources:
             listing.look_for(split)
@@ -243,7 +243,7 @@ def _consumed(source: ImageSource) -> Problem:
     return replace(fault, count=facts.IMAGES[source.split])
 
 
-class _Listing:
+class _CopyListing:
     """Collects what becomes a CopyListing."""
 
     def __init__(self, layout: Layout, allow_incomplete: bool) -> None:
