@@ -14,6 +14,7 @@ import os
 import platform
 import random
 import secrets
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing.reduction import ForkingPickler
@@ -36,6 +37,7 @@ PATIENCE = 30.0
 """Seconds until every machine sees a file made here; network file systems cache missing names."""
 
 _LOOK = 0.5  # seconds between checks of the cluster's size
+_HEAD = 40.0  # seconds in which a lost head may come back: Ray gives it 60
 _SETTLED = 2.0  # seconds until Ray counts the CPUs of ended tasks as free
 _END = 5.0  # seconds to wait for cancelled tasks to end
 
@@ -119,6 +121,7 @@ class Flight(Generic[T, R]):
     def _room(self) -> int:
         """The number of tasks that may be submitted now."""
         if time.monotonic() - self._looked > _LOOK:
+            _await_head()
             fit = [node for node in nodes() if node["NodeID"] not in self._unfit]
             if self._unfit and not fit:
                 raise _nobody(list(self._unfit.values()))
@@ -232,6 +235,28 @@ def _machine(node: str) -> str:
         if each["NodeID"] == node:
             return f"{each['NodeManagerHostname']} ({each['NodeManagerAddress']})"
     return node
+
+
+def _await_head() -> None:
+    """Wait a while for a head that is gone: Ray itself would end this process after a minute."""
+    import ray
+
+    address = ray.get_runtime_context().gcs_address
+    host, _, port = address.rpartition(":")
+    until = time.monotonic() + _HEAD
+    while True:
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_LOOK).close()
+        except OSError as error:
+            if time.monotonic() > until:
+                raise NetworkError(
+                    f"the head of the Ray cluster at {address} is lost",
+                    line_of(error),
+                    "start the cluster, then run the same command again: finished work is kept",
+                ) from error
+            time.sleep(_LOOK)
+        else:
+            return
 
 
 def _tell_if_busy() -> None:
