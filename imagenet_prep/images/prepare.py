@@ -108,17 +108,20 @@ def prepare(
         ImageError: the image is damaged, or is not an image; or it is warned, and ``check`` is
             "strict".
     """
+    image_format = format_of(data)
+    if image_format == "JPEG":  # nearly always
+        return _prepare_jpeg(data, check, how, upright=upright)
     if is_npy(data):
         from imagenet_prep.images.arrays import png_of
 
         data = png_of(data)
-    kind = format_of(data)
-    if kind == "PNG":
+        image_format = "PNG"
+    if image_format == "PNG":
         image = pixels.decode_rgb(data)
         return _again(image, how, _turn_of(data, upright), "png", png.lost_in_jpeg(data))
-    if kind not in ("", "JPEG"):
-        image, lost, orientation = pixels.decode_other(data, kind)
-        return _again(image, how, orientation if upright else UPRIGHT, kind.lower(), lost)
+    if image_format:
+        image, lost, orientation = pixels.decode_other(data, image_format)
+        return _again(image, how, orientation if upright else UPRIGHT, image_format.lower(), lost)
     return _prepare_jpeg(data, check, how, upright=upright)
 
 
