@@ -134,16 +134,14 @@ def intact_at(
     if start + OVERHEAD > stop or stop > len(view):
         return None
     length, length_crc = HEADER.unpack_from(view, start)
+    if length != stop - start - OVERHEAD:
+        return None
     crc = crc32c(view[start : start + 8])
-    if (
-        length != stop - start - OVERHEAD
-        or ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF != length_crc
-    ):
+    if ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF != length_crc:
         return None
     data = view[start + 12 : stop - 4]
-    if (
-        check
-    ):  # before the stored CRC: its bytes are in the processor's cache once the data was read
+    # The stored CRC is read after the data: then its bytes are in the processor's cache.
+    if check:
         crc = crc32c(data)
     (stored,) = FOOTER.unpack_from(view, stop - 4)
     if check and ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF != stored:
@@ -215,17 +213,18 @@ def framing_digest(lengths: Iterable[int], crcs: Iterable[int]) -> str:
     and the masked data CRC of each record.
     """
     columns = array("Q", lengths), array("I", crcs)
-    content, start = bytearray(len(columns[0]) * HEADER.size), 0
-    for (
-        numbers
-    ) in columns:  # a byte of all numbers at a time: three times as fast as packing them one by one
+    pairs = bytearray(len(columns[0]) * HEADER.size)
+    column_start = 0
+    # One byte of all numbers at a time: three times as fast as packing number by number.
+    for numbers in columns:
         if sys.byteorder == "big":
             numbers.byteswap()
-        column, size = numbers.tobytes(), numbers.itemsize
-        for place in range(size):
-            content[start + place :: HEADER.size] = column[place::size]
-        start += size
-    return hashlib.sha256(content).hexdigest()
+        column = numbers.tobytes()
+        width = numbers.itemsize
+        for place in range(width):
+            pairs[column_start + place :: HEADER.size] = column[place::width]
+        column_start += width
+    return hashlib.sha256(pairs).hexdigest()
 
 
 @dataclass(slots=True)
@@ -270,23 +269,32 @@ class Index:
 
 def decode(offsets: Buffer, listing: Buffer) -> Index | None:
     """The Index in both files, or None if they are not byte for byte as they were written."""
-    content, ends = (bytes(offsets), bytes(listing)), decode_index(bytes(offsets))
+    content = bytes(offsets), bytes(listing)
+    edges = decode_index(content[0])
+    records = _decode_listing(content[1])
+    if edges is None or records is None:
+        return None
+    crcs, names = records
+    if len(edges) != len(crcs) + 1:
+        return None
+    lengths = [stop - start for start, stop in pairwise(edges)]
+    if min(lengths, default=OVERHEAD) < OVERHEAD:
+        return None
+    index = Index(list(edges[:-1]), lengths, crcs, names, edges[-1])
+    return index if index.encode() == content else None
+
+
+def _decode_listing(listing: bytes) -> tuple[list[int], list[str]] | None:
+    """The CRC and the name of each record in a ``.list``; None if a line is no such line."""
     try:
-        lines = [
-            line.split(" ", 1) for line in content[1].decode().split("\n")[:-1]
-        ]  # names may hold other separators
+        # A name may hold any separator except a newline.
+        lines = [line.split(" ", 1) for line in listing.decode().split("\n")[:-1]]
         crcs = [int(crc, 16) for crc, _ in lines]
     except ValueError:
         return None
-    if ends is None or len(ends) != len(crcs) + 1 or any(crc >> 32 for crc in crcs):
+    if any(crc >> 32 for crc in crcs):
         return None
-    lengths = [stop - start for start, stop in pairwise(ends)]
-    index = Index(list(ends[:-1]), lengths, crcs, [name for _, name in lines], ends[-1])
-    return (
-        index
-        if content == index.encode() and all(length >= OVERHEAD for length in lengths)
-        else None
-    )
+    return crcs, [name for _, name in lines]
 
 
 def encode_index(offsets: Iterable[int], lengths: Iterable[int]) -> bytes:
@@ -298,10 +306,11 @@ def decode_index(content: bytes) -> array[int] | None:
     """The offset of each record and of the end; None unless they start at 0 and leave no gap."""
     try:
         numbers = array("Q", map(int, content.split()))
-        ends = array("Q", accumulate(numbers[1::2], initial=0))
+        offsets, lengths = numbers[::2], numbers[1::2]
+        edges = array("Q", accumulate(lengths, initial=0))
     except (ValueError, OverflowError):
         return None
-    return ends if ends[:-1] == numbers[::2] else None
+    return edges if edges[:-1] == offsets else None
 
 
 _decode_numbers = Decoder(list[int]).decode
