@@ -172,10 +172,10 @@ class ShardWriter:
         return self
 
     def _already_there(self, old_shards: Sequence[str]) -> UsageError:
-        count = number_of(len(old_shards), "shard begins", "shards begin")
         return UsageError(
             f"{self._prefix.with_name(old_shards[0])} already exists",
-            f"{count} with {self._prefix.name}: two sets would match one pattern",
+            f"{number_of(len(old_shards), 'shard begins', 'shards begin')} with "
+            f"{self._prefix.name}: two sets would match one pattern",
             "remove them, or replace them with overwrite=True",
         )
 
