@@ -9,7 +9,7 @@ import itertools
 import json
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Buffer = bytes | memoryview
 
 
-class Recorded(NamedTuple):
+class Recorded(Struct, frozen=True):
     """A record: its pieces in order, the change to its image other than encoding, and what its
     image warns of.
 
@@ -124,9 +124,11 @@ class InceptionRecorder(Recorder, frozen=True):
             item = replace(
                 item, boxes=tuple(turn_box(box, image.orientation) for box in item.boxes)
             )
-        item = self.numbered(item)
-        head, tail = inception.record_parts(item, image.width, image.height, len(image.encoded))
-        return Recorded((head, image.encoded, tail), image.changes, image.warning)
+        if self.numbers is not None:
+            item = self.numbered(item)
+        encoded = image.encoded
+        head, tail = inception.record_parts(item, image.width, image.height, len(encoded))
+        return Recorded((head, encoded, tail), image.changes, image.warning)
 
     def numbered(self, item: Item) -> Item:
         """The item with the label of its record."""

@@ -468,12 +468,12 @@ class ArchiveIndex(Struct, frozen=True):
                 _refuse_member(
                     error, name.decode("ascii", "replace"), self.split, wnid, inside or archive.name
                 )
-        found = CatalogBuilder(Archive(archive))
-        for label, name, offset, length in sorted(
-            rows
-        ):  # a few hundred: faster than to sort their columns
-            found.append(name.decode(), offset, length, view.modified, label)
-        return found.listed(), skipped
+        table = CatalogBuilder(Archive(archive))
+        modified = view.modified
+        # A few hundred rows: sorting them is faster than sorting columns.
+        for label, name, offset, length in sorted(rows):
+            table.append(name.decode(), offset, length, modified, label)
+        return table.listed(), skipped
 
     def _foreign(self, archive: AnyPath, wnid: str, member: bytes, offset: int) -> InputError:
         """The error for a member that is no image of the class;

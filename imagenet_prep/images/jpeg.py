@@ -44,6 +44,7 @@ _SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0x
 _ALONE = frozenset({0x01, *range(0xD0, 0xD8), EOI, SOI})  # TEM and RST0 to RST7: no length follows
 _WITHOUT_LENGTH = _ALONE | {SOS, 0xFF}  # the walk of headers ends at SOS; a fill byte
 _FRAME = struct.Struct(">BHHB")
+_SEGMENT_START = struct.Struct(">BBH")  # 0xFF, the marker, the length of its segment
 _NEXT_MARKER = re.compile(rb"\xff+[^\x00\xff]", re.DOTALL)
 _AFTER_SCAN = re.compile(
     rb"\xff+[^\x00\xff\xd0-\xd7]", re.DOTALL
@@ -130,15 +131,17 @@ def read_plain_header(data: Buffer) -> JpegHeader:
 
 def _find(data: Buffer, wanted: frozenset[int]) -> int:
     """The position of the first of these markers before the image data; -1 if there is none."""
-    position, end = 2, len(data)
-    while position + 4 <= end:
-        if data[position] != 0xFF:
+    position = 2
+    last = len(data) - _SEGMENT_START.size
+    unpack = _SEGMENT_START.unpack_from
+    while position <= last:
+        lead, marker, length = unpack(data, position)
+        if lead != 0xFF:
             raise StrayBytesError(f"no JPEG marker at byte {position}")
-        marker = data[position + 1]
         if marker in wanted:
             return position
         if marker not in _WITHOUT_LENGTH:
-            position += 2 + (data[position + 2] << 8 | data[position + 3])
+            position += 2 + length
         elif marker in (SOS, EOI, SOI):
             break
         else:
@@ -216,5 +219,6 @@ def with_rows(data: Buffer, rows: int) -> bytearray | None:
 
 def check_ends(data: Buffer) -> None:
     """Raise ImageError unless the JPEG's last two bytes are an end-of-image marker."""
-    if data[-2:] != b"\xff\xd9":
+    # Two numbers compare several times as fast as a slice of a memoryview.
+    if len(data) < 2 or data[-1] != EOI or data[-2] != 0xFF:
         raise ImageError("the JPEG has no end-of-image marker: it is cut short")

@@ -31,7 +31,7 @@ REPAIR_DENSITY = 300
 
 UPRIGHT = 1
 
-_ORIENTATION, _SHORT = 0x0112, 3
+_ORIENTATION, _SHORT, _TIFF = 0x0112, 3, 42
 _APP1 = 0xE1
 _HEADER = b"Exif\0\0"
 
@@ -73,11 +73,11 @@ def count_changes(repairs: Iterable[str]) -> Counter[str]:
     """The number of images with each change; ``repairs`` are those of ShardInfo,
     "a.png (png, alpha)".
     """
-    return Counter(
-        change
-        for each in repairs
-        for change in each.rpartition(" (")[2].removesuffix(")").split(", ")
-    )
+    counts: Counter[str] = Counter()
+    for repair in repairs:
+        changes = repair.rpartition(" (")[2].removesuffix(")")
+        counts.update(changes.split(", "))
+    return counts
 
 
 def repaired_images(repairs: Iterable[str]) -> dict[str, str]:
@@ -108,26 +108,28 @@ def prepare(
         ImageError: the image is damaged, or is not an image; or it is warned, and ``check`` is
             "strict".
     """
+    image_format = format_of(data)
+    if image_format == "JPEG":  # nearly always
+        return _prepare_jpeg(data, check, how, upright=upright)
     if is_npy(data):
         from imagenet_prep.images.arrays import png_of
 
         data = png_of(data)
-    kind = format_of(data)
-    if kind == "PNG":
+        image_format = "PNG"
+    if image_format == "PNG":
         image = pixels.decode_rgb(data)
         return _again(image, how, _turn_of(data, upright), "png", png.lost_in_jpeg(data))
-    if kind not in ("", "JPEG"):
-        image, lost, orientation = pixels.decode_other(data, kind)
-        return _again(image, how, orientation if upright else UPRIGHT, kind.lower(), lost)
+    if image_format:
+        image, lost, orientation = pixels.decode_other(data, image_format)
+        return _again(image, how, orientation if upright else UPRIGHT, image_format.lower(), lost)
     return _prepare_jpeg(data, check, how, upright=upright)
 
 
 def _prepare_jpeg(data: Buffer, check: Check, how: Reencode | None, *, upright: bool) -> Prepared:
     if how is not None:
         return _reencode(data, check, how, upright=upright)
-    judged = grades.judge(
-        data, check, grades.leave_coded if check == "header" else pixels.check_decode
-    )
+    decode = grades.leave_coded if check == "header" else pixels.check_decode
+    judged = grades.judge(data, check, decode)
     width, height, components = judged.header
     if components == 4:
         repaired = _again(pixels.decode_rgb(judged.plain), None, _turn_of(data, upright), "cmyk")
@@ -231,15 +233,18 @@ def _exif_of_jpeg(data: Buffer) -> bytes:
 
 
 def _orientation(tiff: bytes) -> int:
+    """The orientation in a TIFF structure; 1 if it is missing or invalid."""
     order = {b"II": "<", b"MM": ">"}.get(tiff[:2])
     if order is None:
         return UPRIGHT
     magic, directory = struct.unpack_from(f"{order}HI", tiff, 2)
-    (count,) = struct.unpack_from(f"{order}H", tiff, directory)
-    for number in range(count if magic == 42 else 0):
-        tag, kind, values, value = struct.unpack_from(
-            f"{order}HHIH", tiff, directory + 2 + 12 * number
-        )
+    (entries,) = struct.unpack_from(f"{order}H", tiff, directory)
+    if magic != _TIFF:
+        return UPRIGHT
+    for entry in range(entries):
+        place = directory + 2 + 12 * entry
+        tag, value_type, count, value = struct.unpack_from(f"{order}HHIH", tiff, place)
         if tag == _ORIENTATION:
-            return int(value) if (kind, values) == (_SHORT, 1) and 1 <= value <= 8 else UPRIGHT
+            is_valid = (value_type, count) == (_SHORT, 1) and 1 <= value <= 8
+            return int(value) if is_valid else UPRIGHT
     return UPRIGHT

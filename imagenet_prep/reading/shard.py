@@ -154,8 +154,9 @@ class Record:
 
     def _read_head(self) -> _Head:
         """Class and image alone, if they can be read without the rest."""
-        found = self._head = read_head(self.data) or _head_of(self._read())
-        return found
+        head = read_head(self.data) or _head_of(self._read())
+        self._head = head
+        return head
 
     @property
     def filename(self) -> str:
@@ -310,7 +311,7 @@ class Shard(Struct, frozen=True):
         """
         opened = None
         if (local := local_or_none(path)) is not None:
-            with contextlib.suppress(OSError):  # the next line says so
+            with contextlib.suppress(OSError):  # ``view_of`` reports it
                 opened = find_state(local)
         view = view_of(path, in_order=in_order)
         return cls(path, view, compression or compressed.detect(view), opened, conventions)
@@ -436,19 +437,20 @@ class Shard(Struct, frozen=True):
         """
         self.refuse_replaced()
         number = end = 0
-        expected = iter(crcs) if crcs else itertools.repeat(None)
+        expected_crcs = iter(crcs) if crcs else itertools.repeat(None)
         if self.compression == "none" and isinstance(self.view, memoryview):
-            begin, by_map = -1, not check  # unused data should not be read
+            begin = -1
+            by_map = not check  # unused data should not be read
             with buffered(local_path(self.path), self.view, self.opened) as read:
                 while begin < end or not by_map:
-                    by_map = (
-                        by_map or begin == end
-                    )  # the next record is too large for a buffer, or not intact
+                    # No progress: the next record is too large for a buffer, or not intact.
+                    by_map = by_map or begin == end
                     begin = end
-                    rest = self.view[begin:] if by_map else read(begin)
-                    intact = tfrecord.iter_intact(rest, check=check)
-                    for (offset, data, crc), known in zip(intact, expected):  # noqa: B905 - each goes on
-                        if crc != known and known is not None:
+                    window = self.view[begin:] if by_map else read(begin)
+                    intact = tfrecord.iter_intact(window, check=check)
+                    pairs = zip(intact, expected_crcs)  # noqa: B905 - the CRCs go on in the next window
+                    for (offset, data, crc), expected_crc in pairs:
+                        if crc != expected_crc and expected_crc is not None:
                             raise self.exchanged(number, begin + offset)
                         yield Record(self, number, begin + offset, data)
                         number += 1
@@ -498,17 +500,22 @@ def looks_like(head: bytes) -> str:
     """
     if head[257:262] == b"ustar":
         return "a tar archive"
-    found = next(
-        (kind for beginning, kind in _BEGINNINGS.items() if head.startswith(beginning)), ""
-    )
-    text = head[:-3].decode(errors="replace") or "\0"  # the last character may be cut
-    is_text = all(char.isprintable() or char.isspace() for char in text) and "\ufffd" not in text
-    return found or ("a text file" if is_text else "")
+    for beginning, file_kind in _BEGINNINGS.items():
+        if head.startswith(beginning):
+            return file_kind
+    text = head[:-3].decode(errors="replace")  # the last character may be cut
+    return "a text file" if _is_text(text) else ""
+
+
+def _is_text(text: str) -> bool:
+    if not text or "\ufffd" in text:
+        return False
+    return all(char.isprintable() or char.isspace() for char in text)
 
 
 def _in_words(path: AnyPath, number: int, offset: int, compression: Compression) -> str:
-    where = "" if compression == "none" else f" of its {compression} content"
-    return f"{path}: record {number} at byte {offset}{where}"
+    content = "" if compression == "none" else f" of its {compression} content"
+    return f"{path}: record {number} at byte {offset}{content}"
 
 
 def _recorded_name(path: AnyPath, number: int) -> str:
@@ -553,9 +560,9 @@ def _other_layout(path: AnyPath, fault: str) -> tuple[str, str]:
     """
     with contextlib.suppress(InputError):
         manifest = load_manifest(find_set(Layout(path.parent), split_of(path.name)).manifest_path)
-        held = features_by_column(manifest.settings) if manifest else None
-        if manifest and held and "image/encoded" not in manifest.dataset.features:
-            image, *_ = held.get("encoded") or next(iter(held.values()))
+        names = features_by_column(manifest.settings) if manifest else None
+        if manifest and names and "image/encoded" not in manifest.dataset.features:
+            image, *_ = names.get("encoded") or next(iter(names.values()))
             detail = (
                 f"this set's recipe names its own features ({listed(manifest.dataset.features)})"
             )
@@ -567,5 +574,5 @@ def _is_recorded(layout: Layout, name: str) -> bool:
     try:
         state = SetState.read(find_set(layout, split_of(name)))
     except InputError:  # a record can't be read: verify reports it
-        return any(each.index_path(name).exists() for each in layout.sets())
+        return any(set_layout.index_path(name).exists() for set_layout in layout.sets())
     return name in state.infos or state.kind not in ("nothing", "foreign", "finished")

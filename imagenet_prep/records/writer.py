@@ -59,7 +59,8 @@ def write(
 
     Raises:
         UsageError: a record can't be written; the error names record and feature. Or the path is a
-        URL. SpaceError: no space is left.
+            URL.
+        SpaceError: no space is left.
         BusyError: another process is writing that file.
         WriteError: the system refuses to write.
     """
@@ -98,11 +99,14 @@ class ShardWriter:
             exist.
         shards: the number of shards; those without a record are empty files.
         shard_size: bytes before compression, as a number or as a text such as "100MB" (10^6) or
-        "1.5GiB" (2^30). compression: of each shard as a whole: None, "gzip" or "zlib", in any case.
+            "1.5GiB" (2^30).
+        compression: of each shard as a whole: None, "gzip" or "zlib", in any case.
         schema: the kind of each feature that should not be inferred, by name: "int64", "float" or
-        "bytes". overwrite: replace existing shards with this prefix.
+            "bytes".
+        overwrite: replace existing shards with this prefix.
 
-    ``records`` counts the records written; ``paths`` are the shards, once the block has ended.
+    The attribute ``records`` is the number of records written. The attribute ``paths`` lists the
+    shards, once the block has ended.
 
     Raises:
         UsageError: an argument is wrong, or shards with this prefix exist.
@@ -160,18 +164,20 @@ class ShardWriter:
         with contextlib.ExitStack() as stack:
             self._store = stack.enter_context(staging(self._prefix))
             stack.callback(self._discard)
-            old = self._old_shards()
-            if old and not self._overwrite:
-                raise UsageError(
-                    f"{self._prefix.with_name(old[0])} already exists",
-                    f"{number_of(len(old), 'shard begins', 'shards begin')} with "
-                    f"{self._prefix.name}: "
-                    "two sets would match one pattern",
-                    "remove them, or replace them with overwrite=True",
-                )
+            old_shards = self._old_shards()
+            if old_shards and not self._overwrite:
+                raise self._already_there(old_shards)
             self._open = [self._new_file(index) for index in range(self._count)]
             self._block = stack.pop_all()
         return self
+
+    def _already_there(self, old_shards: Sequence[str]) -> UsageError:
+        return UsageError(
+            f"{self._prefix.with_name(old_shards[0])} already exists",
+            f"{number_of(len(old_shards), 'shard begins', 'shards begin')} with "
+            f"{self._prefix.name}: two sets would match one pattern",
+            "remove them, or replace them with overwrite=True",
+        )
 
     def write(self, record: Any = None, /, **features: Any) -> None:
         """Append one record, or one of these features. If the record itself is refused, you can
@@ -194,24 +200,27 @@ class ShardWriter:
                     f"a record and the feature {next(iter(features))}", "expected one of the two"
                 )
             record = features
-        data = self._encoder.encode(record, self.records)
-        check_length(data, self.records, self._compression)
+        message = self._encoder.encode(record, self.records)
+        check_length(message, self.records, self._compression)
         try:
-            self._held += self._file_for(data).records.write(data)[0]
+            length, _ = self._file_for(message).records.write(message)
+            self._held += length
             if self._held >= HELD:
-                for file in self._open:
-                    file.flush()
-                self._held = 0
-        except (
-            BaseException
-        ) as error:  # half a piece may be written: the set is lost, even if the block catches this
+                self._flush()
+        except BaseException as error:
+            # Half a piece may be written: the set is lost, even if the block catches this.
             self._failure = error
             raise
         self.records += 1
 
+    def _flush(self) -> None:
+        for file in self._open:
+            file.flush()
+        self._held = 0
+
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
@@ -219,10 +228,11 @@ class ShardWriter:
         assert self._block is not None
         block, self._block = self._block, None
         with block:
-            if kind is None and self._failure is not None:
+            if error_type is not None:
+                return
+            if self._failure is not None:
                 raise self._failure
-            if kind is None:
-                self._publish()
+            self._publish()
 
     def _publish(self) -> None:
         self._finish_open()
@@ -235,18 +245,17 @@ class ShardWriter:
     def _names(self, count: int) -> list[str]:
         return [shard_name(self._prefix.name, index, count) for index in range(count)]
 
-    def _file_for(self, data: bytes) -> RecordFile:
+    def _file_for(self, message: bytes) -> RecordFile:
         """The file for a record: the next one in turn, or the last one if it has room."""
         file = self._open[self.records % len(self._open)]
-        if (
-            self._size is not None
-            and file.records.size
-            and file.records.size + len(data) + OVERHEAD > self._size
-        ):
-            self._finish_open()
-            file = self._new_file(len(self._finished))
-            self._open = [file]
-        return file
+        if self._size is None or not file.records.size:
+            return file
+        if file.records.size + len(message) + OVERHEAD <= self._size:
+            return file
+        self._finish_open()
+        new_file = self._new_file(len(self._finished))
+        self._open = [new_file]
+        return new_file
 
     def _finish_open(self) -> None:
         for file in self._open:
@@ -262,14 +271,17 @@ class ShardWriter:
 
     def _old_shards(self) -> list[str]:
         """The existing shards with this prefix, of any set size."""
-        parsed = {name: parse_shard_name(name) for name in self._store.list()}
-        names = [name for name, shard in parsed.items() if shard and shard[0] == self._prefix.name]
-        for path in map(self._prefix.with_name, names):
+        shard_names = [name for name in self._store.list() if self._is_shard(name)]
+        for path in map(self._prefix.with_name, shard_names):
             if path.is_dir():
                 raise UsageError(
                     f"{path} is a folder", "expected a shard, or nothing", "move it away"
                 )
-        return names
+        return shard_names
+
+    def _is_shard(self, name: str) -> bool:
+        parsed = parse_shard_name(name)
+        return parsed is not None and parsed[0] == self._prefix.name
 
 
 class FileWriter(ShardWriter):
@@ -278,7 +290,7 @@ class FileWriter(ShardWriter):
     def _names(self, count: int) -> list[str]:
         return [self._prefix.name]
 
-    def _file_for(self, data: bytes) -> RecordFile:
+    def _file_for(self, message: bytes) -> RecordFile:
         return self._open[0]
 
     def _old_shards(self) -> list[str]:
@@ -294,19 +306,20 @@ def check_compression(compression: str | None) -> Compression:
     Raises:
         UsageError: no compression has this name.
     """
-    name, known = "none" if compression is None else str(compression).lower(), get_args(Compression)
-    if name in known:
+    name = "none" if compression is None else str(compression).lower()
+    if name in get_args(Compression):
         return cast(Compression, name)
     raise UsageError(f"compression {compression!r}", "expected None, 'gzip' or 'zlib'")
 
 
-def check_length(data: bytes, number: int, compression: Compression) -> None:
+def check_length(message: bytes, number: int, compression: Compression) -> None:
     """Raise UsageError if record ``number`` is too long for readers;
     our own limit for compressed files is lower.
     """
     limit = MAX_MESSAGE if compression == "none" else MAX_RECORD
-    if len(data) > limit:
-        raise UsageError(f"record {number} has {len(data):,} bytes", f"expected at most {limit:,}")
+    length = len(message)
+    if length > limit:
+        raise UsageError(f"record {number} has {length:,} bytes", f"expected at most {limit:,}")
 
 
 @contextlib.contextmanager
@@ -376,20 +389,21 @@ def publish(
 
     Replaced files wait in the hidden folder, which is removed after this.
     """
-    aside, placed = store.unfinished or store.folder, 0
-    moved: list[str] = []
+    hidden_folder = store.unfinished or store.folder
+    hidden_names: list[str] = []
+    committed_names: list[str] = []
     try:
         for name in replaced:  # first, so that old and new shards never mix
-            (store.folder / name).rename(aside / name)
-            moved.append(name)
+            (store.folder / name).rename(hidden_folder / name)
+            hidden_names.append(name)
         for file, name in zip(files, names, strict=True):
             file.sink.commit(name)
-            placed += 1
+            committed_names.append(name)
     except BaseException:
-        for name in names[:placed]:
+        for name in committed_names:
             store.delete(name)
-        for name in moved:
-            (aside / name).rename(store.folder / name)
+        for name in hidden_names:
+            (hidden_folder / name).rename(store.folder / name)
         raise
     store.sync_names()
 

@@ -18,7 +18,7 @@ from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, OnDamaged, Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.reading import read_in_turn
-from imagenet_prep.sources.slices import Reader
+from imagenet_prep.sources.slices import Buffer, Reader
 from imagenet_prep.state.indexes import read_written
 from imagenet_prep.state.replacement import Identity, identity_of
 from imagenet_prep.storage.layout import Layout
@@ -27,6 +27,9 @@ from imagenet_prep.storage.refusals import space_errors
 from imagenet_prep.storage.store import GoneError
 from imagenet_prep.tfrecord.compression import Compression, RecordWriter
 from imagenet_prep.tfrecord.framing import Index
+
+_BATCH = 4 << 20
+"""Bytes of the images whose records are made together, before the first of them is written."""
 
 _REMEDY = "get a sound copy of it, or leave it out: --on-damaged skip, in a recipe on_damaged: skip"
 
@@ -88,7 +91,8 @@ class ShardMaker(Struct, Portable[ShardTask], frozen=True):
 
     def inputs(self, task: ShardTask) -> Sequence[Path]:
         """The first archive or folder of its images: a machine that has it has the others."""
-        return [each.path for each in task.catalog.containers[:1] if isinstance(each.path, Path)]
+        first = task.catalog.containers[:1]
+        return [container.path for container in first if isinstance(container.path, Path)]
 
     def sent(self, task: ShardTask) -> ShardTask:
         """The task for another machine: it syncs index and name too,
@@ -105,9 +109,8 @@ class ShardMaker(Struct, Portable[ShardTask], frozen=True):
             BusyError: another run has started there since, so this one must not finish anything.
         """
         try:
-            with contextlib.suppress(
-                WriteError
-            ):  # no part of the shard can be trusted: once more from its source
+            # After a failed write no part of the shard can be trusted: once more from its source.
+            with contextlib.suppress(WriteError):
                 return _Making(task, self.reader).make()
             return _Making(task, self.reader).make()
         except GoneError as error:
@@ -127,95 +130,128 @@ class _Making:
     def __init__(self, task: ShardTask, reader: Reader) -> None:
         self._task = task
         self._reader = reader
-        self._problems: list[Problem] = []
-        self._faults: list[str] = []
         self._index = Index()
+        self._repairs: list[str] = []
+        self._warned: list[str] = []
+        self._faults: list[str] = []
+        self._problems: list[Problem] = []
 
     def make(self) -> Outcome:
-        task, index, problems = self._task, self._index, self._problems
-        repairs: list[str] = []
-        warned: list[str] = []
-        with (
-            space_errors(task.layout.shard_path(task.name)),
-            task.layout.shards.create(task.name) as sink,
-        ):
+        task = self._task
+        shard_path = task.layout.shard_path(task.name)
+        with space_errors(shard_path), task.layout.shards.create(task.name) as sink:
             writer = RecordWriter(sink.write, task.compression)
-            for item, recorded in self._records():
-                if recorded.repair:
-                    repairs.append(f"{item.filename} ({recorded.repair})")
-                if recorded.warning:
-                    warned.append(f"{item.filename} ({recorded.warning})")
-                index.add(*writer.write(*recorded.parts), item.filename)
+            for batch in self._batches():
+                self._write(batch, writer)
             writer.close()
-            left_out = tuple(problem.subject for problem in problems)
-            info = ShardInfo(
-                name=task.name,
-                fingerprint=task.fingerprint,
-                records=len(index.names),
-                size=sink.size,
-                digest=index.digest,
-                set_aside=left_out,
-                repairs=tuple(repairs),
-                file_digest=writer.file_digest,
-                warned=tuple(warned),
-                faults=tuple(self._faults),
-            )
-            if task.expected is not None and (problems or not _is_same(info, task.expected)):
-                raise self._other(task.expected, info)
+            info = self._describe(sink.size, writer.file_digest)
+            problems = tuple(self._problems)
+            self._refuse_other(info)
             if problems and task.on_damaged == "refuse":
-                return Outcome(None, tuple(problems))
+                return Outcome(None, problems)
             self._finish(sink)
-        path = local_or_none(task.layout.shard_path(task.name))
-        return Outcome(task.expected or info, tuple(problems), identity_of(path) if path else None)
+        local_shard = local_or_none(shard_path)
+        identity = identity_of(local_shard) if local_shard else None
+        return Outcome(task.expected or info, problems, identity)
 
-    def _records(self) -> Iterator[tuple[Item, Recorded]]:
-        """The records in order, except for left-out images; each bad image becomes a Problem."""
-        catalog, recorder = self._task.catalog, self._task.recorder
-        left_out = self._task.expected.set_aside if self._task.expected else ()
-        if left_out:
-            catalog = catalog.picked(
-                [row for row, name in enumerate(catalog.names) if name not in left_out]
-            )
-        for row, (item, data) in enumerate(
-            zip(catalog.items(), read_in_turn(catalog, self._reader), strict=True)
-        ):
-            if row in self._task.sample:
-                refuse_other_image(catalog, row, data, self._task.sample[row])
+    def _batches(self) -> Iterator[list[tuple[Item, Recorded]]]:
+        """The records in order, some at a time; each bad image becomes a Problem.
+
+        Records are made from headers, before any whole image is read for its checksum: an image
+        would replace the interpreter in the processor's cache.
+        """
+        recorder, sample = self._task.recorder, self._task.sample
+        catalog = self._catalog()
+        images = zip(catalog.items(), read_in_turn(catalog, self._reader), strict=True)
+        batch: list[tuple[Item, Recorded]] = []
+        size = 0
+        for row, (item, content) in enumerate(images):
+            if row in sample:
+                refuse_other_image(catalog, row, content, sample[row])
             try:
-                yield item, recorder.record(item, data)
+                batch.append((item, recorder.record(item, content)))
             except jpeg.ImageError as error:
-                detail = f"{error} ({catalog.place(row)}, {catalog.lengths[row]:,} bytes)"
-                looser = looser_check(recorder, item, data)
-                remedy = f"{_REMEDY}; {looser} accepts it unchanged" if looser else _REMEDY
-                self._faults.append(str(error))
-                self._problems.append(Problem(ProblemKind.BAD_IMAGE, item.filename, detail, remedy))
+                self._leave_out(catalog, row, item, content, error)
+            size += len(content)
+            if size >= _BATCH:
+                yield batch
+                batch, size = [], 0
+        yield batch
+
+    def _catalog(self) -> Catalog:
+        """The task's images, without those that the expected shard left out."""
+        catalog, expected = self._task.catalog, self._task.expected
+        if expected is None or not expected.set_aside:
+            return catalog
+        left_out = expected.set_aside
+        return catalog.picked(
+            [row for row, name in enumerate(catalog.names) if name not in left_out]
+        )
+
+    def _leave_out(
+        self, catalog: Catalog, row: int, item: Item, content: Buffer, error: jpeg.ImageError
+    ) -> None:
+        """Note a bad image, its place, and the check that would take it."""
+        detail = f"{error} ({catalog.place(row)}, {catalog.lengths[row]:,} bytes)"
+        looser = looser_check(self._task.recorder, item, content)
+        remedy = f"{_REMEDY}; {looser} accepts it unchanged" if looser else _REMEDY
+        self._faults.append(str(error))
+        self._problems.append(Problem(ProblemKind.BAD_IMAGE, item.filename, detail, remedy))
+
+    def _write(self, batch: Sequence[tuple[Item, Recorded]], writer: RecordWriter) -> None:
+        """Write records, and list them in the index."""
+        for item, recorded in batch:
+            if recorded.repair:
+                self._repairs.append(f"{item.filename} ({recorded.repair})")
+            if recorded.warning:
+                self._warned.append(f"{item.filename} ({recorded.warning})")
+            length, crc = writer.write(*recorded.parts)
+            self._index.add(length, crc, item.filename)
+
+    def _describe(self, size: int, file_digest: str) -> ShardInfo:
+        """The entry of the shard, whose file has ``size`` bytes."""
+        return ShardInfo(
+            name=self._task.name,
+            fingerprint=self._task.fingerprint,
+            records=len(self._index.names),
+            size=size,
+            digest=self._index.digest,
+            set_aside=tuple(problem.subject for problem in self._problems),
+            repairs=tuple(self._repairs),
+            file_digest=file_digest,
+            warned=tuple(self._warned),
+            faults=tuple(self._faults),
+        )
+
+    def _refuse_other(self, info: ShardInfo) -> None:
+        """Raise InputError for a shard that is not the expected one."""
+        expected = self._task.expected
+        if expected is not None and (self._problems or not _is_same(info, expected)):
+            raise self._other(expected, info)
 
     def _altered(self, expected: ShardInfo) -> list[str]:
         """The images whose records differ from the shard's index;
         none if the index is of other images.
         """
-        made = self._index
+        index = self._index
         written = read_written(self._task.layout, expected)
-        if written is None or written.names != made.names:
+        if written is None or written.names != index.names:
             return []
-        return [
-            name
-            for name, old, new in zip(made.names, written.crcs, made.crcs, strict=True)
-            if old != new
-        ]
+        crcs = zip(index.names, written.crcs, index.crcs, strict=True)
+        return [name for name, written_crc, new_crc in crcs if written_crc != new_crc]
 
-    def _other(self, expected: ShardInfo, made: ShardInfo) -> InputError:
+    def _other(self, expected: ShardInfo, info: ShardInfo) -> InputError:
         """The error for a shard that differs from the one made first."""
-        problems, altered = self._problems, self._altered(expected)
-        detail = expected_and_got(expected, made)
-        if problems:
-            detail = f"{problems[0].subject}: {problems[0].detail}"
-        elif altered:
+        detail = expected_and_got(expected, info)
+        if self._problems:
+            problem = self._problems[0]
+            detail = f"{problem.subject}: {problem.detail}"
+        elif altered := self._altered(expected):
             others = f", and of {len(altered) - 1} more" if len(altered) > 1 else ""
             detail = f"by its index, the image or the boxes of {altered[0]}{others} changed"
         return InputError(
             (
-                f"{made.name} can't be made again: the raw data has changed since, "
+                f"{info.name} can't be made again: the raw data has changed since, "
                 "or another library makes other bytes"
             ),
             detail,
@@ -241,26 +277,34 @@ class _Making:
             shards.sync_names()
 
     def _write_index(self) -> None:
-        paths = self._task.layout.index_paths(self._task.name)
-        for path, content in reversed([*zip(paths, self._index.encode(), strict=True)]):
-            with self._task.layout.indexes.create(path.name) as sink:
+        """Write the listing, then the offsets."""
+        task = self._task
+        indexes = task.layout.indexes
+        offsets_path, listing_path = task.layout.index_paths(task.name)
+        offsets, listing = self._index.encode()
+        for path, content in ((listing_path, listing), (offsets_path, offsets)):
+            with indexes.create(path.name) as sink:
                 sink.write([content])
-                if self._task.syncs:
+                if task.syncs:
                     sink.seal()
                 sink.commit()
-        if self._task.syncs:
-            self._task.layout.indexes.sync_names()
+        if task.syncs:
+            indexes.sync_names()
 
 
-def _is_same(made: ShardInfo, expected: ShardInfo) -> bool:
-    found = made.records, made.size, made.digest, made.file_digest
-    return found == (expected.records, expected.size, expected.digest, expected.file_digest)
+def _is_same(info: ShardInfo, expected: ShardInfo) -> bool:
+    return _contents(info) == _contents(expected)
 
 
-def expected_and_got(expected: ShardInfo, made: ShardInfo) -> str:
+def _contents(info: ShardInfo) -> tuple[int, int, str, str]:
+    """The facts of an entry that tell its bytes."""
+    return info.records, info.size, info.digest, info.file_digest
+
+
+def expected_and_got(expected: ShardInfo, info: ShardInfo) -> str:
     """Two entries of one shard as text: the recorded one, and the new one."""
-    told = (
-        f"{info.records} records in {info.size} bytes, digest {info.digest[:12]}"
-        for info in (expected, made)
-    )
-    return "expected {}; got {}".format(*told)
+    return f"expected {_in_words(expected)}; got {_in_words(info)}"
+
+
+def _in_words(info: ShardInfo) -> str:
+    return f"{info.records} records in {info.size} bytes, digest {info.digest[:12]}"

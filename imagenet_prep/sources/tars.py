@@ -51,10 +51,12 @@ class Archive(Container, frozen=True):
         """
         if local_or_none(self.path) is None:
             return lambda row: self.read_all([row])[0]
-        content = view_of(self.path)
+        archive = view_of(self.path)
 
         def read(row: Row) -> Buffer:
-            return _whole(content[row.offset : row.offset + row.length], self.path, row)
+            _, offset, length, _ = row
+            content = archive[offset : offset + length]
+            return content if len(content) == length else _whole(content, self.path, row)
 
         return read
 

@@ -43,6 +43,8 @@ def begin_write_out(descriptor: int, start: int = 0, length: int = 0) -> None:
 
 def _after(parts: list[bytes | memoryview], written: int) -> list[bytes | memoryview]:
     """The part of a gather list that remains after the kernel wrote ``written`` bytes of it."""
+    if written == sum(map(len, parts)):  # nearly always
+        return []
     for position, part in enumerate(parts):
         if written < len(part):
             return [memoryview(part)[written:], *parts[position + 1 :]]

@@ -26,6 +26,8 @@ _SHORT_MESSAGE = 1 << 13
 
 _BYTES, _FLOAT, _INT64 = 1, 2, 3  # the oneof of Feature
 
+_pack_three = struct.Struct("3B").pack
+
 
 class BytesList(Struct, frozen=True):
     """A feature of byte strings."""
@@ -66,12 +68,12 @@ class ExampleError(ValueError):
 
 def varint(value: int) -> bytes:
     """A base-128 varint; a negative number is encoded as 64-bit two's complement."""
+    if 0x4000 <= value < 0x200000:  # the length of nearly every image and of its record
+        return _pack_three(value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14)
     if 0 <= value < 0x80:
         return bytes((value,))
     if 0 <= value < 0x4000:
         return bytes((value & 0x7F | 0x80, value >> 7))
-    if 0 <= value < 0x200000:
-        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
     value &= 0xFFFFFFFFFFFFFFFF
     out = bytearray()
     while value >= 0x80:

@@ -73,19 +73,25 @@ def record_parts(item: Item, width: int, height: int, length: int) -> tuple[byte
     ``width`` and ``height`` are in pixels. Parts that many records share are encoded once.
     """
     name = item.filename.encode()
-    tail = (
-        value_prefix("image/filename", len(name))
-        + name
-        + after_name(item.label, item.boxes, width, height)
-    )
+    after = after_name(item.label, item.boxes, width, height)
+    tail = value_prefix("image/filename", len(name)) + name + after
     head = _class_entries(item.label, item.wnid, item.text) + ENCODED.head(length)
     return b"\x0a" + varint(len(head) + length + len(tail)) + head, tail
 
 
 def after_name(label: int, boxes: tuple[Box, ...], width: int, height: int) -> bytes:
     """The entries after the file name."""
-    sizes = _size_entry("image/height", height), _size_entry("image/width", width)
-    return FORMAT_ENTRY + sizes[0] + _box_entries(label, boxes) + sizes[1]
+    if not boxes:
+        return _after_name_without_boxes(width, height)
+    height_entry = _size_entry("image/height", height)
+    width_entry = _size_entry("image/width", width)
+    return FORMAT_ENTRY + height_entry + _box_entries(label, boxes) + width_entry
+
+
+@functools.lru_cache(maxsize=4096)
+def _after_name_without_boxes(width: int, height: int) -> bytes:
+    height_entry = _size_entry("image/height", height)
+    return FORMAT_ENTRY + height_entry + NO_BOXES + _size_entry("image/width", width)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -114,8 +120,6 @@ def value_prefix(name: str, length: int) -> bytes:
 
 
 def _box_entries(label: int, boxes: tuple[Box, ...]) -> bytes:
-    if not boxes:
-        return NO_BOXES
     layout, (xmax, xmin, ymax, ymin) = box_layout(label, len(boxes))
     return layout.pack(
         xmax,
