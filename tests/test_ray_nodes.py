@@ -99,7 +99,7 @@ class Started:
     def processes(self) -> list[int]:
         """All of its processes."""
         mark, found = f"{MARK}={self.port}".encode(), []
-        for path in Path("/proc").glob("[0-9]*"):
+        for path in list(Path("/proc").glob("[0-9]*")):
             with contextlib.suppress(OSError):
                 if mark in (path / "environ").read_bytes().split(b"\0"):
                     found.append(int(path.name))
