@@ -233,16 +233,20 @@ def object_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectSe
 
 @pytest.fixture
 def objects(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
-    """The same, with what reaches it in the environment;
-    afterwards this process may be forked again.
+    """The same, with what reaches it in the environment; afterwards this process may be forked again,
+    and no worker waits that an engine forked before the first request.
     """
     for name, value in object_server.environment.items():
         monkeypatch.setenv(name, value)
-    from imagenet_prep.storage.object_store import _state, client
+    from imagenet_prep.engines.processes import _end
+    from imagenet_prep.storage.object_store import _before_use, _state, client
 
     yield object_server
     client.cache_clear()
     _state.used = False
+    for engine in list(_before_use.values()):
+        _end(engine._kept, os.getpid())
+        engine._kept.clear()
 
 
 @pytest.fixture
