@@ -4,6 +4,7 @@ a guard around the tester's credentials, rules.
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -57,6 +58,11 @@ signal.signal(
 )  # a shell in the background has it ignored, for children too
 sys.dont_write_bytecode = False
 
+# Programs that tests start train tiny networks while other tests run: more threads only wait for
+# each other, and they wait by spinning.
+for _variable in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
+    os.environ.setdefault(_variable, "1")
+
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 
@@ -98,6 +104,16 @@ def _bring_together(items: list[pytest.Item]) -> None:
         for mark in ("tensorflow", "torch")
     }
     items.sort(key=lambda item: [item.path not in paths for paths in loading.values()])
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector of garbage what lives as long as the process: 9,000 tests and all modules.
+
+    With TensorFlow and PyTorch a collection takes half a second, and a forked child would copy what
+    it looks at.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport | pytest.CollectReport) -> None:
@@ -155,6 +171,7 @@ def torch() -> Any:
     import torch
 
     torch.set_num_threads(1)
+    gc.freeze()
     return torch
 
 
@@ -216,16 +233,20 @@ def object_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectSe
 
 @pytest.fixture
 def objects(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
-    """The same, with what reaches it in the environment;
-    afterwards this process may be forked again.
+    """The same, with what reaches it in the environment; afterwards this process may be forked again,
+    and no worker waits that an engine forked before the first request.
     """
     for name, value in object_server.environment.items():
         monkeypatch.setenv(name, value)
-    from imagenet_prep.storage.object_store import _state, client
+    from imagenet_prep.engines.processes import _end
+    from imagenet_prep.storage.object_store import _before_use, _state, client
 
     yield object_server
     client.cache_clear()
     _state.used = False
+    for engine in list(_before_use.values()):
+        _end(engine._kept, os.getpid())
+        engine._kept.clear()
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """Runs programs one after another, each in a process of its own that has the frameworks imported:
 that takes seconds.
 
-`python forked_programs.py FOLDER first.py second.py` runs them in FOLDER and writes first.out: what
-the program printed, and its exit status in the last line.
+`python forked_programs.py FOLDER first.py rank0.py+rank1.py` runs them in FOLDER, those with + at
+the same time, and writes first.out: what the program printed, and its exit status in the last line.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pathlib import Path
 from torchvision_operators import import_torchvision
 
 
-def run(program: Path, output: Path) -> int:
-    """The exit status of a program in a child of this process."""
+def start(program: Path, output: Path) -> int:
+    """The id of a child of this process that runs a program."""
     child = os.fork()
     if child:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return child
     with output.open("w") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
@@ -35,7 +35,7 @@ def run(program: Path, output: Path) -> int:
     os._exit(status)
 
 
-def main(folder: str, *programs: str) -> None:
+def main(folder: str, *groups: str) -> None:
     """Run the programs in their order."""
     import_torchvision()
     import accelerate  # noqa: F401
@@ -44,11 +44,13 @@ def main(folder: str, *programs: str) -> None:
     from transformers import Trainer, ViTForImageClassification  # noqa: F401
 
     os.chdir(folder)
-    for name in programs:
-        output = Path(name).with_suffix(".out")
-        status = run(Path(name), output)
-        with output.open("a") as file:
-            print(f"\nstatus {status}", file=file)
+    for group in groups:
+        outputs = {name: Path(name).with_suffix(".out") for name in group.split("+")}
+        children = {start(Path(name), output): output for name, output in outputs.items()}
+        for child, output in children.items():
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            with output.open("a") as file:
+                print(f"\nstatus {status}", file=file)
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ def run_object_server(folder: Path) -> Iterator[ObjectServer]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
-        _wait_for(ports["s3"], folder / "log")
+        _wait_for(process, ports["s3"], folder / "log")
         yield ObjectServer(ports["s3"])
     finally:
         process.kill()
@@ -117,9 +117,9 @@ def _free_ports(count: int) -> list[int]:
         return [each.getsockname()[1] for each in sockets]
 
 
-def _wait_for(port: int, log: Path) -> None:
-    """Until it answers."""
-    for _ in range(240):
+def _wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Until it answers, or has ended."""
+    while process.poll() is None:
         time.sleep(0.25)
         with contextlib.suppress(OSError):
             with contextlib.suppress(urllib.error.HTTPError):

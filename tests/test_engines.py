@@ -145,6 +145,14 @@ def test_workers_start_no_threads_for_linear_algebra(monkeypatch: pytest.MonkeyP
     assert "OPENBLAS_NUM_THREADS" not in os.environ
 
 
+def test_workers_that_wait_are_forked_once() -> None:
+    """An engine that is prepared again has no more workers than its number."""
+    engine = ProcessEngine(2)
+    for _ in range(2):
+        engine.prepare()
+    assert len(engine._kept) == 2
+
+
 # workers that die ---------------------------------------------------------------------------------
 
 

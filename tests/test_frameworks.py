@@ -1,8 +1,9 @@
 """Lightning, accelerate, Trainer, Ignite, torchdata and DDP take a Loader as it is: every record
 once, counted by rank.
 
-The programs are in framework_cases.py. They run once on one rank and once on two, as processes of
-their own. Those of docs/train/frameworks.md run as they stand there, are killed, and resume.
+The programs are in framework_cases.py. They run once on one rank and once on two, in processes that
+are forked when the frameworks are imported. Those of docs/train/frameworks.md run as they stand
+there, are killed, and resume.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,96 +50,97 @@ def images(torch: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_images(folder, range(1, COUNT + 1), 8, shards=5)
 
 
-@pytest.fixture(scope="module")
-def one_rank(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
-    """What each program saw alone."""
+CASES = """
+import os, sys, tempfile
+os.environ.update({variables})
+tempfile.tempdir = None
+sys.path.insert(0, {tests!r})
+sys.argv = [{tests!r} + "/framework_cases.py", {images!r}, {out!r}, *{kinds}]
+import framework_cases
+framework_cases.main(*sys.argv[1:])
+"""
+"""A program that runs those of framework_cases.py, with a folder of its own for checkpoints.
 
-    def run() -> Outcomes:
-        out = tmp_path_factory.mktemp("one-rank")
-        return outcomes(out, [start(images, out, "lightning", "others", ranks=1)])
-
-    return run_once(tmp_path_factory, "one-rank", run)
-
-
-@pytest.fixture(scope="module")
-def two_ranks(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
-    """What each program saw on two ranks: Lightning starts its other rank itself,
-    the others are two from the start.
-    """
-
-    def run() -> Outcomes:
-        out, lightning_out = (
-            tmp_path_factory.mktemp("two-ranks"),
-            tmp_path_factory.mktemp("two-ranks-of-lightning"),
-        )
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = str(free.getsockname()[1])
-        shared = {
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": port,
-            "WORLD_SIZE": "2",
-            "LOCAL_WORLD_SIZE": "2",
-        }
-        pair = [
-            start(images, out, "others", ranks=2, **shared, RANK=str(rank), LOCAL_RANK=str(rank))
-            for rank in range(2)
-        ]
-        others = outcomes(out, pair)
-        return {
-            **others,
-            **outcomes(lightning_out, [start(images, lightning_out, "lightning", ranks=2)]),
-        }
-
-    return run_once(tmp_path_factory, "two-ranks", run)
+sys.argv is what Lightning starts again for its other rank.
+"""
 
 
-def run_once(
-    tmp_path_factory: pytest.TempPathFactory, name: str, run: Callable[[], Outcomes]
-) -> Outcomes:
-    """What a run gives; of the processes that share these tests,
-    the first runs it, and the others wait.
-    """
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent
-    path = folder / f"frameworks-{name}.json"
-    with open(path.with_suffix(".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not path.exists():
-            path.write_text(json.dumps(run()))
-    outcome: Outcomes = json.loads(path.read_text())
-    return outcome
-
-
-def start(
-    images: Path, out: Path, *kinds: str, ranks: int, **variables: str
-) -> subprocess.Popen[str]:
-    """Start a process that runs the programs of some kinds."""
-    environment = {
-        **os.environ,
-        "OMP_NUM_THREADS": "1",
-        "RANKS": str(ranks),
-        "TMPDIR": str(out),
-        **variables,
-    }
-    call = [sys.executable, TESTS / "framework_cases.py", images, out, *kinds]
-    output = subprocess.PIPE
-    return subprocess.Popen(
-        call, cwd=out, env=environment, text=True, stdout=output, stderr=subprocess.STDOUT
+def cases(images: Path, out: Path, *kinds: str, ranks: int, **variables: str) -> str:
+    """A program that runs the programs of some kinds."""
+    out.mkdir(exist_ok=True)
+    variables = {"RANKS": str(ranks), "TMPDIR": str(out), **variables}
+    return CASES.format(
+        variables=variables, tests=str(TESTS), images=str(images), out=str(out), kinds=kinds
     )
 
 
-def outcomes(out: Path, processes: list[subprocess.Popen[str]]) -> Outcomes:
-    """What all ranks saw, when they have ended; a program that failed has its traceback there."""
-    try:
-        printed = [process.communicate()[0] for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
+@pytest.fixture(scope="module")
+def ran(images: Path, sound: Layout, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder where all programs ran, in processes that share the imports of the frameworks.
+
+    Of the processes that share these tests, the first runs them, and the others wait.
+    """
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    folder = shared / "frameworks"
+    with open(folder.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            folder.mkdir()
+            run_all(folder, images, sound.data_dir)
+    return folder
+
+
+def run_all(folder: Path, images: Path, page_set: Path) -> None:
+    """Run the programs on one rank and on two, then those of the page.
+
+    Lightning starts its other rank itself, the others are two from the start.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    group = {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": port,
+        "WORLD_SIZE": "2",
+        "LOCAL_WORLD_SIZE": "2",
+    }
+    programs = {
+        "alone": cases(images, folder / "1", "lightning", "others", ranks=1),
+        "both-of-lightning": cases(images, folder / "2-lightning", "lightning", ranks=2),
+    }
+    for rank in "01":
+        variables = {**group, "RANK": rank, "LOCAL_RANK": rank}
+        programs[f"rank{rank}"] = cases(images, folder / "2", "others", ranks=2, **variables)
+    programs.update(page_programs(page_set))
+    for name, program in programs.items():
+        (folder / f"{name}.py").write_text(program)
+    groups = ["rank0.py+rank1.py", *[f"{name}.py" for name in programs if "rank" not in name]]
+    call = [sys.executable, TESTS / "forked_programs.py", folder, *groups]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(call, env=environment, text=True, capture_output=True)
+    (folder / "status").write_text(f"{done.returncode} {done.stderr}")
+
+
+def outcomes(out: Path) -> Outcomes:
+    """What all ranks saw; a program that failed has its traceback there."""
     files = sorted(out.glob("*.json"))
-    assert files, printed
+    printed = [path.read_text() for path in list(out.parent.glob("[abr]*.out"))]
+    assert files, [(out.parent / "status").read_text(), *printed]
     ranks = [json.loads(file.read_text()) for file in files]
     return {program: [rank[program] for rank in ranks] for program in ranks[0]}
+
+
+@pytest.fixture(scope="module")
+def one_rank(ran: Path) -> Outcomes:
+    """What each program saw alone."""
+    return outcomes(ran / "1")
+
+
+@pytest.fixture(scope="module")
+def two_ranks(ran: Path) -> Outcomes:
+    """What each program saw on two ranks."""
+    return {**outcomes(ran / "2"), **outcomes(ran / "2-lightning")}
 
 
 @pytest.fixture(params=[1, 2])
@@ -453,23 +454,14 @@ def watched(program: str, data_dir: Path, run: str) -> str:
     return WATCH.replace("NAME", run) + program
 
 
-@pytest.fixture(scope="module")
-def page(sound: Layout, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder where each program of the page ran;
-    Lightning's and Trainer's after one that was killed.
+def page_programs(data_dir: Path) -> dict[str, str]:
+    """The programs of the page, by name; Lightning's and Trainer's run twice,
+    first to be killed.
     """
     programs = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
     assert len(programs) == len(PROGRAMS)
-    folder = tmp_path_factory.mktemp("page")
     runs = [(f"{name}-killed", name) for name in RESUMED] + [(name, name) for name in PROGRAMS]
-    for run, name in runs:
-        program = programs[PROGRAMS.index(name)]
-        (folder / f"{run}.py").write_text(watched(program, sound.data_dir, run))
-    call = [sys.executable, TESTS / "forked_programs.py", folder, *[f"{run}.py" for run, _ in runs]]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(call, env=environment, text=True, capture_output=True)
-    assert done.returncode == 0, done.stderr
-    return folder
+    return {run: watched(programs[PROGRAMS.index(name)], data_dir, run) for run, name in runs}
 
 
 PROGRAMS = ["lightning", "trainer", "accelerate", "ignite"]
@@ -480,19 +472,19 @@ RESUMED = ["lightning", "trainer"]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_programs_of_the_page(name: str, page: Path, sound: Layout) -> None:
+def test_the_programs_of_the_page(name: str, ran: Path, sound: Layout) -> None:
     """Two epochs end with status 0 and have the batches that a Loader has alone;
     killed ones continue.
     """
-    printed = (page / f"{name}.out").read_text()
+    printed = (ran / f"{name}.out").read_text()
     assert printed.endswith("\nstatus 0\n"), printed
     assert re.search(r"loss \d+\.\d+$", printed, re.M)
-    seen = (page / f"{name}.seen").read_text().splitlines()
+    seen = (ran / f"{name}.seen").read_text().splitlines()
     train = loader(sound.data_dir, batch_size=16, window=16)
     every = [str(batch[1].tolist()) for _ in range(2) for batch in train]
     if name in RESUMED:
-        assert (page / f"{name}-killed.out").read_text().endswith("\nstatus 9\n")
-        assert (page / f"{name}-killed.seen").read_text().splitlines() == every[:30]
+        assert (ran / f"{name}-killed.out").read_text().endswith("\nstatus 9\n")
+        assert (ran / f"{name}-killed.seen").read_text().splitlines() == every[:30]
         assert seen == every[20:]
     else:
         assert seen == every

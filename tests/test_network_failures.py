@@ -51,7 +51,7 @@ from imagenet_prep.model import Silent
 
 pytestmark = [
     pytest.mark.once,
-    pytest.mark.timeout(30),
+    pytest.mark.timeout(300),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shutil
 import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+import tf_fixture
 from existing import existing
 from made_sets import annotated, flip
 
@@ -21,6 +24,8 @@ pytestmark = [
     pytest.mark.torch,
     pytest.mark.timeout(1800),
 ]  # no limit that busy machines reach
+
+tf = tf_fixture.tf
 
 PAGES = Path(__file__).parents[1] / "docs" / "train"
 
@@ -124,10 +129,17 @@ def test_two_hosts_share_a_global_batch_of_jax(classes: Path, tmp_path: Path) ->
         assert float(mean) == pytest.approx(sum(parts) / 2, abs=1e-4)
 
 
-def test_a_pipeline_of_ones_own(classes: Path, tmp_path: Path) -> None:
-    """The second program of TensorFlow's page tells what a record holds."""
+def test_a_pipeline_of_ones_own(
+    classes: Path, tmp_path: Path, tf: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second program of TensorFlow's page tells what a record holds.
+
+    It runs in this process, which has TensorFlow: its import takes most of the time.
+    """
     _, program = programs("tensorflow", classes)
-    first, second = printed(program, tmp_path).splitlines()
+    (tmp_path / "train.py").write_text(program)
+    runpy.run_path(str(tmp_path / "train.py"), run_name="__main__")
+    first, second = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"\d+ \(\d+, 4\) True", first)
     assert second == "['image/channels', 'image/class/label', 'image/class/synset']"
 

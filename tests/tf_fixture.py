@@ -4,6 +4,7 @@ so that only tests which use it wait for it.
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import Any
 
@@ -16,4 +17,5 @@ def tf() -> Any:
     os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
     import tensorflow
 
+    gc.freeze()
     return tensorflow

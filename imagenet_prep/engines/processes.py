@@ -52,7 +52,8 @@ class ProcessEngine(Struct, weakref=True):
         """Fork the workers that later calls of ``map`` will need,
         before this process can no longer be forked.
         """
-        self._kept += [_start(None, can_fork=True) for _ in range(self.workers)]
+        missing = self.workers - len(self._kept)
+        self._kept += [_start(None, can_fork=True) for _ in range(missing)]
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Outcomes[T, R]:
         """Run ``function`` on every task; closing the iterator stops busy workers at once."""
