@@ -6,8 +6,7 @@ verify reports the faults of a record; a page should still show the rest of it.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -20,11 +19,10 @@ from imagenet_prep.tfrecord.example import (
     BytesList,
     ExampleError,
     Feature,
-    FloatList,
     Int64List,
     parse_example,
 )
-from imagenet_prep.tfrecord.inception import EDGES
+from imagenet_prep.tfrecord.tolerant_reader import boxes_in, first_value
 
 Words = Callable[[str | None, str], str]
 
@@ -97,16 +95,16 @@ def see(features: Mapping[str, Feature], names: Names, words_of: Words = no_word
     """The contents of a record by the names of its features."""
 
     def number(what: str) -> int | None:
-        value: int | None = _first(features, names[what], Int64List)
+        value: int | None = first_value(features, names[what], Int64List)
         return value
 
     def text(own: tuple[str, ...]) -> str:
-        value = _first(features, own, BytesList)
+        value = first_value(features, own, BytesList)
         return "" if value is None else _clean(str(value, "utf-8", "replace"))
 
     filename, wnid = text(names["filename"]), text(("image/class/synset",))
-    image = _first(features, names["image"], BytesList)
-    likely = (_first(features, (name,), BytesList) for name in names["likely image"])
+    image = first_value(features, names["image"], BytesList)
+    likely = (first_value(features, (name,), BytesList) for name in names["likely image"])
     if image is None:  # "image" may as well be samples
         image = next((each for each in likely if each and format_of(each)), None)
     boxes = tuple(boxes_in(features))
@@ -118,18 +116,8 @@ def see(features: Mapping[str, Feature], names: Names, words_of: Words = no_word
         _size(number("width"), number("height")),
         tuple(box for box, _ in boxes),
         None if image is None else memoryview(image),
-        tuple(name for _, name in boxes if name is not None),
+        tuple(_clean(name) for _, name in boxes if name is not None),
     )
-
-
-def _first(features: Mapping[str, Feature], names: tuple[str, ...], kind: type[Feature]) -> Any:
-    """The first value of the first of these features that exists with this kind."""
-    found = (
-        feature.values[0]
-        for name in names
-        if isinstance(feature := features.get(name), kind) and feature.values
-    )
-    return next(found, None)
 
 
 def _size(width: int | None, height: int | None) -> tuple[int, int] | None:
@@ -139,25 +127,6 @@ def _size(width: int | None, height: int | None) -> tuple[int, int] | None:
     if width is None or height is None or not (0 < width < 1 << 16 and 0 < height < 1 << 16):
         return None
     return width, height
-
-
-def boxes_in(features: Mapping[str, Feature | None]) -> Iterator[tuple[Box, str | None]]:
-    """The boxes, each with its name if the record has one for each."""
-    edges = [features.get(f"image/object/bbox/{edge}") for edge in EDGES]
-    lists = [edge.values if isinstance(edge, FloatList) else () for edge in edges]
-    texts = features.get("image/object/class/text")
-    corners, names = (
-        list(zip(*lists, strict=False)),
-        texts.values if isinstance(texts, BytesList) else (),
-    )
-    for number, each in enumerate(corners):
-        if all(map(math.isfinite, each)):
-            yield (
-                Box(*each),
-                _clean(str(names[number], "utf-8", "replace"))
-                if len(names) == len(corners)
-                else None,
-            )
 
 
 def _clean(text: str) -> str:
