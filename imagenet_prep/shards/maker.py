@@ -16,7 +16,7 @@ from imagenet_prep.errors import BusyError, InputError, WriteError
 from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, OnDamaged, Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.row_bytes import read_in_turn
+from imagenet_prep.sources.reading import read_in_turn
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.state.indexes import read_written
 from imagenet_prep.state.replacement import Identity, identity_of
