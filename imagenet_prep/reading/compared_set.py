@@ -47,7 +47,7 @@ class ComparedSet(Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, place: AnyPath) -> ComparedSet:
+    def read(cls, place: AnyPath) -> ComparedSet:
         """Open a folder of shards, made by any tool, or a manifest anywhere.
 
         Raises:
@@ -55,22 +55,22 @@ class ComparedSet(Struct, frozen=True):
             InputError: it has no shards, or the manifest that is named is damaged.
         """
         if place.is_file():
-            return cls._of_manifest(place)
+            return cls._read_manifest(place)
         if place.is_dir():
-            return cls._of_folder(place)
+            return cls._read_folder(place)
         raise UsageError(
             f"{place} does not exist", "expected a folder of shards, or a manifest.json"
         )
 
     @classmethod
-    def _of_manifest(cls, place: AnyPath) -> ComparedSet:
+    def _read_manifest(cls, place: AnyPath) -> ComparedSet:
         manifest = load_manifest(place)
         assert manifest is not None, "the file exists"
         sizes = {name: info.size for name, info in manifest.shards.items()}
         return cls(place, sizes, manifest.shards, homes={}, has_files=False)
 
     @classmethod
-    def _of_folder(cls, place: AnyPath) -> ComparedSet:
+    def _read_folder(cls, place: AnyPath) -> ComparedSet:
         layout = Layout(place)
         sizes = layout.find_shards()
         if not sizes:

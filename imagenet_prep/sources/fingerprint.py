@@ -30,7 +30,7 @@ class Fingerprints:
         for label, (wnid, text) in catalog.classes.items():
             self._words[label] = _digest_of_words(wnid, text)
 
-    def of(self, rows: Rows) -> str:
+    def compute(self, rows: Rows) -> str:
         """The fingerprint of these rows, in this order."""
         picked = self._catalog.picked(rows)
         columns = {name: list(values) for name, values in sorted(picked.columns.items())}
@@ -65,7 +65,7 @@ def _digest_of_words(wnid: str, text: str) -> bytes:
 
 def fingerprint(catalog: Catalog, rows: Rows, settings: str) -> str:
     """The fingerprint of these rows only."""
-    return Fingerprints(catalog, settings).of(rows)
+    return Fingerprints(catalog, settings).compute(rows)
 
 
 def names_and_sizes(catalog: Catalog) -> str:
