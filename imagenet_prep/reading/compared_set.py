@@ -34,7 +34,8 @@ class ComparedSet(Struct, frozen=True):
         place: the folder, or the manifest.
         shards: the size of each in bytes by name; the recorded size if there is only a manifest.
         recorded: the recorded entries of shards whose files have the recorded size, index and last
-        record. homes: the set of each recorded shard.
+            record.
+        homes: the set of each recorded shard.
         has_files: whether there are shards, not only a manifest.
         problems: why a set of the folder is not a whole one.
     """
