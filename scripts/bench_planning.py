@@ -79,7 +79,7 @@ def main() -> int:
     parser.add_argument("--shards", type=int, default=1024)
     given = parser.parse_args()
     folders, walk = made_up(given.images, given.classes)
-    empty = functools.partial(folders_module._Listing, rows=CatalogBuilder())
+    empty = functools.partial(folders_module._WalkedFiles, rows=CatalogBuilder())
     folders_module._Walk.start = lambda self: (empty(remarks=Remarks()), list(folders))  # type: ignore[method-assign]
     folders_module._Walk._below = walk  # type: ignore[method-assign]
     wall, began = time.monotonic(), time.process_time()

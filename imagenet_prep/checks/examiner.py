@@ -22,6 +22,7 @@ from imagenet_prep.tfrecord.example import (
     parse_sequence_example,
 )
 from imagenet_prep.tfrecord.inception import COLUMNS, EDGES, OBJECT_FEATURES
+from imagenet_prep.tfrecord.tolerant_reader import only_value
 
 LIMIT = 20
 """Problems of one kind that are listed for one shard; the rest are counted."""
@@ -193,9 +194,10 @@ class PromiseExaminer(Struct, frozen=True):
         """The part of a file's name that a record holds."""
         return name if self._name == "path" else name.rpartition("/")[2]
 
-    def _held(self, features: Mapping[str, Feature], column: str, kind: type) -> object:
+    def _held(self, features: Mapping[str, Feature], column: str, kind: type[Feature]) -> object:
         """The value of a column, if a feature of this kind holds it; None otherwise."""
-        return _first(features, self.holders.get(column, ()), kind)
+        held: object = only_value(features, self.holders.get(column, ()), kind)
+        return held
 
     def _check(self, features: Mapping[str, Feature]) -> Iterator[Finding]:
         for name, promised in self.features.items():
@@ -331,9 +333,3 @@ def _compare_sides(
         if got not in (None, expected):
             detail = f"{name} of a {kind}: expected {expected}, got {got}"
             yield Finding(ProblemKind.SIZE_MISMATCH, detail, str(expected), str(got))
-
-
-def _first(features: Mapping[str, Feature], names: tuple[str, ...], kind: type) -> object:
-    """The single value of the first of these features with this kind; None if there is none."""
-    found = (features[name] for name in names if isinstance(features.get(name), kind))
-    return next((feature.values[0] for feature in found if len(feature.values) == 1), None)

@@ -234,9 +234,9 @@ def cut(
     arranged = catalog.picked(rows)
     fingerprints = Fingerprints(arranged, settings)
 
-    nothing, plans = fingerprints.of(range(0)), []  # there may be many more shards than images
+    nothing, plans = fingerprints.compute(range(0)), []  # there may be many more shards than images
     for i, (start, stop) in enumerate(itertools.pairwise(order.bounds(len(catalog), count))):
-        fingerprint = fingerprints.of(range(start, stop)) if start < stop else nothing
+        fingerprint = fingerprints.compute(range(start, stop)) if start < stop else nothing
         plans.append(ShardPlan(catalog.split, i, count, start, stop, fingerprint))
     return PlannedSplit(arranged, source, digest, recorder, tuple(plans), stamps)
 
@@ -442,7 +442,7 @@ def _renumbered(plans: Sequence[ShardPlan], catalog: Catalog, settings: str) -> 
     found, start, fingerprints = [], 0, Fingerprints(catalog, settings)
     for plan in plans:
         stop = start + plan.stop - plan.start
-        if fingerprints.of(range(start, stop)) != plan.fingerprint:
+        if fingerprints.compute(range(start, stop)) != plan.fingerprint:
             raise InputError(f"the rows of {plan_name(plan)} are not those that were planned")
         found.append(replace(plan, start=start, stop=stop))
         start = stop

@@ -34,7 +34,8 @@ class ComparedSet(Struct, frozen=True):
         place: the folder, or the manifest.
         shards: the size of each in bytes by name; the recorded size if there is only a manifest.
         recorded: the recorded entries of shards whose files have the recorded size, index and last
-        record. homes: the set of each recorded shard.
+            record.
+        homes: the set of each recorded shard.
         has_files: whether there are shards, not only a manifest.
         problems: why a set of the folder is not a whole one.
     """
@@ -47,7 +48,7 @@ class ComparedSet(Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, place: AnyPath) -> ComparedSet:
+    def read(cls, place: AnyPath) -> ComparedSet:
         """Open a folder of shards, made by any tool, or a manifest anywhere.
 
         Raises:
@@ -55,22 +56,22 @@ class ComparedSet(Struct, frozen=True):
             InputError: it has no shards, or the manifest that is named is damaged.
         """
         if place.is_file():
-            return cls._of_manifest(place)
+            return cls._read_manifest(place)
         if place.is_dir():
-            return cls._of_folder(place)
+            return cls._read_folder(place)
         raise UsageError(
             f"{place} does not exist", "expected a folder of shards, or a manifest.json"
         )
 
     @classmethod
-    def _of_manifest(cls, place: AnyPath) -> ComparedSet:
+    def _read_manifest(cls, place: AnyPath) -> ComparedSet:
         manifest = load_manifest(place)
         assert manifest is not None, "the file exists"
         sizes = {name: info.size for name, info in manifest.shards.items()}
         return cls(place, sizes, manifest.shards, homes={}, has_files=False)
 
     @classmethod
-    def _of_folder(cls, place: AnyPath) -> ComparedSet:
+    def _read_folder(cls, place: AnyPath) -> ComparedSet:
         layout = Layout(place)
         sizes = layout.find_shards()
         if not sizes:

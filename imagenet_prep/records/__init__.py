@@ -42,8 +42,8 @@ def read(
 
     Args:
         paths: a file, a pattern such as "movies-*", or several of either; a pattern's files are
-        read in order of names. text: features whose bytes are UTF-8 and are returned as str; others
-        stay bytes.
+            read in order of names.
+        text: features whose bytes are UTF-8 and are returned as str; others stay bytes.
         lists: features that are always lists, whatever their number of values.
 
     Raises:
@@ -84,8 +84,9 @@ def read_sequences(
     Args:
         paths: as for ``read``.
         text: features and feature lists whose bytes are UTF-8 and are returned as str; others stay
-        bytes. lists: features that are always lists, and feature lists whose steps are, whatever
-        their number of values.
+            bytes.
+        lists: features that are always lists, and feature lists whose steps are, whatever their
+            number of values.
 
     Raises:
         UsageError: a file does not exist.

@@ -7,8 +7,7 @@ verify reports the faults of a record; a page should still show the rest of it.
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -21,11 +20,10 @@ from imagenet_prep.tfrecord.example import (
     BytesList,
     ExampleError,
     Feature,
-    FloatList,
     Int64List,
     parse_example,
 )
-from imagenet_prep.tfrecord.inception import EDGES
+from imagenet_prep.tfrecord.tolerant_reader import boxes_in, first_value
 
 Words = Callable[[str | None, str], str]
 
@@ -99,15 +97,15 @@ def see(features: Mapping[str, Feature], names: Names, words_of: Words = no_word
     """The contents of a record by the names of its features."""
 
     def number(meaning: str) -> int | None:
-        value: int | None = _first_value(features, names[meaning], Int64List)
+        value: int | None = first_value(features, names[meaning], Int64List)
         return value
 
     def text(feature_names: tuple[str, ...]) -> str:
-        content = _first_value(features, feature_names, BytesList)
+        content = first_value(features, feature_names, BytesList)
         return "" if content is None else _clean(str(content, "utf-8", "replace"))
 
     filename, wnid = text(names["filename"]), text(("image/class/synset",))
-    image = _first_value(features, names["image"], BytesList)
+    image = first_value(features, names["image"], BytesList)
     if image is None:
         image = _likely_image(features, names["likely image"])
     boxes = tuple(boxes_in(features))
@@ -119,27 +117,16 @@ def see(features: Mapping[str, Feature], names: Names, words_of: Words = no_word
         _size(number("width"), number("height")),
         tuple(box for box, _ in boxes),
         None if image is None else memoryview(image),
-        tuple(name for _, name in boxes if name is not None),
+        tuple(_clean(name) for _, name in boxes if name is not None),
     )
 
 
 def _likely_image(features: Mapping[str, Feature], names: tuple[str, ...]) -> Any:
     """The first content that starts like an image file: "image" may as well be samples."""
     for name in names:
-        content = _first_value(features, (name,), BytesList)
+        content = first_value(features, (name,), BytesList)
         if content and format_of(content):
             return content
-    return None
-
-
-def _first_value(
-    features: Mapping[str, Feature], names: tuple[str, ...], kind: type[Feature]
-) -> Any:
-    """The first value of the first of these features that exists with this kind."""
-    for name in names:
-        feature = features.get(name)
-        if isinstance(feature, kind) and feature.values:
-            return feature.values[0]
     return None
 
 
@@ -150,23 +137,6 @@ def _size(width: int | None, height: int | None) -> tuple[int, int] | None:
     if width is None or height is None or not (0 < width < 1 << 16 and 0 < height < 1 << 16):
         return None
     return width, height
-
-
-def boxes_in(features: Mapping[str, Feature | None]) -> Iterator[tuple[Box, str | None]]:
-    """The boxes, each with its name if the record has one for each."""
-    coordinates = []
-    for edge in EDGES:
-        feature = features.get(f"image/object/bbox/{edge}")
-        coordinates.append(feature.values if isinstance(feature, FloatList) else ())
-    boxes = list(zip(*coordinates, strict=False))
-    texts = features.get("image/object/class/text")
-    names: Sequence[bytes | memoryview | None] = [None] * len(boxes)
-    if isinstance(texts, BytesList) and len(texts.values) == len(boxes):
-        names = texts.values
-    for edges, name in zip(boxes, names, strict=True):
-        if all(map(math.isfinite, edges)):
-            text = None if name is None else _clean(str(name, "utf-8", "replace"))
-            yield Box(*edges), text
 
 
 def _clean(text: str) -> str:

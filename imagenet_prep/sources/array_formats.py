@@ -223,7 +223,8 @@ def _bytes_of(texts: list[str], line: int) -> Any:
         numbers = np.array(texts, np.float64 if has_points else np.int64)
     except (ValueError, OverflowError) as error:
         raise ArrayError(f"line {line:,}: {error}") from error
-    if not numbers.size or numbers.min() < 0 or numbers.max() > 255 or (numbers % 1).any():
+    is_whole = numbers.size and not (numbers % 1).any()
+    if not is_whole or numbers.min() < 0 or numbers.max() > 255:
         raise ArrayError(f"line {line:,} has pixels that are no whole numbers from 0 to 255")
     return numbers.astype(np.uint8)
 
@@ -280,7 +281,10 @@ def _check_rows(path: Path, row_bytes: int) -> None:
         raise ArrayError(f"{size:,} bytes: expected a multiple of {row_bytes:,}")
 
 
-_FORMATS: list[tuple[Callable[[str, bytes], bool], Callable[[Path], Arrays]]] = [
+IsOfFormat = Callable[[str, bytes], bool]
+"""Whether a file is of a format, by its name and its first bytes."""
+
+_FORMATS: list[tuple[IsOfFormat, Callable[[Path], Arrays]]] = [
     (_is_hdf5, _open_hdf5),
     (_is_matlab, _open_matlab),
     (_is_pixel_table, _open_pixel_table),

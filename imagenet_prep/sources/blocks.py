@@ -82,7 +82,9 @@ class ArrayFolder:
             number = bisect_right(run_starts, place.start) - 1
             start, stop = place.start - run_starts[number], place.stop - run_starts[number]
             parts.append(np.frombuffer(contents[number][start:stop], dtype))
-        return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype), *parts])
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate([np.zeros(0, dtype), *parts])
 
     def _read(self, name: str, runs: Sequence[range]) -> Sequence[Buffer]:
         """The bytes of runs of blocks, checked."""

@@ -89,7 +89,8 @@ class Catalog(Struct, eq=False):
         if self._is_sorted(is_labelled):
             return self
         keys = self._keys(range(len(self)), is_labelled)
-        return self.picked(np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64))
+        rows = sorted(range(len(keys)), key=keys.__getitem__)
+        return self.picked(np.array(rows, np.int64))
 
     def _is_sorted(self, is_labelled: bool) -> bool:
         for rows in chunks(len(self)):
@@ -160,10 +161,8 @@ class Catalog(Struct, eq=False):
 
     def row(self, number: int) -> Row:
         """The row as its container identifies it."""
-        return Row(
-            self.names[number],
-            *(column.item(number) for column in (self.offsets, self.lengths, self.stamps)),
-        )
+        offset, length = self.offsets.item(number), self.lengths.item(number)
+        return Row(self.names[number], offset, length, self.stamps.item(number))
 
     @property
     def is_in_order(self) -> bool:
@@ -207,27 +206,28 @@ class Catalog(Struct, eq=False):
 
     def _item(self, number: int, name: str, label: int, boxes: tuple[Box, ...]) -> Item:
         wnid, text = self.classes[label] if label else ("", "")
-        columns = (
-            {column: values[number] for column, values in self.columns.items()}
-            if self.columns
-            else {}
-        )
+        columns = {}
+        if self.columns:
+            columns = {column: values[number] for column, values in self.columns.items()}
         return Item(name, label, wnid, text, boxes, columns)
 
     def _boxes_in_turn(self) -> Iterator[tuple[Box, ...]]:
         for rows in chunks(len(self)):
             starts = self.box_starts[rows.start : rows.stop + 1].tolist()
-            corners = iter(self.boxes[4 * starts[0] : 4 * starts[-1]].reshape(-1, 4).tolist())
+            boxes = iter(self._boxes_between(starts[0], starts[-1]))
             for start, stop in itertools.pairwise(starts):
-                boxes = itertools.islice(corners, stop - start)
-                yield tuple([Box(*edges) for edges in boxes])
+                yield tuple(itertools.islice(boxes, stop - start))
 
     def _boxes(self, number: int) -> tuple[Box, ...]:
         if not len(self.box_starts):
             return ()
         start, stop = self.box_starts[number : number + 2].tolist()
-        corners = self.boxes[4 * start : 4 * stop].reshape(-1, 4).tolist()
-        return tuple([Box(*edges) for edges in corners])
+        return tuple(self._boxes_between(start, stop))
+
+    def _boxes_between(self, start: int, stop: int) -> list[Box]:
+        """Boxes by their numbers in the table."""
+        corners = self.boxes[4 * start : 4 * stop].reshape(-1, 4)
+        return [Box(*edges) for edges in corners.tolist()]
 
     def count_by_label(self) -> dict[int, int]:
         """The number of images per label; labels without any are left out."""
@@ -298,11 +298,9 @@ class Catalog(Struct, eq=False):
 
     def containers_of(self, rows: Rows) -> list[str]:
         """The paths of the containers of these rows, and of the folders of their masks."""
-        ids = set(self.container_ids[places_of(rows)].tolist())
-        return [
-            *(_resolved_path(self.containers[number]) for number in sorted(ids)),
-            *self._mask_times(rows),
-        ]
+        numbers = sorted(set(self.container_ids[places_of(rows)].tolist()))
+        paths = [_resolved_path(self.containers[number]) for number in numbers]
+        return [*paths, *self._mask_times(rows)]
 
 
 class CatalogBuilder:
@@ -330,18 +328,22 @@ class CatalogBuilder:
         for container in part.containers:
             self._containers.setdefault(container, len(self._containers))
         numbers = np.array([self._containers[container] for container in part.containers], np.int32)
-        self._starts.frombytes((part.names.starts[1:].astype(np.int64) + len(self._blob)).tobytes())
+        starts = part.names.starts[1:].astype(np.int64) + len(self._blob)
+        self._starts.frombytes(starts.tobytes())
         self._blob += part.names.blob.data
         for name, column in self._columns.items():
-            values = numbers[part.container_ids] if name == "container_ids" else getattr(part, name)
-            column.frombytes(values.astype(column.typecode).tobytes())
+            part_column = getattr(part, name)
+            if name == "container_ids":
+                part_column = numbers[part_column]
+            column.frombytes(part_column.astype(column.typecode).tobytes())
 
     def listed(self) -> Catalog:
         """The rows in the order of adding; no more can be added."""
-        names = Names(np.frombuffer(self._blob, np.uint8), _narrow(np.asarray(self._starts)))
-        columns: dict[str, Any] = {
-            name: _narrow(np.asarray(values)) for name, values in self._columns.items()
-        }
+        blob = np.frombuffer(self._blob, np.uint8)
+        names = Names(blob, _narrow(np.asarray(self._starts)))
+        columns: dict[str, Any] = {}
+        for name, column in self._columns.items():
+            columns[name] = _narrow(np.asarray(column))
         return Catalog(containers=list(self._containers), names=names, **columns)
 
     def sorted(self) -> Catalog:
@@ -349,11 +351,13 @@ class CatalogBuilder:
         return self.listed().sorted()
 
 
-def _narrow(values: Column) -> Column:
+def _narrow(column: Column) -> Column:
     """A copy with the fewest bytes per value, always signed: differences of values are computed."""
-    largest = max(int(values.max()), -int(values.min())) if len(values) else 0
+    largest = 0
+    if len(column):
+        largest = max(int(column.max()), -int(column.min()))
     types = (np.int8, np.int16, np.int32, np.int64)
-    return values.astype(next(dtype for dtype in types if largest <= np.iinfo(dtype).max))
+    return column.astype(next(dtype for dtype in types if largest <= np.iinfo(dtype).max))
 
 
 def _resolved_path(container: Container) -> str:

@@ -30,7 +30,7 @@ class Fingerprints:
         for label, (wnid, text) in catalog.classes.items():
             self._words[label] = _digest_of_words(wnid, text)
 
-    def of(self, rows: Rows) -> str:
+    def compute(self, rows: Rows) -> str:
         """The fingerprint of these rows, in this order."""
         picked = self._catalog.picked(rows)
         columns = {name: list(values) for name, values in sorted(picked.columns.items())}
@@ -40,19 +40,21 @@ class Fingerprints:
         if len(picked.box_starts):
             box_counts = np.diff(picked.box_starts)
         digest = hashlib.sha256()
-        for part in (
-            json.dumps([len(picked), self._settings, columns]).encode(),
-            b"".join(self._words[label] for label in labels),
-            np.diff(picked.names.starts).astype("<u4").tobytes(),
-            picked.names.blob.tobytes(),
-            picked.labels.astype("<u4").tobytes(),
-            picked.lengths.astype("<u8").tobytes(),
-            box_counts.astype("<u4").tobytes(),
-            picked.boxes.astype("<f4").tobytes(),
-        ):
-            digest.update(len(part).to_bytes(8, "little"))
-            digest.update(part)
+        _add(digest, json.dumps([len(picked), self._settings, columns]).encode())
+        _add(digest, b"".join(self._words[label] for label in labels))
+        _add(digest, np.diff(picked.names.starts).astype("<u4").tobytes())
+        _add(digest, picked.names.blob.tobytes())
+        _add(digest, picked.labels.astype("<u4").tobytes())
+        _add(digest, picked.lengths.astype("<u8").tobytes())
+        _add(digest, box_counts.astype("<u4").tobytes())
+        _add(digest, picked.boxes.astype("<f4").tobytes())
         return digest.hexdigest()
+
+
+def _add(digest: hashlib._Hash, part: bytes) -> None:
+    """Add a part after its length, so that no two parts run together."""
+    digest.update(len(part).to_bytes(8, "little"))
+    digest.update(part)
 
 
 @functools.lru_cache(1 << 15)
@@ -63,7 +65,7 @@ def _digest_of_words(wnid: str, text: str) -> bytes:
 
 def fingerprint(catalog: Catalog, rows: Rows, settings: str) -> str:
     """The fingerprint of these rows only."""
-    return Fingerprints(catalog, settings).of(rows)
+    return Fingerprints(catalog, settings).compute(rows)
 
 
 def names_and_sizes(catalog: Catalog) -> str:

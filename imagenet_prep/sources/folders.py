@@ -127,7 +127,7 @@ def _list(walk: _Walk, engine: Engine) -> tuple[Catalog, Remarks]:
     return refuse_twice(Catalog.join(parts())), Remarks.join(remarks)
 
 
-class _Listing(Struct):
+class _WalkedFiles(Struct):
     """The rows and remarks so far."""
 
     rows: CatalogBuilder
@@ -146,7 +146,7 @@ class _Walk(Struct, frozen=True):
     accept: re.Pattern[str] | None
     depth: int | None
 
-    def start(self) -> tuple[_Listing, list[str]]:
+    def start(self) -> tuple[_WalkedFiles, list[str]]:
         """The files and the subfolders of the folder to search."""
         folder = below(self.base, self.begin)
         if not folder.is_dir():
@@ -171,10 +171,10 @@ class _Walk(Struct, frozen=True):
                 pending += [*self._entries(name, listing)][::-1]
         return listing.rows.listed(), listing.remarks
 
-    def _empty(self) -> _Listing:
-        return _Listing(CatalogBuilder(Folder(self.base)), Remarks())
+    def _empty(self) -> _WalkedFiles:
+        return _WalkedFiles(CatalogBuilder(Folder(self.base)), Remarks())
 
-    def _entries(self, folder: str, listing: _Listing) -> Iterator[tuple[str, FolderEntry]]:
+    def _entries(self, folder: str, listing: _WalkedFiles) -> Iterator[tuple[str, FolderEntry]]:
         """The accepted entries of a folder; skipped entries and obstacles
         are added to ``listing``.
         """
@@ -194,7 +194,7 @@ class _Walk(Struct, frozen=True):
         if is_empty and folder:
             listing.remarks.pass_over(folder, EMPTY)
 
-    def _is_apart(self, name: str, entry: FolderEntry, listing: _Listing) -> bool:
+    def _is_apart(self, name: str, entry: FolderEntry, listing: _WalkedFiles) -> bool:
         """Whether an entry is private or hidden; then it is skipped, with a remark."""
         if entry.name in PRIVATE and entry.is_dir():
             listing.remarks.pass_over(name, PRIVATE[entry.name])
@@ -204,7 +204,7 @@ class _Walk(Struct, frozen=True):
             return False
         return True
 
-    def _is_folder(self, name: str, entry: FolderEntry, listing: _Listing) -> bool:
+    def _is_folder(self, name: str, entry: FolderEntry, listing: _WalkedFiles) -> bool:
         """Whether the search enters an entry; other entries are accepted now, or are obstacles."""
         if entry.is_dir(follow_symlinks=False):
             return True
@@ -222,7 +222,7 @@ class _Walk(Struct, frozen=True):
             listing.remarks.obstacles.append(error)
         return False
 
-    def _take(self, listing: _Listing, name: str, entry: FolderEntry) -> None:
+    def _take(self, listing: _WalkedFiles, name: str, entry: FolderEntry) -> None:
         """Add a file, if the pattern accepts its path."""
         if self.accept is not None and not self.accept.fullmatch(name):
             return

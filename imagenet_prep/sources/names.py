@@ -148,7 +148,8 @@ class Names(Sequence[str]):
     def _joined(self, rows: range) -> tuple[bytes, list[int]]:
         """The bytes of consecutive names, their start offsets, and the end of the last."""
         edges = self.starts[rows.start : rows.stop + 1]
-        return self.blob[edges[0] : edges[-1]].tobytes(), (edges - edges[0]).tolist()
+        joined = self.blob[edges[0] : edges[-1]]
+        return joined.tobytes(), (edges - edges[0]).tolist()
 
     def picked(self, rows: Rows) -> Names:
         """The names of ``rows``, in that order; a range shares their memory."""
@@ -226,8 +227,9 @@ class Names(Sequence[str]):
         fewest = []
         for rows in chunks(len(self)):
             edges = self.starts[rows.start : rows.stop + 1]
-            slashes = np.zeros(edges[-1] - edges[0] + 1, np.int64)
-            np.cumsum(self.blob[edges[0] : edges[-1]] == _SLASH, out=slashes[1:])
+            joined = self.blob[edges[0] : edges[-1]]
+            slashes = np.zeros(len(joined) + 1, np.int64)
+            np.cumsum(joined == _SLASH, out=slashes[1:])
             fewest.append(int(np.diff(slashes[edges - edges[0]]).min()))
         return min(fewest, default=0)
 
@@ -268,9 +270,8 @@ class Names(Sequence[str]):
             edges = self.starts[rows.start : rows.stop + 1].astype(np.int64)
             places = edges[1:, None] - np.arange(_ENDING, 0, -1)
             tails = np.zeros((len(rows), _WORD), np.uint8)
-            tails[:, -_ENDING:] = np.where(
-                places >= edges[:-1, None], self.blob[np.maximum(places, 0)], 0
-            )
+            is_of_name = places >= edges[:-1, None]
+            tails[:, -_ENDING:] = np.where(is_of_name, self.blob[np.maximum(places, 0)], 0)
             yield rows, tails.view(">u8")[:, 0].astype(np.uint64)
 
 

@@ -147,9 +147,12 @@ def _writer(
     container = catalog.containers[number]
     if container.is_sliced:
         view = stack.enter_context(FileSlices(local_path(container.path)))
-        return lambda row, descriptor: view.copy(
-            int(catalog.offsets[row]), int(catalog.lengths[row]), descriptor
-        )
+
+        def copy_slice(row: int, descriptor: int) -> None:
+            offset, length = int(catalog.offsets[row]), int(catalog.lengths[row])
+            view.copy(offset, length, descriptor)
+
+        return copy_slice
     reader = Reader()
     return lambda row, descriptor: write_all(descriptor, [catalog.read(row, reader)])
 

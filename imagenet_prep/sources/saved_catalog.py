@@ -74,22 +74,23 @@ class PackedCatalog(Struct, frozen=True):
         """The form of a table on disk."""
         arrays = {name: getattr(catalog, name) for name in (*NUMBER_COLUMNS, "box_starts", "boxes")}
         arrays |= {"names": catalog.names.blob, "name_starts": catalog.names.starts}
-        for number, values in enumerate(catalog.columns.values()):
-            texts = Names.take(map(json.dumps, values))
+        for number, column in enumerate(catalog.columns.values()):
+            texts = Names.take(map(json.dumps, column))
             arrays |= {f"column_{number}": texts.blob, f"column_{number}_starts": texts.starts}
-        arrays = {name: np.ascontiguousarray(values) for name, values in arrays.items()}
+        arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        containers = []
+        for container in catalog.containers:
+            containers.append((type(container).__name__, str(container.path.absolute())))
         head = _Head(
             split=catalog.split,
             rows=len(catalog),
             classes=[(label, *words) for label, words in catalog.classes.items()],
-            containers=[
-                (type(container).__name__, str(container.path.absolute()))
-                for container in catalog.containers
-            ],
+            containers=containers,
             columns=list(catalog.columns),
-            arrays={name: SavedArray.describe(values) for name, values in arrays.items()},
+            arrays={name: SavedArray.describe(array) for name, array in arrays.items()},
         )
-        return cls((json.dumps(to_builtins(head), sort_keys=True) + "\n").encode(), arrays)
+        text = json.dumps(to_builtins(head), sort_keys=True)
+        return cls(f"{text}\n".encode(), arrays)
 
     @property
     def name(self) -> str:
@@ -106,10 +107,10 @@ class PackedCatalog(Struct, frozen=True):
         if (local := local_or_none(folder)) is not None:
             make_folder(local)
         store = open_store(folder)
-        for name, values in self.arrays.items():
+        for name, array in self.arrays.items():
             file = array_file(name)
             with writing(folder / file), store.create(file) as sink:
-                sink.write([values.data.cast("B")])
+                sink.write([array.data.cast("B")])
                 sink.commit()
         with writing(folder):
             store.sync()

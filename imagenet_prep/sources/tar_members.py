@@ -307,7 +307,8 @@ def _parse_pax(content: bytes, offset: int) -> dict[bytes, bytes]:
     while position < len(content):
         digits = content[position : position + 20].partition(b" ")[0]
         stop = position + int(digits) if digits.isdigit() else 0
-        key, equals, value = content[position + len(digits) + 1 : max(stop - 1, 0)].partition(b"=")
+        pair = content[position + len(digits) + 1 : max(stop - 1, 0)]
+        key, equals, value = pair.partition(b"=")
         if not equals or stop > len(content) or content[stop - 1] != ord("\n"):
             raise TarFault(offset + position, "a broken record in a pax header")
         records[key] = value

@@ -145,7 +145,7 @@ def diff(
         InputError: a set has no shards, or its framing or manifest is damaged.
     """
     progress = progress or Silent()
-    both = ComparedSet.of(first), ComparedSet.of(second)
+    both = ComparedSet.read(first), ComparedSet.read(second)
     comparison = _Comparison(both, by_bytes, look_into, engine, progress)
     progress.begin("diff", len(both[FIRST].shards) + len(both[SECOND].shards), "shards")
     splits = tuple(map(comparison.of_split, sorted({*both[FIRST].splits, *both[SECOND].splits})))

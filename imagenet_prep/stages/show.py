@@ -15,7 +15,6 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.images import format_of, grades, jpeg, pixels
 from imagenet_prep.reading.shard import Record, Shard
-from imagenet_prep.reporting.lenient import boxes_in
 from imagenet_prep.storage.files import atomic_file
 from imagenet_prep.storage.layout import parse_shard_name
 from imagenet_prep.storage.location import AnyPath, locate
@@ -28,6 +27,7 @@ from imagenet_prep.tfrecord.example import (
     parse_features,
     parse_sequence_example,
 )
+from imagenet_prep.tfrecord.tolerant_reader import boxes_in
 
 if TYPE_CHECKING:
     from PIL import Image

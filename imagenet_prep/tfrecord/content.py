@@ -158,7 +158,7 @@ def _shortened(value: object, digest_of_long: Callable[[bytes], bytes]) -> objec
 
 
 def _name(entry: bytes) -> str:
-    return split_entry(entry).name
+    return split_entry(entry)[0]
 
 
 _short_name = functools.lru_cache(4096)(_name)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -236,30 +236,25 @@ Span = tuple[int, int]
 """The start and the stop of a part of a message."""
 
 
-class SplitValue(NamedTuple):
-    """The name in an entry of a map, each piece of its value, and the fields that no entry has."""
+def split_entry(view: Buffer, noun: str = "feature") -> tuple[str, list[Span], list[object]]:
+    """The name in an entry of a map, each piece of its value, and the fields that no entry has.
 
-    name: str
-    pieces: list[Span]
-    unknown: list[object]
-
-
-def split_entry(view: Buffer, what: str = "feature") -> SplitValue:
-    """The parts of an entry of a map; ``what`` its value is, for messages."""
+    Its value is a ``noun``, for messages.
+    """
     name = b""
     pieces: list[Span] = []
     unknown: list[object] = []
     for field, wire, start, stop in parse_fields(view, 0, len(view)):
-        if (field, wire) == (1, 2):
+        if wire == 2 and field == 1:
             name = bytes(view[start:stop])
-        elif (field, wire) == (2, 2):
+        elif wire == 2 and field == 2:
             pieces.append((start, stop))
         else:
             unknown.append((field, wire, view[start:stop]))
     try:
-        return SplitValue(name.decode(), pieces, unknown)
+        return name.decode(), pieces, unknown
     except UnicodeDecodeError:
-        raise ExampleError(f"the name of a {what} is not UTF-8") from None
+        raise ExampleError(f"the name of a {noun} is not UTF-8") from None
 
 
 def split_steps(view: Buffer, pieces: Iterable[Span], unknown: list[object]) -> list[Span]:
@@ -289,12 +284,13 @@ def read_values(
     values: list[Any] = []
     for piece_start, piece_stop in pieces:
         for field, wire, start, stop in parse_fields(view, piece_start, piece_stop):
-            if wire != 2 or field not in _KIND_OF_FIELD:
+            list_kind = _KIND_OF_FIELD.get(field) if wire == 2 else None
+            if list_kind is None:
                 unknown.append((field, wire, view[start:stop]))
                 continue
-            if _KIND_OF_FIELD[field] != kind:
-                kind, values = _KIND_OF_FIELD[field], []
-            values += _read_list(kind, view, start, stop, unknown)
+            if list_kind != kind:
+                kind, values = list_kind, []
+            values += _read_list(list_kind, view, start, stop, unknown)
     return kind, values
 
 
@@ -303,8 +299,9 @@ def _read_list(
 ) -> list[Any]:
     """The values in a list message: numbers and floats are written one by one, or packed."""
     values: list[Any] = []
+    wires = _WIRES_OF_KIND[kind]
     for field, wire, start, stop in parse_fields(view, list_start, list_stop):
-        if field != 1 or wire not in _WIRES_OF_KIND[kind]:
+        if field != 1 or wire not in wires:
             unknown.append((kind, field, wire, view[start:stop]))
         elif kind == "int64":
             values += read_varints(view, start, stop)
@@ -318,14 +315,13 @@ def _read_list(
 def parse_feature(view: Buffer, pieces: Iterable[Span]) -> Feature | None:
     """The feature in the pieces of a Feature message; None if they set nothing."""
     kind, values = read_values(view, pieces, [])
-    match kind:
-        case "bytes":
-            return BytesList(tuple(values))
-        case "float":
-            packed = b"".join(values)
-            return FloatList(struct.unpack(f"<{len(packed) // 4}f", packed))
-        case "int64":
-            return Int64List(tuple(values))
+    if kind == "int64":
+        return Int64List(tuple(values))
+    if kind == "bytes":
+        return BytesList(tuple(values))
+    if kind == "float":
+        packed = b"".join(values)
+        return FloatList(struct.unpack(f"<{len(packed) // 4}f", packed))
     return None
 
 

@@ -32,17 +32,26 @@ CHANNELS = 3
 FORMAT = b"JPEG"
 EDGES = ("xmin", "ymin", "xmax", "ymax")
 
-_KINDS_AND_COUNTS = {
-    ("bytes", 1): ("encoded", "colorspace", "format", "filename", "class/synset", "class/text"),
-    ("int64", 1): ("height", "width", "channels", "class/label"),
-    ("int64", None): ("object/bbox/label",),
-    ("float", None): [f"object/bbox/{edge}" for edge in EDGES],
+_KINDS_AND_COUNTS: dict[str, tuple[Kind, int | None]] = {
+    "channels": ("int64", 1),
+    "class/label": ("int64", 1),
+    "class/synset": ("bytes", 1),
+    "class/text": ("bytes", 1),
+    "colorspace": ("bytes", 1),
+    "encoded": ("bytes", 1),
+    "filename": ("bytes", 1),
+    "format": ("bytes", 1),
+    "height": ("int64", 1),
+    "object/bbox/label": ("int64", None),
+    "object/bbox/xmax": ("float", None),
+    "object/bbox/xmin": ("float", None),
+    "object/bbox/ymax": ("float", None),
+    "object/bbox/ymin": ("float", None),
+    "width": ("int64", 1),
 }
 PROMISE: Mapping[str, Mapping[str, object]] = {
     f"image/{name}": {"kind": kind, "optional": False, "values": count}
-    for name, kind, count in sorted(
-        (name, *key) for key, names in _KINDS_AND_COUNTS.items() for name in names
-    )
+    for name, (kind, count) in _KINDS_AND_COUNTS.items()
 }
 """The features of every record: kind, whether optional, and how many values (None: any number)."""
 
@@ -50,12 +59,12 @@ FEATURES = frozenset(PROMISE)
 """Their names."""
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
-    **{column: (f"image/{column}",) for column in ("encoded", "height", "width")},
-    **{
-        "label": ("image/class/label",),
-        "class": ("image/class/synset",),
-        "text": ("image/class/text",),
-    },
+    "encoded": ("image/encoded",),
+    "height": ("image/height",),
+    "width": ("image/width",),
+    "label": ("image/class/label",),
+    "class": ("image/class/synset",),
+    "text": ("image/class/text",),
     "path": ("image/filename",),
 }
 """The features that hold the columns of an item."""

@@ -166,7 +166,8 @@ def _masks() -> tuple[int, ...]:
     # of the lengths in the first four bytes of the data and the 31 before the image
     places = (1, 5, 24, 28, 32)
     sample = int.from_bytes(b"\x0a\x80\x80\x00" + entry, "little")
-    low, middle, high = (sum(0x7F << 8 * place + shift for place in places) for shift in (0, 7, 14))
+    low = sum(0x7F << 8 * place for place in places)
+    middle, high = low << 7, low << 14
     varying = sum(0x7F7F7F << 8 * place for place in places)
     constant_bits = (1 << 8 * 35) - 1 & ~varying
     decoded = sample & low | sample >> 1 & middle | sample >> 2 & high
@@ -246,9 +247,7 @@ def _read_sizes(sizes: bytes, label: int) -> tuple[int, int, tuple[Box, ...]]:
         count = labels_length // len(varint(label))
         layout, _ = inception.box_layout(label, count)
         edges, step = layout.unpack_from(sizes, position), count + 1
-        xmax, xmin, ymax, ymin = (
-            edges[start : start + count] for start in range(1, 4 * step, step)
-        )
+        xmax, xmin, ymax, ymin = (edges[at : at + count] for at in range(1, 4 * step, step))
         boxes = tuple(map(Box, xmin, ymin, xmax, ymax))
         position += layout.size
     width, _ = varint_in(sizes, position + _WIDTH)
