@@ -200,9 +200,9 @@ def _take_marked(
 
 def _none_annotated(keys: Boxes, images: AnnotatedImages) -> InputError:
     """The error for annotations of other images: it shows a name of each."""
-    where = listed(keys.places)
+    place = listed(keys.places)
     if not images.missing:
-        return InputError(f"{where} has no annotation of an image", "expected some")
+        return InputError(f"{place} has no annotation of an image", "expected some")
     annotated = number_of(len(images.missing), "annotated image")
     expected = f"expected names such as {images.names[0]}, and it has {images.missing[0]}"
     hint = (
@@ -210,7 +210,7 @@ def _none_annotated(keys: Boxes, images: AnnotatedImages) -> InputError:
         "run init with --strip FOLDERS/, or write "
         "`strip: FOLDERS/` in the recipe"
     )
-    return InputError(f"{where}: none of {annotated} is among the images", expected, hint)
+    return InputError(f"{place}: none of {annotated} is among the images", expected, hint)
 
 
 def _match_up(
@@ -223,9 +223,9 @@ def _match_up(
     missing = list(dict.fromkeys(images.missing))
     bare = [name for row, name in enumerate(names) if row not in marked]
     boxless = [names[row] for row, image in sorted(marked.items()) if not image.boxes]
-    where = listed(keys.places)
-    annotations.notes += _unmatched("unannotated", where, bare, policy)
-    annotations.notes += _unmatched("missing", where, missing, keys.missing)
+    place = listed(keys.places)
+    annotations.notes += _unmatched("unannotated", place, bare, policy)
+    annotations.notes += _unmatched("missing", place, missing, keys.missing)
     annotations.notes += _notes_of_boxes(file, boxless)
     annotations.notes += note_impossible(marked, file.policy)
     annotations.notes += file.unread
@@ -306,9 +306,9 @@ def _add_masks(annotations: Annotations, keys: Mask, roots: Roots) -> None:
     for row, name in enumerate(names):
         if row not in pairs.paths and row not in pairs.rows:
             bare.append(name)
-    where = listed(listed_texts(keys.folder))
-    annotations.notes += _unmatched("unmasked", where, bare, keys.unmasked)
-    annotations.notes += _unmatched("missing", where, pairs.missing, keys.missing)
+    place = listed(listed_texts(keys.folder))
+    annotations.notes += _unmatched("unmasked", place, bare, keys.unmasked)
+    annotations.notes += _unmatched("missing", place, pairs.missing, keys.missing)
     annotations.unmatched = bare, pairs.missing
     rows = sorted(pairs.paths)
     annotations.listing = annotations.listing.picked(rows)
@@ -347,13 +347,13 @@ _UNMATCHED = {
 """By the recipe's key what has no counterpart, that counterpart, and how a recipe leaves it out."""
 
 
-def _unmatched(key: str, where: str, names: Sequence[str], policy: str) -> list[str]:
+def _unmatched(key: str, place: str, names: Sequence[str], policy: str) -> list[str]:
     """The note on images or annotations without a counterpart; raises InputError if ``policy``
     refuses them.
     """
     noun, counterpart, skip = _UNMATCHED[key]
-    text = f"{where}: {number_of(len(names), noun)} without {counterpart}"
-    hint = f"to leave them out, write next to {where}: {skip}"
+    text = f"{place}: {number_of(len(names), noun)} without {counterpart}"
+    hint = f"to leave them out, write next to {place}: {skip}"
     return left_out(text, names, policy, "expected one for each", hint)
 
 
@@ -400,5 +400,5 @@ def _labels_of(image: Marked, labels: Mapping[str, int]) -> list[int]:
     for text in image.texts:
         if text not in labels:
             expected = f"expected one of {listed(labels, 20)}"
-            raise fault(image.where, f"the class {text!r}", expected)
+            raise fault(image.place, f"the class {text!r}", expected)
     return [labels[text] for text in image.texts]

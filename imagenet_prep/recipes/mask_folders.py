@@ -99,8 +99,10 @@ def _rows_of_masks(
 
 def _ambiguous(name: str, other: str) -> InputError:
     """The error for an image that several masks fit, or whose mask fits another one."""
-    what = f"{name} has the name of {other}"
-    return InputError(what, "expected one mask of this name for each image", "rename one of them")
+    problem = f"{name} has the name of {other}"
+    return InputError(
+        problem, "expected one mask of this name for each image", "rename one of them"
+    )
 
 
 def _find_masks(keys: Mask, root: Path) -> dict[str, str]:
@@ -142,8 +144,10 @@ def lossy_fault(paths: Sequence[str], hint: str = "") -> InputError:
         f"write in the recipe's `mask`: threshold: {THRESHOLD} (from it on a pixel is 255, "
         "below it 0)"
     )
-    what = f"{len(paths):,} masks are JPEGs, which don't keep the values of pixels: {listed(paths)}"
-    return InputError(what, f"expected {', '.join(mask_pixels.LOSSLESS)}", hint or by_recipe)
+    problem = (
+        f"{len(paths):,} masks are JPEGs, which don't keep the values of pixels: {listed(paths)}"
+    )
+    return InputError(problem, f"expected {', '.join(mask_pixels.LOSSLESS)}", hint or by_recipe)
 
 
 def _paths_by_key(candidates: Mapping[str, str], suffix: str | None) -> dict[str, Path]:
