@@ -200,15 +200,14 @@ def find_rows(
     def is_named_folder(folder: str) -> bool:
         return stem == folder or stem.endswith((f"_{folder}", f"-{folder}"))
 
-    matchers: Sequence[Callable[[], list[int]]] = (
-        lambda: _match_below(annotated_names, names, is_named_folder),
-        lambda: _match_split(split_in(stem), annotated_names, names),
-        lambda: match(annotated_names, names, base, path),
-        lambda: _match_below(annotated_names, names, is_image_folder),
-        lambda: _match_last_parts(annotated_names, names),
-    )
-    for find in matchers:
-        rows = find()
+    def matches() -> Iterator[list[int]]:
+        yield _match_below(annotated_names, names, is_named_folder)
+        yield _match_split(split_in(stem), annotated_names, names)
+        yield match(annotated_names, names, base, path)
+        yield _match_below(annotated_names, names, is_image_folder)
+        yield _match_last_parts(annotated_names, names)
+
+    for rows in matches():
         if max(rows, default=-1) >= 0:
             return rows
     return [-1] * len(annotated_names)

@@ -43,7 +43,8 @@ SIZE = "boxes.size"
 FIRST = 1
 """The label of the first class: the Object Detection API keeps 0 for the background."""
 
-_BOX_COLUMNS = tuple(f"boxes.{name}" for name in (*EDGES, "label", "text", "source_id"))
+_EDGE_COLUMNS = tuple(f"boxes.{edge}" for edge in EDGES)
+_BOX_COLUMNS = (*_EDGE_COLUMNS, "boxes.label", "boxes.text", "boxes.source_id")
 
 
 class Annotations(Struct):
@@ -142,12 +143,14 @@ def annotate_rows(
     """
     annotations = Annotations(listing)
     if marks.masks:
-        _attach_masks(annotations, [marks.masks[name] for name in listing.names], roots.root)
+        mask_paths = [marks.masks[name] for name in listing.names]
+        _attach_masks(annotations, mask_paths, roots.root)
     if marks.images:
         keys = boxes or Boxes()
         images = AnnotatedImages(listing, list(listing.names), roots, BoxFile(policy))
         class_names = images.class_names(keys).order
-        images.marked.update(marks.mark(images.names, images.size, images.file, class_names))
+        marked = marks.mark(images.names, images.size, images.file, class_names)
+        images.marked.update(marked)
         _take_marked(annotations, keys, images, is_numbered=bool(images.file.classes))
     return annotations
 
@@ -190,11 +193,9 @@ def _take_marked(
     annotations.divided = _divide(images, rows)
     box_counts = np.fromiter((len(image.boxes) for image in marked), np.int64, len(marked))
     boxes = chain.from_iterable(image.boxes for image in marked)
-    annotations.listing = replace(
-        images.listing.picked(rows),
-        box_starts=edges_of(box_counts),
-        boxes=np.fromiter(chain.from_iterable(boxes), np.float32),
-    )
+    edges = np.fromiter(chain.from_iterable(boxes), np.float32)
+    listing = images.listing.picked(rows)
+    annotations.listing = replace(listing, box_starts=edges_of(box_counts), boxes=edges)
     annotations.notes += _note_of_labels(annotations.classes)
 
 
@@ -233,7 +234,9 @@ def _match_up(
     annotations.unmatched = (bare, missing)
     annotations.unread = file.unread
     annotations.has_outlines = file.has_outlines
-    return [row for row in range(len(names)) if row in marked or policy != "skip"]
+    if policy == "skip":
+        return sorted(marked)
+    return list(range(len(names)))
 
 
 def _divide(images: AnnotatedImages, rows: Sequence[int]) -> dict[str, list[int]]:
@@ -257,25 +260,34 @@ def _fill_columns(
     marked: Sequence[Marked],
 ) -> None:
     """Add the columns of boxes, and keep the values of the rows that stay."""
-    columns = {name: [column[row] for row in rows] for name, column in annotations.values.items()}
-    annotations.columns += (*_BOX_COLUMNS, *images.file.columns)
+    columns = annotations.values
+    for name, column in columns.items():
+        columns[name] = [column[row] for row in rows]
+    annotations.columns += _BOX_COLUMNS
+    annotations.columns += images.file.columns
     if keys.captions:
         annotations.columns += ("boxes.caption",)
     annotations.classes = dict(sorted(images.file.classes.items()))
     columns[SIZE] = [image.size for image in marked]
     for name in annotations.columns:
-        room, _, part = name.partition(".")
-        if room == "boxes" and part not in EDGES:
+        if name.startswith("boxes.") and name not in _EDGE_COLUMNS:
             columns[name] = [
                 image.values.get(name, image.columns.get(name, [])) for image in marked
             ]
-    columns["boxes.source_id"] = [
-        image.values.get("boxes.source_id", images.names[row].rpartition("/")[2])
-        for row, image in zip(rows, marked, strict=True)
-    ]
-    annotations.values = columns
+    columns["boxes.source_id"] = _source_ids(images, rows, marked)
     if images.file.polygons == "masks":
         _add_object_masks(annotations, marked, images.roots.root)
+
+
+def _source_ids(
+    images: AnnotatedImages, rows: Sequence[int], marked: Sequence[Marked]
+) -> list[str]:
+    """The id of each image in its annotation file, otherwise its file name."""
+    source_ids = []
+    for row, image in zip(rows, marked, strict=True):
+        file_name = images.names[row].rpartition("/")[2]
+        source_ids.append(image.values.get("boxes.source_id", file_name))
+    return source_ids
 
 
 def _add_object_masks(annotations: Annotations, marked: Sequence[Marked], root: Path) -> None:
@@ -284,19 +296,19 @@ def _add_object_masks(annotations: Annotations, marked: Sequence[Marked], root: 
     annotations.values[OBJECT_MASKS] = [image.outlines for image in marked]
     if any(image.mask_files for image in marked):
         annotations.masks = root
-        stamps = annotations.values.get(MASK_STAMP, [None] * len(marked))
-        pairs = zip(stamps, marked, strict=True)
-        annotations.values[MASK_STAMP] = [
-            stamp_of(image.mask_files) or stamp for stamp, image in pairs
-        ]
+        stamps = annotations.values.setdefault(MASK_STAMP, [None] * len(marked))
+        for row, image in enumerate(marked):
+            if image.mask_files:
+                stamps[row] = stamp_of(image.mask_files)
 
 
 def stamp_of(paths: Sequence[Path]) -> list[Any] | None:
     """The folder of an image's masks, as text, and their times of change; None without masks."""
     if not paths:
         return None
+    folder = os.path.realpath(paths[0].parent)
     times = [path.stat().st_mtime_ns for path in paths]
-    return [f"masks in {os.path.realpath(paths[0].parent)}", times[0] if len(times) == 1 else times]
+    return [f"masks in {folder}", times[0] if len(times) == 1 else times]
 
 
 def _add_masks(annotations: Annotations, keys: Mask, roots: Roots) -> None:
@@ -311,9 +323,10 @@ def _add_masks(annotations: Annotations, keys: Mask, roots: Roots) -> None:
     annotations.notes += _unmatched("missing", place, pairs.missing, keys.missing)
     annotations.unmatched = bare, pairs.missing
     rows = sorted(pairs.paths)
+    mask_paths = [pairs.paths[row] for row in rows]
     annotations.listing = annotations.listing.picked(rows)
     threshold = [] if keys.threshold is None else [keys.threshold]
-    _attach_masks(annotations, [pairs.paths[row] for row in rows], roots.root, threshold)
+    _attach_masks(annotations, mask_paths, roots.root, threshold)
 
 
 def _attach_masks(

@@ -113,10 +113,7 @@ def _find_masks(keys: Mask, root: Path) -> dict[str, str]:
     suffix = (keys.suffix or "").lower()
     for text in [keys.folder] if isinstance(keys.folder, str) else keys.folder:
         folder = below(root, text)
-        file_type = kind_of(folder)
-        if file_type != "folder":
-            problem = "not there" if file_type == "nothing" else "not a folder"
-            raise InputError(f"{folder} is {problem}", "expected masks")
+        _need_folder(folder)
         for path in folder.rglob("*"):
             name = path.relative_to(folder).as_posix()
             is_hidden = name.startswith(".") or "/." in name
@@ -124,6 +121,14 @@ def _find_masks(keys: Mask, root: Path) -> dict[str, str]:
             if is_image and path.stem.lower().endswith(suffix) and not is_hidden:
                 names[os.path.relpath(path, root)] = name
     return names
+
+
+def _need_folder(path: Path) -> None:
+    """Raise InputError if a path is none of a folder."""
+    file_type = kind_of(path)
+    if file_type != "folder":
+        problem = "not there" if file_type == "nothing" else "not a folder"
+        raise InputError(f"{path} is {problem}", "expected masks")
 
 
 def _usable(keys: Mask, candidates: dict[str, str]) -> dict[str, str]:

@@ -85,7 +85,8 @@ class _TableReader(Struct, frozen=True):
         for row in rows:
             image = images.get(row.name)
             if image is None:
-                image = images[row.name] = Drawn(row.name, row.place, is_relative=is_relative)
+                image = Drawn(row.name, row.place, is_relative=is_relative)
+                images[row.name] = image
             if not is_relative and row.size is not None:
                 image.size = image.size or row.size
                 if row.size != image.size:
@@ -190,9 +191,9 @@ def _row(texts: Mapping[str, str], place: str) -> _Row:
     name, class_name = texts["path"], texts["label"]
     size = None
     if texts.get("width") and texts.get("height"):
-        size = check_size(
-            parse_number(texts["width"], place), parse_number(texts["height"], place), place
-        )
+        width = parse_number(texts["width"], place)
+        height = parse_number(texts["height"], place)
+        size = check_size(width, height, place)
     is_sized = "box_width" in texts
     edges = [texts[edge] for edge in (_SIZED_EDGES if is_sized else _EDGES)]
     has_box = any(edges)
@@ -211,14 +212,20 @@ def _is_relative(rows: Iterable[_Row]) -> bool:
     """Whether the boxes of a CSV are relative:
     most of them, since a few may lead far out of their image.
     """
-    are_small = [max(row.corners) < NO_PIXELS for row in rows if row.corners is not None]
-    return not are_small or 2 * sum(are_small) > len(are_small)
+    box_count = 0
+    relative_count = 0
+    for row in rows:
+        if row.corners is not None:
+            box_count += 1
+            relative_count += max(row.corners) < NO_PIXELS
+    return not box_count or 2 * relative_count > box_count
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     class_names = images.class_names(keys).order
     only_class = class_names[0] if len(class_names) == 1 else ""
-    images.mark_named(keys.places, _TableReader(keys.columns or {}, keys.header, only_class).read)
+    reader = _TableReader(keys.columns or {}, keys.header, only_class)
+    images.mark_named(keys.places, reader.read)
 
 
 # init ---------------------------------------------------------------------------------------------
@@ -227,7 +234,8 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
 def _read_first_rows(path: Path) -> list[list[str]]:
     """The first rows of a file, which may have gigabytes."""
     with path.open("rb") as file:
-        return _first_rows(file.read(_PROBED_BYTES))
+        content = file.read(_PROBED_BYTES)
+    return _first_rows(content)
 
 
 _PROBED_BYTES = 1 << 20

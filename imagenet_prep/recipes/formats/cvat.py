@@ -46,18 +46,21 @@ def _read_object(element: ElementTree.Element, place: str) -> DrawnObject:
     label = element.get("label", "")
     if not label:
         raise fault(place, "no label", "expected the class")
-    if parse_number(element.get("rotation", "0"), f"{place}: rotation") % 360:
-        raise fault(
-            place, f"a {element.tag} that is rotated", "expected sides along those of the image"
-        )
+    rotation = parse_number(element.get("rotation", "0"), f"{place}: rotation")
+    if rotation % 360:
+        problem = f"a {element.tag} that is rotated"
+        raise fault(place, problem, "expected sides along those of the image")
+    if element.tag == "polygon":
+        points = _points(element, place)
+        return DrawnObject.polygon(label, points, place)
     if element.tag == "box":
         left, top, right, bottom = _numbers(element, _CORNERS, place)
-        return DrawnObject(label, (left, top, right, bottom), place)
-    if element.tag == "polygon":
-        return DrawnObject.polygon(label, _points(element, place), place)
+        corners = (left, top, right, bottom)
+        return DrawnObject(label, corners, place)
     if element.tag == "ellipse":
         x, y, half_width, half_height = _numbers(element, _ELLIPSE, place)
-        return DrawnObject(label, corners_around(x, y, half_width, half_height), place)
+        corners = corners_around(x, y, half_width, half_height)
+        return DrawnObject(label, corners, place)
     raise fault(place, f"a {element.tag}", "expected a box, a polygon or an ellipse")
 
 
@@ -66,7 +69,10 @@ def _points(element: ElementTree.Element, place: str) -> list[tuple[float, float
     pairs = [pair.split(",") for pair in element.get("points", "").split(";")]
     if any(len(pair) != 2 for pair in pairs):
         raise fault(place, "points that are no pairs", "expected x,y;x,y;...")
-    return [(parse_number(x, place), parse_number(y, place)) for x, y in pairs]
+    points = []
+    for x, y in pairs:
+        points.append((parse_number(x, place), parse_number(y, place)))
+    return points
 
 
 def _numbers(

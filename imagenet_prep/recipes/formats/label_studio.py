@@ -47,7 +47,8 @@ def _read_task(task: _Json, image_names: frozenset[str], place: str) -> Drawn:
     objects = []
     for number, region in enumerate(_regions(task, place)):
         objects.append(_read_object(region, f"{place}: object {number}"))
-    return Drawn(_image_name(task, image_names, place), place, objects, is_relative=True)
+    name = _image_name(task, image_names, place)
+    return Drawn(name, place, objects, is_relative=True)
 
 
 def _image_name(task: _Json, image_names: frozenset[str], place: str) -> str:
@@ -114,13 +115,16 @@ def _place_object(region: _Json, shape: str, place: str) -> DrawnObject:
     """The object of a region; raises KeyError, TypeError or ValueError if it lacks a number."""
     class_name = region[shape][0]
     if shape == "polygonlabels":
-        points = [_fractions(pair) for pair in region["points"]]
-        return DrawnObject.polygon(class_name, [(x, y) for x, y in points], place)
+        pairs = [_fractions(pair) for pair in region["points"]]
+        points = [(x, y) for x, y in pairs]
+        return DrawnObject.polygon(class_name, points, place)
     if shape == "ellipselabels":
         centre_and_radii = [region[name] for name in ("x", "y", "radiusX", "radiusY")]
-        return DrawnObject(class_name, corners_around(*_fractions(centre_and_radii)), place)
+        corners = corners_around(*_fractions(centre_and_radii))
+        return DrawnObject(class_name, corners, place)
     sides = [region[name] for name in ("x", "y", "width", "height")]
-    return DrawnObject(class_name, corners_of_size(*_fractions(sides)), place)
+    corners = corners_of_size(*_fractions(sides))
+    return DrawnObject(class_name, corners, place)
 
 
 def _fractions(percents: Sequence[Any]) -> list[float]:

@@ -76,7 +76,8 @@ def _rows(path: Path) -> Iterator[tuple[str, str, _ViaRegion | None]]:
             attributes = msgspec.json.decode(row.get("region_attributes") or "{}")
         except msgspec.DecodeError as error:
             raise fault(place, f"not JSON: {error}", "expected VIA's attributes") from error
-        yield name, place, _ViaRegion(shape, attributes) if shape else None
+        region = _ViaRegion(shape, attributes) if shape else None
+        yield name, place, region
 
 
 def _read_object(region: _ViaRegion, class_attribute: str | None, place: str) -> DrawnObject:
@@ -87,15 +88,19 @@ def _read_object(region: _ViaRegion, class_attribute: str | None, place: str) ->
         raise fault(place, f"a rotated {shape_name}", "expected one along the sides of the image")
     try:
         if shape_name in ("polygon", "polyline"):
-            xs, ys = check_numbers(shape["all_points_x"]), check_numbers(shape["all_points_y"])
-            return DrawnObject.polygon(class_name, list(zip(xs, ys, strict=True)), place)
+            xs = check_numbers(shape["all_points_x"])
+            ys = check_numbers(shape["all_points_y"])
+            points = list(zip(xs, ys, strict=True))
+            return DrawnObject.polygon(class_name, points, place)
         if shape_name == "rect":
-            sides = check_numbers([shape[name] for name in ("x", "y", "width", "height")])
-            return DrawnObject(class_name, corners_of_size(*sides), place)
+            sides = [shape[name] for name in ("x", "y", "width", "height")]
+            corners = corners_of_size(*check_numbers(sides))
+            return DrawnObject(class_name, corners, place)
         if shape_name in ("circle", "ellipse"):
             radii = [shape.get(name, shape.get("r")) for name in ("rx", "ry")]
-            centre_and_radii = check_numbers([shape["cx"], shape["cy"], *radii])
-            return DrawnObject(class_name, corners_around(*centre_and_radii), place)
+            centre_and_radii = [shape["cx"], shape["cy"], *radii]
+            corners = corners_around(*check_numbers(centre_and_radii))
+            return DrawnObject(class_name, corners, place)
     except (KeyError, TypeError, ValueError) as error:
         problem = f"a {shape_name} without its numbers"
         raise fault(place, problem, "expected those that VIA writes") from error

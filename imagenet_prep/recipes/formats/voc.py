@@ -28,8 +28,10 @@ def _read(path: Path) -> Drawn:
     """One XML file; its name tells the image, since <filename> is often another one."""
     root = read_xml(path)
     place = str(path)
-    width, height = _number(root, "size/width", place), _number(root, "size/height", place)
-    image = Drawn(_text(root, "filename"), place, [], check_size(width, height, place))
+    width = _number(root, "size/width", place)
+    height = _number(root, "size/height", place)
+    size = check_size(width, height, place)
+    image = Drawn(_text(root, "filename"), place, [], size)
     for number, element in enumerate(root.findall("object"), 1):
         image.objects.append(_read_object(element, f"{place}: object {number}"))
     return image

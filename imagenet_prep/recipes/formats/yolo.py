@@ -79,7 +79,8 @@ def _read_object(words: Sequence[str], class_names: Sequence[str], place: str) -
         points = list(zip(numbers[::2], numbers[1::2], strict=True))
         return DrawnObject.polygon(class_name, points, place)
     x, y, width, height = numbers
-    return DrawnObject(class_name, corners_around(x, y, width / 2, height / 2), place)
+    corners = corners_around(x, y, width / 2, height / 2)
+    return DrawnObject(class_name, corners, place)
 
 
 _MOST_DIGITS = 18
@@ -202,8 +203,8 @@ def _doubts(folder: AnnotatedFolder, labels: Sequence[str]) -> list[str]:
     """The doubt whether lines of four points are polygons: they may be boxes that are turned."""
     lengths: set[int] = set()
     for name in labels[:_MOST_READ]:
-        lines = (folder.path / name).read_text(errors="replace").splitlines()
-        lengths.update(len(line.split()) for line in lines)
+        text = (folder.path / name).read_text(errors="replace")
+        lengths.update(len(line.split()) for line in text.splitlines())
     if lengths - {0} != {9}:
         return []
     return [
