@@ -76,15 +76,15 @@ class AnnotatedImages(Struct):
         """Keep the annotations of an image; raises InputError if it has others."""
         earlier_image = self.marked.setdefault(row, image)
         if earlier_image is not image:
-            what = f"{self.names[row]} is annotated in {earlier_image.where} too"
-            raise fault(image.where, what, "expected every image once")
+            problem = f"{self.names[row]} is annotated in {earlier_image.place} too"
+            raise fault(image.place, problem, "expected every image once")
         return image
 
     def place(self, row: int, drawn: Drawn) -> Marked:
         """The image with its objects as records have them;
         its header gives a size that the file does not.
         """
-        image = Marked(drawn.name, drawn.where, drawn.size)
+        image = Marked(drawn.name, drawn.place, drawn.size)
         if drawn.size is None and not drawn.is_relative and drawn.objects:
             image.size = self.size(row)
         for drawn_object in drawn.objects:
@@ -152,7 +152,7 @@ class AnnotatedImages(Struct):
         split_of_file = self.splits.get(path)
         for row, image in zip(rows, images, strict=True):
             if row < 0:
-                self.missing.append(f"{image.name} ({image.where})")
+                self.missing.append(f"{image.name} ({image.place})")
                 continue
             has_split = isinstance(image, Drawn) and image.split
             split = image.split if has_split else split_of_file
@@ -170,9 +170,9 @@ class AnnotatedImages(Struct):
         rows: dict[str, int] = {}
         for row, stem in enumerate(stems):
             if rows.setdefault(stem, row) != row and stem.rpartition("/")[2] in annotated_stems:
-                what = f"{self.names[row]} has the name of {self.names[rows[stem]]}, too: {stem}"
+                problem = f"{self.names[row]} has the name of {self.names[rows[stem]]}, too: {stem}"
                 expected = f"expected one image of each name of {path}"
-                raise InputError(what, expected, "rename one of them")
+                raise InputError(problem, expected, "rename one of them")
 
 
 def need_annotations(path: Path, expected: str = "file") -> Path:
@@ -200,15 +200,14 @@ def find_rows(
     def is_named_folder(folder: str) -> bool:
         return stem == folder or stem.endswith((f"_{folder}", f"-{folder}"))
 
-    matchers: Sequence[Callable[[], list[int]]] = (
-        lambda: _match_below(annotated_names, names, is_named_folder),
-        lambda: _match_split(split_in(stem), annotated_names, names),
-        lambda: match(annotated_names, names, base, path),
-        lambda: _match_below(annotated_names, names, is_image_folder),
-        lambda: _match_last_parts(annotated_names, names),
-    )
-    for find in matchers:
-        rows = find()
+    def matches() -> Iterator[list[int]]:
+        yield _match_below(annotated_names, names, is_named_folder)
+        yield _match_split(split_in(stem), annotated_names, names)
+        yield match(annotated_names, names, base, path)
+        yield _match_below(annotated_names, names, is_image_folder)
+        yield _match_last_parts(annotated_names, names)
+
+    for rows in matches():
         if max(rows, default=-1) >= 0:
             return rows
     return [-1] * len(annotated_names)
@@ -311,9 +310,9 @@ _AMBIGUOUS = Path()
 
 def _ambiguous(name: str, other: str) -> InputError:
     """The error for an image that several files fit, or whose file fits another one."""
-    what = f"{name} has the name of {other}"
+    problem = f"{name} has the name of {other}"
     expected = "expected one annotation of this name for each image"
-    return InputError(what, expected, "rename one of them")
+    return InputError(problem, expected, "rename one of them")
 
 
 def _find_whole(paths: Mapping[str, Path], key: str) -> Path | None:

@@ -43,7 +43,8 @@ SIZE = "boxes.size"
 FIRST = 1
 """The label of the first class: the Object Detection API keeps 0 for the background."""
 
-_BOX_COLUMNS = tuple(f"boxes.{name}" for name in (*EDGES, "label", "text", "source_id"))
+_EDGE_COLUMNS = tuple(f"boxes.{edge}" for edge in EDGES)
+_BOX_COLUMNS = (*_EDGE_COLUMNS, "boxes.label", "boxes.text", "boxes.source_id")
 
 
 class Annotations(Struct):
@@ -142,12 +143,14 @@ def annotate_rows(
     """
     annotations = Annotations(listing)
     if marks.masks:
-        _attach_masks(annotations, [marks.masks[name] for name in listing.names], roots.root)
+        mask_paths = [marks.masks[name] for name in listing.names]
+        _attach_masks(annotations, mask_paths, roots.root)
     if marks.images:
         keys = boxes or Boxes()
         images = AnnotatedImages(listing, list(listing.names), roots, BoxFile(policy))
         class_names = images.class_names(keys).order
-        images.marked.update(marks.mark(images.names, images.size, images.file, class_names))
+        marked = marks.mark(images.names, images.size, images.file, class_names)
+        images.marked.update(marked)
         _take_marked(annotations, keys, images, is_numbered=bool(images.file.classes))
     return annotations
 
@@ -190,19 +193,17 @@ def _take_marked(
     annotations.divided = _divide(images, rows)
     box_counts = np.fromiter((len(image.boxes) for image in marked), np.int64, len(marked))
     boxes = chain.from_iterable(image.boxes for image in marked)
-    annotations.listing = replace(
-        images.listing.picked(rows),
-        box_starts=edges_of(box_counts),
-        boxes=np.fromiter(chain.from_iterable(boxes), np.float32),
-    )
+    edges = np.fromiter(chain.from_iterable(boxes), np.float32)
+    listing = images.listing.picked(rows)
+    annotations.listing = replace(listing, box_starts=edges_of(box_counts), boxes=edges)
     annotations.notes += _note_of_labels(annotations.classes)
 
 
 def _none_annotated(keys: Boxes, images: AnnotatedImages) -> InputError:
     """The error for annotations of other images: it shows a name of each."""
-    where = listed(keys.places)
+    place = listed(keys.places)
     if not images.missing:
-        return InputError(f"{where} has no annotation of an image", "expected some")
+        return InputError(f"{place} has no annotation of an image", "expected some")
     annotated = number_of(len(images.missing), "annotated image")
     expected = f"expected names such as {images.names[0]}, and it has {images.missing[0]}"
     hint = (
@@ -210,7 +211,7 @@ def _none_annotated(keys: Boxes, images: AnnotatedImages) -> InputError:
         "run init with --strip FOLDERS/, or write "
         "`strip: FOLDERS/` in the recipe"
     )
-    return InputError(f"{where}: none of {annotated} is among the images", expected, hint)
+    return InputError(f"{place}: none of {annotated} is among the images", expected, hint)
 
 
 def _match_up(
@@ -223,9 +224,9 @@ def _match_up(
     missing = list(dict.fromkeys(images.missing))
     bare = [name for row, name in enumerate(names) if row not in marked]
     boxless = [names[row] for row, image in sorted(marked.items()) if not image.boxes]
-    where = listed(keys.places)
-    annotations.notes += _unmatched("unannotated", where, bare, policy)
-    annotations.notes += _unmatched("missing", where, missing, keys.missing)
+    place = listed(keys.places)
+    annotations.notes += _unmatched("unannotated", place, bare, policy)
+    annotations.notes += _unmatched("missing", place, missing, keys.missing)
     annotations.notes += _notes_of_boxes(file, boxless)
     annotations.notes += note_impossible(marked, file.policy)
     annotations.notes += file.unread
@@ -233,7 +234,9 @@ def _match_up(
     annotations.unmatched = (bare, missing)
     annotations.unread = file.unread
     annotations.has_outlines = file.has_outlines
-    return [row for row in range(len(names)) if row in marked or policy != "skip"]
+    if policy == "skip":
+        return sorted(marked)
+    return list(range(len(names)))
 
 
 def _divide(images: AnnotatedImages, rows: Sequence[int]) -> dict[str, list[int]]:
@@ -257,25 +260,34 @@ def _fill_columns(
     marked: Sequence[Marked],
 ) -> None:
     """Add the columns of boxes, and keep the values of the rows that stay."""
-    columns = {name: [column[row] for row in rows] for name, column in annotations.values.items()}
-    annotations.columns += (*_BOX_COLUMNS, *images.file.columns)
+    columns = annotations.values
+    for name, column in columns.items():
+        columns[name] = [column[row] for row in rows]
+    annotations.columns += _BOX_COLUMNS
+    annotations.columns += images.file.columns
     if keys.captions:
         annotations.columns += ("boxes.caption",)
     annotations.classes = dict(sorted(images.file.classes.items()))
     columns[SIZE] = [image.size for image in marked]
     for name in annotations.columns:
-        room, _, part = name.partition(".")
-        if room == "boxes" and part not in EDGES:
+        if name.startswith("boxes.") and name not in _EDGE_COLUMNS:
             columns[name] = [
                 image.values.get(name, image.columns.get(name, [])) for image in marked
             ]
-    columns["boxes.source_id"] = [
-        image.values.get("boxes.source_id", images.names[row].rpartition("/")[2])
-        for row, image in zip(rows, marked, strict=True)
-    ]
-    annotations.values = columns
+    columns["boxes.source_id"] = _source_ids(images, rows, marked)
     if images.file.polygons == "masks":
         _add_object_masks(annotations, marked, images.roots.root)
+
+
+def _source_ids(
+    images: AnnotatedImages, rows: Sequence[int], marked: Sequence[Marked]
+) -> list[str]:
+    """The id of each image in its annotation file, otherwise its file name."""
+    source_ids = []
+    for row, image in zip(rows, marked, strict=True):
+        file_name = images.names[row].rpartition("/")[2]
+        source_ids.append(image.values.get("boxes.source_id", file_name))
+    return source_ids
 
 
 def _add_object_masks(annotations: Annotations, marked: Sequence[Marked], root: Path) -> None:
@@ -284,19 +296,19 @@ def _add_object_masks(annotations: Annotations, marked: Sequence[Marked], root: 
     annotations.values[OBJECT_MASKS] = [image.outlines for image in marked]
     if any(image.mask_files for image in marked):
         annotations.masks = root
-        stamps = annotations.values.get(MASK_STAMP, [None] * len(marked))
-        pairs = zip(stamps, marked, strict=True)
-        annotations.values[MASK_STAMP] = [
-            stamp_of(image.mask_files) or stamp for stamp, image in pairs
-        ]
+        stamps = annotations.values.setdefault(MASK_STAMP, [None] * len(marked))
+        for row, image in enumerate(marked):
+            if image.mask_files:
+                stamps[row] = stamp_of(image.mask_files)
 
 
 def stamp_of(paths: Sequence[Path]) -> list[Any] | None:
     """The folder of an image's masks, as text, and their times of change; None without masks."""
     if not paths:
         return None
+    folder = os.path.realpath(paths[0].parent)
     times = [path.stat().st_mtime_ns for path in paths]
-    return [f"masks in {os.path.realpath(paths[0].parent)}", times[0] if len(times) == 1 else times]
+    return [f"masks in {folder}", times[0] if len(times) == 1 else times]
 
 
 def _add_masks(annotations: Annotations, keys: Mask, roots: Roots) -> None:
@@ -306,14 +318,15 @@ def _add_masks(annotations: Annotations, keys: Mask, roots: Roots) -> None:
     for row, name in enumerate(names):
         if row not in pairs.paths and row not in pairs.rows:
             bare.append(name)
-    where = listed(listed_texts(keys.folder))
-    annotations.notes += _unmatched("unmasked", where, bare, keys.unmasked)
-    annotations.notes += _unmatched("missing", where, pairs.missing, keys.missing)
+    place = listed(listed_texts(keys.folder))
+    annotations.notes += _unmatched("unmasked", place, bare, keys.unmasked)
+    annotations.notes += _unmatched("missing", place, pairs.missing, keys.missing)
     annotations.unmatched = bare, pairs.missing
     rows = sorted(pairs.paths)
+    mask_paths = [pairs.paths[row] for row in rows]
     annotations.listing = annotations.listing.picked(rows)
     threshold = [] if keys.threshold is None else [keys.threshold]
-    _attach_masks(annotations, [pairs.paths[row] for row in rows], roots.root, threshold)
+    _attach_masks(annotations, mask_paths, roots.root, threshold)
 
 
 def _attach_masks(
@@ -347,13 +360,13 @@ _UNMATCHED = {
 """By the recipe's key what has no counterpart, that counterpart, and how a recipe leaves it out."""
 
 
-def _unmatched(key: str, where: str, names: Sequence[str], policy: str) -> list[str]:
+def _unmatched(key: str, place: str, names: Sequence[str], policy: str) -> list[str]:
     """The note on images or annotations without a counterpart; raises InputError if ``policy``
     refuses them.
     """
     noun, counterpart, skip = _UNMATCHED[key]
-    text = f"{where}: {number_of(len(names), noun)} without {counterpart}"
-    hint = f"to leave them out, write next to {where}: {skip}"
+    text = f"{place}: {number_of(len(names), noun)} without {counterpart}"
+    hint = f"to leave them out, write next to {place}: {skip}"
     return left_out(text, names, policy, "expected one for each", hint)
 
 
@@ -400,5 +413,5 @@ def _labels_of(image: Marked, labels: Mapping[str, int]) -> list[int]:
     for text in image.texts:
         if text not in labels:
             expected = f"expected one of {listed(labels, 20)}"
-            raise fault(image.where, f"the class {text!r}", expected)
+            raise fault(image.place, f"the class {text!r}", expected)
     return [labels[text] for text in image.texts]

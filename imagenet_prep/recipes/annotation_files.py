@@ -26,14 +26,14 @@ MOST = 1 << 53
 """The largest number: flags and sizes are whole, and records hold 64 bits."""
 
 
-def check_size(width: float, height: float, where: str) -> Size:
+def check_size(width: float, height: float, place: str) -> Size:
     """A size in pixels; raises InputError if it can't be one."""
     if min(width, height) < 1:
-        raise fault(where, f"a size of {int(width)} x {int(height)}", "expected pixels")
+        raise fault(place, f"a size of {int(width)} x {int(height)}", "expected pixels")
     return int(width), int(height)
 
 
-def parse_number(text: str, where: str) -> float:
+def parse_number(text: str, place: str) -> float:
     """The finite number of a text; raises InputError if it is none."""
     try:
         number = float(text)
@@ -41,7 +41,7 @@ def parse_number(text: str, where: str) -> float:
         number = math.nan
     if abs(number) <= MOST:
         return number
-    raise fault(where, f"{text[:40]!r}", f"expected a finite number, at most {MOST:,}")
+    raise fault(place, f"{text[:40]!r}", f"expected a finite number, at most {MOST:,}")
 
 
 def check_numbers(values: Sequence[Any]) -> list[float]:
@@ -64,13 +64,13 @@ def read_text(path: Path) -> str:
 
 def read_xml(path: Path) -> ElementTree.Element:
     """The root of an XML file; raises InputError if it is none, or if it declares entities."""
-    content, where = read_plain(path, LARGEST), str(path)
+    content, place = read_plain(path, LARGEST), str(path)
     if has_doctype(content):
-        raise fault(where, "a document type declaration, which annotations don't have")
+        raise fault(place, "a document type declaration, which annotations don't have")
     try:
         return ElementTree.fromstring(content)  # noqa: S314 - nothing expands without a DOCTYPE
     except (ElementTree.ParseError, ValueError, LookupError) as error:
-        raise fault(where, f"not well-formed XML: {error}") from error
+        raise fault(place, f"not well-formed XML: {error}") from error
 
 
 def read_json(path: Path, content_type: Any, tool: str) -> Any:
@@ -89,8 +89,8 @@ def read_json(path: Path, content_type: Any, tool: str) -> Any:
 def json_fault(path: Path, error: Exception, expected: str) -> InputError:
     """The error for a JSON file of another shape."""
     problem, _, key = str(error).partition(" - at ")
-    where = f"{path}: {key.strip('`').removeprefix('$.')}" if key else str(path)
-    return fault(where, problem.replace("`", ""), expected)
+    place = f"{path}: {key.strip('`').removeprefix('$.')}" if key else str(path)
+    return fault(place, problem.replace("`", ""), expected)
 
 
 def list_files(folder: Path, ending: str) -> list[str]:

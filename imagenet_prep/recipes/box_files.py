@@ -50,32 +50,32 @@ class DrawnObject(Struct, gc=False):
     Args:
         label: its class.
         corners: its box, in pixels or relative, as the file has all of an image.
-        where: its place, for messages.
+        place: the file, and its line or key there, for messages.
         values: its values of other columns.
         rings: its outline, if it is a polygon, in the unit of the corners.
     """
 
     label: str
     corners: Corners
-    where: str
+    place: str
     values: Mapping[str, Any] = _NOTHING
     rings: Polygons | None = None
 
     @classmethod
-    def polygon(cls, label: str, points: Sequence[tuple[float, float]], where: str) -> DrawnObject:
+    def polygon(cls, label: str, points: Sequence[tuple[float, float]], place: str) -> DrawnObject:
         """An object whose outline is a polygon; its box is that of the outline."""
         if len(points) < 3:
-            raise fault(where, f"a polygon of {len(points)} points", "expected at least three")
+            raise fault(place, f"a polygon of {len(points)} points", "expected at least three")
         ring = [coordinate for point in points for coordinate in point]
-        return cls(label, corners_of([ring]), where, rings=[ring])
+        return cls(label, corners_of([ring]), place, rings=[ring])
 
     @classmethod
     def rectangle(
-        cls, label: str, corners: Sequence[tuple[float, float]], where: str
+        cls, label: str, corners: Sequence[tuple[float, float]], place: str
     ) -> DrawnObject:
         """An object whose box has these two opposite corners, in any order."""
         first, second = corners
-        return cls(label, corners_of([[*first, *second]]), where)
+        return cls(label, corners_of([[*first, *second]]), place)
 
 
 class Drawn(Struct):
@@ -83,7 +83,7 @@ class Drawn(Struct):
 
     Args:
         name: its name there.
-        where: its place, for messages.
+        place: the file, and its line or key there, for messages.
         objects: its objects.
         size: its width and height, as annotated; None where the file does not say.
         is_relative: whether its boxes are relative to the image.
@@ -91,7 +91,7 @@ class Drawn(Struct):
     """
 
     name: str
-    where: str
+    place: str
     objects: list[DrawnObject] = []
     size: Size | None = None
     is_relative: bool = False
@@ -103,7 +103,7 @@ class Marked(Struct):
 
     Args:
         name: its name in the annotation file.
-        where: its place, for messages.
+        place: the file, and its line or key there, for messages.
         size: as annotated; None where the file does not say.
         boxes: relative to it.
         columns: the values of each column of objects, one per box or per point.
@@ -115,7 +115,7 @@ class Marked(Struct):
     """
 
     name: str
-    where: str
+    place: str
     size: Size | None = None
     boxes: list[Corners] = []
     columns: dict[str, list[Any]] = {}
@@ -162,13 +162,13 @@ class BoxFile(Struct):
     unread: list[str] = []
     has_outlines: bool = False
 
-    def place(self, corners: Corners, image: Marked, where: str) -> PlacedBox:
+    def place(self, corners: Corners, image: Marked, place: str) -> PlacedBox:
         """Place a box in its image, and note it if it is cut or impossible;
         raises as ``place_box``.
         """
-        placed = place_box(corners, image.size, where, self.policy)
+        placed = place_box(corners, image.size, place, self.policy)
         if placed.is_cut:
-            self.cut.append(where)
+            self.cut.append(place)
         if placed.impossible is not None:
             image.impossible.append(placed.impossible)
         return placed
@@ -180,15 +180,15 @@ class BoxFile(Struct):
             InputError: it is a polygon, and the recipe doesn't say what polygons become.
         """
         if shape.rings and self.polygons is None:
-            raise PolygonError(shape.where)
-        placed = self.place(shape.corners, image, shape.where)
+            raise PolygonError(shape.place)
+        placed = self.place(shape.corners, image, shape.place)
         if placed.corners is None:
             return
         image.add(placed.corners, text=shape.label, **shape.values)
-        self.outline(image, shape.rings, shape.where)
+        self.outline(image, shape.rings, shape.place)
 
     def add_pixels(
-        self, image: Marked, label: str, pixels: NDArray[np.uint8], outline: Outline, where: str
+        self, image: Marked, label: str, pixels: NDArray[np.uint8], outline: Outline, place: str
     ) -> None:
         """Add an object by the pixels of its outline: its box is the one around them.
 
@@ -198,13 +198,13 @@ class BoxFile(Struct):
         corners = box_of_pixels(pixels)
         if corners is None:
             expected = "expected one that is not 0, which is black"
-            raise fault(where, "an object without a pixel", expected)
-        placed = self.place(corners, image, where)
+            raise fault(place, "an object without a pixel", expected)
+        placed = self.place(corners, image, place)
         assert placed.corners is not None
         image.add(placed.corners, text=label, area=float(pixels.sum()))
-        self.outline(image, outline, where)
+        self.outline(image, outline, place)
 
-    def outline(self, image: Marked, outline: Outline | None, where: str) -> None:
+    def outline(self, image: Marked, outline: Outline | None, place: str) -> None:
         """Keep the outline of the box that was added last, if masks are asked for.
 
         Raises:
@@ -215,37 +215,37 @@ class BoxFile(Struct):
         if self.polygons != "masks":
             return
         if not outline:
-            raise OutlineError(where)
+            raise OutlineError(place)
         if isinstance(outline, list):
             check_pycocotools()
         try:
             check_outline(outline, image.size or (1, 1))
         except ImageError as error:
-            raise fault(where, str(error)) from error
+            raise fault(place, str(error)) from error
         image.outlines.append(outline_text(outline))
 
 
 class PolygonError(InputError):
     """A polygon, in a recipe that doesn't say what polygons become."""
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, place: str) -> None:
         hint = (
             "write in the recipe's `boxes`: polygons: boxes (the box around each outline), "
             "or masks (its pixels, too)"
         )
-        super().__init__(f"{where}: the object is a polygon", "expected a box", hint)
+        super().__init__(f"{place}: the object is a polygon", "expected a box", hint)
 
 
 class OutlineError(InputError):
     """An object without an outline, in a recipe that makes masks of outlines."""
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, place: str) -> None:
         hint = (
             "write in the recipe's `boxes`: polygons: boxes (there are no masks then); "
             "or draw its outline"
         )
         expected = "expected a polygon of each: polygons is masks"
-        super().__init__(f"{where}: the object has no outline", expected, hint)
+        super().__init__(f"{place}: the object has no outline", expected, hint)
 
 
 def columns_named(*columns: str) -> tuple[str, ...]:

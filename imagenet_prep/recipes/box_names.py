@@ -92,7 +92,7 @@ def _read_pairs(path: Path) -> list[tuple[str, str]]:
         raise fault(f"{path}, line {error.line}", error.reason) from error
     faulty_lines = [line for line, cells in rows if len(cells) != 2]
     if faulty_lines or not rows:
-        where = f"{path}, line {faulty_lines[0] if faulty_lines else 1}"
+        place = f"{path}, line {faulty_lines[0] if faulty_lines else 1}"
         expected = "expected a name and its number, or an id and a name"
-        raise fault(where, "not two columns", expected)
+        raise fault(place, "not two columns", expected)
     return [(left.strip(), right.strip()) for _, (left, right) in rows]

@@ -53,13 +53,13 @@ class ImpossibleBox(Struct, frozen=True):
     """A box that can't be as it is annotated.
 
     Args:
-        where: its place in the annotation file.
+        place: the file, and its line or key there.
         problem: what is wrong, with its corners.
         expected: what is right.
         outcome: what becomes of it.
     """
 
-    where: str
+    place: str
     problem: str
     expected: str
     outcome: Literal["refused", "clipped", "dropped"]
@@ -76,13 +76,13 @@ class PlacedBox(NamedTuple):
     impossible: ImpossibleBox | None = None
 
 
-def place_box(corners: Corners, size: Size | None, where: str, policy: BoxesOutside) -> PlacedBox:
+def place_box(corners: Corners, size: Size | None, place: str, policy: BoxesOutside) -> PlacedBox:
     """Place a box in its image.
 
     Args:
         corners: in pixels of ``size``; if that is None, relative to the image.
         size: of the image as it was annotated.
-        where: the place of the box, for messages.
+        place: that of the box, for messages.
         policy: what becomes of an impossible box. An empty one can't be clipped: it is dropped.
 
     Raises:
@@ -93,16 +93,16 @@ def place_box(corners: Corners, size: Size | None, where: str, policy: BoxesOuts
     if 0 <= xmin < xmax <= width and 0 <= ymin < ymax <= height:  # true for nearly all
         return PlacedBox((xmin / width, ymin / height, xmax / width, ymax / height))
     if not all(map(math.isfinite, corners)):
-        raise fault(where, f"a box of {_shown(corners)}", "expected finite numbers")
+        raise fault(place, f"a box of {_shown(corners)}", "expected finite numbers")
     inside = _part_inside(corners, width, height)
     problem = _find_problem(corners, size, has_area=inside is not None)
     if problem is None:
         return PlacedBox(inside, is_cut=True)
     if policy == "refuse":
-        return PlacedBox(None, impossible=ImpossibleBox(where, *problem, "refused"))
+        return PlacedBox(None, impossible=ImpossibleBox(place, *problem, "refused"))
     if policy == "clip" and inside is not None:
-        return PlacedBox(inside, impossible=ImpossibleBox(where, *problem, "clipped"))
-    return PlacedBox(None, impossible=ImpossibleBox(where, *problem, "dropped"))
+        return PlacedBox(inside, impossible=ImpossibleBox(place, *problem, "clipped"))
+    return PlacedBox(None, impossible=ImpossibleBox(place, *problem, "dropped"))
 
 
 def _part_inside(corners: Corners, width: int, height: int) -> Corners | None:
@@ -140,6 +140,6 @@ def _shown(corners: Corners) -> str:
 CORRECT = "correct it and run the same command again"
 
 
-def fault(where: str, problem: str, expected: str = "", hint: str = CORRECT) -> InputError:
+def fault(place: str, problem: str, expected: str = "", hint: str = CORRECT) -> InputError:
     """The error for a place in an annotation file, or for a row."""
-    return InputError(f"{where}: {problem}", expected, hint)
+    return InputError(f"{place}: {problem}", expected, hint)

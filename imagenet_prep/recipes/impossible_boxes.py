@@ -32,19 +32,19 @@ def refuse_impossible(marked: Mapping[int, Marked]) -> None:
     expected = box.expected
     if other_boxes:
         count = number_of(len(other_boxes), "more box", "more boxes")
-        expected += f"; {count} can't be: {listed([other.where for other in other_boxes])}"
+        expected += f"; {count} can't be: {listed([other.place for other in other_boxes])}"
     hint = (
         "correct the annotations, or write in the recipe: boxes_outside: clip (or drop, "
         "which leaves such boxes out)"
     )
-    raise InputError(f"{box.where}: {box.problem}", expected, hint)
+    raise InputError(f"{box.place}: {box.problem}", expected, hint)
 
 
 def note_impossible(marked: Mapping[int, Marked], policy: BoxesOutside) -> Iterator[str]:
     """How many boxes were clipped and dropped, and the first places."""
     impossible = _impossible(marked)
     for outcome in ("clipped", "dropped"):
-        places = [box.where for box in impossible if box.outcome == outcome]
+        places = [box.place for box in impossible if box.outcome == outcome]
         if places:
             count = number_of(len(places), "impossible box", "impossible boxes")
             yield f"boxes_outside: {policy}: {count} {outcome}: {listed(places)}"

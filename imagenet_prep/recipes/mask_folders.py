@@ -99,8 +99,10 @@ def _rows_of_masks(
 
 def _ambiguous(name: str, other: str) -> InputError:
     """The error for an image that several masks fit, or whose mask fits another one."""
-    what = f"{name} has the name of {other}"
-    return InputError(what, "expected one mask of this name for each image", "rename one of them")
+    problem = f"{name} has the name of {other}"
+    return InputError(
+        problem, "expected one mask of this name for each image", "rename one of them"
+    )
 
 
 def _find_masks(keys: Mask, root: Path) -> dict[str, str]:
@@ -111,10 +113,7 @@ def _find_masks(keys: Mask, root: Path) -> dict[str, str]:
     suffix = (keys.suffix or "").lower()
     for text in [keys.folder] if isinstance(keys.folder, str) else keys.folder:
         folder = below(root, text)
-        file_type = kind_of(folder)
-        if file_type != "folder":
-            problem = "not there" if file_type == "nothing" else "not a folder"
-            raise InputError(f"{folder} is {problem}", "expected masks")
+        _need_folder(folder)
         for path in folder.rglob("*"):
             name = path.relative_to(folder).as_posix()
             is_hidden = name.startswith(".") or "/." in name
@@ -122,6 +121,14 @@ def _find_masks(keys: Mask, root: Path) -> dict[str, str]:
             if is_image and path.stem.lower().endswith(suffix) and not is_hidden:
                 names[os.path.relpath(path, root)] = name
     return names
+
+
+def _need_folder(path: Path) -> None:
+    """Raise InputError if a path is none of a folder."""
+    file_type = kind_of(path)
+    if file_type != "folder":
+        problem = "not there" if file_type == "nothing" else "not a folder"
+        raise InputError(f"{path} is {problem}", "expected masks")
 
 
 def _usable(keys: Mask, candidates: dict[str, str]) -> dict[str, str]:
@@ -142,8 +149,10 @@ def lossy_fault(paths: Sequence[str], hint: str = "") -> InputError:
         f"write in the recipe's `mask`: threshold: {THRESHOLD} (from it on a pixel is 255, "
         "below it 0)"
     )
-    what = f"{len(paths):,} masks are JPEGs, which don't keep the values of pixels: {listed(paths)}"
-    return InputError(what, f"expected {', '.join(mask_pixels.LOSSLESS)}", hint or by_recipe)
+    problem = (
+        f"{len(paths):,} masks are JPEGs, which don't keep the values of pixels: {listed(paths)}"
+    )
+    return InputError(problem, f"expected {', '.join(mask_pixels.LOSSLESS)}", hint or by_recipe)
 
 
 def _paths_by_key(candidates: Mapping[str, str], suffix: str | None) -> dict[str, Path]:

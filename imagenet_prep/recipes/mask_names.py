@@ -105,5 +105,7 @@ def folder_around(names: Iterable[str]) -> str:
 
 def folders_around(names: Sequence[str]) -> str:
     """The folders that all of these files are in, with a slash behind them; "" for none."""
-    common = os.path.commonpath([name.rpartition("/")[0] for name in (min(names), max(names))])
+    first_folder = min(names).rpartition("/")[0]
+    last_folder = max(names).rpartition("/")[0]
+    common = os.path.commonpath([first_folder, last_folder])
     return f"{common}/" if common else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct, defstruct, field
@@ -96,22 +97,29 @@ class BoxKeys(FormatKeys, frozen=True, forbid_unknown_fields=True, kw_only=True)
         """The key of the format that the recipe names;
         "" where the rows of the source have the boxes.
         """
-        return next((name for name in FORMATS if getattr(self, name, None) is not None), "")
+        for name in FORMATS:
+            if getattr(self, name, None) is not None:
+                return name
+        return ""
 
     @property
     def places(self) -> list[str]:
         """The files or folders of annotations."""
         places = getattr(self, self.format) if self.format else None
         if isinstance(places, dict):
-            return [text for several in places.values() for text in listed_texts(several)]
+            return [*chain.from_iterable(map(listed_texts, places.values()))]
         return listed_texts(places)
 
     @property
     def splits(self) -> dict[str, str]:
         """The split of each of these places, if the recipe names one."""
+        splits: dict[str, str] = {}
         places = getattr(self, self.format)
-        by_split = places.items() if isinstance(places, dict) else ()
-        return {text: split for split, several in by_split for text in listed_texts(several)}
+        if isinstance(places, dict):
+            for split, paths in places.items():
+                for path in listed_texts(paths):
+                    splits[path] = split
+        return splits
 
     @property
     def caption_files(self) -> list[str]:

@@ -49,8 +49,8 @@ def _read(path: Path, notes: list[str]) -> list[Drawn]:
                 boxless_count += 1
                 continue
             corners = (box.x1, box.y1, box.x2, box.y2)
-            where = f"{image.where}.labels[{label_number}]"
-            image.objects.append(DrawnObject(label.category, corners, where))
+            place = f"{image.place}.labels[{label_number}]"
+            image.objects.append(DrawnObject(label.category, corners, place))
         images.append(image)
     if boxless_count:
         notes.append(f"{path.name}: {number_of(boxless_count, 'label')} without box2d not read")

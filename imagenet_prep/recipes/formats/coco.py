@@ -145,20 +145,20 @@ def _read_boxes(path: Path, coco: Coco, keypoint_count: int, file: BoxFile) -> l
     file.columns = columns_named("crowd", "area", *(_KEYPOINTS if keypoint_count else ()))
     file.has_outlines |= coco.has_outlines or coco.content == "segments"
     _note_unread(path, coco, keypoint_count, file)
-    for annotation, outline, where in _objects_in(path, coco, images, file):
-        image = _image_of(images, annotation, where)
+    for annotation, outline, place in _objects_in(path, coco, images, file):
+        image = _image_of(images, annotation, place)
         category = annotation.category_id
         if category not in keypoint_names:
             expected = "expected the id of one of the categories"
-            raise fault(where, f"category_id {category}", expected)
-        corners = _corners(annotation, outline, image, where, has_outlines=coco.has_outlines)
-        placed = file.place(corners, image, where)
+            raise fault(place, f"category_id {category}", expected)
+        corners = _corners(annotation, outline, image, place, has_outlines=coco.has_outlines)
+        placed = file.place(corners, image, place)
         if placed.corners is None:
             continue
         values: dict[str, Any] = {}
         if keypoint_count:
             names = keypoint_names[category]
-            values = _read_keypoints(annotation, names, keypoint_count, image, where)
+            values = _read_keypoints(annotation, names, keypoint_count, image, place)
         values["area"] = _area(annotation, corners)
         if placed.impossible is not None:
             values["area"] = _limit_area(values["area"], placed.corners, image)
@@ -166,7 +166,7 @@ def _read_boxes(path: Path, coco: Coco, keypoint_count: int, file: BoxFile) -> l
         image.add(
             placed.corners, label=category, text=class_name, crowd=annotation.iscrowd, **values
         )
-        file.outline(image, outline, where)
+        file.outline(image, outline, place)
     return list(images.values())
 
 
@@ -191,13 +191,13 @@ def _objects_in(
     a segment is an object, too.
     """
     for number, annotation in enumerate(coco.annotations):
-        where = f"{path}: annotations[{number}] (id {annotation.id})"
+        place = f"{path}: annotations[{number}] (id {annotation.id})"
         if annotation.segments_info is None:
-            yield annotation, _outline_of(annotation, where), where
+            yield annotation, _outline_of(annotation, place), place
             continue
         png = Runs()
         if file.polygons == "masks":
-            png = _panoptic_png(path, annotation, _image_of(images, annotation, where), file, where)
+            png = _panoptic_png(path, annotation, _image_of(images, annotation, place), file, place)
         for segment in annotation.segments_info:
             segment_annotation = _Annotation(
                 annotation.image_id,
@@ -208,14 +208,14 @@ def _objects_in(
                 segment.area,
             )
             outline = replace(png, segment=segment.id)
-            where = f"{path}: annotations[{number}], segment {segment.id}"
-            yield segment_annotation, outline, where
+            place = f"{path}: annotations[{number}], segment {segment.id}"
+            yield segment_annotation, outline, place
 
 
 _NULL = msgspec.Raw(b"null")
 
 
-def _outline_of(annotation: _Annotation, where: str) -> Outline | None:
+def _outline_of(annotation: _Annotation, place: str) -> Outline | None:
     """The outline of an annotation; None if it has none, or if nobody asked."""
     if not isinstance(annotation, _Outlined) or annotation.segmentation == _NULL:
         return None
@@ -223,25 +223,25 @@ def _outline_of(annotation: _Annotation, where: str) -> Outline | None:
         outline = read_outline(annotation.segmentation)
     except msgspec.MsgspecError as error:
         expected = "expected polygons, or runs with counts and size"
-        raise fault(where, f"segmentation: {error}", expected) from error
+        raise fault(place, f"segmentation: {error}", expected) from error
     if isinstance(outline, Runs):
         return Runs(size=outline.size, counts=outline.counts)  # an annotation names no file
     return outline or None
 
 
 def _panoptic_png(
-    path: Path, annotation: _Annotation, image: Marked, file: BoxFile, where: str
+    path: Path, annotation: _Annotation, image: Marked, file: BoxFile, place: str
 ) -> Runs:
     """The PNG of an image's segments: in the folder that is named as their file is, next to it."""
     folder = path.with_suffix("")
     expected = f"expected the PNG of its segments in {folder}"
     file_name = Path(annotation.file_name)
     if file_name.is_absolute() or ".." in file_name.parts:
-        what = f"file_name {annotation.file_name[:80]!r} leads out of {folder}"
-        raise fault(where, what, expected)
+        problem = f"file_name {annotation.file_name[:80]!r} leads out of {folder}"
+        raise fault(place, problem, expected)
     png = below(folder, annotation.file_name)
     if kind_of(png) != "file":
-        raise InputError(f"{where}: {png} is not there", expected, "unpack the PNGs there")
+        raise InputError(f"{place}: {png} is not there", expected, "unpack the PNGs there")
     image.mask_files.append(png)
     return Runs(file=text_of(os.path.relpath(png, file.root)), length=png.stat().st_size)
 
@@ -250,8 +250,8 @@ def _number_classes(path: Path, coco: Coco, file: BoxFile) -> dict[int | None, l
     """Keep the names of the categories by their numbers; the names of the key points of each."""
     for category in coco.categories:
         if file.classes.setdefault(category.id, category.name) != category.name:
-            what = f"{category.name!r}, and {file.classes[category.id]!r} before"
-            raise fault(f"{path}: category {category.id}", what, "expected one name for each id")
+            problem = f"{category.name!r}, and {file.classes[category.id]!r} before"
+            raise fault(f"{path}: category {category.id}", problem, "expected one name for each id")
     return {category.id: category.keypoints for category in coco.categories}
 
 
@@ -259,7 +259,7 @@ def _corners(
     annotation: _Annotation,
     outline: Outline | None,
     image: Marked,
-    where: str,
+    place: str,
     *,
     has_outlines: bool,
 ) -> Corners:
@@ -267,23 +267,23 @@ def _corners(
     if annotation.bbox is not None:
         return corners_of_size(*annotation.bbox)
     if outline is None and has_outlines and not isinstance(annotation, _Outlined):
-        raise PolygonError(where)
+        raise PolygonError(place)
     is_segment = isinstance(outline, Runs) and outline.segment is not None
     if outline is None or is_segment:
-        raise fault(where, "no bbox", "expected x, y, width, height")
+        raise fault(place, "no bbox", "expected x, y, width, height")
     assert image.size is not None
-    return _corners_of_outline(outline, image.size, where)
+    return _corners_of_outline(outline, image.size, place)
 
 
-def _corners_of_outline(outline: Outline, size: Size, where: str) -> Corners:
+def _corners_of_outline(outline: Outline, size: Size, place: str) -> Corners:
     """The box around an outline; raises InputError if it is empty, or none of this image."""
     try:
         check_outline(outline, size)
         corners = box_of(outline, size)
     except ImageError as error:
-        raise fault(where, str(error)) from error
+        raise fault(place, str(error)) from error
     if corners is None:
-        raise fault(where, "an outline without a pixel")
+        raise fault(place, "an outline without a pixel")
     return corners
 
 
@@ -309,7 +309,7 @@ _KEYPOINTS = ("keypoint_count", "keypoint_x", "keypoint_y", "keypoint_visibility
 
 
 def _read_keypoints(
-    annotation: _Annotation, names: list[str], keypoint_count: int, image: Marked, where: str
+    annotation: _Annotation, names: list[str], keypoint_count: int, image: Marked, place: str
 ) -> dict[str, Any]:
     """The key points of an object, relative; zeros where it has none,
     so that all objects have equally many.
@@ -318,15 +318,15 @@ def _read_keypoints(
     has_names = len(names) == keypoint_count
     if len(numbers) != 3 * keypoint_count or (annotation.keypoints and not has_names):
         expected = f"expected three for each of {keypoint_count}"
-        raise fault(where, f"{len(numbers)} numbers of keypoints", expected)
+        raise fault(place, f"{len(numbers)} numbers of keypoints", expected)
     assert image.size is not None
     width, height = image.size
     xs = [x / width for x in numbers[::3]]
     ys = [y / height for y in numbers[1::3]]
     if not all(-1 <= coordinate <= 2 for coordinate in (*xs, *ys)):
-        what = "keypoints that lead out of the image"
-        raise fault(where, what, "expected x, y and visibility of each")
-    visibilities = _visibilities(numbers[2::3], where)
+        problem = "keypoints that lead out of the image"
+        raise fault(place, problem, "expected x, y and visibility of each")
+    visibilities = _visibilities(numbers[2::3], place)
     visible_count = annotation.num_keypoints
     if visible_count is None:
         visible_count = sum(visibility > 0 for visibility in visibilities)
@@ -334,11 +334,11 @@ def _read_keypoints(
     return dict(zip(_KEYPOINTS, (visible_count, xs, ys, visibilities, texts), strict=True))
 
 
-def _visibilities(numbers: list[float], where: str) -> list[int]:
+def _visibilities(numbers: list[float], place: str) -> list[int]:
     """The visibility of each key point; raises InputError if one is no number of a record."""
     for number in numbers:
         if not abs(number) <= MOST:
-            raise fault(where, f"a visibility of {number:g}", "expected 0, 1 or 2")
+            raise fault(place, f"a visibility of {number:g}", "expected 0, 1 or 2")
     return [int(number) for number in numbers]
 
 
@@ -346,10 +346,10 @@ def _read_captions(path: Path, coco: Coco) -> list[Marked]:
     """The images of a COCO file with their captions."""
     images = _images_in(path, coco)
     for number, annotation in enumerate(coco.annotations):
-        where = f"{path}: annotations[{number}] (id {annotation.id})"
+        place = f"{path}: annotations[{number}] (id {annotation.id})"
         if annotation.caption is None:
-            raise fault(where, "no caption", "expected a file of captions")
-        captions = _image_of(images, annotation, where).values.setdefault("boxes.caption", [])
+            raise fault(place, "no caption", "expected a file of captions")
+        captions = _image_of(images, annotation, place).values.setdefault("boxes.caption", [])
         captions.append(annotation.caption.strip())
     return list(images.values())
 
@@ -359,21 +359,21 @@ def _images_in(path: Path, coco: Coco) -> dict[int | str, Marked]:
     images: dict[int | str, Marked] = {}
     names: set[str] = set()
     for number, image in enumerate(coco.images):
-        where = f"{path}: images[{number}] (id {image.id})"
+        place = f"{path}: images[{number}] (id {image.id})"
         if image.id in images or image.file_name in names:
-            what = f"{image.file_name} or its id is there twice"
-            raise fault(where, what, "expected every image once")
+            problem = f"{image.file_name} or its id is there twice"
+            raise fault(place, problem, "expected every image once")
         names.add(image.file_name)
-        size = check_size(image.width, image.height, where)
+        size = check_size(image.width, image.height, place)
         values = {"boxes.source_id": str(image.id)}
-        images[image.id] = Marked(image.file_name, where, size, values=values)
+        images[image.id] = Marked(image.file_name, place, size, values=values)
     return images
 
 
-def _image_of(images: Mapping[int | str, Marked], annotation: _Annotation, where: str) -> Marked:
+def _image_of(images: Mapping[int | str, Marked], annotation: _Annotation, place: str) -> Marked:
     if annotation.image_id not in images:
         expected = "expected the id of one of the images"
-        raise fault(where, f"image_id {annotation.image_id}", expected)
+        raise fault(place, f"image_id {annotation.image_id}", expected)
     return images[annotation.image_id]
 
 

@@ -48,8 +48,8 @@ def _read_image(image: _CreateMLImage, image_where: str) -> Drawn:
         left = box.x - box.width / 2
         top = box.y - box.height / 2
         corners = corners_of_size(left, top, box.width, box.height)
-        where = f"{image_where}.annotations[{number}]"
-        drawn.objects.append(DrawnObject(annotation.label, corners, where))
+        place = f"{image_where}.annotations[{number}]"
+        drawn.objects.append(DrawnObject(annotation.label, corners, place))
     return drawn
 
 

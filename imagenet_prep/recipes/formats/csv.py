@@ -85,28 +85,29 @@ class _TableReader(Struct, frozen=True):
         for row in rows:
             image = images.get(row.name)
             if image is None:
-                image = images[row.name] = Drawn(row.name, row.where, is_relative=is_relative)
+                image = Drawn(row.name, row.place, is_relative=is_relative)
+                images[row.name] = image
             if not is_relative and row.size is not None:
                 image.size = image.size or row.size
                 if row.size != image.size:
-                    raise _other_size(row.size, image.size, row.where)
+                    raise _other_size(row.size, image.size, row.place)
             if row.corners is not None:
-                image.objects.append(DrawnObject(row.class_name, row.corners, row.where))
+                image.objects.append(DrawnObject(row.class_name, row.corners, row.place))
         return list(images.values())
 
     def _rows(self, path: Path) -> list[_Row]:
         rows: list[_Row] = []
         columns: Mapping[str, str] = {}
-        for where, cells in read_table(path, header=self.header):
+        for place, cells in read_table(path, header=self.header):
             columns = columns or self._find_columns(path, [*cells])
             if not any(cells.values()):
                 continue
             texts = {"label": self.only_class}
             texts |= {role: cells[column] for role, column in columns.items()}
             if "boxes" in texts:
-                rows += _rows_of_cell(texts, where)
+                rows += _rows_of_cell(texts, place)
             else:
-                rows.append(_row(texts, where))
+                rows.append(_row(texts, place))
         return rows
 
     def _find_columns(self, path: Path, header: Sequence[str]) -> dict[str, str]:
@@ -124,9 +125,9 @@ class _TableReader(Struct, frozen=True):
             if matches:
                 columns[role] = matches[0]
             elif role in named or self._needs(role):
-                what = f"{path}: no column for {role}"
+                problem = f"{path}: no column for {role}"
                 hint = f"write in the recipe: columns: {{{role}: COLUMN}}"
-                raise InputError(what, f"expected one of {', '.join(header)}", hint)
+                raise InputError(problem, f"expected one of {', '.join(header)}", hint)
         return columns
 
     def _needs(self, role: str) -> bool:
@@ -136,10 +137,10 @@ class _TableReader(Struct, frozen=True):
         return role not in ("width", "height")
 
 
-def _other_size(size: Size, expected: Size, where: str) -> InputError:
+def _other_size(size: Size, expected: Size, place: str) -> InputError:
     """The error for an image that has two sizes."""
-    what = f"a size of {size[0]} x {size[1]}"
-    return fault(where, what, f"expected {expected[0]} x {expected[1]}, as before")
+    problem = f"a size of {size[0]} x {size[1]}"
+    return fault(place, problem, f"expected {expected[0]} x {expected[1]}, as before")
 
 
 class _Row(NamedTuple):
@@ -151,7 +152,7 @@ class _Row(NamedTuple):
     class_name: str
     corners: Corners | None
     size: Size | None
-    where: str
+    place: str
 
 
 def _roles(names: Collection[str]) -> Mapping[str, tuple[str, ...]]:
@@ -165,20 +166,20 @@ def _roles(names: Collection[str]) -> Mapping[str, tuple[str, ...]]:
     return _BY_SIZE if has_size else _ROLES
 
 
-def _rows_of_cell(texts: Mapping[str, str], where: str) -> list[_Row]:
+def _rows_of_cell(texts: Mapping[str, str], place: str) -> list[_Row]:
     """The rows of a cell with boxes; one without a box if it is empty."""
     cell = texts["boxes"].strip()
     if cell.lower() in ("", "no_box", "[]"):
-        return [_Row(texts["path"], texts["label"], None, None, where)]
+        return [_Row(texts["path"], texts["label"], None, None, place)]
     edges = _SIZED_EDGES if cell.startswith("[") else _EDGES
     rows = []
     for box in cell.split(";"):
         words = box.strip("[] ").replace(",", " ").split()
         if len(words) != len(edges):
             expected = "expected [x, y, width, height], or x1 y1 x2 y2;..."
-            raise fault(where, f"boxes {cell[:40]!r}", expected)
+            raise fault(place, f"boxes {cell[:40]!r}", expected)
         box_texts = dict(zip(edges, words, strict=True))
-        rows.append(_row({**texts, **box_texts}, where))
+        rows.append(_row({**texts, **box_texts}, place))
     return rows
 
 
@@ -186,39 +187,45 @@ _EDGES = ("xmin", "ymin", "xmax", "ymax")
 _SIZED_EDGES = ("xmin", "ymin", "box_width", "box_height")
 
 
-def _row(texts: Mapping[str, str], where: str) -> _Row:
+def _row(texts: Mapping[str, str], place: str) -> _Row:
     name, class_name = texts["path"], texts["label"]
     size = None
     if texts.get("width") and texts.get("height"):
-        size = check_size(
-            parse_number(texts["width"], where), parse_number(texts["height"], where), where
-        )
+        width = parse_number(texts["width"], place)
+        height = parse_number(texts["height"], place)
+        size = check_size(width, height, place)
     is_sized = "box_width" in texts
     edges = [texts[edge] for edge in (_SIZED_EDGES if is_sized else _EDGES)]
     has_box = any(edges)
     if not name or (has_box and not class_name):
-        raise fault(where, "an empty cell", "expected an image, four corners and a class")
+        raise fault(place, "an empty cell", "expected an image, four corners and a class")
     if not has_box:
-        return _Row(name, class_name, None, size, where)
-    xmin, ymin, width_or_xmax, height_or_ymax = (parse_number(edge, where) for edge in edges)
+        return _Row(name, class_name, None, size, place)
+    xmin, ymin, width_or_xmax, height_or_ymax = (parse_number(edge, place) for edge in edges)
     corners = (xmin, ymin, width_or_xmax, height_or_ymax)
     if is_sized:
         corners = corners_of_size(*corners)
-    return _Row(name, class_name, corners, size, where)
+    return _Row(name, class_name, corners, size, place)
 
 
 def _is_relative(rows: Iterable[_Row]) -> bool:
     """Whether the boxes of a CSV are relative:
     most of them, since a few may lead far out of their image.
     """
-    are_small = [max(row.corners) < NO_PIXELS for row in rows if row.corners is not None]
-    return not are_small or 2 * sum(are_small) > len(are_small)
+    box_count = 0
+    relative_count = 0
+    for row in rows:
+        if row.corners is not None:
+            box_count += 1
+            relative_count += max(row.corners) < NO_PIXELS
+    return not box_count or 2 * relative_count > box_count
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     class_names = images.class_names(keys).order
     only_class = class_names[0] if len(class_names) == 1 else ""
-    images.mark_named(keys.places, _TableReader(keys.columns or {}, keys.header, only_class).read)
+    reader = _TableReader(keys.columns or {}, keys.header, only_class)
+    images.mark_named(keys.places, reader.read)
 
 
 # init ---------------------------------------------------------------------------------------------
@@ -227,7 +234,8 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
 def _read_first_rows(path: Path) -> list[list[str]]:
     """The first rows of a file, which may have gigabytes."""
     with path.open("rb") as file:
-        return _first_rows(file.read(_PROBED_BYTES))
+        content = file.read(_PROBED_BYTES)
+    return _first_rows(content)
 
 
 _PROBED_BYTES = 1 << 20
@@ -328,9 +336,9 @@ def _propose_columns(
     for column in candidates[:_MOST_NAMED]:
         options = (("as", FORMAT.layout), ("label", column))
         commands.append(command("init", folder.path, options))
-    what = f"{folder.path / name}: no column for label"
+    problem = f"{folder.path / name}: no column for label"
     hint = f"if it is one of them, choose it: {'; or '.join(commands)}"
-    raise InputError(what, f"expected one of {', '.join(header)}", hint)
+    raise InputError(problem, f"expected one of {', '.join(header)}", hint)
 
 
 _MOST_NAMED = 4

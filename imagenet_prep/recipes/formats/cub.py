@@ -30,14 +30,14 @@ def _read(path: Path) -> list[Drawn]:
     names_by_id = {words[0]: words[1] for words, _ in _read_lines(names_file, 2)}
     splits_by_id = _read_splits(path.parent / _DIVISION)
     images = []
-    for (image_id, *numbers), where in _read_lines(path, 5):
+    for (image_id, *numbers), place in _read_lines(path, 5):
         if image_id not in names_by_id:
-            raise fault(where, f"the image {image_id}", f"expected one of {names_file}")
+            raise fault(place, f"the image {image_id}", f"expected one of {names_file}")
         name = names_by_id[image_id]
-        x, y, width, height = (parse_number(number, where) for number in numbers)
+        x, y, width, height = (parse_number(number, place) for number in numbers)
         class_name = name.rpartition("/")[0].rpartition("/")[2]
-        box = DrawnObject(class_name, corners_of_size(x, y, width, height), where)
-        images.append(Drawn(name, where, [box], split=splits_by_id.get(image_id, "")))
+        box = DrawnObject(class_name, corners_of_size(x, y, width, height), place)
+        images.append(Drawn(name, place, [box], split=splits_by_id.get(image_id, "")))
     return images
 
 
@@ -52,11 +52,11 @@ def _read_splits(path: Path) -> dict[str, str]:
 def _read_lines(path: Path, word_count: int) -> Iterator[tuple[list[str], str]]:
     """The words of each line, and its place."""
     for number, line in enumerate(read_text(need_annotations(path)).splitlines(), 1):
-        where = f"{path}, line {number}"
+        place = f"{path}, line {number}"
         words = line.split(None, word_count - 1)
         if len(words) != word_count:
-            raise fault(where, f"{len(words)} values", f"expected {word_count}")
-        yield words, where
+            raise fault(place, f"{len(words)} values", f"expected {word_count}")
+        yield words, place
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:

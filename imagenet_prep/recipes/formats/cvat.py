@@ -33,47 +33,53 @@ def _read(path: Path) -> list[Drawn]:
 
 def _read_image(element: ElementTree.Element, path: Path) -> Drawn:
     name = element.get("name", "")
-    where = f"{path}: image {element.get('id')} ({name})"
-    width, height = _numbers(element, ("width", "height"), where)
-    image = Drawn(name, where, [], check_size(width, height, where))
+    place = f"{path}: image {element.get('id')} ({name})"
+    width, height = _numbers(element, ("width", "height"), place)
+    image = Drawn(name, place, [], check_size(width, height, place))
     shapes = [child for child in element if child.tag != "tag"]
     for number, shape in enumerate(shapes, 1):
-        image.objects.append(_read_object(shape, f"{where}: object {number}"))
+        image.objects.append(_read_object(shape, f"{place}: object {number}"))
     return image
 
 
-def _read_object(element: ElementTree.Element, where: str) -> DrawnObject:
+def _read_object(element: ElementTree.Element, place: str) -> DrawnObject:
     label = element.get("label", "")
     if not label:
-        raise fault(where, "no label", "expected the class")
-    if parse_number(element.get("rotation", "0"), f"{where}: rotation") % 360:
-        raise fault(
-            where, f"a {element.tag} that is rotated", "expected sides along those of the image"
-        )
-    if element.tag == "box":
-        left, top, right, bottom = _numbers(element, _CORNERS, where)
-        return DrawnObject(label, (left, top, right, bottom), where)
+        raise fault(place, "no label", "expected the class")
+    rotation = parse_number(element.get("rotation", "0"), f"{place}: rotation")
+    if rotation % 360:
+        problem = f"a {element.tag} that is rotated"
+        raise fault(place, problem, "expected sides along those of the image")
     if element.tag == "polygon":
-        return DrawnObject.polygon(label, _points(element, where), where)
+        points = _points(element, place)
+        return DrawnObject.polygon(label, points, place)
+    if element.tag == "box":
+        left, top, right, bottom = _numbers(element, _CORNERS, place)
+        corners = (left, top, right, bottom)
+        return DrawnObject(label, corners, place)
     if element.tag == "ellipse":
-        x, y, half_width, half_height = _numbers(element, _ELLIPSE, where)
-        return DrawnObject(label, corners_around(x, y, half_width, half_height), where)
-    raise fault(where, f"a {element.tag}", "expected a box, a polygon or an ellipse")
+        x, y, half_width, half_height = _numbers(element, _ELLIPSE, place)
+        corners = corners_around(x, y, half_width, half_height)
+        return DrawnObject(label, corners, place)
+    raise fault(place, f"a {element.tag}", "expected a box, a polygon or an ellipse")
 
 
-def _points(element: ElementTree.Element, where: str) -> list[tuple[float, float]]:
+def _points(element: ElementTree.Element, place: str) -> list[tuple[float, float]]:
     """The corners of a polygon."""
     pairs = [pair.split(",") for pair in element.get("points", "").split(";")]
     if any(len(pair) != 2 for pair in pairs):
-        raise fault(where, "points that are no pairs", "expected x,y;x,y;...")
-    return [(parse_number(x, where), parse_number(y, where)) for x, y in pairs]
+        raise fault(place, "points that are no pairs", "expected x,y;x,y;...")
+    points = []
+    for x, y in pairs:
+        points.append((parse_number(x, place), parse_number(y, place)))
+    return points
 
 
 def _numbers(
-    element: ElementTree.Element, attributes: Sequence[str], where: str
+    element: ElementTree.Element, attributes: Sequence[str], place: str
 ) -> Iterator[float]:
     """The numbers of these attributes."""
-    return (parse_number(element.get(name, ""), f"{where}: {name}") for name in attributes)
+    return (parse_number(element.get(name, ""), f"{place}: {name}") for name in attributes)
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:

@@ -44,15 +44,15 @@ def _read(path: Path) -> list[Drawn]:
             images.append(_read_sample(sample, f"{path}: samples[{number}]"))
         return images
     for name, detections in content.labels.items():
-        where = f"{path}: labels.{name}"
-        objects = _read_objects(detections or (), content.classes, where)
-        images.append(Drawn(name, where, objects, is_relative=True))
+        place = f"{path}: labels.{name}"
+        objects = _read_objects(detections or (), content.classes, place)
+        images.append(Drawn(name, place, objects, is_relative=True))
     return images
 
 
-def _read_sample(sample: dict[str, Any], where: str) -> Drawn:
+def _read_sample(sample: dict[str, Any], place: str) -> Drawn:
     """An image of a whole dataset."""
-    field = _field_of_boxes(sample, where)
+    field = _field_of_boxes(sample, place)
     content = [] if field is None else sample[field]["detections"]
     try:
         detections = convert(content, list[_Detection])
@@ -60,15 +60,15 @@ def _read_sample(sample: dict[str, Any], where: str) -> Drawn:
         file_name = convert(sample.get("filepath"), str)
     except ValidationError as error:
         expected = "expected filepath, tags, and detections of label and bounding_box"
-        raise fault(where, str(error), expected) from error
-    objects = _read_objects(detections, None, f"{where}.{field}.detections")
-    return Drawn(file_name, where, objects, is_relative=True, split=_split_in(tags))
+        raise fault(place, str(error), expected) from error
+    objects = _read_objects(detections, None, f"{place}.{field}.detections")
+    return Drawn(file_name, place, objects, is_relative=True, split=_split_in(tags))
 
 
 _TRUTH = "ground_truth"
 
 
-def _field_of_boxes(sample: dict[str, Any], where: str) -> str | None:
+def _field_of_boxes(sample: dict[str, Any], place: str) -> str | None:
     """The field of a sample that has its boxes: of several ground_truth counts; None for none."""
     fields = []
     for name, value in sample.items():
@@ -78,7 +78,7 @@ def _field_of_boxes(sample: dict[str, Any], where: str) -> str | None:
         return _TRUTH
     if len(fields) > 1:
         expected = f"expected one field of boxes, or {_TRUTH}"
-        raise fault(where, f"boxes in {listed(fields)}", expected)
+        raise fault(place, f"boxes in {listed(fields)}", expected)
     return fields[0] if fields else None
 
 
@@ -93,19 +93,19 @@ def _read_objects(
 ) -> list[DrawnObject]:
     objects = []
     for number, detection in enumerate(detections):
-        where = f"{image_where}[{number}]"
-        class_name = _class_name(detection.label, classes, where)
+        place = f"{image_where}[{number}]"
+        class_name = _class_name(detection.label, classes, place)
         corners = corners_of_size(*detection.bounding_box)
-        objects.append(DrawnObject(class_name, corners, where))
+        objects.append(DrawnObject(class_name, corners, place))
     return objects
 
 
-def _class_name(label: int | str, classes: list[str] | None, where: str) -> str:
+def _class_name(label: int | str, classes: list[str] | None, place: str) -> str:
     if isinstance(label, str):
         return label
     if classes is None or not 0 <= label < len(classes):
         expected = f"expected 0 to {len(classes or ()) - 1}, the numbers of `classes`"
-        raise fault(where, f"class {label}", expected)
+        raise fault(place, f"class {label}", expected)
     return classes[label]
 
 

@@ -33,14 +33,14 @@ def _read(path: Path) -> Drawn:
     return image
 
 
-def _read_object(words: list[str], where: str) -> DrawnObject:
+def _read_object(words: list[str], place: str) -> DrawnObject:
     if len(words) not in _WORD_COUNTS:
         expected = "expected 15: class, truncated, occluded, alpha, 4 corners, ..."
-        raise fault(where, f"{len(words)} values", expected)
-    is_truncated = parse_number(words[1], where) > 0
-    left, top, right, bottom = (parse_number(word, where) for word in words[4:8])
+        raise fault(place, f"{len(words)} values", expected)
+    is_truncated = parse_number(words[1], place) > 0
+    left, top, right, bottom = (parse_number(word, place) for word in words[4:8])
     values = {"truncated": int(is_truncated)}
-    return DrawnObject(words[0], (left, top, right, bottom), where, values)
+    return DrawnObject(words[0], (left, top, right, bottom), place, values)
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:

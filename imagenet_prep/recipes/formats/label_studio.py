@@ -32,25 +32,26 @@ def _read(path: Path, image_names: frozenset[str]) -> list[Drawn]:
     tasks = read_json(path, list[dict[str, Any]], "Label Studio")
     images = []
     for number, task in enumerate(tasks):
-        where = f"{path}: [{number}] (id {task.get('id')})"
+        place = f"{path}: [{number}] (id {task.get('id')})"
         if not task.get("annotations", [task]):
             continue  # nobody has looked at it
         try:
-            images.append(_read_task(task, image_names, where))
+            images.append(_read_task(task, image_names, place))
         except (AttributeError, KeyError, TypeError) as error:
             expected = "expected data, and annotations with a result"
-            raise fault(where, "no task of Label Studio", expected) from error
+            raise fault(place, "no task of Label Studio", expected) from error
     return images
 
 
-def _read_task(task: _Json, image_names: frozenset[str], where: str) -> Drawn:
+def _read_task(task: _Json, image_names: frozenset[str], place: str) -> Drawn:
     objects = []
-    for number, region in enumerate(_regions(task, where)):
-        objects.append(_read_object(region, f"{where}: object {number}"))
-    return Drawn(_image_name(task, image_names, where), where, objects, is_relative=True)
+    for number, region in enumerate(_regions(task, place)):
+        objects.append(_read_object(region, f"{place}: object {number}"))
+    name = _image_name(task, image_names, place)
+    return Drawn(name, place, objects, is_relative=True)
 
 
-def _image_name(task: _Json, image_names: frozenset[str], where: str) -> str:
+def _image_name(task: _Json, image_names: frozenset[str], place: str) -> str:
     """The name of a task's image: the path on Label Studio's server,
     without what an upload puts before it.
     """
@@ -58,50 +59,50 @@ def _image_name(task: _Json, image_names: frozenset[str], where: str) -> str:
     paths = [value for value in data.values() if isinstance(value, str) and "/" in value]
     address = data.get("image") or next(iter(paths), "")
     if not isinstance(address, str) or not address:
-        raise fault(where, "no image", "expected its path or address in data.image")
+        raise fault(place, "no image", "expected its path or address in data.image")
     path = address.partition("?d=")[2] or address.partition("?")[0]
     name = unquote(path).rpartition("/")[2]
     return name if name in image_names else _UPLOADED.sub("", name, count=1)
 
 
-def _regions(task: _Json, where: str) -> Iterator[_Json]:
+def _regions(task: _Json, place: str) -> Iterator[_Json]:
     """The regions of a task: of its only annotation, or of the keys of JSON-MIN."""
     if "annotations" in task:
-        yield from _regions_of_annotations(task["annotations"], where)
+        yield from _regions_of_annotations(task["annotations"], place)
         return
     for value in task.values():
         if isinstance(value, list):
             yield from (region for region in value if "original_width" in region)
 
 
-def _regions_of_annotations(annotations: Sequence[_Json], where: str) -> Iterator[_Json]:
+def _regions_of_annotations(annotations: Sequence[_Json], place: str) -> Iterator[_Json]:
     """The regions of the only annotation that was not cancelled."""
     valid = [annotation for annotation in annotations if not annotation.get("was_cancelled")]
     if len(valid) > 1:
-        what = f"{len(valid)} annotations of one image"
-        raise fault(where, what, "expected one: cancel the others")
+        problem = f"{len(valid)} annotations of one image"
+        raise fault(place, problem, "expected one: cancel the others")
     for annotation in valid:
         results = [result for result in annotation["result"] if "original_width" in result]
         if any(result.get("image_rotation") for result in results):
-            what = "an image that was turned in Label Studio"
-            raise fault(where, what, "expected regions of the image as it is")
+            problem = "an image that was turned in Label Studio"
+            raise fault(place, problem, "expected regions of the image as it is")
         yield from (result["value"] for result in results)
 
 
-def _read_object(region: _Json, where: str) -> DrawnObject:
+def _read_object(region: _Json, place: str) -> DrawnObject:
     names = (name for name in region if name in _SHAPES or _OTHER_SHAPES.fullmatch(name))
     shape = next(names, "no label")
     labels = region.get(shape)
     expected = f"expected one label: {', '.join(_SHAPES)}"
     if region.get("rotation"):
-        raise fault(where, "a rotated region", expected)
+        raise fault(place, "a rotated region", expected)
     if shape not in _SHAPES or not _is_one_name(labels):
-        raise fault(where, f"a region with {shape}", expected)
+        raise fault(place, f"a region with {shape}", expected)
     try:
-        return _place_object(region, shape, where)
+        return _place_object(region, shape, place)
     except (KeyError, TypeError, ValueError) as error:
-        what = f"{shape} without its numbers"
-        raise fault(where, what, "expected those that Label Studio writes") from error
+        problem = f"{shape} without its numbers"
+        raise fault(place, problem, "expected those that Label Studio writes") from error
 
 
 def _is_one_name(labels: Any) -> bool:
@@ -110,17 +111,20 @@ def _is_one_name(labels: Any) -> bool:
     return is_single and isinstance(labels[0], str) and bool(labels[0])
 
 
-def _place_object(region: _Json, shape: str, where: str) -> DrawnObject:
+def _place_object(region: _Json, shape: str, place: str) -> DrawnObject:
     """The object of a region; raises KeyError, TypeError or ValueError if it lacks a number."""
     class_name = region[shape][0]
     if shape == "polygonlabels":
-        points = [_fractions(pair) for pair in region["points"]]
-        return DrawnObject.polygon(class_name, [(x, y) for x, y in points], where)
+        pairs = [_fractions(pair) for pair in region["points"]]
+        points = [(x, y) for x, y in pairs]
+        return DrawnObject.polygon(class_name, points, place)
     if shape == "ellipselabels":
         centre_and_radii = [region[name] for name in ("x", "y", "radiusX", "radiusY")]
-        return DrawnObject(class_name, corners_around(*_fractions(centre_and_radii)), where)
+        corners = corners_around(*_fractions(centre_and_radii))
+        return DrawnObject(class_name, corners, place)
     sides = [region[name] for name in ("x", "y", "width", "height")]
-    return DrawnObject(class_name, corners_of_size(*_fractions(sides)), where)
+    corners = corners_of_size(*_fractions(sides))
+    return DrawnObject(class_name, corners, place)
 
 
 def _fractions(percents: Sequence[Any]) -> list[float]:

@@ -32,31 +32,31 @@ class _LabelMe(Struct, rename="camel"):
 
 
 def _read(path: Path) -> Drawn:
-    where = str(path)
+    place = str(path)
     content: _LabelMe = read_json(path, _LabelMe, "LabelMe")
     size = None
     if content.image_width is not None and content.image_height is not None:
-        size = check_size(content.image_width, content.image_height, where)
-    image = Drawn(content.image_path, where, [], size)
+        size = check_size(content.image_width, content.image_height, place)
+    image = Drawn(content.image_path, place, [], size)
     for number, shape in enumerate(content.shapes):
-        image.objects.append(_read_object(shape, f"{where}: shapes[{number}]"))
+        image.objects.append(_read_object(shape, f"{place}: shapes[{number}]"))
     return image
 
 
-def _read_object(shape: _LabelMeShape, where: str) -> DrawnObject:
+def _read_object(shape: _LabelMeShape, place: str) -> DrawnObject:
     """A polygon, or a box between two corners in any order, or around a circle:
     its centre and a point of it.
     """
     points = shape.points
     if shape.shape_type in (None, "polygon"):
-        return DrawnObject.polygon(shape.label, points, where)
+        return DrawnObject.polygon(shape.label, points, place)
     if shape.shape_type not in ("rectangle", "circle") or len(points) != 2:
-        what = f"a shape {shape.shape_type!r} of {len(points)} points"
-        raise fault(where, what, "expected a rectangle or a circle of two points, or a polygon")
+        problem = f"a shape {shape.shape_type!r} of {len(points)} points"
+        raise fault(place, problem, "expected a rectangle or a circle of two points, or a polygon")
     if shape.shape_type == "rectangle":
-        return DrawnObject.rectangle(shape.label, points, where)
+        return DrawnObject.rectangle(shape.label, points, place)
     radius = math.dist(*points)
-    return DrawnObject(shape.label, corners_around(*points[0], radius, radius), where)
+    return DrawnObject(shape.label, corners_around(*points[0], radius, radius), place)
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:

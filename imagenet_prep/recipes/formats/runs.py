@@ -34,7 +34,7 @@ class _RunsOfObject(NamedTuple):
     image: str
     class_name: str
     runs: str
-    where: str
+    place: str
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
@@ -44,7 +44,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
         objects_by_image: dict[str, list[_RunsOfObject]] = {}
         for runs_of_object in _rows(path):
             objects_by_image.setdefault(runs_of_object.image, []).append(runs_of_object)
-        named = [Marked(name, objects[0].where) for name, objects in objects_by_image.items()]
+        named = [Marked(name, objects[0].place) for name, objects in objects_by_image.items()]
         for row, image in images.by_name(named, path):
             image.size = images.size(row)
             for runs_of_object in objects_by_image[image.name]:
@@ -72,15 +72,15 @@ def _add_object(
     images: AnnotatedImages, image: Marked, size: Size, runs_of_object: _RunsOfObject
 ) -> None:
     """Add an object: its box is the one around its pixels."""
-    where = runs_of_object.where
+    place = runs_of_object.place
     try:
         counts = _coco_counts(runs_of_object.runs.split(), size)
         pixels = mask_pixels.fill_runs(counts, size)
     except (ImageError, ValueError) as error:
-        what = f"runs that can't be: {error}"
-        raise fault(where, what, "expected starts from 1 and lengths in turn") from error
+        problem = f"runs that can't be: {error}"
+        raise fault(place, problem, "expected starts from 1 and lengths in turn") from error
     outline = Runs(size=(size[1], size[0]), counts=counts)
-    images.file.add_pixels(image, runs_of_object.class_name, pixels, outline, where)
+    images.file.add_pixels(image, runs_of_object.class_name, pixels, outline, place)
 
 
 def _coco_counts(words: Sequence[str], size: Size) -> list[int]:

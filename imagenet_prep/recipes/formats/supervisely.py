@@ -53,20 +53,20 @@ def _refuse_holes(path: Path, image: _SuperviselyImage) -> None:
     """Raise InputError if an image has a polygon with a hole."""
     for number, annotation in enumerate(image.objects):
         if annotation.points and annotation.points.interior:
-            where = f"{path}: objects[{number}]"
+            place = f"{path}: objects[{number}]"
             hint = "polygons: boxes in the recipe's `boxes` takes its box alone"
-            what = "a polygon with holes, which a mask would fill"
-            raise fault(where, what, f"expected none; {hint}")
+            problem = "a polygon with holes, which a mask would fill"
+            raise fault(place, problem, f"expected none; {hint}")
 
 
-def _read_object(annotation: _SuperviselyObject, where: str) -> DrawnObject:
+def _read_object(annotation: _SuperviselyObject, place: str) -> DrawnObject:
     points = annotation.points.exterior if annotation.points else []
     if annotation.geometry_type == "polygon":
-        return DrawnObject.polygon(annotation.class_title, points, where)
+        return DrawnObject.polygon(annotation.class_title, points, place)
     if annotation.geometry_type != "rectangle" or len(points) != 2:
-        what = f"a {annotation.geometry_type} of {len(points)} points"
-        raise fault(where, what, "expected a rectangle of two corners, or a polygon")
-    return DrawnObject.rectangle(annotation.class_title, points, where)
+        problem = f"a {annotation.geometry_type} of {len(points)} points"
+        raise fault(place, problem, "expected a rectangle of two corners, or a polygon")
+    return DrawnObject.rectangle(annotation.class_title, points, place)
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:

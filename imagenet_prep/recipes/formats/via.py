@@ -42,10 +42,10 @@ _CLASS_ATTRIBUTES = ("class", "label", "name", "type", "category")
 def _read(path: Path, class_attribute: str | None) -> list[Drawn]:
     images: dict[str, Drawn] = {}
     regions = _rows(path) if path.suffix.lower() == ".csv" else _entries(path)
-    for name, where, region in regions:
-        image = images.setdefault(name, Drawn(name, where))
+    for name, place, region in regions:
+        image = images.setdefault(name, Drawn(name, place))
         if region is not None:
-            image.objects.append(_read_object(region, class_attribute, where))
+            image.objects.append(_read_object(region, class_attribute, place))
     return list(images.values())
 
 
@@ -69,40 +69,45 @@ def _images_in(path: Path) -> dict[str, _ViaImage]:
 
 def _rows(path: Path) -> Iterator[tuple[str, str, _ViaRegion | None]]:
     """The image of each row of a CSV, and its region, if it has one."""
-    for where, row in read_table(path):
+    for place, row in read_table(path):
         name = row.get("#filename") or row.get("filename") or ""
         try:
             shape = msgspec.json.decode(row.get("region_shape_attributes") or "{}")
             attributes = msgspec.json.decode(row.get("region_attributes") or "{}")
         except msgspec.DecodeError as error:
-            raise fault(where, f"not JSON: {error}", "expected VIA's attributes") from error
-        yield name, where, _ViaRegion(shape, attributes) if shape else None
+            raise fault(place, f"not JSON: {error}", "expected VIA's attributes") from error
+        region = _ViaRegion(shape, attributes) if shape else None
+        yield name, place, region
 
 
-def _read_object(region: _ViaRegion, class_attribute: str | None, where: str) -> DrawnObject:
-    class_name = _class_name(region.region_attributes, class_attribute, where)
+def _read_object(region: _ViaRegion, class_attribute: str | None, place: str) -> DrawnObject:
+    class_name = _class_name(region.region_attributes, class_attribute, place)
     shape = region.shape_attributes
     shape_name = shape.get("name")
     if shape.get("theta"):
-        raise fault(where, f"a rotated {shape_name}", "expected one along the sides of the image")
+        raise fault(place, f"a rotated {shape_name}", "expected one along the sides of the image")
     try:
         if shape_name in ("polygon", "polyline"):
-            xs, ys = check_numbers(shape["all_points_x"]), check_numbers(shape["all_points_y"])
-            return DrawnObject.polygon(class_name, list(zip(xs, ys, strict=True)), where)
+            xs = check_numbers(shape["all_points_x"])
+            ys = check_numbers(shape["all_points_y"])
+            points = list(zip(xs, ys, strict=True))
+            return DrawnObject.polygon(class_name, points, place)
         if shape_name == "rect":
-            sides = check_numbers([shape[name] for name in ("x", "y", "width", "height")])
-            return DrawnObject(class_name, corners_of_size(*sides), where)
+            sides = [shape[name] for name in ("x", "y", "width", "height")]
+            corners = corners_of_size(*check_numbers(sides))
+            return DrawnObject(class_name, corners, place)
         if shape_name in ("circle", "ellipse"):
             radii = [shape.get(name, shape.get("r")) for name in ("rx", "ry")]
-            centre_and_radii = check_numbers([shape["cx"], shape["cy"], *radii])
-            return DrawnObject(class_name, corners_around(*centre_and_radii), where)
+            centre_and_radii = [shape["cx"], shape["cy"], *radii]
+            corners = corners_around(*check_numbers(centre_and_radii))
+            return DrawnObject(class_name, corners, place)
     except (KeyError, TypeError, ValueError) as error:
-        what = f"a {shape_name} without its numbers"
-        raise fault(where, what, "expected those that VIA writes") from error
-    raise fault(where, f"the shape {shape_name!r}", "expected rect, circle, ellipse or polygon")
+        problem = f"a {shape_name} without its numbers"
+        raise fault(place, problem, "expected those that VIA writes") from error
+    raise fault(place, f"the shape {shape_name!r}", "expected rect, circle, ellipse or polygon")
 
 
-def _class_name(attributes: dict[str, Any], class_attribute: str | None, where: str) -> str:
+def _class_name(attributes: dict[str, Any], class_attribute: str | None, place: str) -> str:
     """The attribute that is the class; a checkbox that is ticked."""
     value = _class_value(attributes, class_attribute)
     if isinstance(value, dict):
@@ -114,7 +119,7 @@ def _class_name(attributes: dict[str, Any], class_attribute: str | None, where: 
             "expected a text; columns: {label: ATTRIBUTE} in the recipe's `boxes` names the "
             "attribute"
         )
-        raise fault(where, f"no class among its attributes ({names})", expected)
+        raise fault(place, f"no class among its attributes ({names})", expected)
     return value.strip()
 
 

@@ -27,33 +27,35 @@ if TYPE_CHECKING:
 def _read(path: Path) -> Drawn:
     """One XML file; its name tells the image, since <filename> is often another one."""
     root = read_xml(path)
-    where = str(path)
-    width, height = _number(root, "size/width", where), _number(root, "size/height", where)
-    image = Drawn(_text(root, "filename"), where, [], check_size(width, height, where))
+    place = str(path)
+    width = _number(root, "size/width", place)
+    height = _number(root, "size/height", place)
+    size = check_size(width, height, place)
+    image = Drawn(_text(root, "filename"), place, [], size)
     for number, element in enumerate(root.findall("object"), 1):
-        image.objects.append(_read_object(element, f"{where}: object {number}"))
+        image.objects.append(_read_object(element, f"{place}: object {number}"))
     return image
 
 
-def _read_object(element: ElementTree.Element, where: str) -> DrawnObject:
+def _read_object(element: ElementTree.Element, place: str) -> DrawnObject:
     class_name = _text(element, "name")
     if not class_name:
-        raise fault(where, "no <name>", "expected the class")
-    xmin, ymin, xmax, ymax = (_number(element, f"bndbox/{edge}", where) for edge in EDGES)
+        raise fault(place, "no <name>", "expected the class")
+    xmin, ymin, xmax, ymax = (_number(element, f"bndbox/{edge}", place) for edge in EDGES)
     values: dict[str, int | str] = {}
     for flag in ("difficult", "truncated"):
-        values[flag] = int(_number(element, flag, where, default="0"))
+        values[flag] = int(_number(element, flag, place, default="0"))
     values["view"] = _text(element, "pose") or "Unspecified"
-    return DrawnObject(class_name, (xmin, ymin, xmax, ymax), where, values)
+    return DrawnObject(class_name, (xmin, ymin, xmax, ymax), place, values)
 
 
 def _text(element: ElementTree.Element, path: str) -> str:
     return (element.findtext(path) or "").strip()
 
 
-def _number(element: ElementTree.Element, path: str, where: str, default: str = "") -> float:
+def _number(element: ElementTree.Element, path: str, place: str, default: str = "") -> float:
     text = _text(element, path) or default
-    return parse_number(text, f"{where}: <{path.rpartition('/')[2]}>")
+    return parse_number(text, f"{place}: <{path.rpartition('/')[2]}>")
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
@@ -78,7 +80,7 @@ def _note_other_names(images: AnnotatedImages) -> None:
     places = []
     for row, image in images.marked.items():
         if image.name != names[row] and image.name in all_names:
-            places.append(image.where)
+            places.append(image.place)
     if places:
         count = number_of(len(places), "annotation names", "annotations name")
         note = f"{count} another image in <filename>: {listed(places)}; the file's own name counts"
@@ -100,15 +102,15 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     faults = []
     if len({match[1] for match in matches}) > 1:
         paths = listed(match[0] for match in matches)
-        what = f"{folder.path} has lists of splits in several folders: {paths}"
+        problem = f"{folder.path} has lists of splits in several folders: {paths}"
         hint = "make a recipe of each folder above them"
-        faults.append(InputError(what, "expected one folder ImageSets/Main", hint))
+        faults.append(InputError(problem, "expected one folder ImageSets/Main", hint))
     lists = _read_lists(folder, {match[2]: match[0] for match in matches})
     if lists and not any(names for _, names in lists.values()):
         paths = listed(path for path, _ in lists.values())
-        what = f"{paths}: no line is the name of an image without its ending"
+        problem = f"{paths}: no line is the name of an image without its ending"
         expected = "expected the lists of these images"
-        faults.append(InputError(what, expected, "correct them, or move them away"))
+        faults.append(InputError(problem, expected, "correct them, or move them away"))
     return Proposed({"voc": folders_of(folder.files)}, folder.files, lists, faults)
 
 

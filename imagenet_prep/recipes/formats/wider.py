@@ -29,13 +29,13 @@ def _read(path: Path) -> list[Drawn]:
         _, face_count = next(lines, _NO_LINE)
         face_count = face_count.strip()
         if not face_count.isdecimal():
-            what = f"{face_count[:40]!r} after {name[:80]}"
-            raise fault(image.where, what, "expected the number of faces")
+            problem = f"{face_count[:40]!r} after {name[:80]}"
+            raise fault(image.place, problem, "expected the number of faces")
         for _ in range(max(1, int(face_count))):
             face_number, line = next(lines, _NO_LINE)
             if len(line.split()) < 4:
                 expected = f"expected x, y, width and height of {face_count} faces"
-                raise fault(f"{image.where}: line {face_number}", line[:40], expected)
+                raise fault(f"{image.place}: line {face_number}", line[:40], expected)
             face = _read_face(line, f"{path}, line {face_number}")
             if face_count != "0":
                 image.objects.append(face)
@@ -47,9 +47,9 @@ _NO_LINE = (0, "")
 """The line behind the last one."""
 
 
-def _read_face(line: str, where: str) -> DrawnObject:
-    x, y, width, height = (parse_number(word, where) for word in line.split()[:4])
-    return DrawnObject(_CLASS, corners_of_size(x, y, width, height), where)
+def _read_face(line: str, place: str) -> DrawnObject:
+    x, y, width, height = (parse_number(word, place) for word in line.split()[:4])
+    return DrawnObject(_CLASS, corners_of_size(x, y, width, height), place)
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:

@@ -65,34 +65,35 @@ def _read(path: Path, class_names: Sequence[str], pose_length: int) -> Drawn:
     return image
 
 
-def _read_object(words: Sequence[str], class_names: Sequence[str], where: str) -> DrawnObject:
+def _read_object(words: Sequence[str], class_names: Sequence[str], place: str) -> DrawnObject:
     is_polygon = len(words) >= 7 and len(words) % 2 == 1
     if len(words) != 5 and not is_polygon:
         expected = "expected 5: class, x, y, width, height; key points and confidences are not read"
-        raise fault(where, f"{len(words)} values", expected)
-    class_name = _class_name(words[0], class_names, where)
-    numbers = [parse_number(word, where) for word in words[1:]]
+        raise fault(place, f"{len(words)} values", expected)
+    class_name = _class_name(words[0], class_names, place)
+    numbers = [parse_number(word, place) for word in words[1:]]
     if not all(-NO_PIXELS < number < NO_PIXELS for number in numbers):
         expected = "expected numbers from 0 to 1, relative to the image"
-        raise fault(where, " ".join(words[1:]), expected)
+        raise fault(place, " ".join(words[1:]), expected)
     if is_polygon:
         points = list(zip(numbers[::2], numbers[1::2], strict=True))
-        return DrawnObject.polygon(class_name, points, where)
+        return DrawnObject.polygon(class_name, points, place)
     x, y, width, height = numbers
-    return DrawnObject(class_name, corners_around(x, y, width / 2, height / 2), where)
+    corners = corners_around(x, y, width / 2, height / 2)
+    return DrawnObject(class_name, corners, place)
 
 
 _MOST_DIGITS = 18
 
 
-def _class_name(word: str, class_names: Sequence[str], where: str) -> str:
+def _class_name(word: str, class_names: Sequence[str], place: str) -> str:
     """The class of a number; raises InputError if none has it."""
     if word.isdecimal() and len(word) <= _MOST_DIGITS:
         number = int(word)
         if number < len(class_names) and class_names[number]:
             return class_names[number]
     expected = f"expected 0 to {len(class_names) - 1}, the classes of `names`"
-    raise fault(where, f"class {word[:40]}", expected)
+    raise fault(place, f"class {word[:40]}", expected)
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
@@ -171,11 +172,11 @@ def _refuse_missing_labels(folder: AnnotatedFolder) -> None:
         keys = read_data_yaml(folder.path / name)
         if "names" in keys and {"train", "val", "path"} & keys.keys():
             path = folder.path / name
-            what = f"{path} is that of a YOLO set, and no text file has a box of an image"
+            problem = f"{path} is that of a YOLO set, and no text file has a box of an image"
             expected = "expected labels/train/a.txt for images/train/a.jpg"
             without = command("init", folder.path, (("as", "unlabelled"),))
             hint = f"put the folder labels next to images; or leave boxes out: {without}"
-            raise InputError(what, expected, hint)
+            raise InputError(problem, expected, hint)
 
 
 def _find_names(folder: AnnotatedFolder) -> str:
@@ -193,8 +194,8 @@ def _find_names(folder: AnnotatedFolder) -> str:
     if chosen in classes:
         for name in lists:
             if classes[name] != classes[chosen]:
-                what = f"{chosen} and {name} in {folder.path} name the classes differently"
-                raise InputError(what, "expected the same names", "remove one of them")
+                problem = f"{chosen} and {name} in {folder.path} name the classes differently"
+                raise InputError(problem, "expected the same names", "remove one of them")
     return chosen
 
 
@@ -202,8 +203,8 @@ def _doubts(folder: AnnotatedFolder, labels: Sequence[str]) -> list[str]:
     """The doubt whether lines of four points are polygons: they may be boxes that are turned."""
     lengths: set[int] = set()
     for name in labels[:_MOST_READ]:
-        lines = (folder.path / name).read_text(errors="replace").splitlines()
-        lengths.update(len(line.split()) for line in lines)
+        text = (folder.path / name).read_text(errors="replace")
+        lengths.update(len(line.split()) for line in text.splitlines())
     if lengths - {0} != {9}:
         return []
     return [
@@ -237,13 +238,13 @@ def _read_lists(folder: AnnotatedFolder, names_file: str) -> Lists:
         list_path = _find_list(folder, names_file, [place, f"{keys.get('path', '.')}/{place}"])
         images = _images_in_list(folder, list_path) if list_path else []
         if not images:
-            what = f"{path}: {key}: {place} is no list of images of {folder.path}"
+            problem = f"{path}: {key}: {place} is no list of images of {folder.path}"
             expected = "expected a text file for each split, with an image in each line"
             hint = (
                 "correct it; or take train, val and test out: all images are divided by their "
                 "names then"
             )
-            raise InputError(what, expected, hint)
+            raise InputError(problem, expected, hint)
         lists[split] = list_path, images
     return lists
 
