@@ -153,28 +153,31 @@ def schema_of(path: Path, schema: Any) -> Schema:
     image = image_column(schema)
     if image is None:
         raise _no_images(path, schema)
-    plain: list[str] = []
-    objects: str | None = None
-    unread: list[Any] = []
-    for column in schema:
-        if column.name == image:
-            continue
-        if _is_plain(column.type):
-            plain.append(column.name)
-        elif objects is None and _has_objects(column.type):
-            objects = column.name
-        else:
-            unread.append(column)
+    columns = [column for column in schema if column.name != image]
+    readable, objects = _readable_columns(columns)
+    unread = [column for column in columns if column.name not in readable]
     classes, object_classes = _class_names(schema, objects)
     return Schema(
         image,
-        plain if objects is None else [*plain, objects],
+        readable,
         [column.name for column in unread],
         classes,
         objects,
         object_classes,
         [column.name for column in unread if _BOXES.search(str(column))],
     )
+
+
+def _readable_columns(columns: Sequence[Any]) -> tuple[list[str], str | None]:
+    """The columns of plain values and the one of objects, if there is one; and that one alone."""
+    plain: list[str] = []
+    objects: str | None = None
+    for column in columns:
+        if _is_plain(column.type):
+            plain.append(column.name)
+        elif objects is None and _has_objects(column.type):
+            objects = column.name
+    return (plain if objects is None else [*plain, objects]), objects
 
 
 _BOXES = re.compile(r"box|object|annotations\b")

@@ -352,15 +352,20 @@ def _data_start(view: Sliceable, entry: Entry) -> int:
     if size == _FULL_32 or packed == _FULL_32:
         extra = bytes(view[name_stop : name_stop + extra_length])
         size, packed, _, _ = _widen(extra, (size, packed, 0, 0), at)
-    is_same = method == entry.method and not flags & _ENCRYPTED
-    pairs = ((crc, entry.crc), (packed, entry.packed), (size, entry.size))
-    for local_value, value in pairs:
-        is_known = local_value or not flags & _SIZES_FOLLOW
-        is_same &= not is_known or local_value == value
-    if not is_same:
+    is_same = _has_values(entry, (crc, packed, size), may_lack=bool(flags & _SIZES_FOLLOW))
+    if not is_same or method != entry.method or flags & _ENCRYPTED:
         raise ZipFault(at, f"the header of {_show(entry.name)} contradicts the central directory")
     data_start: int = name_stop + extra_length
     return data_start
+
+
+def _has_values(entry: Entry, local_values: tuple[int, int, int], *, may_lack: bool) -> bool:
+    """Whether CRC-32 and sizes in the header before the data are those of the central directory;
+    where they follow the data, the header ``may_lack`` them: then they are 0.
+    """
+    values = entry.crc, entry.packed, entry.size
+    pairs = zip(local_values, values, strict=True)
+    return all(local == value or (may_lack and not local) for local, value in pairs)
 
 
 def _inflated(packed: bytes | memoryview, entry: Entry, start: int) -> bytes:
