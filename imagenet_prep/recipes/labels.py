@@ -127,8 +127,8 @@ def label_by_table(
     inputs: Inputs,
     listing: Catalog,
     source: tuple[LabelTable, AnyPath],
-    given: Classes | None,
-    first: int,
+    declared: Classes | None,
+    first_label: int,
 ) -> Labelled:
     """Labels of the files that a table names.
 
@@ -137,8 +137,8 @@ def label_by_table(
         inputs: where the files are from.
         listing: those of them that matter.
         source: the table, and the path of its file.
-        given: the classes that the recipe names, if it does.
-        first: the number of the first class.
+        declared: the classes that the recipe names, if it does.
+        first_label: the number of the first class.
 
     Raises:
         InputError: files without a line, lines without a file, or a label that can't be.
@@ -149,7 +149,9 @@ def label_by_table(
     classes, row_labels, several_by_row = Classes(), [0] * len(table.paths), list[list[int]]()
     if table.labels is not None:
         try:
-            classes, row_labels, several_by_row = _number_labels(file, table, path, given, first)
+            classes, row_labels, several_by_row = _number_labels(
+                file, table, path, declared, first_label
+            )
         except LabelsFault as fault:
             raise at_line(path, fault, table) from fault
     label_without_line = 0 if _policies(file).unlabelled == "keep" else -1
@@ -245,7 +247,7 @@ def _match_files(
 
 
 def _number_labels(
-    file: RecipeFile, table: LabelTable, path: AnyPath, given: Classes | None, first: int
+    file: RecipeFile, table: LabelTable, path: AnyPath, declared: Classes | None, first_label: int
 ) -> tuple[Classes, list[int], list[list[int]]]:
     """The classes of a table, each row's label from 1, 0 where the label is empty; and its labels,
     if it has several.
@@ -262,14 +264,14 @@ def _number_labels(
         _refuse_floats(values, table)
     class_values = set(flat_labels(values) if table.is_several else values) - {None}
     place_of: dict[Any, int]
-    if are_numbers and given is None:
+    if are_numbers and declared is None:
         classes = _by_number(file, class_values, table, path)
         place_of = {number: label for label, number in enumerate(classes.numbers, 1)}
     else:
-        classes = given or _by_text(class_values, first)
-        place_of = _places_of_given(classes, first, are_numbers=are_numbers)
+        classes = declared or _by_text(class_values, first_label)
+        place_of = _places_of_given(classes, first_label, are_numbers=are_numbers)
     if class_values - place_of.keys():
-        _refuse_unknown(values, table, classes, place_of, first, are_numbers=are_numbers)
+        _refuse_unknown(values, table, classes, place_of, first_label, are_numbers=are_numbers)
     if not table.is_several:
         return classes, [place_of.get(value, 0) for value in values], []
     several = _several_labels(values, table, place_of)
@@ -286,10 +288,10 @@ def _refuse_floats(values: Sequence[Any], table: LabelTable) -> None:
             )
 
 
-def _by_text(class_values: Collection[str], first: int) -> Classes:
+def _by_text(class_values: Collection[str], first_label: int) -> Classes:
     """The classes that a table names, in order."""
     names = sorted(class_values, key=str.encode)
-    return numbered(names, names, first)
+    return numbered(names, names, first_label)
 
 
 def _refuse_unknown(
@@ -297,7 +299,7 @@ def _refuse_unknown(
     table: LabelTable,
     classes: Classes,
     place_of: Mapping[Any, int],
-    first: int,
+    first_label: int,
     *,
     are_numbers: bool,
 ) -> None:
@@ -308,9 +310,11 @@ def _refuse_unknown(
                 continue
             if not are_numbers:
                 raise LabelsFault(line, f"{label!r} is not among the classes of the recipe")
-            last = first + len(classes.names) - 1
+            last_label = first_label + len(classes.names) - 1
             hint = "set first_label if they start elsewhere"
-            raise LabelsFault(line, f"label {label}, expected {first} to {last}: {hint}")
+            raise LabelsFault(
+                line, f"label {label}, expected {first_label} to {last_label}: {hint}"
+            )
 
 
 def _several_labels(
@@ -348,7 +352,7 @@ def may_lack_labels(file: RecipeFile, table: LabelTable) -> bool:
     )
 
 
-def _places_of_given(classes: Classes, first: int, *, are_numbers: bool) -> dict[Any, int]:
+def _places_of_given(classes: Classes, first_label: int, *, are_numbers: bool) -> dict[Any, int]:
     """The label, from 1, of each name or number in a table;
     a number is a name if all classes are called by numbers.
     """
@@ -356,7 +360,7 @@ def _places_of_given(classes: Classes, first: int, *, are_numbers: bool) -> dict
     if are_numbers and all(map(_NUMBER.fullmatch, classes.names)):
         names = map(int, classes.names)
     elif are_numbers:
-        names = range(first, first + len(classes.names))
+        names = range(first_label, first_label + len(classes.names))
     return {name: label for label, name in enumerate(names, 1)}
 
 
@@ -429,11 +433,11 @@ def label_by_folder(
     inputs: Inputs,
     listing: Catalog,
     divisions: Sequence[Division],
-    given: Classes | None,
-    first: int,
+    declared: Classes | None,
+    first_label: int,
 ) -> Labelled:
-    """Labels by the folder of a file, below the folder of its split; ``given`` and ``first`` as for
-    a table.
+    """Labels by the folder of a file, below the folder of its split; ``declared`` and
+    ``first_label`` as for a table.
 
     A file that is in no class folder, or in one that is not among the recipe's classes, is added to
     the ``obstacles`` of the inputs, and so are folders that would be misread as classes. A folder
@@ -443,30 +447,39 @@ def label_by_folder(
     parts = [part for division in divisions for part in division.parts or (division,)]
     files = ClassFolders(listing.names, parts, file.recipe.source.class_folder)
     inputs.obstacles.extend(folder_faults(inputs.origin, files))
-    if given is None:
+    notes = _skipped_folders(inputs, parts, files.tops)
+    if declared is None:
         is_divided = bool(file.recipe.splits)
         inputs.obstacles.extend(_misread_folders(inputs.origin, files, is_divided=is_divided))
+        classes = by_names(file, files, first_label)
+        notes += _note_on_inner_folders(files)
     else:
-        inputs.obstacles.extend(_undeclared_folders(file, files, given))
-    classes = given or by_names(file, files, first)
-    notes = _skipped_folders(inputs, parts, files.tops)
-    inner_folders = nested(files.deep()) if given is None else []
-    if inner_folders:
-        notes.append(
-            "the first folder is the class: "
-            f"{listed(inner_folders)} are only told apart by their paths"
-        )
+        inputs.obstacles.extend(_undeclared_folders(file, files, declared))
+        classes = declared
     empty = [name for name in classes.names if name not in files]
     if empty:
         count = number_of(len(empty), "class has", "classes have")
         notes.append(f"{count} no file: {listed(empty)}")
-    label_of = {name: label for label, name in enumerate(classes.names, 1)}
-    labels = np.full(len(listing), -1, np.int16 if len(classes.names) < 1 << 15 else np.int32)
-    for name, runs in files.runs.items():
-        if name in label_of:
-            for division, start, stop in runs:
-                labels[places_of(division.rows[start:stop])] = label_of[name]
+    labels = _labels_of_folders(files, classes, len(listing))
     return Labelled(classes, labels, notes=tuple(notes))
+
+
+def _note_on_inner_folders(files: ClassFolders) -> list[str]:
+    """The note on folders within several classes, which no label tells apart."""
+    inner_folders = nested(files.deep())
+    if not inner_folders:
+        return []
+    names = listed(inner_folders)
+    return [f"the first folder is the class: {names} are only told apart by their paths"]
+
+
+def _labels_of_folders(files: ClassFolders, classes: Classes, count: int) -> Column:
+    """The label of each of ``count`` files; -1 for one in no folder of a class."""
+    labels = np.full(count, -1, np.int16 if len(classes.names) < 1 << 15 else np.int32)
+    for label, name in enumerate(classes.names, 1):
+        for division, start, stop in files.runs.get(name, ()):
+            labels[places_of(division.rows[start:stop])] = label
+    return labels
 
 
 class ClassFolders(Mapping[str, Sequence[str]]):
@@ -568,25 +581,25 @@ class ClassFolders(Mapping[str, Sequence[str]]):
 
 
 def folder_faults(
-    where: object, files: ClassFolders, hint: str = "write class_folder: path"
+    folder: object, files: ClassFolders, hint: str = "write class_folder: path"
 ) -> Iterator[InputError]:
     """Two folders of one class (``hint`` takes their paths), and files in no class folder."""
     if files.same:
-        what = f"{where}: {' and '.join(files.same)} end in the same folder"
-        yield InputError(what, "expected one folder of each name", hint)
+        problem = f"{folder}: {' and '.join(files.same)} end in the same folder"
+        yield InputError(problem, "expected one folder of each name", hint)
     if files.loose:
         name, lead = files.loose[0]
         count = len(files.loose) - 1
-        others = f" (and {count:,} others)" if count else ""
+        more = f" (and {count:,} others)" if count else ""
         yield InputError(
-            f"{name} is in no class folder{others}",
-            f"expected {Path(str(where)).name}/{lead}CLASS/FILE",
+            f"{name} is in no class folder{more}",
+            f"expected {Path(str(folder)).name}/{lead}CLASS/FILE",
             "move it, or name all in a file of labels",
         )
 
 
 def _misread_folders(
-    where: object, files: ClassFolders, *, is_divided: bool
+    folder: object, files: ClassFolders, *, is_divided: bool
 ) -> Iterator[InputError]:
     """The folders that are no classes."""
     if not files:
@@ -598,7 +611,7 @@ def _misread_folders(
         fault = misread_inner(files)
     if fault is not None:
         yield InputError(
-            f"{where}: {fault.what}",
+            f"{folder}: {fault.what}",
             "expected a folder a class",
             f"a recipe can say: {fault.choice}",
         )
@@ -628,9 +641,8 @@ def _skipped_folders(
     notes: list[str] = []
     for reason in PRIVATE.values():
         if folders := inputs.remarks.passed.get(reason):
-            notes.append(
-                f"{listed(folders)} {'is' if len(folders) == 1 else 'are'} skipped: {reason}"
-            )
+            verb = "is" if len(folders) == 1 else "are"
+            notes.append(f"{listed(folders)} {verb} skipped: {reason}")
     if inputs.listing.containers[0].reading != "alone":
         return notes
     leads = {division.lead for division in divisions}
@@ -643,8 +655,9 @@ def _skipped_folders(
             if not name.startswith(".") and name not in with_files:
                 empty_folders.append(lead + name)
     if empty_folders:
-        what = "without a file of this content"
-        count = number_of(len(empty_folders), f"folder {what} is", f"folders {what} are")
+        singular = "folder without a file of this content is"
+        plural = "folders without a file of this content are"
+        count = number_of(len(empty_folders), singular, plural)
         notes.append(f"{count} skipped: {listed(empty_folders)}")
     return notes
 
@@ -691,8 +704,8 @@ def class_order(names: Iterable[str]) -> list[str]:
 _NUMBER = re.compile("0|[1-9][0-9]{0,17}")
 
 
-def by_names(file: RecipeFile, names: Iterable[str], first: int) -> Classes:
-    """The classes of folders: in order, the first of them has the number ``first``.
+def by_names(file: RecipeFile, names: Iterable[str], first_label: int) -> Classes:
+    """The classes of folders: in order, the first of them has the number ``first_label``.
 
     Names that are all numbers keep them, as the numbers of a table do: a folder that is missing
     moves none. A needless zero makes them texts, as in a table.
@@ -702,7 +715,7 @@ def by_names(file: RecipeFile, names: Iterable[str], first: int) -> Classes:
     """
     ordered = class_order(names)
     if not ordered or not all(map(_NUMBER.fullmatch, ordered)):
-        return numbered(ordered, ordered, first)
+        return numbered(ordered, ordered, first_label)
     numbers = tuple(map(int, ordered))
     classes = Classes(
         tuple(ordered), tuple(ordered), numbers, file.recipe.first_label or 0, is_numbered=True
@@ -743,12 +756,14 @@ def note_on_first(file: RecipeFile, classes: Classes) -> list[str]:
     ]
 
 
-def numbered(names: Sequence[str], texts: Sequence[str], first: int) -> Classes:
+def numbered(names: Sequence[str], texts: Sequence[str], first_label: int) -> Classes:
     """Classes in this order, with their numbers."""
-    return Classes(tuple(names), tuple(texts), tuple(range(first, first + len(names))), first)
+    return Classes(
+        tuple(names), tuple(texts), tuple(range(first_label, first_label + len(names))), first_label
+    )
 
 
-def given_classes(file: RecipeFile, root: AnyPath, first: int) -> Classes | None:
+def given_classes(file: RecipeFile, root: AnyPath, first_label: int) -> Classes | None:
     """The classes that the recipe names, in its order; None if it names none.
 
     Raises:
@@ -771,7 +786,7 @@ def given_classes(file: RecipeFile, root: AnyPath, first: int) -> Classes | None
         if count > 1:
             problem = f"{name} is there twice" if name else "nothing in it"
             raise file.fault(("classes",), problem, "expected each once")
-    return numbered(names, [text for _, text in pairs], first)
+    return numbered(names, [text for _, text in pairs], first_label)
 
 
 def _classes_with_words(file: RecipeFile, words: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -394,7 +394,7 @@ def _read_json(content: bytes) -> tuple[Sequence[int], dict[str, list[Any]]]:
         LabelsFault: it is none of these.
     """
     rows = _json_rows(_parse_document(content))
-    if not rows or not all(isinstance(row, dict) for row in rows):
+    if not rows or not are_all(rows, dict):
         raise LabelsFault(1, "expected {path: label}, {class: [paths]} or a list of objects")
     names = dict.fromkeys(name for row in rows for name in row)
     columns = {name: [row.get(name) for row in rows] for name in names}
@@ -421,7 +421,7 @@ def _json_rows(document: Any) -> list[Any] | None:
         return _rows_of_object(document)
     if not isinstance(document, list):
         return None
-    if all(isinstance(entry, list) and len(entry) == 2 for entry in document):
+    if are_all(document, list) and set(map(len, document)) <= {2}:
         return [{"path": path, "label": label} for path, label in document]
     return document
 
@@ -429,15 +429,13 @@ def _json_rows(document: Any) -> list[Any] | None:
 def _rows_of_object(document: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     """The rows of an object by path, or by class; None if it is neither."""
     entries = document.values()
-    if all(isinstance(entry, dict) for entry in entries):
+    if are_all(entries, dict):
         return [{"path": path, **entry} for path, entry in document.items()]
-    if all(isinstance(entry, (str, int)) for entry in entries):
+    if are_all(entries, (str, int)):
         return [{"path": path, "label": label} for path, label in document.items()]
-    if not all(isinstance(entry, list) for entry in entries):
+    if not are_all(entries, list) or not are_all(itertools.chain.from_iterable(entries), str):
         return None
-    if not all(isinstance(text, str) for text in itertools.chain.from_iterable(entries)):
-        return None
-    if any(_ENDING.search(name) for name in document):  # by path, with a list of labels each
+    if any(map(_ENDING.search, document)):  # by path, with a list of labels each
         return [{"path": path, "label": labels} for path, labels in document.items()]
     return [
         {"path": path, "label": class_name}
@@ -550,9 +548,10 @@ def hot_labels(columns: Mapping[str, Sequence[Any]], lines: Sequence[int]) -> li
                 labels[row].append(name)
             elif value is not None and text not in _OFF:
                 raise LabelsFault(lines[row], f"{name} is {value!r}: expected 0 or 1")
-    if all(len(names) < 2 for names in labels):
-        return [names[0] if names else None for names in labels]
-    return [names or None for names in labels]
+    has_several = max(map(len, labels), default=0) > 1
+    if has_several:
+        return [names or None for names in labels]
+    return [names[0] if names else None for names in labels]
 
 
 def _with_several(table: LabelTable, several: str) -> LabelTable:
@@ -835,6 +834,11 @@ def _flat(value: Any) -> Iterable[Any]:
 def flat_labels(labels: Iterable[Any]) -> list[Any]:
     """The labels of all lists and single values; None is none."""
     return list(itertools.chain.from_iterable(map(_flat, labels)))
+
+
+def are_all(values: Iterable[Any], types: type | tuple[type, ...]) -> bool:
+    """Whether all values are of these types."""
+    return all(isinstance(value, types) for value in values)
 
 
 def _kind(value: Any, is_text: bool) -> Kind:
