@@ -23,8 +23,8 @@ from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import read_facts
 from imagenet_prep.recipes.box_files import BoxFile, BoxNames, Drawn, Marked, read_names, walk
 from imagenet_prep.recipes.box_policy import Size, fault
-from imagenet_prep.recipes.labels_file import match, unique_rows, without_ending
 from imagenet_prep.recipes.mask_names import is_image_folder, is_mask_folder, unmasked
+from imagenet_prep.recipes.path_matching import match, unique_rows, without_ending
 from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import below

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.labels import Classes
+from imagenet_prep.recipes.classes import Classes
 from imagenet_prep.recipes.labels_file import are_all
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_paths import need_path

@@ -14,13 +14,13 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.recipes.asked import InitOptions
 from imagenet_prep.recipes.class_names import NamesOfClasses, read_names, renamed
+from imagenet_prep.recipes.classes import Classes
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.label_columns import LARGEST_NUMBER
-from imagenet_prep.recipes.labels import Classes
-from imagenet_prep.recipes.labels_file import flat_labels
 from imagenet_prep.recipes.layouts import Proposal
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_lines import block, flow, path_below, place_in_recipe
+from imagenet_prep.recipes.typed_values import flat_labels
 from imagenet_prep.recipes.written_files import ANOTHER_NAME, CLASSES, written_file, written_path
 from imagenet_prep.text import listed, number_of
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.inputs import Inputs
-from imagenet_prep.recipes.labels_file import match
+from imagenet_prep.recipes.path_matching import match
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile, shortened
 from imagenet_prep.recipes.recipe_paths import need_path
 from imagenet_prep.recipes.splits import ONLY, split_folders

@@ -20,7 +20,6 @@ from imagenet_prep.model import Engine
 from imagenet_prep.recipes.asked import InitOptions
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
 from imagenet_prep.recipes.formats import Format, all_formats
-from imagenet_prep.recipes.labels_file import without_ending
 from imagenet_prep.recipes.labels_search import (
     LabelsFile,
     LabelsRefusal,
@@ -30,6 +29,7 @@ from imagenet_prep.recipes.labels_search import (
     mentions,
     mentions_half,
 )
+from imagenet_prep.recipes.path_matching import without_ending
 from imagenet_prep.recipes.source_kinds import kinds_with_samples
 from imagenet_prep.recipes.splits import counted, grouped, stem_of, suffix_of
 from imagenet_prep.recipes.table_forms import Sought

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, match, without_ending
+from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable
+from imagenet_prep.recipes.path_matching import match, without_ending
 from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.storage.location import AnyPath
 

@@ -22,20 +22,13 @@ from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.annotated_images import Roots
 from imagenet_prep.recipes.annotating import Annotations, annotate, annotate_rows
 from imagenet_prep.recipes.class_names import name_classes
+from imagenet_prep.recipes.classes import Classes, given_classes, note_on_first
 from imagenet_prep.recipes.column_splits import divisions_of_table
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
 from imagenet_prep.recipes.divisions import Division, divide, missing_classes, stratify
+from imagenet_prep.recipes.folder_labels import label_by_folder
 from imagenet_prep.recipes.inputs import Inputs
-from imagenet_prep.recipes.labels import (
-    Classes,
-    Labelled,
-    given_classes,
-    label_by_folder,
-    label_by_table,
-    may_lack_labels,
-    note_on_first,
-    read_table,
-)
+from imagenet_prep.recipes.labels import Labelled, label_by_table, may_lack_labels, read_table
 from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.recipe_dataset import (
     RecipeDataset,

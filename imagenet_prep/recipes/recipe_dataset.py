@@ -19,9 +19,10 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images.grades import Check
 from imagenet_prep.images.pixels import codec
 from imagenet_prep.model import OnDamaged, ShardInfo
+from imagenet_prep.recipes.classes import Classes, class_notes
 from imagenet_prep.recipes.columns import Content, Features, Mapped
 from imagenet_prep.recipes.inputs import ManifestFile
-from imagenet_prep.recipes.labels import Classes, Labelled, class_notes
+from imagenet_prep.recipes.labels import Labelled
 from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.sources.catalog import Catalog, DamagedError

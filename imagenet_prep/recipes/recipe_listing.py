@@ -16,7 +16,7 @@ from imagenet_prep.datasets.plan import Recorder
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.grades import Check
 from imagenet_prep.model import Engine, Problem, Progress
-from imagenet_prep.recipes.labels import class_notes
+from imagenet_prep.recipes.classes import class_notes
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan
 from imagenet_prep.recipes.recipe_file import RecipeFile

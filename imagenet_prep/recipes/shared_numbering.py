@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotating import Annotations
+from imagenet_prep.recipes.classes import Classes, refuse_below_first
 from imagenet_prep.recipes.formats import load_format
-from imagenet_prep.recipes.labels import Classes, refuse_below_first
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_lines import YAML_WORDS
 from imagenet_prep.recipes.schema import BoxKeys

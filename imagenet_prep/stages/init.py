@@ -16,6 +16,7 @@ from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.asked import InitOptions
 from imagenet_prep.recipes.asked_columns import refuse_unknown_image_column, refuse_unused_columns
 from imagenet_prep.recipes.asked_splits import check_asked, refuse_unused_splits
+from imagenet_prep.recipes.classes import labels_in_words
 from imagenet_prep.recipes.declared_classes import (
     declare_classes,
     hot_classes,
@@ -23,7 +24,6 @@ from imagenet_prep.recipes.declared_classes import (
     order_of_file,
 )
 from imagenet_prep.recipes.inspection import Inspection, inspect_folder
-from imagenet_prep.recipes.labels import labels_in_words
 from imagenet_prep.recipes.layouts import choose_layout, known_layouts
 from imagenet_prep.recipes.layouts.universal_table import choose_table
 from imagenet_prep.recipes.loading import load, read

@@ -24,7 +24,7 @@ from imagenet_prep.recipes.box_files import (
 )
 from imagenet_prep.recipes.box_policy import NO_PIXELS, corners_around, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Lists, Proposed, folders_of
-from imagenet_prep.recipes.labels_file import match
+from imagenet_prep.recipes.path_matching import match
 from imagenet_prep.recipes.splits import stem_of
 from imagenet_prep.sources.names import below
 from imagenet_prep.text import listed

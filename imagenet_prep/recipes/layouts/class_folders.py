@@ -16,7 +16,9 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command, quoted
 from imagenet_prep.recipes.asked_splits import asked_folders, asked_lists
+from imagenet_prep.recipes.classes import class_order
 from imagenet_prep.recipes.divisions import Division
+from imagenet_prep.recipes.folder_labels import ClassFolders, folder_faults, misread_masks
 from imagenet_prep.recipes.folder_roles import (
     FolderTree,
     Roles,
@@ -27,7 +29,6 @@ from imagenet_prep.recipes.folder_roles import (
     roles_of,
 )
 from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.labels import ClassFolders, class_order, folder_faults, misread_masks
 from imagenet_prep.recipes.layouts import (
     LIKELY,
     ONLY_IF_ASKED,

@@ -8,9 +8,9 @@ from pathlib import Path
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotated_images import find_rows
 from imagenet_prep.recipes.box_files import xml_in
+from imagenet_prep.recipes.classes import class_order
 from imagenet_prep.recipes.formats.cvat import FORMAT
 from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.labels import class_order
 from imagenet_prep.recipes.layouts import CERTAIN, Proposal, Reading
 from imagenet_prep.recipes.splits import splits_above
 from imagenet_prep.text import listed, number_of

@@ -8,8 +8,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from imagenet_prep.recipes.classes import class_order
 from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.labels import class_order
 from imagenet_prep.recipes.layouts import POSSIBLE, Proposal, Reading
 from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.split_lists import find_split_lists

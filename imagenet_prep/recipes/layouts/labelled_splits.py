@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.labels_file import without_ending
 from imagenet_prep.recipes.layouts import CERTAIN, Proposal, Reading
 from imagenet_prep.recipes.layouts.class_folders import Shape, shape_of
+from imagenet_prep.recipes.path_matching import without_ending
 from imagenet_prep.recipes.split_lists import read_cells
 from imagenet_prep.recipes.splits import split_names
 from imagenet_prep.text import listed, number_of

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.classes import class_order
 from imagenet_prep.recipes.columns import Content, is_of
 from imagenet_prep.recipes.divisions import Division
+from imagenet_prep.recipes.folder_labels import ClassFolders
 from imagenet_prep.recipes.folder_roles import FolderTree
 from imagenet_prep.recipes.inspection import (
     DATA,
@@ -22,7 +24,6 @@ from imagenet_prep.recipes.inspection import (
     strange_among,
     wrong_formats,
 )
-from imagenet_prep.recipes.labels import ClassFolders, class_order
 from imagenet_prep.recipes.layouts import (
     CERTAIN,
     LIKELY,

@@ -12,7 +12,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.asked_splits import asked_folders, asked_lists
 from imagenet_prep.recipes.inspection import Inspection, main_content
 from imagenet_prep.recipes.label_columns import class_candidates, separator_of
-from imagenet_prep.recipes.labels_file import LABELS, LINES, flat_labels, without_ending
+from imagenet_prep.recipes.labels_file import LABELS, LINES
 from imagenet_prep.recipes.labels_search import LabelsFile, is_in_test, judge_labels, last_names
 from imagenet_prep.recipes.layouts import (
     CERTAIN,
@@ -25,6 +25,7 @@ from imagenet_prep.recipes.layouts import (
     as_command,
 )
 from imagenet_prep.recipes.layouts.class_folders import Shape, shape_of
+from imagenet_prep.recipes.path_matching import without_ending
 from imagenet_prep.recipes.split_lists import (
     SplitLists,
     find_split_lists,
@@ -33,6 +34,7 @@ from imagenet_prep.recipes.split_lists import (
 )
 from imagenet_prep.recipes.splits import split_name, splits_above
 from imagenet_prep.recipes.table_forms import Sought
+from imagenet_prep.recipes.typed_values import flat_labels
 from imagenet_prep.text import listed, number_of
 
 _MOST_CANDIDATES = 3

@@ -17,7 +17,6 @@ from imagenet_prep.recipes.columns import is_of
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.joined_samples import Samples, split_of
 from imagenet_prep.recipes.label_columns import class_candidates, distinct_candidates
-from imagenet_prep.recipes.labels_file import flat_labels
 from imagenet_prep.recipes.labels_search import LabelsFile
 from imagenet_prep.recipes.layouts import (
     CERTAIN,
@@ -31,6 +30,7 @@ from imagenet_prep.recipes.layouts import (
 from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.splits import grouped, stem_of
 from imagenet_prep.recipes.table_forms import class_values
+from imagenet_prep.recipes.typed_values import flat_labels
 from imagenet_prep.sources.array_formats import counts_from_1
 from imagenet_prep.sources.parquets import may_hold_images
 from imagenet_prep.text import listed, number_of
