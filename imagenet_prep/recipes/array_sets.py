@@ -118,13 +118,12 @@ def list_arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
     """
     words = _words_in(paths)
     class_names: dict[int, str] = {}
-    names: list[str] = []
+    ordered_names: list[str] = []
     for path in paths:
         if path.name == downsampled.SYNSETS:
             class_names, words["labels"] = downsampled.read_synsets(path)
         elif path.name in NAMES:
-            lines = read_plain(path).decode("utf-8", "replace").split("\n")
-            names = [line.strip() for line in lines if line.strip()]
+            ordered_names = _read_names(path)
     arrays, notes = open_all([path for path in paths if path.name not in NAMES])
     parts: dict[str, list[Samples]] = {}
     for (split, _), members in group_arrays(arrays).items():
@@ -139,8 +138,14 @@ def list_arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
         split_parts[0].passed += notes
         split_parts[0].class_names = class_names
     are_from_1 = all(counts_from_1(array.path.name) for array in arrays)
-    _name_classes(list(itertools.chain(*parts.values())), names, are_from_1=are_from_1)
+    _name_classes(list(itertools.chain(*parts.values())), ordered_names, are_from_1=are_from_1)
     return {split: join_samples(split_parts) for split, split_parts in parts.items()}
+
+
+def _read_names(path: Path) -> list[str]:
+    """The names of classes in a text, one a line."""
+    lines = read_plain(path).decode("utf-8", "replace").split("\n")
+    return [line.strip() for line in lines if line.strip()]
 
 
 def _words_in(paths: Sequence[Path]) -> dict[str, dict[int, str]]:

@@ -264,10 +264,8 @@ def _from_pbtxt(text: str) -> NamesOfClasses | None:
 
 def _from_csv(text: str) -> NamesOfClasses | None:
     """A table with columns of ids and names; or of two columns without a header."""
-    lines = text.splitlines()
-    delimiter = _delimiter_of(lines[0]) if lines else ","
-    rows = [row for row in csv.reader(lines, delimiter=delimiter, skipinitialspace=True) if row]
-    if not rows or any(len(row) != len(rows[0]) for row in rows):
+    rows = _csv_cells(text)
+    if not rows or set(map(len, rows)) != {len(rows[0])}:
         return None
     header = [cell.strip() for cell in rows[0]]
     names = _from_rows([dict(zip(header, row, strict=True)) for row in rows[1:]])
@@ -275,6 +273,13 @@ def _from_csv(text: str) -> NamesOfClasses | None:
         return names
     has_header = not any(map(_ID.fullmatch, header))
     return _from_two_columns(rows[1:] if has_header else rows)
+
+
+def _csv_cells(text: str) -> list[list[str]]:
+    """The cells of each line that has some."""
+    lines = text.splitlines()
+    delimiter = _delimiter_of(lines[0]) if lines else ","
+    return [row for row in csv.reader(lines, delimiter=delimiter, skipinitialspace=True) if row]
 
 
 def _from_two_columns(rows: Sequence[Sequence[str]]) -> NamesOfClasses | None:

@@ -137,14 +137,19 @@ def given_classes(file: RecipeFile, root: AnyPath, first_label: int) -> Classes 
         pairs = _classes_with_words(file, declared)
     else:
         pairs = [(str(name), str(name)) for name in declared]
-    if not pairs:
-        raise file.fault(("classes",), "nothing in it", "expected each once")
     names = [name for name, _ in pairs]
-    for name, count in Counter(names).items():
-        if count > 1:
-            problem = f"{name} is there twice" if name else "nothing in it"
-            raise file.fault(("classes",), problem, "expected each once")
+    _refuse_repeated(file, names)
     return numbered(names, [text for _, text in pairs], first_label)
+
+
+def _refuse_repeated(file: RecipeFile, names: Sequence[str]) -> None:
+    """Raise UsageError if a name occurs twice, or there is none."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if names and not repeated:
+        return
+    name = repeated[0] if repeated else ""
+    problem = f"{name} is there twice" if name else "nothing in it"
+    raise file.fault(("classes",), problem, "expected each once")
 
 
 def _classes_with_words(file: RecipeFile, words: Mapping[str, Any]) -> list[tuple[str, str]]:

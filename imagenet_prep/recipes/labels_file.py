@@ -248,6 +248,13 @@ def read_rows(
     start, names, rows, unnamed_count = _header(content, form, has_header=header)
     if len(set(names)) != len(names) or "" in names:
         raise LabelsFault(start, "a column has no name, or two have the same")
+    return _read_cells(names, rows, unnamed_count)
+
+
+def _read_cells(
+    names: Sequence[str], rows: _Rows, unnamed_count: int
+) -> tuple[Sequence[int], dict[str, list[Any]]]:
+    """The cells of rows by column; those of columns without a name must be empty."""
     lines, columns = array("Q"), {name: list[Any]() for name in names}
     width = len(names)
     for line, cells in rows:

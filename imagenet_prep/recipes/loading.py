@@ -308,13 +308,7 @@ class _DividedFiles(Struct, frozen=True):
                     ("expected", split), "no such split", f"expected one of {', '.join(images)}"
                 )
             if actual != expected:
-                where = f" in {split}" if split else ""
-                key = ("expected", split, name) if split else ("expected", name)
-                problem = (
-                    f"{file.place(key)}: {expected:,} {name} expected, {actual:,} found{where}"
-                )
-                hint = "get what is missing, or correct `expected` in the recipe"
-                error = InputError(problem, "expected the whole set", hint)
+                error = _wrong_total(file, split, name, expected, actual)
                 refuse(error, rules.kind_of_total(name, expected, actual), split or name)
 
     def all_notes(self, root: Path) -> Iterator[str]:
@@ -367,6 +361,18 @@ class _DividedFiles(Struct, frozen=True):
             filled = -(-self.annotations.listing.size(division.rows) // shard_size)
             counts[division.name] = max(1, min(filled, len(division.rows), MAX_SHARDS))
         return counts
+
+
+def _wrong_total(file: RecipeFile, split: str, name: str, expected: int, actual: int) -> InputError:
+    """The error for another number of images or classes, of a split or of all ("")."""
+    place, where = file.place(("expected", name)), ""
+    if split:
+        place, where = file.place(("expected", split, name)), f" in {split}"
+    return InputError(
+        f"{place}: {expected:,} {name} expected, {actual:,} found{where}",
+        "expected the whole set",
+        "get what is missing, or correct `expected` in the recipe",
+    )
 
 
 def _too_many_shards(file: RecipeFile, split: str, count: int, file_count: int) -> UsageError:

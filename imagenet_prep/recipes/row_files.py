@@ -334,25 +334,25 @@ def _splits_of(file: RecipeFile, images: Sequence[RowImage]) -> list[str]:
         InputError: only some have one, or a name can't be that of a split.
         UsageError: the recipe divides them by the values of a column that is not there.
     """
-    values = {image.split for image in images}
+    first_images: dict[str, RowImage] = {}  # by the value of the column
+    for image in images:
+        first_images.setdefault(image.split, image)
+    has_none = first_images.keys() == {""}
     split_of_value = _declared_values(file)
-    if split_of_value and values == {""}:
+    if split_of_value and has_none:
         raise file.fault(
             ("splits",), "no row names a split", "expected a column split with these values"
         )
-    if values == {""} or (file.recipe.splits is not None and not split_of_value):
+    if has_none or (file.recipe.splits is not None and not split_of_value):
         return [""] * len(images)
-    for image in images:
-        if not image.split:
-            raise fault(
-                image.where,
-                f"{image.file_name} has no split",
-                "expected one in every row, or in none",
-            )
-    split_of_value = split_of_value or _usual_names(values)
-    first_images: dict[str, RowImage] = {}
-    for image in images:
-        first_images.setdefault(image.split, image)
+    if "" in first_images:
+        bare_image = first_images[""]
+        raise fault(
+            bare_image.where,
+            f"{bare_image.file_name} has no split",
+            "expected one in every row, or in none",
+        )
+    split_of_value = split_of_value or _usual_names(set(first_images))
     for image in first_images.values():
         _check_split(image, split_of_value)
     return [split_of_value[image.split] for image in images]

@@ -228,14 +228,10 @@ def find_roles(
         if isinstance(column, str) and column not in columns:
             expected = f"expected one of {', '.join(columns)}"
             raise fault(place, f"no column {column} of {content}", expected)
-    has_boxes = _has_corners(columns, place)
-    box_class = _first_of(BOX_CLASSES, columns) if has_boxes else None
-    if has_boxes and box_class is None:
-        raise fault(
-            place, "boxes without a class", "expected a column class with the class of each box"
-        )
+    box_class = _box_class_column(columns, place)
     if label is None:
-        label = _first_of(("label",) if has_boxes else ("label", "class"), columns)
+        usual_names = ("label", "class") if box_class is None else ("label",)
+        label = _first_of(usual_names, columns)
     return ColumnRoles.of(
         image=image or _image_column(columns, place),
         label=label or None,  # type: ignore[arg-type]
@@ -246,16 +242,27 @@ def find_roles(
     )
 
 
-def _has_corners(columns: Mapping[str, Any], place: str) -> bool:
-    """Whether each row has the corners of a box; raises InputError for some of them alone."""
+def _box_class_column(columns: Mapping[str, Any], place: str) -> str | None:
+    """The column of the class of a box, where each row is one; None where no row is.
+
+    Raises:
+        InputError: columns of some corners, or of corners without a class.
+    """
     corners = [edge for edge in EDGES if edge in columns]
-    if 0 < len(corners) < len(EDGES):
+    if not corners:
+        return None
+    if len(corners) < len(EDGES):
         raise fault(
             place,
             f"columns {', '.join(corners)} alone",
             f"expected all of {', '.join(EDGES)}, or none",
         )
-    return bool(corners)
+    box_class = _first_of(BOX_CLASSES, columns)
+    if box_class is None:
+        raise fault(
+            place, "boxes without a class", "expected a column class with the class of each box"
+        )
+    return box_class
 
 
 def _first_of(names: Sequence[str], columns: Mapping[str, Any]) -> str | None:

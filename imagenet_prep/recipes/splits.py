@@ -63,10 +63,7 @@ def split_names(folders: Iterable[str]) -> dict[str, str]:
     for folder, name in names.items():
         if split := split_name(name):
             splits[folder] = split
-    tests = [folder for folder, split in splits.items() if split == "test"]
-    evals = [folder for folder in tests if "eval" in names[folder].lower()]
-    if len(evals) == 1 and len(tests) > 1 and "validation" not in splits.values():
-        splits[evals[0]] = "validation"
+    _call_eval_validation(splits, names)
     words_of: dict[str, set[str]] = {}
     for folder, split in splits.items():
         word = re.sub(r"[\W\d_]", "", names[folder].lower())
@@ -75,6 +72,14 @@ def split_names(folders: Iterable[str]) -> dict[str, str]:
         folder: split if len(words_of[split]) == 1 else name_as_split(names[folder])
         for folder, split in splits.items()
     }
+
+
+def _call_eval_validation(splits: dict[str, str], names: Mapping[str, str]) -> None:
+    """Make eval next to test the validation split, if there is no other."""
+    tests = [folder for folder, split in splits.items() if split == "test"]
+    evals = [folder for folder in tests if "eval" in names[folder].lower()]
+    if len(evals) == 1 and len(tests) > 1 and "validation" not in splits.values():
+        splits[evals[0]] = "validation"
 
 
 def _splits_by_a_word(names: Mapping[str, str]) -> dict[str, str]:
