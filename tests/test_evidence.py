@@ -37,9 +37,9 @@ from imagenet_prep import Layout, convert
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.recipes.class_names import read_names
-from imagenet_prep.recipes.labels import labels_in_words
-from imagenet_prep.recipes.labels_file import match
+from imagenet_prep.recipes.classes import labels_in_words
 from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.path_matching import match
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.init import init
 

@@ -18,10 +18,10 @@ from imagenet_prep.init.label_columns import LARGEST_NUMBER
 from imagenet_prep.init.proposal import Proposal
 from imagenet_prep.init.written_files import ANOTHER_NAME, CLASSES, written_file, written_path
 from imagenet_prep.recipes.class_names import NamesOfClasses, read_names, renamed
-from imagenet_prep.recipes.labels import Classes
-from imagenet_prep.recipes.labels_file import flat_labels
+from imagenet_prep.recipes.classes import Classes
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_lines import block, flow, path_below, place_in_recipe
+from imagenet_prep.recipes.typed_values import flat_labels
 from imagenet_prep.text import listed, number_of
 
 _MOST_CLASSES = 200

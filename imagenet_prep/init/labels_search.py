@@ -25,7 +25,7 @@ from imagenet_prep.init.table_forms import (
     parse_table,
     probe_form,
 )
-from imagenet_prep.recipes import labels_file
+from imagenet_prep.recipes import path_matching, typed_values
 from imagenet_prep.recipes.joined_tables import family_of, join_tables, split_in, spread
 from imagenet_prep.recipes.labels_file import LINES, LabelsFault, LabelTable, form_of
 from imagenet_prep.recipes.splits import place_of_split
@@ -83,7 +83,7 @@ class LabelsFile(Struct, frozen=True):
     @property
     def classes(self) -> int:
         """How many classes it gives."""
-        return len({str(label) for label in labels_file.flat_labels(self.label_by_row().values())})
+        return len({str(label) for label in typed_values.flat_labels(self.label_by_row().values())})
 
     def label_by_row(self) -> dict[int, Any]:
         """The label of each image that has one, and is in a split if there are splits."""
@@ -254,7 +254,7 @@ def _fit(
     table = spread(table, items)
     home = Path(os.path.abspath(folder))  # noqa: PTH100 - links stay, as in names
     hits, names = (
-        labels_file.match(table.paths, items, home, home / where, sought.options.strip),
+        path_matching.match(table.paths, items, home, home / where, sought.options.strip),
         set(items),
     )
     inner = next(

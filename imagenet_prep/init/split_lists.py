@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.init.inspection import Inspection
-from imagenet_prep.recipes.labels_file import match
+from imagenet_prep.recipes.path_matching import match
 from imagenet_prep.recipes.splits import USUAL, place_of_split, split_names, stem_of, suffix_of
 from imagenet_prep.sources.folders import read_file_list
 from imagenet_prep.storage.files import read_plain

@@ -11,7 +11,7 @@ from pathlib import Path
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.init.inspection import Inspection
-from imagenet_prep.recipes.labels_file import match
+from imagenet_prep.recipes.path_matching import match
 from imagenet_prep.sources.folders import read_file_list
 from imagenet_prep.text import listed
 

@@ -24,7 +24,7 @@ from imagenet_prep.init.label_columns import (
     split_column,
     usual_column,
 )
-from imagenet_prep.recipes import labels_file
+from imagenet_prep.recipes import labels_file, path_matching, typed_values
 from imagenet_prep.recipes.joined_tables import family_of
 from imagenet_prep.recipes.labels_file import LABELS, PATHS, Form, LabelsFault, LabelTable, form_of
 
@@ -199,7 +199,7 @@ def _count_images(values: Iterable[Any], sought: Sought) -> int:
     """How many different images a column names."""
     texts = {value for value in values if isinstance(value, str)}
     if sought.is_cut:
-        texts = {labels_file.without_ending(text) for text in texts} - texts
+        texts = {path_matching.without_ending(text) for text in texts} - texts
     return sum(last_name(text) in sought.known for text in texts)
 
 
@@ -282,7 +282,7 @@ def _take(reading: TableForm, columns: Columns, names: Sequence[str]) -> None:
 def class_values(table: LabelTable) -> list[Any] | None:
     """The labels of a table, if they can be classes: in a list, each is once."""
     with contextlib.suppress(LabelsFault):
-        kind, values = labels_file.typed(
+        kind, values = typed_values.typed(
             table.labels or (), table.lines if table.labels else (), table.is_text
         )
         lists = (value for value in values if isinstance(value, list))

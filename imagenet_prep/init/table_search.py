@@ -29,7 +29,7 @@ from imagenet_prep.init.labels_search import (
 )
 from imagenet_prep.init.table_forms import Sought
 from imagenet_prep.recipes.file_kinds import read_head
-from imagenet_prep.recipes.labels_file import without_ending
+from imagenet_prep.recipes.path_matching import without_ending
 from imagenet_prep.recipes.splits import grouped, stem_of, suffix_of
 from imagenet_prep.sources.folders import HIDDEN
 from imagenet_prep.sources.names import below

@@ -18,13 +18,14 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages, Roots
 from imagenet_prep.recipes.box_files import BoxFile, Marked
 from imagenet_prep.recipes.box_policy import BoxesOutside, fault
+from imagenet_prep.recipes.classes import class_notes
 from imagenet_prep.recipes.formats import load_format
 from imagenet_prep.recipes.impossible_boxes import (
     count_changed,
     note_impossible,
     refuse_impossible,
 )
-from imagenet_prep.recipes.labels import class_notes, left_out
+from imagenet_prep.recipes.labels import left_out
 from imagenet_prep.recipes.mask_folders import pair_masks
 from imagenet_prep.recipes.object_masks import OBJECT_MASKS
 from imagenet_prep.recipes.row_marks import RowMarks

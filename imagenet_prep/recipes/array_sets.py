@@ -23,6 +23,7 @@ from imagenet_prep.recipes.joined_samples import (
     usual_label,
     words_beside_split,
 )
+from imagenet_prep.recipes.labels_file import are_all
 from imagenet_prep.sources import array_files
 from imagenet_prep.sources.array_files import ArrayFile
 from imagenet_prep.sources.array_formats import counts_from_1
@@ -115,39 +116,46 @@ def list_arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
     """The images and labels that have one split in their names,
     or are in one file, belong together.
     """
-    words = next(
-        (
-            found
-            for path in paths
-            if "meta" in path.name and (found := array_files.names_of_classes(path))
-        ),
-        {},
-    )
+    words = _words_in(paths)
     class_names: dict[int, str] = {}
-    names: list[str] = []
-    for path in [path for path in paths if path.name in NAMES]:
+    ordered_names: list[str] = []
+    for path in paths:
         if path.name == downsampled.SYNSETS:
             class_names, words["labels"] = downsampled.read_synsets(path)
-        else:
-            lines = read_plain(path).decode("utf-8", "replace").split("\n")
-            names = [line.strip() for line in lines if line.strip()]
-    arrays, unread = open_all([path for path in paths if path.name not in NAMES])
+        elif path.name in NAMES:
+            ordered_names = _read_names(path)
+    arrays, notes = open_all([path for path in paths if path.name not in NAMES])
     parts: dict[str, list[Samples]] = {}
     for (split, _), members in group_arrays(arrays).items():
-        if len(members) > 1 or members[0].is_images:
-            part = _classes_of_files(members) or _of_arrays(members, words)
-            parts.setdefault(split, []).append(part)
-        else:
-            unread.append(
-                f"the array {members[0].name} of {members[0].path.name}: not read, "
-                "no images go with it"
-            )
-    for several in parts.values():
-        several[0].passed += unread
-        several[0].class_names = class_names
+        array = members[0]
+        if len(members) == 1 and not array.is_images:
+            place = f"the array {array.name} of {array.path.name}"
+            notes.append(f"{place}: not read, no images go with it")
+            continue
+        part = _classes_of_files(members) or _of_arrays(members, words)
+        parts.setdefault(split, []).append(part)
+    for split_parts in parts.values():
+        split_parts[0].passed += notes
+        split_parts[0].class_names = class_names
     are_from_1 = all(counts_from_1(array.path.name) for array in arrays)
-    _name_classes(list(itertools.chain(*parts.values())), names, are_from_1=are_from_1)
-    return {split: join_samples(several) for split, several in parts.items()}
+    _name_classes(list(itertools.chain(*parts.values())), ordered_names, are_from_1=are_from_1)
+    return {split: join_samples(split_parts) for split, split_parts in parts.items()}
+
+
+def _read_names(path: Path) -> list[str]:
+    """The names of classes in a text, one a line."""
+    lines = read_plain(path).decode("utf-8", "replace").split("\n")
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _words_in(paths: Sequence[Path]) -> dict[str, dict[int, str]]:
+    """The names of classes, by column, in the first file of metadata that has some."""
+    for path in paths:
+        if "meta" in path.name:
+            words = array_files.names_of_classes(path)
+            if words:
+                return words
+    return {}
 
 
 def _name_classes(
@@ -163,12 +171,16 @@ def _name_classes(
     numbers = [label for part in labelled for label in part.columns[str(part.label)]]
     if not numbers or not all(isinstance(number, int) for number in numbers):
         return
+    lowest, highest = min(numbers), max(numbers)
     for part in labelled:
-        words = part.words.get(str(part.label), {})
-        names = names_in_file or (list(words.values()) if 0 in words else [])
-        if names and max(numbers) <= len(names):
-            first = int(max(numbers) == len(names) or (are_from_1 and min(numbers) > 0))
-            part.words = {**part.words, str(part.label): dict(enumerate(names, first))}
+        label = str(part.label)
+        words = part.words.get(label, {})
+        names = names_in_file
+        if not names and 0 in words:
+            names = list(words.values())
+        if names and highest <= len(names):
+            first = int(highest == len(names) or (are_from_1 and lowest > 0))
+            part.words = {**part.words, label: dict(enumerate(names, first))}
 
 
 # which arrays belong together ---------------------------------------------------------------------
@@ -181,18 +193,27 @@ def open_all(paths: Sequence[Path]) -> tuple[list[FoundArray], list[str]]:
         InputError: a file can't be read.
     """
     downsampled.refuse_two_forms(paths)
-    arrays = [
-        FoundArray(path, name, stored)
-        for path in paths
-        for name, stored in array_files.open_arrays(path).items()
-    ]
+    arrays: list[FoundArray] = []
+    for path in paths:
+        for name, stored in array_files.open_arrays(path).items():
+            arrays.append(FoundArray(path, name, stored))
     shapes = {array.stored.shape[1:] for array in arrays}
-    statistics = [array for array in arrays if _is_statistic(array, shapes)]
-    means = [array.path.name for array in statistics if array.name == "mean"]
-    others = [array.path.name for array in statistics if array.name != "mean"]
-    notes = [f"the mean image of {listed(means)}: not read"] if means else []
-    notes += [f"{listed(others)}: not read, a value for each pixel, and no image"] if others else []
-    return [array for array in arrays if array not in statistics], notes
+    examples: list[FoundArray] = []
+    means: list[str] = []
+    other_statistics: list[str] = []
+    for array in arrays:
+        if not _is_statistic(array, shapes):
+            examples.append(array)
+        elif array.name == "mean":
+            means.append(array.path.name)
+        else:
+            other_statistics.append(array.path.name)
+    notes = []
+    if means:
+        notes.append(f"the mean image of {listed(means)}: not read")
+    if other_statistics:
+        notes.append(f"{listed(other_statistics)}: not read, a value for each pixel, and no image")
+    return examples, notes
 
 
 def _is_statistic(array: FoundArray, shapes: set[tuple[int, ...]]) -> bool:
@@ -200,11 +221,11 @@ def _is_statistic(array: FoundArray, shapes: set[tuple[int, ...]]) -> bool:
     shape = array.stored.shape
     if array_files.is_downsampled(array.path.name):
         return array.name == "mean"
-    is_small = array.stored.dtype.kind == "f" and shape in [
-        (),
-        *((channels,) for channels in _CHANNELS),
-    ]
-    return bool(_STATISTICS.search(array.known_as.lower())) and (shape in shapes or is_small)
+    if not _STATISTICS.search(array.known_as.lower()):
+        return False
+    channel_shapes = [(), *((channels,) for channels in _CHANNELS)]
+    is_small = array.stored.dtype.kind == "f" and shape in channel_shapes
+    return is_small or shape in shapes
 
 
 def group_arrays(arrays: Sequence[FoundArray]) -> dict[tuple[str, str], list[FoundArray]]:
@@ -231,11 +252,12 @@ def _unnamed_pairs(members: Sequence[FoundArray]) -> dict[str, str]:
     if len(members) != 4 or not all(_UNNAMED.fullmatch(array.name) for array in members):
         return {}
     ordered = sorted(members, key=lambda array: array.name)
-    counts = [array.stored.shape[:1] for array in ordered]
-    are_pairs = [array.is_images for array in ordered] == [True, False, True, False] and counts[
-        ::2
-    ] == counts[1::2]
-    if not are_pairs or counts[0] <= counts[2]:
+    train_images, train_labels, test_images, test_labels = (
+        array.stored.shape[:1] for array in ordered
+    )
+    are_pairs = (train_images, test_images) == (train_labels, test_labels)
+    are_in_order = [array.is_images for array in ordered] == [True, False, True, False]
+    if not (are_pairs and are_in_order) or train_images <= test_images:
         return {}
     return {array.name: "train" if place < 2 else "test" for place, array in enumerate(ordered)}
 
@@ -252,19 +274,19 @@ def are_class_files(arrays: Sequence[FoundArray]) -> bool:
     """
     if len(arrays) < 2 or len({array.path for array in arrays}) < len(arrays):
         return False
-    first = arrays[0].stored
-    if any(
-        array.stored.shape[1:] != first.shape[1:] or array.stored.dtype != first.dtype
-        for array in arrays
-    ):
-        return False
-    if not all(_is_stack(array) for array in arrays):
+    if not _are_alike(arrays) or not all(_is_stack(array) for array in arrays):
         return False
     names = {_NUMBERED.sub("", class_of_file(array.path)).lower() for array in arrays}
-    words = {word for name in names for word in re.split(r"[^a-z]+", name)}
-    if words & _PAIRED:
+    if len(names) < len(arrays) or "" in names:
         return False
-    return len(names) == len(arrays) and not any(_IMAGES.search(name) or not name for name in names)
+    words = {word for name in names for word in re.split(r"[^a-z]+", name)}
+    return not words & _PAIRED and not any(map(_IMAGES.search, names))
+
+
+def _are_alike(arrays: Sequence[FoundArray]) -> bool:
+    """Whether all items have the shape and the type of those of the first array."""
+    types = {(array.stored.shape[1:], array.stored.dtype) for array in arrays}
+    return len(types) == 1
 
 
 def _is_stack(array: FoundArray) -> bool:
@@ -293,12 +315,14 @@ def rival_files(paths: Sequence[Path]) -> list[Path]:
     by_split: dict[str, dict[str, Path]] = {}
     for (split, file), members in group_arrays(arrays).items():
         if file:
-            name = "_".join(
-                word for word in re.split(r"[\W_\d]+", members[0].path.stem) if not split_of(word)
-            )
-            by_split.setdefault(split, {}).setdefault(name.lower(), members[0].path)
-    several = [found for found in by_split.values() if len(found) > 1]
-    return list(several[0].values()) if several else []
+            path = members[0].path
+            words = re.split(r"[\W_\d]+", path.stem)
+            name = "_".join(word for word in words if not split_of(word))
+            by_split.setdefault(split, {}).setdefault(name.lower(), path)
+    for path_of_name in by_split.values():
+        if len(path_of_name) > 1:
+            return list(path_of_name.values())
+    return []
 
 
 # images and labels --------------------------------------------------------------------------------
@@ -306,31 +330,57 @@ def rival_files(paths: Sequence[Path]) -> list[Path]:
 
 def _of_arrays(members: Sequence[FoundArray], words: Mapping[str, dict[int, str]]) -> Samples:
     """The examples of an array of images, with one value of each other array."""
-    images = [array for array in members if array.is_images]
-    said = ", ".join(f"{array.name} {array.stored.shape}" for array in members)
-    count = images[0].stored.shape[0] if images else 0
-    class_texts = [
-        array for array in members if array.is_text and array.stored.shape[:1] != (count,)
-    ]
-    values = [array for array in members if not array.is_images and array not in class_texts]
-    if len(images) != 1 or any(array.stored.shape[:1] != (count,) for array in values):
-        what = f"{members[0].path} has no array of images with labels for each: {said}"
-        raise InputError(what, "expected an array of N images and one of N labels in each split")
-    samples = _images_of(images[0])
-    columns = {array.column: _values(array.stored) for array in values}
-    usual = usual_label(columns)
-    label = usual or (next(iter(columns)) if len(columns) == 1 else None)
-    if label is not None and label != usual:
-        columns["label"] = columns.pop(label)  # y_train and y_test are one column
-        label = "label"
+    images, value_arrays, class_texts = _sort_by_role(members)
+    samples = _images_of(images)
+    columns = {array.column: _values(array.stored) for array in value_arrays}
+    label = _name_label(columns)
     if label is not None:
         columns[label] = _class_numbers(columns[label])
-        downsampled.refuse_labels(images[0].path, columns[label])
+        downsampled.refuse_labels(images.path, columns[label])
     samples.columns, samples.label = columns, label
     samples.words = dict(words)
     if label is not None and len(class_texts) == 1:
         samples.words[label] = dict(enumerate(_values(class_texts[0].stored)))
     return samples
+
+
+def _sort_by_role(
+    members: Sequence[FoundArray],
+) -> tuple[FoundArray, list[FoundArray], list[FoundArray]]:
+    """The array of images, those with a value for each of them, and texts of another number.
+
+    Raises:
+        InputError: there is no array of images, or several; or an array has another length.
+    """
+    images = [array for array in members if array.is_images]
+    count = images[0].stored.shape[0] if images else 0
+    class_texts: list[FoundArray] = []
+    value_arrays: list[FoundArray] = []
+    for array in members:
+        is_of_examples = array.stored.shape[:1] == (count,)
+        if array.is_text and not is_of_examples:
+            class_texts.append(array)
+        elif not array.is_images:
+            value_arrays.append(array)
+    if len(images) == 1 and all(array.stored.shape[:1] == (count,) for array in value_arrays):
+        return images[0], value_arrays, class_texts
+    shapes = ", ".join(f"{array.name} {array.stored.shape}" for array in members)
+    raise InputError(
+        f"{members[0].path} has no array of images with labels for each: {shapes}",
+        "expected an array of N images and one of N labels in each split",
+    )
+
+
+def _name_label(columns: dict[str, list[Any]]) -> str | None:
+    """The column of labels: one with a usual name, or the only one, which is called "label" then:
+    y_train and y_test are one column.
+    """
+    usual = usual_label(columns)
+    if usual is not None or len(columns) != 1:
+        return usual
+    (name,) = columns
+    columns["label"] = columns.pop(name)
+    return "label"
 
 
 def _images_of(images: FoundArray) -> Samples:
@@ -340,19 +390,21 @@ def _images_of(images: FoundArray) -> Samples:
     ending = ".png" if npy.is_picture(stored.shape[1:], stored.dtype) else ".npy"
     length = len(stored.header) + stored.item_bytes
     builder, stamp = CatalogBuilder(ArrayFile(path)), path.stat().st_mtime_ns
-    names = [
-        f"{shown_name(path)}/{images.name}/{number:06}{ending}" for number in range(stored.shape[0])
-    ]
+    folder = f"{shown_name(path)}/{images.name}"
+    names = [f"{folder}/{number:06}{ending}" for number in range(stored.shape[0])]
     for number, name in enumerate(names):
         builder.append(name, number, length, stamp)
     return Samples(builder.sorted(), names, {})
 
 
 def _values(stored: StoredArray) -> list[Any]:
-    values = stored.values()
-    flat: list[Any] = (values.reshape(-1) if values.size == len(values) else values).tolist()
+    """The values of an array, one or a list for each example; bytes as texts."""
+    array = stored.values()
+    if array.size == len(array):
+        array = array.reshape(-1)
+    values: list[Any] = array.tolist()
     return [
-        value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in flat
+        value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in values
     ]
 
 
@@ -360,11 +412,10 @@ def _class_numbers(labels: list[Any]) -> list[Any]:
     """One-hot labels, and whole numbers that are stored as floats, as numbers;
     other labels as they are.
     """
-    if all(isinstance(label, list) for label in labels):
-        if all(set(label) <= {0, 1} and sum(label) == 1 for label in labels):
-            return [label.index(1) for label in labels]
-        return labels
-    if all(isinstance(label, float) and label.is_integer() for label in labels):
+    if are_all(labels, list):
+        is_hot = all(set(label) <= {0, 1} and sum(label) == 1 for label in labels)
+        return [label.index(1) for label in labels] if is_hot else labels
+    if are_all(labels, float) and all(label.is_integer() for label in labels):
         return [int(label) for label in labels]
     return labels
 

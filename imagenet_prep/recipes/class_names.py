@@ -15,7 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.labels import Classes
+from imagenet_prep.recipes.classes import Classes
+from imagenet_prep.recipes.labels_file import are_all
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_paths import need_path
 from imagenet_prep.sources.names import below
@@ -197,23 +198,22 @@ def _from_value(value: Any) -> NamesOfClasses | None:
         return _from_mapping(value)
     if not isinstance(value, list):
         return None
-    if all(isinstance(entry, str) for entry in value):
+    if are_all(value, str):
         return NamesOfClasses(in_order=value)
-    are_rows = all(isinstance(entry, dict) for entry in value)
-    return _from_rows(value) if are_rows else None
+    return _from_rows(value) if are_all(value, dict) else None
 
 
 def _from_mapping(mapping: Mapping[str, Any]) -> NamesOfClasses | None:
     """{id: name}, {name: number}, or {number: [wnid, name]}."""
     values = mapping.values()
     have_ids = all(map(_ID.fullmatch, mapping))
-    if all(isinstance(value, str) for value in values):
+    if are_all(values, str):
         if not have_ids and all(map(_ID.fullmatch, values)):
             return _keyed((value, name) for name, value in mapping.items())
         return NamesOfClasses(dict(mapping))
-    if all(isinstance(value, int) for value in values):
+    if are_all(values, int):
         return _keyed((str(number), name) for name, number in mapping.items())
-    if have_ids and all(isinstance(value, list) and len(value) == 2 for value in values):
+    if have_ids and are_all(values, list) and set(map(len, values)) == {2}:
         by_wnid = [(str(wnid), str(name)) for wnid, name in values]
         by_number = [(number, str(name)) for number, (_, name) in mapping.items()]
         return _keyed([*by_wnid, *by_number])
@@ -264,20 +264,30 @@ def _from_pbtxt(text: str) -> NamesOfClasses | None:
 
 def _from_csv(text: str) -> NamesOfClasses | None:
     """A table with columns of ids and names; or of two columns without a header."""
-    lines = text.splitlines()
-    delimiter = _delimiter_of(lines[0]) if lines else ","
-    rows = [row for row in csv.reader(lines, delimiter=delimiter, skipinitialspace=True) if row]
-    if not rows or any(len(row) != len(rows[0]) for row in rows):
+    rows = _csv_cells(text)
+    if not rows or set(map(len, rows)) != {len(rows[0])}:
         return None
     header = [cell.strip() for cell in rows[0]]
     names = _from_rows([dict(zip(header, row, strict=True)) for row in rows[1:]])
     if names is not None or len(header) != 2:
         return names
     has_header = not any(map(_ID.fullmatch, header))
-    body = rows[1:] if has_header else rows
-    if body and all(_ID.fullmatch(second.strip()) for _, second in body):
-        return _keyed((key.strip(), name.strip()) for name, key in body)
-    return _keyed((key.strip(), name.strip()) for key, name in body)
+    return _from_two_columns(rows[1:] if has_header else rows)
+
+
+def _csv_cells(text: str) -> list[list[str]]:
+    """The cells of each line that has some."""
+    lines = text.splitlines()
+    delimiter = _delimiter_of(lines[0]) if lines else ","
+    return [row for row in csv.reader(lines, delimiter=delimiter, skipinitialspace=True) if row]
+
+
+def _from_two_columns(rows: Sequence[Sequence[str]]) -> NamesOfClasses | None:
+    """Rows of an id and a name, or of a name and an id."""
+    pairs = [(first_cell.strip(), second_cell.strip()) for first_cell, second_cell in rows]
+    if pairs and all(_ID.fullmatch(second_cell) for _, second_cell in pairs):
+        pairs = [(key, name) for name, key in pairs]
+    return _keyed(pairs)
 
 
 def _delimiter_of(line: str) -> str:

@@ -16,8 +16,9 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.recipes.annotating import Annotations
 from imagenet_prep.recipes.labels import Labelled, at_line
-from imagenet_prep.recipes.labels_file import LabelsFault, typed
+from imagenet_prep.recipes.labels_file import LabelsFault
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.typed_values import typed
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.tfrecord.example import Kind
 from imagenet_prep.tfrecord.inception import OBJECT_FEATURES
@@ -217,28 +218,24 @@ def extra_columns(
     """
     if is_inception:
         return None, {}
-    table = labelled.table
     table_columns: dict[str, str] = {}
-    if table is not None:
-        table_columns = {column_name(name): name for name in table.columns}
+    if labelled.table is not None:
+        table_columns = {column_name(name): name for name in labelled.table.columns}
     objects = {
         name: OBJECT_FEATURES[name] for name in annotations.columns if name not in table_columns
     }
     of_class = _columns_of_class(labelled)
     if file.recipe.record is None:
-        is_rescaled = file.recipe.min_val is not None
-        usual_wishes = usual(content, of_class, is_rescaled)
-        record = [wish for wish in usual_wishes if wish.feature not in table_columns]
-        record += [Wish(name, name, optional=True) for name in table_columns]
+        record = _usual_record(file, content, of_class, table_columns)
         record += [Wish(feature.name, name) for name, feature in objects.items()]
     else:
         record = wishes(file)
     kinds = _kinds({**OF_ITEM, **of_class, **OF_CONTENT[content]})
     names = [*kinds, *table_columns, *objects]
     kinds |= {name: (feature.kind,) for name, feature in objects.items()}
-    many = _MANY | {name for name, feature in objects.items() if feature.values != "one"}
     for wish in record:
         _check_wish(file, wish, kinds, names, content)
+    many = _MANY | {name for name, feature in objects.items() if feature.values != "one"}
     features: list[Mapped] = []
     values = dict(annotations.values) | _of_several(labelled)
     for wish in record:
@@ -255,6 +252,19 @@ def extra_columns(
         features.append(mapped)
     features.sort(key=lambda mapped: mapped.feature.encode())
     return tuple(features), values
+
+
+def _usual_record(
+    file: RecipeFile,
+    content: Content,
+    of_class: Mapping[str, Kind],
+    table_columns: Collection[str],
+) -> list[Wish]:
+    """The usual features of the content, and all columns of the labels file."""
+    is_rescaled = file.recipe.min_val is not None
+    of_content = usual(content, of_class, is_rescaled)
+    record = [wish for wish in of_content if wish.feature not in table_columns]
+    return record + [Wish(name, name, optional=True) for name in table_columns]
 
 
 def _columns_of_class(labelled: Labelled) -> Mapping[str, Kind]:
@@ -313,14 +323,7 @@ def _from_table(
         row for row, value in enumerate(by_row) if value is None and labelled.labels[row] >= 0
     ]
     if empty_rows and not wish.optional:
-        table_row = labelled.table_rows[empty_rows[0]]
-        where = table.place(path, table.lines[table_row]) if table_row >= 0 else str(path)
-        raise InputError(
-            f"{where}: {name} has no value for {listing.names[empty_rows[0]]}",
-            f"expected one in every line, {len(empty_rows):,} have none",
-            f"fill it in, or write in {file.path}: {wish.feature}: "
-            f"{{from: {wish.column}, optional: true}}",
-        )
+        raise _empty_cells(file, wish, name, labelled, listing, empty_rows)
     if wish.column in values and values[wish.column] != by_row:
         raise file.fault(
             ("record", wish.feature), f"{wish.column} is of another type above", "expected one type"
@@ -329,3 +332,26 @@ def _from_table(
     is_list = any(isinstance(value, list) for value in by_row)
     optional = bool(empty_rows) if file.recipe.record is None else wish.optional
     return Mapped(wish.feature, wish.column, kind, optional, is_list)
+
+
+def _empty_cells(
+    file: RecipeFile,
+    wish: Wish,
+    name: str,
+    labelled: Labelled,
+    listing: Catalog,
+    rows: Sequence[int],
+) -> InputError:
+    """The error for files without a value in a column that each record must have."""
+    table, place = labelled.table, str(labelled.table_path)
+    assert table is not None
+    first_row = rows[0]
+    line_number = labelled.table_rows[first_row]
+    if line_number >= 0:
+        place = table.place(labelled.table_path, table.lines[line_number])
+    return InputError(
+        f"{place}: {name} has no value for {listing.names[first_row]}",
+        f"expected one in every line, {len(rows):,} have none",
+        f"fill it in, or write in {file.path}: {wish.feature}: "
+        f"{{from: {wish.column}, optional: true}}",
+    )

@@ -17,7 +17,7 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.inputs import Inputs
-from imagenet_prep.recipes.labels_file import match
+from imagenet_prep.recipes.path_matching import match
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile, shortened
 from imagenet_prep.recipes.recipe_paths import need_path
 from imagenet_prep.recipes.splits import ONLY, split_folders
@@ -68,23 +68,17 @@ def divide(
         InputError: a split has no file, or a file is in two.
     """
     fractions, places = rules.fractions_of(file), rules.places_of(file)
+    is_ordered = inputs.is_ordered
     if inputs.divided:
-        divisions = [
-            Division(name, rows, inputs.is_ordered) for name, rows in inputs.divided.items()
-        ]
+        divisions = [Division(name, rows, is_ordered) for name, rows in inputs.divided.items()]
     elif annotated:
         divisions = [
-            Division(name, array("I", rows), inputs.is_ordered) for name, rows in annotated.items()
+            Division(name, array("I", rows), is_ordered) for name, rows in annotated.items()
         ]
-    elif file.recipe.stratified:
-        divisions = [
-            Division(ONLY, range(len(listing)), inputs.is_ordered)
-        ]  # divided once the classes are known
+    elif file.recipe.stratified:  # divided once the classes are known
+        divisions = [Division(ONLY, range(len(listing)), is_ordered)]
     elif fractions:
-        shares, parts = Shares(fractions), {name: array("I") for name in fractions}
-        for row, name in enumerate(listing.names):
-            parts[shares.split_of(name)].append(row)
-        divisions = [Division(name, rows, inputs.is_ordered) for name, rows in parts.items()]
+        divisions = _by_hashes(listing, fractions, is_ordered=is_ordered)
     elif places:
         divisions = [
             _placed(file, inputs, listing, root, name, place) for name, place in places.items()
@@ -95,9 +89,20 @@ def divide(
             for top, split in folders.items()
         ]
     else:
-        divisions = [Division(ONLY, range(len(listing)), inputs.is_ordered)]
+        divisions = [Division(ONLY, range(len(listing)), is_ordered)]
     _refuse_empty(file, divisions)
     return divisions, _check_disjoint(listing, divisions)
+
+
+def _by_hashes(
+    listing: Catalog, fractions: Mapping[str, float], *, is_ordered: bool
+) -> list[Division]:
+    """Splits of these fractions of all files."""
+    shares = Shares(fractions)
+    rows_of = {name: array("I") for name in fractions}
+    for row, name in enumerate(listing.names):
+        rows_of[shares.split_of(name)].append(row)
+    return [Division(name, rows, is_ordered) for name, rows in rows_of.items()]
 
 
 def _folders_of(inputs: Inputs, listing: Catalog, classes_below: int) -> Mapping[str, str]:
@@ -109,16 +114,19 @@ def _folders_of(inputs: Inputs, listing: Catalog, classes_below: int) -> Mapping
 
 def _refuse_empty(file: RecipeFile, divisions: Sequence[Division]) -> None:
     """Raise InputError if a split has no file."""
-    parts = [part for division in divisions for part in division.parts or (division,)]
-    for split in (part.name for part in parts if not len(part.rows)):
-        what = f"{file.place(('splits', split))}: no file is in split {split}"
-        remedy = f"correct what `splits` says of {split}, or take that split out"
-        if rules.fractions_of(file):
-            remedy = (
-                f"give {split} a larger fraction, or take `splits` out: "
-                "all files are in one split then"
-            )
-        raise InputError(what, "expected at least one", remedy)
+    for division in divisions:
+        for part in division.parts or (division,):
+            if len(part.rows):
+                continue
+            split = part.name
+            hint = f"correct what `splits` says of {split}, or take that split out"
+            if rules.fractions_of(file):
+                hint = (
+                    f"give {split} a larger fraction, or take `splits` out: "
+                    "all files are in one split then"
+                )
+            what = f"{file.place(('splits', split))}: no file is in split {split}"
+            raise InputError(what, "expected at least one", hint)
 
 
 def _placed(
@@ -129,23 +137,33 @@ def _placed(
     name: str,
     place: tuple[str, list[str]],
 ) -> Division:
-    sort, texts = place
-    key = ("splits", name, sort)
-    if sort == "manifest":
+    """The split of the files in folders, in a manifest, or of patterns."""
+    place_key, texts = place
+    key = ("splits", name, place_key)
+    if place_key == "manifest":
         path = need_path(file, key, below(root, texts[0]))
-        found = read_file_list(path, inputs.base)
-        hits = match(found.names, listing.names, inputs.base, path, file.recipe.strip)
-        for each, line, hit in zip(found.names, found.lines, hits, strict=True):
-            if hit < 0:
-                what = f"{path}, line {line}: {each} is not among the files of the source"
-                hint = "remove the line, or check the source in the recipe"
-                raise InputError(what, "expected every file in the manifest to exist", hint)
-        return Division(name, hits, is_ordered=True)
-    if sort == "folder":
+        return Division(name, _rows_in_manifest(file, inputs, listing, path), is_ordered=True)
+    if place_key == "folder":
         return _in_folders(name, listing, texts, is_ordered=inputs.is_ordered)
     accept = _accepting(file, key, texts)
-    rows = array("I", (row for row, each in enumerate(listing.names) if accept(each)))
+    rows = array("I", (row for row, path in enumerate(listing.names) if accept(path)))
     return Division(name, rows, inputs.is_ordered)
+
+
+def _rows_in_manifest(
+    file: RecipeFile, inputs: Inputs, listing: Catalog, path: AnyPath
+) -> list[int]:
+    """The rows of the files that a manifest names; raises InputError if one is not there."""
+    manifest = read_file_list(path, inputs.base)
+    rows = match(manifest.names, listing.names, inputs.base, path, file.recipe.strip)
+    for name, line, row in zip(manifest.names, manifest.lines, rows, strict=True):
+        if row < 0:
+            raise InputError(
+                f"{path}, line {line}: {name} is not among the files of the source",
+                "expected every file in the manifest to exist",
+                "remove the line, or check the source in the recipe",
+            )
+    return rows
 
 
 def _in_folders(
@@ -159,47 +177,51 @@ def _in_folders(
         parts.append(Division(name, rows, is_ordered, lead))
     if len(parts) == 1:
         return parts[0]
-    every = array("I", sorted(chain.from_iterable(part.rows for part in parts)))
-    return Division(name, every, is_ordered, parts=tuple(parts))
+    all_rows = array("I", sorted(chain.from_iterable(part.rows for part in parts)))
+    return Division(name, all_rows, is_ordered, parts=tuple(parts))
 
 
 def _accepting(file: RecipeFile, key: Key, patterns: Sequence[str]) -> Callable[[str], bool]:
     """Whether a name matches one of the patterns,
     and none of those that start with an exclamation mark.
     """
-    wanted, unwanted = list[re.Pattern[str]](), list[re.Pattern[str]]()
+    included, excluded = list[re.Pattern[str]](), list[re.Pattern[str]]()
     for text in patterns:
         pattern = text.removeprefix("!")
         try:
             compiled = compile_pattern(pattern.removeprefix("./"))
         except ValueError as error:
             raise file.fault(key, f"{shortened(text)!r} is not a pattern", str(error)) from error
-        (wanted if pattern == text else unwanted).append(compiled)
+        if pattern == text:
+            included.append(compiled)
+        else:
+            excluded.append(compiled)
 
     def accept(name: str) -> bool:
-        is_wanted = any(pattern.fullmatch(name) for pattern in wanted)
-        return is_wanted and not any(pattern.fullmatch(name) for pattern in unwanted)
+        is_included = any(pattern.fullmatch(name) for pattern in included)
+        return is_included and not any(pattern.fullmatch(name) for pattern in excluded)
 
     return accept
 
 
 def _check_disjoint(listing: Catalog, divisions: Sequence[Division]) -> list[str]:
-    owner = np.zeros(len(listing), np.int16)
+    """The note on files that are in no split; raises InputError if a file is in two."""
+    owner = np.zeros(len(listing), np.int16)  # the number of its split, from 1
     for number, division in enumerate(divisions, 1):
         places = places_of(division.rows)
         if owner[places].any():
             row = next(row for row in division.rows if owner[row])
+            other = divisions[owner[row] - 1]
             raise InputError(
-                (
-                    f"{listing.names[row]} is in the splits {divisions[owner[row] - 1].name} and "
-                    f"{division.name}"
-                ),
+                f"{listing.names[row]} is in the splits {other.name} and {division.name}",
                 "expected every file in one split",
                 "change `splits` in the recipe, or the manifests that it names",
             )
         owner[places] = number
-    left = len(listing) - int(np.count_nonzero(owner))
-    return [f"{left:,} of {len(listing):,} files are in no split, and are left out"] if left else []
+    undivided = len(listing) - int(np.count_nonzero(owner))
+    if not undivided:
+        return []
+    return [f"{undivided:,} of {len(listing):,} files are in no split, and are left out"]
 
 
 # by the hash of a name ----------------------------------------------------------------------------
@@ -247,14 +269,15 @@ def stratify(file: RecipeFile, listing: Catalog, whole: Division, labels: Column
     rows, fractions = np.asarray(whole.rows, np.int64), rules.fractions_of(file)
     hashes = np.array([hash_of(listing.names[row]) for row in rows.tolist()], np.uint64)
     rows = rows[np.lexsort((hashes, labels[rows]))]
+    class_starts = np.flatnonzero(np.diff(labels[rows])) + 1
     parts: dict[str, list[Column]] = {name: [] for name in fractions}
-    for of_class in np.split(rows, np.flatnonzero(np.diff(labels[rows])) + 1):
-        edges = list(accumulate(apportion(len(of_class), [*fractions.values()])))[:-1]
-        for name, part in zip(fractions, np.split(of_class, edges), strict=True):
+    for class_rows in np.split(rows, class_starts):
+        edges = list(accumulate(apportion(len(class_rows), [*fractions.values()])))[:-1]
+        for name, part in zip(fractions, np.split(class_rows, edges), strict=True):
             parts[name].append(part)
     divisions = [
-        Division(name, np.sort(np.concatenate(each)), whole.is_ordered)
-        for name, each in parts.items()
+        Division(name, np.sort(np.concatenate(split_parts)), whole.is_ordered)
+        for name, split_parts in parts.items()
     ]
     _refuse_empty(file, divisions)
     return divisions
@@ -267,28 +290,28 @@ def apportion(count: int, fractions: Sequence[float]) -> list[int]:
     The rest is given one by one, each file to the split that is furthest below its fraction, the
     first of equals.
     """
-    least, room = int(count >= len(fractions)), len(fractions)
-    found = [
-        max(math.floor(count * fraction) - room, least) for fraction in fractions
-    ]  # these are given in any case
-    for _ in range(count - sum(found)):
-        lacks = [count * fraction - given for fraction, given in zip(fractions, found, strict=True)]
-        found[lacks.index(max(lacks))] += 1
-    return found
+    at_least, room = int(count >= len(fractions)), len(fractions)
+    # these are given in any case
+    counts = [max(math.floor(count * fraction) - room, at_least) for fraction in fractions]
+    for _ in range(count - sum(counts)):
+        lacks = [count * fraction - size for fraction, size in zip(fractions, counts, strict=True)]
+        counts[lacks.index(max(lacks))] += 1
+    return counts
 
 
-def missing_classes(found: Mapping[str, Collection[str]]) -> list[str]:
+def missing_classes(classes: Mapping[str, Collection[str]]) -> list[str]:
     """A warning for each split that lacks classes of the others;
-    ``found`` are the classes of each split, in order.
+    ``classes`` are those of each split, in order.
     """
-    every = dict.fromkeys(chain.from_iterable(found.values()))
-    lacking = {split: every.keys() - own for split, own in found.items() if own}
-    return [
-        (
-            f"warning: split {split} lacks {len(names):,} of "
-            f"{number_of(len(every), 'class', 'classes')}: "
-        )
-        + listed(name for name in every if name in names)
-        for split, names in lacking.items()
-        if names
-    ]
+    all_classes = dict.fromkeys(chain.from_iterable(classes.values()))
+    count = number_of(len(all_classes), "class", "classes")
+    warnings = []
+    for split, split_classes in classes.items():
+        if not split_classes:
+            continue
+        present = set(split_classes)
+        missing = [name for name in all_classes if name not in present]
+        if missing:
+            text = f"split {split} lacks {len(missing):,} of {count}: {listed(missing)}"
+            warnings.append(f"warning: {text}")
+    return warnings

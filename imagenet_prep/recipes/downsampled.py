@@ -50,18 +50,18 @@ def read_synsets(path: Path) -> tuple[dict[int, str], dict[int, str]]:
     """
     wnids: dict[int, str] = {}
     words: dict[int, str] = {}
-    known: set[str] = set()
+    known_wnids: set[str] = set()
     for number, line in enumerate(read_plain(path).decode("utf-8", "replace").splitlines(), 1):
         match = _SYNSET.fullmatch(line.strip())
-        if not match or int(match[2]) in wnids or match[1] in known:
-            what = f"{path}, line {number}: {line[:100]!r}"
+        if not match or int(match[2]) in wnids or match[1] in known_wnids:
             raise InputError(
-                what,
+                f"{path}, line {number}: {line[:100]!r}",
                 "expected each class once, such as n02119789 1 kit_fox",
                 "get an intact copy of it",
             )
-        known.add(match[1])
-        wnids[int(match[2])], words[int(match[2])] = match[1], match[3]
+        known_wnids.add(match[1])
+        label = int(match[2])
+        wnids[label], words[label] = match[1], match[3]
     return wnids, words
 
 
@@ -71,10 +71,13 @@ def refuse_two_forms(paths: Iterable[Path]) -> None:
     for path in paths:
         if not is_downsampled(path.name):
             continue
-        first = batches.setdefault(path.with_name(stem(path)), path)
-        if first != path:
-            what = f"{first} and {path} are one batch in two forms"
-            raise InputError(what, "expected each batch once", "move one of the two away")
+        first_form = batches.setdefault(path.with_name(stem(path)), path)
+        if first_form != path:
+            raise InputError(
+                f"{first_form} and {path} are one batch in two forms",
+                "expected each batch once",
+                "move one of the two away",
+            )
 
 
 def refuse_labels(path: Path, labels: Sequence[Any]) -> None:
@@ -83,14 +86,13 @@ def refuse_labels(path: Path, labels: Sequence[Any]) -> None:
     """
     if not is_downsampled(path.name):
         return
-    wrong = next((label for label in labels if not 1 <= label <= _CLASSES), None)
-    if wrong is not None:
-        what = f"{path} has the label {wrong}"
-        raise InputError(
-            what,
-            f"expected 1 to {_CLASSES}",
-            "get the published files, or rename these to read them",
-        )
+    for label in labels:
+        if not 1 <= label <= _CLASSES:
+            raise InputError(
+                f"{path} has the label {label}",
+                f"expected 1 to {_CLASSES}",
+                "get the published files, or rename these to read them",
+            )
 
 
 def remarks_on(
@@ -103,10 +105,13 @@ def remarks_on(
     """
     if not are_batches(names):
         return ()
+    remarks = [*_ORDER]
+    if not has_classes:
+        remarks.append(_NAMELESS)
     counts = Counter(name.partition("/")[0] for name in image_names)
-    lacking = [
-        f"{split}: {counts[split]:,} of {count:,} images of downsampled ImageNet"
-        for split, count in _IMAGES.items()
-        if counts[split] != count
-    ]
-    return (*_ORDER, *(() if has_classes else (_NAMELESS,)), *lacking)
+    for split, count in _IMAGES.items():
+        if counts[split] != count:
+            remarks.append(
+                f"{split}: {counts[split]:,} of {count:,} images of downsampled ImageNet"
+            )
+    return tuple(remarks)

@@ -63,7 +63,7 @@ class Samples(Struct):
     lost: list[str] = []
     marks: RowMarks = RowMarks()
 
-    def table(self, label: str | bool | None, where: AnyPath) -> LabelTable:
+    def table(self, label: str | bool | None, path: AnyPath) -> LabelTable:
         """The samples as a labels file has them; ``label`` as in a recipe's `labels`.
 
         Raises:
@@ -74,7 +74,7 @@ class Samples(Struct):
         name = self.label if label is None else label or None
         if name is not None and name not in self.columns:
             raise InputError(
-                f"{where} has no column {name}",
+                f"{path} has no column {name}",
                 f"expected one of {', '.join(self.columns) or 'none'}",
             )
         columns = dict(self.columns)

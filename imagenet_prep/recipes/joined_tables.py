@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, match, without_ending
+from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable
+from imagenet_prep.recipes.path_matching import match, without_ending
 from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.storage.location import AnyPath
 
@@ -69,19 +70,19 @@ def match_table(
     return hits
 
 
-def split_in(where: str) -> str:
+def split_in(path: str) -> str:
     """The split that the name of a file, or of its folder, says."""
-    splits = [split_name(word) for word in _words_of(where) if split_name(word)]
+    splits = [split_name(word) for word in _words_of(path) if split_name(word)]
     return splits[-1] if splits else ""
 
 
-def family_of(where: str) -> tuple[str, ...]:
+def family_of(path: str) -> tuple[str, ...]:
     """The words of a file's path without its split: files of several splits have them in common."""
-    return tuple(word.lower() for word in _words_of(where) if not split_name(word))
+    return tuple(word.lower() for word in _words_of(path) if not split_name(word))
 
 
-def _words_of(where: str) -> list[str]:
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", where.rpartition(".")[0] or where)
+def _words_of(path: str) -> list[str]:
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", path.rpartition(".")[0] or path)
     return re.split(r"[\W_\d]+", spaced)
 
 

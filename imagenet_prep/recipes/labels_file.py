@@ -6,25 +6,20 @@ from __future__ import annotations
 
 import ast
 import codecs
-import contextlib
 import csv
 import io
 import itertools
 import json
-import math
-import os
 import re
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.tfrecord.example import Kind
 
 Form = Literal["lines", "words", "csv", "tsv", "spaces", "jsonl", "json"]
 """How a labels file is written: ``path:label``, ``path label``, columns by commas, tabs or spaces,
@@ -45,11 +40,8 @@ LABELS = ("label", "class")
 LINES = "lines"
 """A file has several labels: a line for each."""
 
-_INT = re.compile(r"-?(0|[1-9]\d*)")
-_FLOAT = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 COMMENT = re.compile(r"#(\s|$)")
 _ENDING = re.compile(r".\.(jpe?g|png|tiff?|npy|npz)", re.IGNORECASE)
-_LARGEST = 3.4028234663852886e38
 
 
 class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
@@ -256,6 +248,13 @@ def read_rows(
     start, names, rows, unnamed_count = _header(content, form, has_header=header)
     if len(set(names)) != len(names) or "" in names:
         raise LabelsFault(start, "a column has no name, or two have the same")
+    return _read_cells(names, rows, unnamed_count)
+
+
+def _read_cells(
+    names: Sequence[str], rows: _Rows, unnamed_count: int
+) -> tuple[Sequence[int], dict[str, list[Any]]]:
+    """The cells of rows by column; those of columns without a name must be empty."""
     lines, columns = array("Q"), {name: list[Any]() for name in names}
     width = len(names)
     for line, cells in rows:
@@ -394,7 +393,7 @@ def _read_json(content: bytes) -> tuple[Sequence[int], dict[str, list[Any]]]:
         LabelsFault: it is none of these.
     """
     rows = _json_rows(_parse_document(content))
-    if not rows or not all(isinstance(row, dict) for row in rows):
+    if not rows or not are_all(rows, dict):
         raise LabelsFault(1, "expected {path: label}, {class: [paths]} or a list of objects")
     names = dict.fromkeys(name for row in rows for name in row)
     columns = {name: [row.get(name) for row in rows] for name in names}
@@ -421,7 +420,7 @@ def _json_rows(document: Any) -> list[Any] | None:
         return _rows_of_object(document)
     if not isinstance(document, list):
         return None
-    if all(isinstance(entry, list) and len(entry) == 2 for entry in document):
+    if are_all(document, list) and set(map(len, document)) <= {2}:
         return [{"path": path, "label": label} for path, label in document]
     return document
 
@@ -429,15 +428,13 @@ def _json_rows(document: Any) -> list[Any] | None:
 def _rows_of_object(document: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     """The rows of an object by path, or by class; None if it is neither."""
     entries = document.values()
-    if all(isinstance(entry, dict) for entry in entries):
+    if are_all(entries, dict):
         return [{"path": path, **entry} for path, entry in document.items()]
-    if all(isinstance(entry, (str, int)) for entry in entries):
+    if are_all(entries, (str, int)):
         return [{"path": path, "label": label} for path, label in document.items()]
-    if not all(isinstance(entry, list) for entry in entries):
+    if not are_all(entries, list) or not are_all(itertools.chain.from_iterable(entries), str):
         return None
-    if not all(isinstance(text, str) for text in itertools.chain.from_iterable(entries)):
-        return None
-    if any(_ENDING.search(name) for name in document):  # by path, with a list of labels each
+    if any(map(_ENDING.search, document)):  # by path, with a list of labels each
         return [{"path": path, "label": labels} for path, labels in document.items()]
     return [
         {"path": path, "label": class_name}
@@ -550,9 +547,10 @@ def hot_labels(columns: Mapping[str, Sequence[Any]], lines: Sequence[int]) -> li
                 labels[row].append(name)
             elif value is not None and text not in _OFF:
                 raise LabelsFault(lines[row], f"{name} is {value!r}: expected 0 or 1")
-    if all(len(names) < 2 for names in labels):
-        return [names[0] if names else None for names in labels]
-    return [names or None for names in labels]
+    has_several = max(map(len, labels), default=0) > 1
+    if has_several:
+        return [names or None for names in labels]
+    return [names[0] if names else None for names in labels]
 
 
 def _with_several(table: LabelTable, several: str) -> LabelTable:
@@ -635,241 +633,6 @@ def _refuse_twice(table: LabelTable) -> None:
         line_of_path[path] = line
 
 
-def match(
-    paths: Sequence[str],
-    names: Iterable[str],
-    base: AnyPath,
-    table: AnyPath,
-    strip: str | None = None,
-) -> list[int]:
-    """The row of the file that each path of a ``table`` means, -1 for none; ``names`` are those of
-    the files.
-
-    ``strip`` is taken off the paths first.
-
-    Paths are relative to the source (``base``), or to the folder of the table, or to a folder there
-    that has the name of the table, or the first or last word of it (train.csv, train_labels.csv),
-    or bare names, else relative to a folder above: that above the labels file, or above the source.
-    Then comes what follows the folders that all paths start with, as another machine had them;
-    last, a path of folders that ends the name of one file alone. The first way that finds any file
-    counts, with letters as they are, then in any case; then the same without the files' endings, as
-    VOC's ImageSets have names, and without any: 1.dcm was made 1.png.
-    """
-    source_folder = os.path.normpath(str(base))
-    table_folder = os.path.normpath(str(table.parent))
-    file_names = list(names)
-    if strip:
-        paths = [path.removeprefix(strip) for path in paths]
-    cuts: tuple[tuple[Callable[[str], str], Callable[[str], str]], ...]
-    cuts = ((_as_is, _as_is), (without_ending, _as_is), (without_ending, without_ending))
-    spellings: tuple[Callable[[str], str], ...] = (str, _folded)
-    stem = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", without_ending(table.name))
-    for (cut_name, cut_path), spell in itertools.product(cuts, spellings):
-        texts = [spell(cut_path(path)) for path in paths]
-        spelled_names = [spell(cut_name(name)) for name in file_names]
-        finders = _finders(
-            spelled_names, spell(source_folder), spell(table_folder), texts, spell(stem)
-        )
-        for find_row in finders:
-            rows = [find_row(text) for text in texts]
-            if max(rows, default=-1) >= 0:
-                return rows
-    return [-1] * len(paths)
-
-
-def _finders(
-    names: Sequence[str], base: str, near: str, paths: Sequence[str], stem: str
-) -> Iterator[Callable[[str], int]]:
-    """Functions that find the row that a path means, one after the other;
-    ``stem`` is the name of the table, ``near`` its folder.
-    """
-    rows = unique_rows(names)
-
-    def from_folder(folder: object, lead: str = "") -> Callable[[str], int]:
-        def find(text: str) -> int:
-            path = text.removeprefix(lead)
-            if path[:1] != "/":
-                path = os.path.normpath(f"{folder}/{path}")
-            return rows.get(path.removeprefix(f"{base}/"), -1)
-
-        return find
-
-    yield lambda text: rows.get(text.removeprefix("./"), -1)
-    yield from_folder(near)
-    words = re.split(r"[\W_]+", stem)
-    top_folders = {name.partition("/")[0] for name in names if "/" in name}
-    for word in dict.fromkeys((stem, words[0], words[-1])):
-        if word in top_folders:
-            yield from_folder(f"{base}/{word}")
-        if near != base:
-            yield from_folder(f"{near}/{word}")
-    bare_rows = unique_rows(name.rpartition("/")[2] for name in names)
-    yield lambda text: bare_rows.get(text, -1)
-    yield from_folder(Path(near).parent)
-    yield from_folder(Path(base).parent)
-    for lead in _shared_leads(paths):
-        yield from_folder(base, lead)
-        yield from_folder(near, lead)
-    yield _finder_by_ends(names, paths)
-
-
-def _shared_leads(paths: Sequence[str]) -> Iterator[str]:
-    """The folders that all paths start with, with a slash: the first one, the first two, and so
-    on.
-    """
-    lowest, highest = min(paths, default=""), max(paths, default="")
-    folders = zip(lowest.split("/")[:-1], highest.split("/")[:-1], strict=False)
-    lead = ""
-    for folder, other_folder in folders:
-        if folder != other_folder:
-            return
-        lead += f"{folder}/"
-        yield lead
-
-
-def _finder_by_ends(names: Sequence[str], paths: Sequence[str]) -> Callable[[str], int]:
-    """Finds the only file whose name ends with a path of folders."""
-    depths = {path.count("/") for path in paths if "/" in path}
-    rows_by_depth = {
-        depth: unique_rows("/".join(name.split("/")[-depth - 1 :]) for name in names)
-        for depth in depths
-    }
-
-    def find(text: str) -> int:
-        return rows_by_depth[text.count("/")].get(text, -1) if "/" in text else -1
-
-    return find
-
-
-def unique_rows(names: Iterable[str]) -> dict[str, int]:
-    """The row of each name, -1 for one that several have."""
-    rows: dict[str, int] = {}
-    for row, name in enumerate(names):
-        rows[name] = -1 if name in rows else row
-    return rows
-
-
-def without_ending(name: str) -> str:
-    """The path of a file without its ending."""
-    return name.rpartition(".")[0] or name
-
-
-def _as_is(path: str) -> str:
-    return path
-
-
-def _folded(path: str) -> str:
-    return path.replace("\\", "/").lower()
-
-
-# values -------------------------------------------------------------------------------------------
-
-
-def typed(
-    values: Sequence[Any], lines: Sequence[int], is_text: bool, kind: Kind | None = None
-) -> tuple[Kind, list[Any]]:
-    """The values of a column as one kind, and that kind: the one asked for, or the narrowest that
-    fits all.
-
-    A list stays one; None stays None. Texts that are all whole numbers are int64, all numbers
-    float: but one that starts with a needless zero (a postcode) makes them texts.
-
-    Raises:
-        LabelsFault: a value that is not of that kind, or no value of a record.
-    """
-    line_of = _first_lines(values, lines)
-    column_kind = kind or _narrowest(line_of, is_text)
-    converted = {key: _as_kind(key[1], line, column_kind, is_text) for key, line in line_of.items()}
-
-    def convert(single: Any) -> Any:
-        if is_text:
-            return converted[type(single), single]
-        return _as_kind(single, 0, column_kind, is_text)  # 0.0 and -0.0 are one key
-
-    cells: list[Any] = []
-    for value in values:
-        if value is None:
-            cells.append(None)
-        elif isinstance(value, list):
-            cells.append([convert(single) for single in value])
-        else:
-            cells.append(convert(value))
-    return column_kind, cells
-
-
-def _first_lines(values: Sequence[Any], lines: Sequence[int]) -> dict[tuple[type, Any], int]:
-    """The first line of each single value, by its type and the value.
-
-    Raises:
-        LabelsFault: no value of a record.
-    """
-    line_of: dict[tuple[type, Any], int] = {}
-    for value, line in zip(values, lines, strict=True):
-        for single in _flat(value):
-            if not isinstance(single, (str, int, float)):
-                type_name = type(single).__name__
-                expected = "expected text, a number, or a list of them"
-                raise LabelsFault(line, f"a value of type {type_name}: {expected}")
-            line_of.setdefault((type(single), single), line)
-    return line_of
-
-
-def _narrowest(line_of: Mapping[tuple[type, Any], int], is_text: bool) -> Kind:
-    """The narrowest kind that fits all values, which are given with their first lines."""
-    kinds = {_kind(value, is_text) for _, value in line_of}
-    if "bytes" in kinds and len(kinds) > 1 and not is_text:
-        text_lines = [line for (value_type, _), line in line_of.items() if value_type is str]
-        raise LabelsFault(min(text_lines), "a text, where other lines have numbers")
-    return next((kind for kind in _KINDS if kind in kinds), "bytes")
-
-
-_KINDS: tuple[Kind, ...] = ("bytes", "float", "int64")
-
-
-def _flat(value: Any) -> Iterable[Any]:
-    if isinstance(value, list):
-        return value
-    return () if value is None else (value,)
-
-
-def flat_labels(labels: Iterable[Any]) -> list[Any]:
-    """The labels of all lists and single values; None is none."""
-    return list(itertools.chain.from_iterable(map(_flat, labels)))
-
-
-def _kind(value: Any, is_text: bool) -> Kind:
-    """The kind of a single value; texts of a labels file may be numbers."""
-    if not is_text:
-        if isinstance(value, str):
-            return "bytes"
-        return "int64" if isinstance(value, int) else "float"
-    if _INT.fullmatch(value):
-        return "int64"
-    is_padded = len(value) > 1 and value[0] == "0" and value[1].isdigit()
-    is_float = value.lower() == "nan" or (not is_padded and _FLOAT.fullmatch(value))
-    return "float" if is_float else "bytes"
-
-
-def _as_kind(value: Any, line: int, kind: Kind, is_text: bool) -> Any:
-    """A single value as this kind; raises LabelsFault if it is of another one, or too large."""
-    narrowest = _kind(value, is_text)
-    if kind == "bytes" and (is_text or narrowest == "bytes"):
-        return value
-    if kind == "int64" and narrowest == "int64":
-        if (is_text and len(value) > 20) or not -(1 << 63) <= int(value) < 1 << 63:
-            raise LabelsFault(line, f"{str(value)[:40]} is beyond 64 bits")
-        return int(value)
-    if kind == "float" and narrowest != "bytes":
-        return _as_float(value, line)
-    type_name = "text" if kind == "bytes" else kind
-    raise LabelsFault(line, f"{str(value)[:80]!r} is not of type {type_name}")
-
-
-def _as_float(value: Any, line: int) -> float:
-    """A number as a 32-bit float can hold it; infinity only where it is written as such a float."""
-    with contextlib.suppress(OverflowError):
-        number = float(value)
-        is_infinity = isinstance(value, float) and math.isinf(value)
-        if not abs(number) > _LARGEST or is_infinity:
-            return number
-    raise LabelsFault(line, f"{str(value)[:40]} is beyond 32-bit floats")
+def are_all(values: Iterable[Any], types: type | tuple[type, ...]) -> bool:
+    """Whether all values are of these types."""
+    return all(isinstance(value, types) for value in values)

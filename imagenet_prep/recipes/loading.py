@@ -22,21 +22,14 @@ from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.annotated_images import Roots
 from imagenet_prep.recipes.annotating import Annotations, annotate, annotate_rows
 from imagenet_prep.recipes.class_names import name_classes
+from imagenet_prep.recipes.classes import Classes, given_classes, note_on_first
 from imagenet_prep.recipes.column_splits import divisions_of_table
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
 from imagenet_prep.recipes.divisions import Division, divide, missing_classes, stratify
 from imagenet_prep.recipes.file_kinds import fits, kinds_by_content
+from imagenet_prep.recipes.folder_labels import label_by_folder
 from imagenet_prep.recipes.inputs import Inputs
-from imagenet_prep.recipes.labels import (
-    Classes,
-    Labelled,
-    given_classes,
-    label_by_folder,
-    label_by_table,
-    may_lack_labels,
-    note_on_first,
-    read_table,
-)
+from imagenet_prep.recipes.labels import Labelled, label_by_table, may_lack_labels, read_table
 from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.recipe_dataset import (
     RecipeDataset,
@@ -316,11 +309,7 @@ class _DividedFiles(Struct, frozen=True):
                     ("expected", split), "no such split", f"expected one of {', '.join(images)}"
                 )
             if actual != expected:
-                where = f" in {split}" if split else ""
-                key = ("expected", split, name) if split else ("expected", name)
-                what = f"{file.place(key)}: {expected:,} {name} expected, {actual:,} found{where}"
-                hint = "get what is missing, or correct `expected` in the recipe"
-                error = InputError(what, "expected the whole set", hint)
+                error = _wrong_total(file, split, name, expected, actual)
                 refuse(error, rules.kind_of_total(name, expected, actual), split or name)
 
     def all_notes(self, root: Path) -> Iterator[str]:
@@ -375,6 +364,18 @@ class _DividedFiles(Struct, frozen=True):
         return counts
 
 
+def _wrong_total(file: RecipeFile, split: str, name: str, expected: int, actual: int) -> InputError:
+    """The error for another number of images or classes, of a split or of all ("")."""
+    place, where = file.place(("expected", name)), ""
+    if split:
+        place, where = file.place(("expected", split, name)), f" in {split}"
+    return InputError(
+        f"{place}: {expected:,} {name} expected, {actual:,} found{where}",
+        "expected the whole set",
+        "get what is missing, or correct `expected` in the recipe",
+    )
+
+
 def _too_many_shards(file: RecipeFile, split: str, count: int, file_count: int) -> UsageError:
     """The error for so many shards that most would be empty."""
     keys = (("shards", split), ("shards",), ("num_shards",))
@@ -393,42 +394,75 @@ def _label_and_divide(
     shared: SharedNumbering,
 ) -> _DividedFiles:
     """The files with their labels, in their splits."""
-    listing = annotations.listing
     source = read_table(file, root) or inputs.table
     table = source[0] if source is not None else None
-    in_folders = source is None and _are_in_class_folders(file, inputs, listing)
+    in_folders = source is None and _are_in_class_folders(file, inputs, annotations.listing)
     has_labels = in_folders or (table is not None and table.labels is not None)
     is_inception = file.recipe.record == "inception"
-    if file.recipe.record is None:
-        is_inception = has_labels and content == "image" and _has_usual_record(file, table)
-        is_inception = is_inception and not annotations.columns
+    if file.recipe.record is None and has_labels and content == "image":
+        is_inception = _has_usual_record(file, table) and not annotations.columns
     _refuse_several_labels(file, table, is_inception=is_inception)
     if not has_labels:
         _refuse_keys_of_labels(file, is_inception=is_inception)
-    first = _first_label(file, shared, is_inception=is_inception)
-    given = given_classes(file, root, first)
-    notes: list[str] = []
-    if source is not None and source[0].splits is not None:
-        labelled = label_by_table(file, inputs, listing, source, given, first)
-        divisions = divisions_of_table(file, labelled)
-        divisions = [_without_left_out(division, labelled) for division in divisions]
+    first_label = _first_label(file, shared, is_inception=is_inception)
+    declared = given_classes(file, root, first_label)
+    if source is not None:
+        labelled, divisions, notes = _divide_labelled(
+            file, inputs, annotations, root, source, declared, first_label
+        )
     else:
-        divisions, notes = divide(file, inputs, listing, root, int(in_folders), annotations.divided)
-        if source is not None:
-            labelled = label_by_table(file, inputs, listing, source, given, first)
-            divisions = [_without_left_out(division, labelled) for division in divisions]
-        elif in_folders:
-            labelled = label_by_folder(file, inputs, listing, divisions, given, first)
-            divisions = [_labelled_rows(division, labelled) for division in divisions]
-        else:
-            labelled = Labelled(Classes(), np.zeros(len(listing), np.int8))
+        labelled, divisions, notes = _divide_folders(
+            file, inputs, annotations, root, declared, first_label, in_folders=in_folders
+        )
     labelled = replace(labelled, classes=name_classes(file, root, labelled.classes))
     labelled = _with_shared_numbers(file, labelled, shared, is_inception=is_inception)
     if file.recipe.stratified:
-        divisions = stratify(file, listing, divisions[0], labelled.labels)
+        divisions = stratify(file, annotations.listing, divisions[0], labelled.labels)
     return _DividedFiles(
         file, inputs, content, annotations, divisions, labelled, is_inception, notes
     )
+
+
+def _divide_labelled(  # noqa: PLR0913 - what load has found so far
+    file: RecipeFile,
+    inputs: Inputs,
+    annotations: Annotations,
+    root: Path,
+    source: tuple[LabelTable, AnyPath],
+    declared: Classes | None,
+    first_label: int,
+) -> tuple[Labelled, list[Division], list[str]]:
+    """The labels that a table gives, the splits, and notes on them."""
+    listing = annotations.listing
+    notes: list[str] = []
+    if source[0].splits is not None:
+        labelled = label_by_table(file, inputs, listing, source, declared, first_label)
+        divisions = divisions_of_table(file, labelled)
+    else:
+        divisions, notes = divide(file, inputs, listing, root, 0, annotations.divided)
+        labelled = label_by_table(file, inputs, listing, source, declared, first_label)
+    divisions = [_without_left_out(division, labelled) for division in divisions]
+    return labelled, divisions, notes
+
+
+def _divide_folders(  # noqa: PLR0913 - what load has found so far
+    file: RecipeFile,
+    inputs: Inputs,
+    annotations: Annotations,
+    root: Path,
+    declared: Classes | None,
+    first_label: int,
+    *,
+    in_folders: bool,
+) -> tuple[Labelled, list[Division], list[str]]:
+    """The labels by folder, or none; the splits, and notes on them."""
+    listing = annotations.listing
+    divisions, notes = divide(file, inputs, listing, root, int(in_folders), annotations.divided)
+    if not in_folders:
+        return Labelled(Classes(), np.zeros(len(listing), np.int8)), divisions, notes
+    labelled = label_by_folder(file, inputs, listing, divisions, declared, first_label)
+    divisions = [_labelled_rows(division, labelled) for division in divisions]
+    return labelled, divisions, notes
 
 
 def _are_in_class_folders(file: RecipeFile, inputs: Inputs, listing: Catalog) -> bool:
@@ -572,24 +606,22 @@ def _keep(
         InputError: such a file is named, or nothing is left.
     """
     listing = inputs.listing
-    if all(is_of(content, ending) for ending in listing.names.endings()):
+    names = listing.names
+    if all(is_of(content, ending) for ending in names.endings()):
         return listing, []
-    fits = listing.names.chosen(functools.partial(is_of, content))
-    is_unreadable = listing.names.chosen(functools.partial(is_odd, content))
-    known_rows = _known_by_content(
-        inputs, np.flatnonzero(~(fits | is_unreadable)).tolist(), content
-    )
+    fits = names.chosen(functools.partial(is_of, content))
+    is_unreadable = names.chosen(functools.partial(is_odd, content))
+    unknown_rows = np.flatnonzero(~(fits | is_unreadable)).tolist()
+    known_rows = _known_by_content(inputs, unknown_rows, content)
     fits[known_rows] = True
-    unreadable = listing.names.picked(np.flatnonzero(is_unreadable))
-    foreign = listing.names.picked(np.flatnonzero(~(fits | is_unreadable)))
+    unreadable = names.picked(np.flatnonzero(is_unreadable))
+    foreign = names.picked(np.flatnonzero(~(fits | is_unreadable)))
     rows = np.flatnonzero(fits)
     is_refused = bool(unreadable) and on_damaged == "refuse"
     is_named = bool(foreign) and not inputs.has_folders
     if is_refused or is_named or not len(rows):
-        hint_on_damaged = bool(unreadable) and len(rows) > 0
-        error = _unreadable_files(
-            file, inputs, content, unreadable or foreign, hint_on_damaged=hint_on_damaged
-        )
+        may_skip = bool(unreadable) and len(rows) > 0
+        error = _unreadable_files(file, inputs, content, unreadable or foreign, may_skip=may_skip)
         if not len(rows) or not inputs.has_folders:
             raise error
         inputs.obstacles.append(error)
@@ -597,9 +629,9 @@ def _keep(
         rows = np.flatnonzero(fits | is_unreadable)
     notes = []
     if known_rows:
-        names = listed(listing.names[row] for row in known_rows)
         count = number_of(len(known_rows), "file is", "files are")
-        notes.append(f"{count} of this content by the first bytes: {names}")
+        known_names = listed(names[row] for row in known_rows)
+        notes.append(f"{count} of this content by the first bytes: {known_names}")
     if foreign:
         notes.append(_note_on_foreign(foreign, _noun_of(content)))
     return listing.picked(rows), notes
@@ -610,12 +642,7 @@ def _noun_of(content: Content) -> str:
 
 
 def _unreadable_files(
-    file: RecipeFile,
-    inputs: Inputs,
-    content: Content,
-    names: Sequence[str],
-    *,
-    hint_on_damaged: bool,
+    file: RecipeFile, inputs: Inputs, content: Content, names: Sequence[str], *, may_skip: bool
 ) -> InputError:
     """The error for files that can't be read as this content."""
     noun = _noun_of(content)
@@ -624,7 +651,7 @@ def _unreadable_files(
     )
     endings = ", ".join(ENDINGS[content])
     hint = f"convert or remove them, or say in {file.path} what the content is"
-    if hint_on_damaged:
+    if may_skip:
         hint += "; on_damaged: skip, or --on-damaged skip, leaves them out"
     return InputError(
         f"{inputs.origin}: {count}, {names[0]} first ({counted(names)})",

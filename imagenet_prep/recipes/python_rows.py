@@ -114,15 +114,17 @@ class Function(Struct, frozen=True):
                 f"{self.path} has no function {name}", f"expected one of {functions}", _CORRECT
             )
         if isinstance(rows, (dict, str, bytes)) or not hasattr(rows, "__iter__"):
-            what = f"{self.name} returns {_shown(rows)}"
-            raise InputError(what, "expected rows: yield a dictionary for each image", _CORRECT)
+            problem = f"{self.name} returns {_shown(rows)}"
+            raise InputError(problem, "expected rows: yield a dictionary for each image", _CORRECT)
         return iter(rows)
 
     def _failed(self, error: BaseException, when: str) -> InputError:
         """The error for an exception of the user's code,
         with the last line of it that the current folder has.
         """
-        what = f"{self.name} failed{when}: {type(error).__name__}: {str(error)[:300]}".rstrip(": ")
+        problem = f"{self.name} failed{when}: {type(error).__name__}: {str(error)[:300]}".rstrip(
+            ": "
+        )
         place = str(self.path)
         for frame in traceback.extract_tb(error.__traceback__):
             path = Path(frame.filename)
@@ -130,26 +132,26 @@ class Function(Struct, frozen=True):
                 place = f"{frame.filename}, line {frame.lineno}, in {frame.name}: {frame.line}"
         if isinstance(error, SyntaxError) and error.filename:
             place = f"{error.filename}, line {error.lineno}"
-        return InputError(what, f"in {place}", _CORRECT)
+        return InputError(problem, f"in {place}", _CORRECT)
 
     def _check(self, row: Any, number: int) -> PythonRow:
         """A row as JSON can hold it; raises InputError if it is none."""
-        where = f"{self.name}, row {number}"
+        place = f"{self.name}, row {number}"
         if not isinstance(row, dict):
-            raise InputError(f"{where} is {_shown(row)}", _ROW, _CORRECT)
-        content = _image_content(row.get(IMAGE), where)
+            raise InputError(f"{place} is {_shown(row)}", _ROW, _CORRECT)
+        content = _image_content(row.get(IMAGE), place)
         if content is not None:
             row = {key: value for key, value in row.items() if key != IMAGE}
         try:
-            values = _plain(row, where, "")
+            values = _plain(row, place, "")
             json.dumps(values, ensure_ascii=False).encode()
         except RecursionError as error:
             raise InputError(
-                f"{where}: lists too deep", "expected lists of texts and numbers", _CORRECT
+                f"{place}: lists too deep", "expected lists of texts and numbers", _CORRECT
             ) from error
         except UnicodeEncodeError as error:
             raise InputError(
-                f"{where}: half of a surrogate pair", "expected texts of UTF-8", _CORRECT
+                f"{place}: half of a surrogate pair", "expected texts of UTF-8", _CORRECT
             ) from error
         return PythonRow(number, values, content)
 
@@ -162,7 +164,7 @@ def _public_functions(module: ModuleType) -> list[str]:
     ]
 
 
-def _image_content(image: Any, where: str) -> bytes | None:
+def _image_content(image: Any, place: str) -> bytes | None:
     """The bytes of an image; None if the row names its file, or another column does.
 
     Raises InputError if it is neither.
@@ -175,10 +177,10 @@ def _image_content(image: Any, where: str) -> bytes | None:
             "encode it: stream = io.BytesIO(); Image.fromarray(array).save(stream, 'PNG'); "
             "stream.getvalue()"
         )
-        raise InputError(f"{where}: image is {_shown(image)}", expected, hint)
+        raise InputError(f"{place}: image is {_shown(image)}", expected, hint)
     content = bytes(image)
     if not content:
-        raise InputError(f"{where}: image has no bytes", expected, _CORRECT)
+        raise InputError(f"{place}: image has no bytes", expected, _CORRECT)
     return content
 
 
@@ -219,7 +221,7 @@ def _shown(value: object) -> str:
     return f"{repr(value)[:60]} ({type(value).__name__})"
 
 
-def _plain(value: Any, where: str, key: str) -> Any:
+def _plain(value: Any, place: str, key: str) -> Any:
     """A value as JSON can hold it: NumPy's numbers and arrays become Python's,
     paths texts, tuples lists.
     """
@@ -228,19 +230,19 @@ def _plain(value: Any, where: str, key: str) -> Any:
     if isinstance(value, Path):
         return str(value)
     if hasattr(value, "dtype") and hasattr(value, "tolist"):
-        return _plain(value.tolist(), where, key)
+        return _plain(value.tolist(), place, key)
     if isinstance(value, (list, tuple)):
-        return [_plain(item, where, key) for item in value]
+        return [_plain(item, place, key) for item in value]
     if isinstance(value, dict):
-        return _plain_mapping(value, where, key)
+        return _plain_mapping(value, place, key)
     expected = "expected texts, numbers, lists and dictionaries of them"
-    raise InputError(f"{where}: {key} is {_shown(value)}", expected, _CORRECT)
+    raise InputError(f"{place}: {key} is {_shown(value)}", expected, _CORRECT)
 
 
-def _plain_mapping(mapping: dict[Any, Any], where: str, key: str) -> dict[str, Any]:
+def _plain_mapping(mapping: dict[Any, Any], place: str, key: str) -> dict[str, Any]:
     """A dictionary as JSON can hold it; raises InputError unless its keys are texts."""
     for name in mapping:
         if not isinstance(name, str) or not name:
-            raise InputError(f"{where}: the key {_shown(name)}", "expected texts as keys", _CORRECT)
+            raise InputError(f"{place}: the key {_shown(name)}", "expected texts as keys", _CORRECT)
     lead = f"{key}." if key else ""
-    return {name: _plain(value, where, lead + name) for name, value in mapping.items()}
+    return {name: _plain(value, place, lead + name) for name, value in mapping.items()}

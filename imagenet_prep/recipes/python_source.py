@@ -60,23 +60,18 @@ def sealed_rows(
     source = file.recipe.source
     if source is None or source.kind != "python":
         return None
-    recorded, function = (
-        recorded_rows(layout, is_whole=is_allowed),
-        Function.find(file, source.value),
-    )
-    if (
-        recorded is not None
-        and not is_again
-        and (function is None or _head_of(recorded) == _head(function))
-    ):
-        return recorded
+    recorded = recorded_rows(layout, is_whole=is_allowed)
+    function = Function.find(file, source.value)
+    if recorded is not None and not is_again:
+        is_unchanged = function is None or _head_of(recorded) == _head(function)
+        if is_unchanged:
+            return recorded
     if function is None:
-        what = (
-            f"{file.place(('source', 'python'))}: the current folder has no "
-            f"{source.value.partition(':')[0]}.py"
-        )
+        module = source.value.partition(":")[0]
         raise UsageError(
-            what, f"expected the module of {source.value} in {Path.cwd()}", "change to its folder"
+            f"{file.place(('source', 'python'))}: the current folder has no {module}.py",
+            f"expected the module of {source.value} in {Path.cwd()}",
+            "change to its folder",
         )
     if not is_allowed:
         raise _refuse_code(file, function, is_known=recorded is not None, is_again=is_again)
@@ -104,11 +99,9 @@ def refuse_unsealed(file: RecipeFile, data_dir: object = "DATA_DIR") -> UsageErr
     """The error of commands that need rows which no convert has sealed."""
     assert file.recipe.source is not None
     again = command("convert", data_dir, (("config", file.path), ("allow_python", True)))
+    place, function = file.place(("source", "python")), file.recipe.source.value
     return UsageError(
-        (
-            f"{file.place(('source', 'python'))}: the rows of {file.recipe.source.value} are not "
-            "there"
-        ),
+        f"{place}: the rows of {function} are not there",
         "expected the rows that convert keeps in DATA_DIR: no other command runs code",
         again,
     )
@@ -118,13 +111,11 @@ def _refuse_code(
     file: RecipeFile, function: Function, *, is_known: bool, is_again: bool
 ) -> UsageError:
     """The error for code that would run without permission."""
-    what = (
-        f"{file.place(('source', 'python'))}: convert would run {function.name} of {function.path}"
-    )
-    why = ", which changed since its rows were kept" if is_known and not is_again else ""
+    place = file.place(("source", "python"))
+    reason = ", which changed since its rows were kept" if is_known and not is_again else ""
     again = rerun((("allow_python", True),)).replace(" --dry-run", "")  # a dry run runs no code
     return UsageError(
-        what + why,
+        f"{place}: convert would run {function.name} of {function.path}{reason}",
         "expected --allow-python: without it no recipe runs code",
         f"read that file; then: {again}",
     )
@@ -229,12 +220,12 @@ class _Sealing:
         """Add a line to the rows."""
         self._lines.append(json.dumps(value, sort_keys=True).encode() + b"\n")
 
-    def add(self, row: PythonRow, where: str) -> None:
+    def add(self, row: PythonRow, place: str) -> None:
         """Add a row and its image; raises InputError if its name can't be."""
         values = row.values
         if row.image is not None:
             name = values.setdefault(_FILE, f"{row.number:06}{ending_of(row.image)}")
-            self._check_name(name, where)
+            self._check_name(name, place)
             self._write(name, row.image)
         self.add_line({"values": values, "is_sealed": row.image is not None})
 
@@ -254,26 +245,25 @@ class _Sealing:
         self._digest.update(hashlib.sha256(content).digest())
         self._zip.writestr(zipfile.ZipInfo(name, _EPOCH), content)
 
-    def _check_name(self, name: Any, where: str) -> None:
-        expected = "expected a path such as train/cat.png"
-        if (
-            not isinstance(name, str)
-            or not name
-            or "\\" in name
-            or any(part[:1] in ("", ".") for part in name.split("/"))
-        ):
-            raise fault(where, f"{_FILE} is {str(name)[:60]!r}", expected)
+    def _check_name(self, name: Any, place: str) -> None:
+        if not _is_relative_path(name):
+            expected = "expected a path such as train/cat.png"
+            raise fault(place, f"{_FILE} is {str(name)[:60]!r}", expected)
         if fault_of_name(name, Path()):
             raise fault(
-                where, f"{_FILE} is {name[:60]!a}", "expected a name without control characters"
+                place, f"{_FILE} is {name[:60]!a}", "expected a name without control characters"
             )
         if name in self._names:
-            raise fault(
-                where,
-                f"{name!r} is in {self._names[name].rpartition(', ')[2]} already",
-                "expected every image once",
-            )
-        self._names[name] = where
+            earlier_row = self._names[name].rpartition(", ")[2]
+            raise fault(place, f"{name!r} is in {earlier_row} already", "expected every image once")
+        self._names[name] = place
+
+
+def _is_relative_path(name: Any) -> bool:
+    """Whether a name is a text whose folders and file are not hidden."""
+    if not isinstance(name, str) or not name or "\\" in name:
+        return False
+    return not any(part[:1] in ("", ".") for part in name.split("/"))
 
 
 class _Appended:

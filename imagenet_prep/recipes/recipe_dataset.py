@@ -19,9 +19,10 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images.grades import Check
 from imagenet_prep.images.pixels import codec
 from imagenet_prep.model import OnDamaged, ShardInfo
-from imagenet_prep.recipes.columns import Content, Features
+from imagenet_prep.recipes.classes import Classes, class_notes
+from imagenet_prep.recipes.columns import Content, Features, Mapped
 from imagenet_prep.recipes.inputs import ManifestFile
-from imagenet_prep.recipes.labels import Classes, Labelled, class_notes
+from imagenet_prep.recipes.labels import Labelled
 from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.sources.catalog import Catalog
@@ -227,27 +228,17 @@ def settings_of(
     settings without a value stay out.
     """
     recipe = file.recipe
-    has_jpegs = content == "pixels" and _have_jpegs(listing.names.endings())
-    record: str | dict[str, Any] = "inception"
-    if features is not None:
-        record = {
-            feature.feature: {
-                "from": feature.column,
-                "type": feature.kind,
-                "optional": feature.optional,
-            }
-            for feature in features
-        }
     rescale = None
     if recipe.min_val is not None:
         rescale = [float(recipe.min_val), float(recipe.max_val or 0)]
     is_turned = content == "image" and recipe.upright
-    decodes_jpegs = has_jpegs and recipe.reencode is None
+    decodes = content == "pixels" and recipe.reencode is None
+    decodes_jpegs = decodes and _have_jpegs(listing.names.endings())
     settings = {
         "recipe": RECIPE_VERSION,
         "content": content,
         **recipe.deciding("records"),
-        "record": record,
+        "record": "inception" if features is None else _features_setting(features),
         "first_label": classes.first_label if classes.names else None,
         "class_numbers": _uncounted(classes),
         "keep": recipe.keep or None,
@@ -258,6 +249,18 @@ def settings_of(
         "array": recipe.array,
     }
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def _features_setting(features: Sequence[Mapped]) -> dict[str, dict[str, Any]]:
+    """The features of a mapped record, as the manifest has them."""
+    return {
+        mapped.feature: {
+            "from": mapped.column,
+            "type": mapped.kind,
+            "optional": mapped.optional,
+        }
+        for mapped in features
+    }
 
 
 def _have_jpegs(endings: Iterable[str]) -> bool:

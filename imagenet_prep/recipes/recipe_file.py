@@ -83,24 +83,26 @@ class RecipeFile(Struct, frozen=True):
         except msgspec.ValidationError as error:
             problem, _, place = str(error).partition(" - at `")
             parts = re.findall(r"\.([^.\[]+)|\[(\d+)\]", place.rstrip("`"))  # msgspec's $.a.b[0]
-            at = (*key, *(name or int(number) for name, number in parts))
+            fault_key = (*key, *(name or int(number) for name, number in parts))
             unknown = re.search(r"unknown field `(.*)`", problem)
             if unknown:
-                import difflib
+                unknown_key = (*fault_key, unknown[1])
+                expected = _expected_key(kind, unknown_key)
+                raise self.fault(unknown_key, "no such key", expected) from error
+            part: Any = value
+            for step in fault_key[len(key) :]:
+                part = part[step]
+            expected = expected_words(problem, _type_at(kind, fault_key))
+            raise self.fault(fault_key, f"{_named(part)} can't be", expected) from error
 
-                known = _part_of(kind, (*at, unknown[1])).__struct_encode_fields__
-                near = difflib.get_close_matches(unknown[1], known, 1)
-                expected = (
-                    f"expected {near[0]}, perhaps"
-                    if near
-                    else f"expected one of {', '.join(known)}"
-                )
-                raise self.fault((*at, unknown[1]), "no such key", expected) from error
-            got: Any = value
-            for part in at[len(key) :]:
-                got = got[part]
-            expected = expected_words(problem, _type_at(kind, at))
-            raise self.fault(at, f"{_named(got)} can't be", expected) from error
+
+def _expected_key(kind: Any, key: Key) -> str:
+    """The key that is meant by an unknown one, or all that there are."""
+    import difflib
+
+    names = _part_of(kind, key).__struct_encode_fields__
+    similar = difflib.get_close_matches(str(key[-1]), names, 1)
+    return f"expected {similar[0]}, perhaps" if similar else f"expected one of {', '.join(names)}"
 
 
 def read_recipe(path: Path, text: str | None = None) -> RecipeFile:
@@ -111,33 +113,45 @@ def read_recipe(path: Path, text: str | None = None) -> RecipeFile:
         UsageError: it is no YAML, or a key or a type is wrong; the error names file, line and key.
         InputError: it can't be read.
     """
-    from imagenet_prep.datasets.declarations import settings_of
     from imagenet_prep.recipes.schema import Labels, Recipe
 
-    value, lines = _Nodes(path).read(_read_text(path) if text is None else text)
-    if not isinstance(value, dict):
+    document, lines = _Nodes(path).read(_read_text(path) if text is None else text)
+    if not isinstance(document, dict):
         raise UsageError(
-            f"{path} is not a recipe", f"expected a mapping of keys, got {_named(value)}"
+            f"{path} is not a recipe", f"expected a mapping of keys, got {_named(document)}"
         )
-    value = {
-        name: each for name, each in value.items() if each is not None
-    }  # an empty key says nothing
-    if isinstance(value.get("compression"), str):
-        value["compression"] = value["compression"].lower()  # TensorFlow writes GZIP
-    file = RecipeFile(path, Recipe(), lines, value)
-    for name in (
-        setting.name for setting in settings_of(Recipe) if setting.is_size and setting.name in value
-    ):
-        if (size := parse_size(value[name])) is None:
-            raise file.fault((name,), f"{_named(value[name])} can't be", SIZES)
-        value[name] = size
-    source = value.get("source")
-    of_imagenet = isinstance(source, dict) and "imagenet" in source
-    said = {"source": source} if of_imagenet else value
-    recipe: Recipe = file.convert(said, Recipe, ())
+    # an empty key says nothing
+    values = {name: value for name, value in document.items() if value is not None}
+    if isinstance(values.get("compression"), str):
+        values["compression"] = values["compression"].lower()  # TensorFlow writes GZIP
+    file = RecipeFile(path, Recipe(), lines, values)
+    _parse_sizes(file, values)
+    source = values.get("source")
+    if isinstance(source, dict) and "imagenet" in source:
+        values = {"source": source}
+    recipe: Recipe = file.convert(values, Recipe, ())
     if isinstance(recipe.labels, str):
         recipe = replace(recipe, labels=Labels(file=recipe.labels))
     return replace(file, recipe=recipe)
+
+
+def _parse_sizes(file: RecipeFile, values: dict[str, Any]) -> None:
+    """Turn the settings that are sizes, such as 100MB, into bytes.
+
+    Raises:
+        UsageError: one of them is no size.
+    """
+    from imagenet_prep.datasets.declarations import settings_of
+    from imagenet_prep.recipes.schema import Recipe
+
+    for setting in settings_of(Recipe):
+        name = setting.name
+        if not setting.is_size or name not in values:
+            continue
+        size = parse_size(values[name])
+        if size is None:
+            raise file.fault((name,), f"{_named(values[name])} can't be", SIZES)
+        values[name] = size
 
 
 def _read_text(path: Path) -> str:
@@ -179,9 +193,8 @@ class _Nodes:
             return (self._value(node, ()) if node else {}), self._lines
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            raise self._refusal(
-                getattr(mark, "line", 0), "not valid YAML", error.problem or ""
-            ) from error
+            line = getattr(mark, "line", 0)
+            raise self._refusal(line, "not valid YAML", error.problem or "") from error
         except yaml.YAMLError as error:
             raise UsageError(
                 f"{self._path} is not valid YAML", str(error).splitlines()[0]
@@ -195,18 +208,19 @@ class _Nodes:
 
         depth = 0
         for event in events:
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
-                event, yaml.CollectionEndEvent
-            )
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
             line = getattr(event.start_mark, "line", 0)
             if depth > _MAX_DEPTH:
                 raise self._refusal(
                     line, "values are nested too deep", f"expected at most {_MAX_DEPTH} levels"
                 )
-            for sort in ("anchor", "tag"):  # an alias is an event with an anchor, too
-                if found := getattr(event, sort, None):
+            for mark in ("anchor", "tag"):  # an alias is an event with an anchor, too
+                if name := getattr(event, mark, None):
                     raise self._refusal(
-                        line, f"the {sort} {shortened(found)}", "expected plain keys and values"
+                        line, f"the {mark} {shortened(name)}", "expected plain keys and values"
                     )
 
     def _value(self, node: yaml.Node, key: Key) -> Any:
@@ -215,7 +229,8 @@ class _Nodes:
         self._lines.setdefault(key, node.start_mark.line + 1)
         if isinstance(node, yaml.ScalarNode):
             text = self._text(node, "a text")
-            return text if node.style in ("'", '"', "|", ">") or not self._typed else _scalar(text)
+            is_quoted = node.style in ("'", '"', "|", ">")
+            return text if is_quoted or not self._typed else _scalar(text)
         if isinstance(node, yaml.SequenceNode):
             return [self._value(child, (*key, number)) for number, child in enumerate(node.value)]
         assert isinstance(node, yaml.MappingNode)
@@ -224,17 +239,17 @@ class _Nodes:
             name, line = self._text(name_node, "a key"), name_node.start_mark.line + 1
             place = (*key, name)
             if name in values:
-                again = f"{_shown(place)} is in line {self._lines[place]} already"
-                raise self._refusal(line - 1, again, "expected every key once")
+                problem = f"{_shown(place)} is in line {self._lines[place]} already"
+                raise self._refusal(line - 1, problem, "expected every key once")
             self._lines[place] = line
             values[name] = self._value(child, place)
         return values
 
-    def _text(self, node: yaml.Node, what: str) -> str:
+    def _text(self, node: yaml.Node, subject: str) -> str:
         """The text of a scalar; YAML can say what UTF-8 can't write."""
         if not isinstance(node.value, str):
             raise self._refusal(
-                node.start_mark.line, f"{what} that is not text", "expected the name of a key"
+                node.start_mark.line, f"{subject} that is not text", "expected the name of a key"
             )
         if any("\ud800" <= sign <= "\udfff" for sign in node.value):
             raise self._refusal(node.start_mark.line, "half of a surrogate pair", "expected UTF-8")
@@ -266,18 +281,18 @@ def _named(value: object) -> str:
 
 def _part_of(kind: Any, key: Key) -> Any:
     """The type of the mapping that a key of it stands in."""
-    inner = _alternatives(kind, str(key[0])) if len(key) > 1 else []
-    return next((each for each in inner if hasattr(each, "__struct_fields__")), kind)
+    if len(key) > 1:
+        for alternative in _alternatives(kind, str(key[0])):
+            if hasattr(alternative, "__struct_fields__"):
+                return alternative
+    return kind
 
 
 def _type_at(kind: Any, key: Key) -> Any:
     """The type of a key's value; None for a value within a list."""
-    part = _part_of(kind, key) if hasattr(kind, "__struct_fields__") else kind
-    return (
-        typing.get_type_hints(part).get(str(key[-1]))
-        if hasattr(part, "__struct_fields__")
-        else part
-    )
+    if not hasattr(kind, "__struct_fields__"):
+        return kind
+    return typing.get_type_hints(_part_of(kind, key)).get(str(key[-1]))
 
 
 def _alternatives(kind: Any, name: str) -> list[Any]:
@@ -288,7 +303,8 @@ def _alternatives(kind: Any, name: str) -> list[Any]:
 
 def shortened(text: object) -> str:
     """A recipe's value as an error shows it: 60 characters."""
-    return shown if len(shown := str(text)) <= 60 else f"{shown[:60]}..."
+    shown_text = str(text)
+    return shown_text if len(shown_text) <= 60 else f"{shown_text[:60]}..."
 
 
 def _shown(key: Key) -> str:

@@ -16,7 +16,7 @@ from imagenet_prep.datasets.plan import Recorder
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.grades import Check
 from imagenet_prep.model import Engine, Problem, Progress
-from imagenet_prep.recipes.labels import class_notes
+from imagenet_prep.recipes.classes import class_notes
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan
 from imagenet_prep.recipes.recipe_file import RecipeFile
@@ -44,18 +44,18 @@ class RecipeListing(Struct, frozen=True):
         if self.depth == "quick":
             return (), ReasonedLevel("complete", "")
         images = sum(len(split.catalog) for split in self.splits)
-        there = f"all {number_of(images, 'image')} listed are sound."
+        sound = f"all {number_of(images, 'image')} listed are sound."
         if self.depth == "full":
             return (), ReasonedLevel(
-                "as listed", f"{there} They were not decoded: --depth decode finds damage inside."
+                "as listed", f"{sound} They were not decoded: --depth decode finds damage inside."
             )
         if all(split.expected is not None for split in self.splits) or "images" in self.expected:
-            return (), ReasonedLevel("complete", f"{there} Their number is that of the recipe.")
+            return (), ReasonedLevel("complete", f"{sound} Their number is that of the recipe.")
         unknown = (
             f'How many "{self.dataset}" should have is not known: '
             "its recipe has no `expected` number."
         )
-        return (), ReasonedLevel("as listed", f"{there} {unknown}")
+        return (), ReasonedLevel("as listed", f"{sound} {unknown}")
 
 
 def list_recipe(
@@ -103,11 +103,9 @@ def _raw_split(split: SplitPlan, dataset: RecipeDataset, depth: Depth | None) ->
 
 def _check_of(recorder: Recorder, depth: Depth | None) -> Check:
     """The recipe's own check, unless a depth is asked for:
-    no less than convert does, except with "full".
+    no less than convert does, except with "full". Convert decodes what it encodes again.
     """
     if depth == "full":
         return "header"
-    is_decoded = (
-        depth == "decode" or recorder.how is not None
-    )  # convert decodes what it encodes again
+    is_decoded = depth == "decode" or recorder.how is not None
     return "decode" if is_decoded and recorder.check == "header" else recorder.check

@@ -102,10 +102,8 @@ class RecipeSet(Dataset):
     def options(self) -> MakingOptions:
         """The settings of the manifest, or of the recipe."""
         if self.file is not None:
-            recipe = self.file.recipe
-            return MakingOptions(
-                **{each: getattr(recipe, each) for each in ("compression", "on_damaged", *_READING)}
-            )
+            names = ("compression", "on_damaged", *_READING)
+            return MakingOptions(**{name: getattr(self.file.recipe, name) for name in names})
         if self.manifest is None:
             return MakingOptions()
         compression = self.manifest.settings.get("compression", "none")
@@ -150,46 +148,27 @@ class RecipeSet(Dataset):
         """Whether the shards hold what the manifest counts:
         names may lack their folders, and be there twice.
         """
-        from imagenet_prep.checks.inventory import check_totals
         from imagenet_prep.recipes.divisions import missing_classes
-        from imagenet_prep.recipes.rules import kind_of_total, totals_in
 
-        manifest, problems = inventory.manifest, list[Problem]()
+        manifest = inventory.manifest
+        problems: list[Problem] = []
         for split in self.splits:
-            shards = inventory.of(split)
-            reports = checked.of(shards)
-            own = [problem for report in reports for problem in report.problems]
-            if manifest and not own and len(reports) == len(shards) and split in manifest.totals:
-                own += check_totals(
-                    split, reports, len(checked.labels[split]), manifest, counts_alone=True
-                )
-            problems += own
+            problems += _split_problems(split, inventory, checked)
         labels = defaultdict[str, set[int]](set)
-        images = _count_set_aside(inventory)  # `expected` counts listed files
         for split in self.splits:
             labels[grown_from(split)[0]] |= checked.labels[split]
-            images[grown_from(split)[0]] += (
-                manifest.totals[split].images if manifest and not problems else 0
-            )
-        totals = (
-            totals_in(manifest.settings.get("expected", {}), images, labels)
-            if manifest and not problems
-            else ()
-        )
-        for split, name, count, found in totals:
-            if found != count and (
-                found or name == "images"
-            ):  # labels under other names are not counted
-                said = f"expected {count:,} {name}, got {found:,}"
-                problems.append(
-                    Problem(kind_of_total(name, count, found), split or name, said, _REMEDY)
-                )
-        named = {
-            split: [f"label {label}" for label in sorted(those)] for split, those in labels.items()
+        if manifest is None:
+            return SetFindings(tuple(problems), (), flavour="recipe")
+        if not problems:
+            images = _count_set_aside(inventory)  # `expected` counts listed files
+            for split in self.splits:
+                images[grown_from(split)[0]] += manifest.totals[split].images
+            problems += _wrong_totals(manifest.settings.get("expected", {}), images, labels)
+        class_names = {
+            split: [f"label {label}" for label in sorted(split_labels)]
+            for split, split_labels in labels.items()
         }
-        return SetFindings(
-            tuple(problems), tuple(missing_classes(named)) if manifest else (), flavour="recipe"
-        )
+        return SetFindings(tuple(problems), tuple(missing_classes(class_names)), flavour="recipe")
 
     def claim(
         self,
@@ -205,23 +184,15 @@ class RecipeSet(Dataset):
         from imagenet_prep.checks.verdict import ReasonedLevel
 
         records = sum(total.records or 0 for total in totals)
-        expected = self.manifest.settings.get("expected", {}) if self.manifest else {}
-        counted = {
-            name
-            for name, value in expected.items()
-            if isinstance(value, dict) and "images" in value
-        }
-        is_known = (
-            "images" in expected or {grown_from(split)[0] for split in self.splits} == counted
-        )
+        is_known = self._expects_all_images()
         set_aside = _count_set_aside(inventory).total()
         listed_images = records + set_aside
         if set_aside and is_known:
-            reason = (
+            return ReasonedLevel(
+                "incomplete",
                 f"expected {listed_images:,} images: {records:,} in records, "
-                f"{set_aside:,} set aside as damaged."
+                f"{set_aside:,} set aside as damaged.",
             )
-            return ReasonedLevel("incomplete", reason)
         if set_aside:
             return ReasonedLevel(
                 "incomplete", f"{records:,} of {listed_images:,} listed records are in."
@@ -232,6 +203,17 @@ class RecipeSet(Dataset):
             f'How many "{self.name}" should have is not known: its recipe has no `expected` number.'
         )
         return ReasonedLevel("as listed", f"all {records:,} listed records are in. {unknown}")
+
+    def _expects_all_images(self) -> bool:
+        """Whether the recipe has the number of images of the set, or of each split."""
+        expected = self.manifest.settings.get("expected", {}) if self.manifest else {}
+        if "images" in expected:
+            return True
+        splits_with_number = set()
+        for name, totals in expected.items():
+            if isinstance(totals, dict) and "images" in totals:
+                splits_with_number.add(name)
+        return {grown_from(split)[0] for split in self.splits} == splits_with_number
 
     # making them ----------------------------------------------------------------------------------
 
@@ -266,16 +248,18 @@ class RecipeSet(Dataset):
         with ``splits``, the recipe must be the recorded one.
         """
         from imagenet_prep.recipes.loading import load, read
-        from imagenet_prep.recipes.python_source import RECORDED, recorded_rows
+        from imagenet_prep.recipes.python_source import recorded_rows
         from imagenet_prep.recipes.recipe_dataset import grow
-        from imagenet_prep.recipes.recipe_paths import data_root, is_root_named
 
         assert self.path is not None
         file, root = self.file or read(self.path), layout.raw or self.root
-        own = replace(layout, set_name=layout.set_name or self.set_name)
-        sealed = recorded_rows(own) if splits else self._sealed_rows(file, own, options)
+        set_layout = replace(layout, set_name=layout.set_name or self.set_name)
+        if splits:
+            sealed = recorded_rows(set_layout)
+        else:
+            sealed = self._sealed_rows(file, set_layout, options)
         file = replace(file, sealed=sealed)
-        made = load(
+        dataset = load(
             file,
             root,
             engine,
@@ -284,27 +268,30 @@ class RecipeSet(Dataset):
             progress=progress,
             overwrite=options.overwrite and not splits,
         )
-        if made.grows and not options.overwrite:
-            made = grow(made, own, adds=not splits)
-        found = made.cut()
-        base = (
-            {"root": str(data_root(file, local_or_none(root) if root else None))}
-            if is_root_named(root)
-            else {}
+        if dataset.grows and not options.overwrite:
+            dataset = grow(dataset, set_layout, adds=not splits)
+        call_options = _of_the_call(options, file)
+        if self.allow_python:
+            call_options = (*call_options, ("allow_python", True))
+        planned = replace(
+            dataset.cut(), options=call_options, recipe=self._recipe_entry(file, root)
         )
-        found = replace(
-            found,
-            options=(
-                *_of_the_call(options, file),
-                *((("allow_python", True),) if self.allow_python else ()),
-            ),
-            recipe={
-                "recipe": str(self.path.resolve()),
-                **base,
-                **({RECORDED: sealed.name} if sealed else {}),
-            },
-        )
-        return self._recorded(found, splits) if splits else found
+        return self._recorded(planned, splits) if splits else planned
+
+    def _recipe_entry(self, file: RecipeFile, root: AnyPath | None) -> dict[str, str]:
+        """The plan's entry of the recipe: where it is, where its paths start, and sealed rows of
+        a Python source.
+        """
+        from imagenet_prep.recipes.python_source import RECORDED
+        from imagenet_prep.recipes.recipe_paths import data_root, is_root_named
+
+        assert self.path is not None
+        entry = {"recipe": str(self.path.resolve())}
+        if is_root_named(root):
+            entry["root"] = str(data_root(file, local_or_none(root) if root else None))
+        if file.sealed:
+            entry[RECORDED] = file.sealed.name
+        return entry
 
     def _sealed_rows(self, file: RecipeFile, layout: Layout, options: MakingOptions) -> Path | None:
         """The rows of a Python source, made unless they are there; None for another source."""
@@ -338,18 +325,16 @@ class RecipeSet(Dataset):
         names = sorted({*planned.settings, *recorded})
         changed = [name for name in names if planned.settings.get(name) != recorded.get(name)]
         if changed:
-            what = (
+            recorded_value, new_value = recorded.get(changed[0]), planned.settings.get(changed[0])
+            raise InputError(
                 f"{self.path} is not the recipe that the shards were made by: "
-                f"it differs in {', '.join(changed)}"
-            )
-            was, now = (settings.get(changed[0]) for settings in (recorded, planned.settings))
-            hint = (
+                f"it differs in {', '.join(changed)}",
+                f"expected {recorded_value!r}, got {new_value!r}",
                 "bring back the recorded recipe, or make the set again with this one: "
-                "the same convert, --overwrite"
+                "the same convert, --overwrite",
             )
-            raise InputError(what, f"expected {was!r}, got {now!r}", hint)
-        own = tuple(split for split in planned.splits if split.catalog.split in splits)
-        return replace(planned, splits=own)
+        chosen = tuple(split for split in planned.splits if split.catalog.split in splits)
+        return replace(planned, splits=chosen)
 
     def following(self, layout: Layout, states: Mapping[str, State]) -> str:
         """The same conversion again. A folder in the recipe's prefix is
@@ -366,8 +351,35 @@ class RecipeSet(Dataset):
         output = _outside(layout.output, folder) if layout.output else None
         data_dir = layout.data_dir if layout.output else _outside(layout.data_dir, folder)
         plan = load_plan(layout)
-        given = (("config", self.path or "RECIPE"), *(plan.options if plan else ()))
-        return command("convert", data_dir, (*Layout(data_dir, root, output).elsewhere(), *given))
+        options = (("config", self.path or "RECIPE"), *(plan.options if plan else ()))
+        return command("convert", data_dir, (*Layout(data_dir, root, output).elsewhere(), *options))
+
+
+def _split_problems(split: str, inventory: Inventory, checked: Checked) -> list[Problem]:
+    """The problems of the shards of a split; if there are none, those of its totals."""
+    from imagenet_prep.checks.inventory import check_totals
+
+    manifest, shards = inventory.manifest, inventory.of(split)
+    reports = checked.of(shards)
+    problems = [problem for report in reports for problem in report.problems]
+    is_whole = not problems and len(reports) == len(shards)
+    if manifest and is_whole and split in manifest.totals:
+        label_count = len(checked.labels[split])
+        problems += check_totals(split, reports, label_count, manifest, counts_alone=True)
+    return problems
+
+
+def _wrong_totals(
+    expected: Mapping[str, Any], images: Mapping[str, int], labels: Mapping[str, set[int]]
+) -> Iterator[Problem]:
+    """The totals that are not those that the recipe expects."""
+    from imagenet_prep.recipes.rules import kind_of_total, totals_in
+
+    for split, name, count, actual in totals_in(expected, images, labels):
+        is_counted = actual or name == "images"  # labels under other names are not counted
+        if actual != count and is_counted:
+            message = f"expected {count:,} {name}, got {actual:,}"
+            yield Problem(kind_of_total(name, count, actual), split or name, message, _REMEDY)
 
 
 def _of_the_call(options: MakingOptions, file: RecipeFile) -> Settings:
@@ -399,13 +411,17 @@ def refuse_made(layout: Layout) -> None:
         UsageError: it is.
     """
     layout = layout.sets()[0]
-    made = RecipeSet.find(layout, usable_manifest(layout.manifest_path))
-    if made is None or (made.manifest is None and made.path is None):
+    recipe_set = RecipeSet.find(layout, usable_manifest(layout.manifest_path))
+    if recipe_set is None or (recipe_set.manifest is None and recipe_set.path is None):
         return
-    again = made.following(layout, {}) if made.path else "give its recipe with --config"
-    what = f"{layout.output_dir} holds shards of the recipe {made.name}"
-    expected = "expected a folder for ILSVRC2012 alone: without --config that is what would be made"
-    raise UsageError(what, expected, f"{again}    (ILSVRC2012: choose another folder, or --output)")
+    again = "give its recipe with --config"
+    if recipe_set.path:
+        again = recipe_set.following(layout, {})
+    raise UsageError(
+        f"{layout.output_dir} holds shards of the recipe {recipe_set.name}",
+        "expected a folder for ILSVRC2012 alone: without --config that is what would be made",
+        f"{again}    (ILSVRC2012: choose another folder, or --output)",
+    )
 
 
 def _outside(path: AnyPath, folder: str) -> AnyPath:
@@ -413,8 +429,10 @@ def _outside(path: AnyPath, folder: str) -> AnyPath:
     an absolute folder stays: it may be DATA_DIR itself.
     """
     parts = () if folder.startswith("/") else Path(folder).parts
-    for each in (path, path.resolve()):
-        end = "/".join(("", *parts))
-        if parts and str(each).endswith(end):
-            return locate(str(each).removesuffix(end))
+    if not parts:
+        return path
+    end = "/".join(("", *parts))
+    for candidate in (path, path.resolve()):
+        if str(candidate).endswith(end):
+            return locate(str(candidate).removesuffix(end))
     return path

@@ -5,8 +5,10 @@ archives, by split.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -89,25 +91,29 @@ def find_images(file: RecipeFile, rows: Rows, root: Path, engine: Engine) -> Row
     _refuse_twice(rows.images, names)
     listing, remarks = _look_up(rows.images, names, base, engine)
     splits = _splits_of(file, rows.images)
-    places = list(dict.fromkeys(splits))
+    number_of_split = {split: number for number, split in enumerate(dict.fromkeys(splits))}
     order = sorted(
-        range(len(names)), key=lambda row: (places.index(splits[row]), names[row].encode())
+        range(len(names)), key=lambda row: (number_of_split[splits[row]], names[row].encode())
     )
-    images = [rows.images[row] for row in order]
-    counts = np.array([splits.count(split) for split in places])
-    edges = edges_of(counts).tolist()
-    divided = {
-        split: range(*edges[number : number + 2]) for number, split in enumerate(places) if split
-    }
     by_name = {names[row]: rows.images[row] for row in order}
     has_boxes = rows.roles.objects is not None or rows.roles.is_box_a_row
-    marks = RowMarks(
-        by_name if has_boxes else {},
-        find_masks(by_name, functools.partial(_path_of, strip=strip), root),
-    )
+    masks = find_masks(by_name, functools.partial(_path_of, strip=strip), root)
     return RowListing(
-        listing.picked(np.array(order, np.int64)), remarks, base, images, divided, marks
+        listing.picked(np.array(order, np.int64)),
+        remarks,
+        base,
+        [rows.images[row] for row in order],
+        _rows_by_split(splits),
+        RowMarks(by_name if has_boxes else {}, masks),
     )
+
+
+def _rows_by_split(splits: Sequence[str]) -> dict[str, range]:
+    """The rows of each split once images are sorted by it; none where images have no split."""
+    counts = Counter(splits)
+    edges = edges_of(np.array([*counts.values()])).tolist()
+    bounds = itertools.pairwise(edges)
+    return {split: range(*ends) for split, ends in zip(counts, bounds, strict=True) if split}
 
 
 # paths --------------------------------------------------------------------------------------------
@@ -139,25 +145,26 @@ def _base_of(images: Sequence[RowImage], paths: Sequence[str], root: Path) -> Pa
     Raises:
         InputError: an image is outside of both.
     """
-    free = [
+    plain_files = [
         (image, path) for image, path in zip(images, paths, strict=True) if image.archive is None
     ]
-    folders = {image.folder for image, _ in free} or {text_of(str(root))}
-    home = os.path.commonpath(sorted(folders))
+    root_text = text_of(str(root))
+    folders = {image.folder for image, _ in plain_files} or {root_text}
     outside: list[tuple[RowImage, str]] = []
-    for base in (home, text_of(str(root))):
+    for base in (os.path.commonpath(sorted(folders)), root_text):
         lead = f"{base.rstrip('/')}/"
-        outside = [(image, path) for image, path in free if not path.startswith(lead)]
+        outside = [(image, path) for image, path in plain_files if not path.startswith(lead)]
         if not outside:
             return Path(name_of(base))
     image, path = outside[0]
-    expected = f"expected a path below {root}"
     hint = (
         "if another machine put folders before the paths, run init with --strip PREFIX, "
         "or write `strip: PREFIX` "
         "in the recipe; or run convert with --raw"
     )
-    raise fault(image.where, f"{path} is outside of the data", expected, hint)
+    raise fault(
+        image.where, f"{path} is outside of the data", f"expected a path below {root}", hint
+    )
 
 
 def find_prefix(images: Sequence[RowImage]) -> tuple[str, int]:
@@ -187,12 +194,14 @@ def _count_files(images: Sequence[RowImage], prefix: str) -> int:
 
 def _refuse_twice(images: Sequence[RowImage], names: Sequence[str]) -> None:
     """Raise InputError if two rows name one image in different words."""
-    first: dict[str, RowImage] = {}
+    image_of_name: dict[str, RowImage] = {}
     for image, name in zip(images, names, strict=True):
-        before = first.setdefault(name, image)
-        if before is not image:
+        first_image = image_of_name.setdefault(name, image)
+        if first_image is not image:
             raise fault(
-                image.where, f"{name} is in {before.where} already", "expected every image once"
+                image.where,
+                f"{name} is in {first_image.where} already",
+                "expected every image once",
             )
 
 
@@ -203,50 +212,50 @@ def _look_up(
     images: Sequence[RowImage], names: Sequence[str], base: Path, engine: Engine
 ) -> tuple[Catalog, Remarks]:
     """The row of each image, in the order of ``names``."""
-    plain, members = _sort_out(images, names, base)
-    found, remarks, missing = _plain_files([names[row] for row in plain], base, engine)
-    parts = [(found, [row for place, row in enumerate(plain) if place not in missing])]
-    lost = [(plain[place], reason) for place, reason in missing.items()]
-    for archive, wanted in members.items():
-        is_sealed = images[wanted[0][0]].archive is not None
-        part, absent = _members(archive, wanted, names, engine, is_sealed=is_sealed)
-        parts.append(part)
-        lost += [(row, f"is not in {archive.name}") for row in absent]
+    plain_rows, members = _rows_by_archive(images, names, base)
+    files, remarks, missing = _plain_files([names[row] for row in plain_rows], base, engine)
+    builder = CatalogBuilder()
+    builder.extend(files)
+    order = [row for place, row in enumerate(plain_rows) if place not in missing]
+    lost = [(plain_rows[place], reason) for place, reason in missing.items()]
+    for archive, named_members in members.items():
+        is_sealed = images[named_members[0][0]].archive is not None
+        part, part_rows, absent_rows = _members(
+            archive, named_members, names, engine, is_sealed=is_sealed
+        )
+        builder.extend(part)
+        order += part_rows
+        lost += [(row, f"is not in {archive.name}") for row in absent_rows]
     if lost:
         raise _not_there(images, names, sorted(lost), base)
-    builder = CatalogBuilder()
-    order: list[int] = []
-    for files, rows in parts:
-        builder.extend(files)
-        order += rows
     return builder.listed().picked(np.argsort(np.array(order, np.int64), kind="stable")), remarks
 
 
-def _sort_out(
+def _rows_by_archive(
     images: Sequence[RowImage], names: Sequence[str], base: Path
 ) -> tuple[list[int], dict[Path, list[tuple[int, str]]]]:
     """The rows of plain files, and by archive the rows of its members,
     each with the member's name.
     """
-    plain: list[int] = []
+    plain_rows: list[int] = []
     members: dict[Path, list[tuple[int, str]]] = {}
     archives: dict[str, Path | None] = {}  # by the beginning of a name; None: it is no file
     for row, (image, name) in enumerate(zip(images, names, strict=True)):
         if image.archive is not None:
             members.setdefault(image.archive, []).append((row, name))
             continue
-        match = _ARCHIVE.fullmatch(name)
-        if match is None:
-            plain.append(row)
-            continue
-        if match[1] not in archives:
-            archives[match[1]] = base / match[1] if kind_of(base / match[1]) == "file" else None
-        archive = archives[match[1]]
+        archive, member_name = None, name
+        if match := _ARCHIVE.fullmatch(name):
+            archive_name, member_name = match[1], match[2]
+            if archive_name not in archives:
+                path = base / archive_name
+                archives[archive_name] = path if kind_of(path) == "file" else None
+            archive = archives[archive_name]
         if archive is None:
-            plain.append(row)
+            plain_rows.append(row)
         else:
-            members.setdefault(archive, []).append((row, match[2]))
-    return plain, members
+            members.setdefault(archive, []).append((row, member_name))
+    return plain_rows, members
 
 
 def _plain_files(
@@ -256,24 +265,26 @@ def _plain_files(
     with the reason.
     """
     starts = range(0, len(names), _CHUNK)
-    parts = in_order(engine, LookUp(base), (names[start : start + _CHUNK] for start in starts))
-    builder, remarks, missing = CatalogBuilder(), [], dict[int, str]()
-    for start, (found, remark, absent) in zip(starts, parts, strict=True):
-        builder.extend(found)
-        remarks.append(remark)
-        missing |= {start + place: reason for place, reason in absent}
-    return builder.listed(), Remarks.join(remarks), missing
+    chunks = (names[start : start + _CHUNK] for start in starts)
+    results = in_order(engine, LookUp(base), chunks)
+    builder, all_remarks, missing = CatalogBuilder(), [], dict[int, str]()
+    for start, (files, remarks, absent) in zip(starts, results, strict=True):
+        builder.extend(files)
+        all_remarks.append(remarks)
+        for place, reason in absent:
+            missing[start + place] = reason
+    return builder.listed(), Remarks.join(all_remarks), missing
 
 
 def _members(
     archive: Path,
-    wanted: Sequence[tuple[int, str]],
+    named_members: Sequence[tuple[int, str]],
     names: Sequence[str],
     engine: Engine,
     *,
     is_sealed: bool,
-) -> tuple[tuple[Catalog, list[int]], list[int]]:
-    """The members of an archive that rows name, each row's own,
+) -> tuple[Catalog, list[int], list[int]]:
+    """The members of an archive that rows name, each row's own; these rows,
     and the rows whose member is not there.
     """
     if is_sealed:
@@ -282,13 +293,18 @@ def _members(
         listing = list_zip(archive)
     else:
         listing = list_tars([archive], engine, folder_each=False)
-    places = {name: place for place, name in enumerate(listing.names)}
-    rows = [row for row, member in wanted if member in places]
-    absent = [row for row, member in wanted if member not in places]
-    picked = listing.picked(
-        np.array([places[member] for _, member in wanted if member in places], np.int64)
-    )
-    return (replace(picked, names=Names.take(names[row] for row in rows)), rows), absent
+    place_of = {name: place for place, name in enumerate(listing.names)}
+    rows: list[int] = []
+    places: list[int] = []
+    absent_rows: list[int] = []
+    for row, member_name in named_members:
+        if member_name in place_of:
+            rows.append(row)
+            places.append(place_of[member_name])
+        else:
+            absent_rows.append(row)
+    members = listing.picked(np.array(places, np.int64))
+    return replace(members, names=Names.take(names[row] for row in rows)), rows, absent_rows
 
 
 def _not_there(
@@ -296,18 +312,16 @@ def _not_there(
 ) -> InputError:
     """The error for images that are not there."""
     row, reason = lost[0]
-    if len(lost) == 1:
-        what = f"{images[row].where}: {base / names[row]} {reason}"
-    else:
-        files = number_of(len(lost), "file")
-        what = (
-            f"{images[row].where}: {files} of {len(names):,} are not there, "
-            f"{base / names[row]} {reason}"
-        )
-    others = [names[row] for row, _ in lost[1 : 1 + _SHOWN]]
-    more = f"; then {listed(others)}" if others else ""
-    hint = "bring the files back, or take their rows out; paths start at the folder of the table"
-    return InputError(what, f"expected every image that a row names{more}", hint)
+    what = f"{base / names[row]} {reason}"
+    if len(lost) > 1:
+        what = f"{number_of(len(lost), 'file')} of {len(names):,} are not there, {what}"
+    next_names = [names[row] for row, _ in lost[1 : 1 + _SHOWN]]
+    more = f"; then {listed(next_names)}" if next_names else ""
+    return InputError(
+        f"{images[row].where}: {what}",
+        f"expected every image that a row names{more}",
+        "bring the files back, or take their rows out; paths start at the folder of the table",
+    )
 
 
 # splits -------------------------------------------------------------------------------------------
@@ -321,30 +335,50 @@ def _splits_of(file: RecipeFile, images: Sequence[RowImage]) -> list[str]:
         InputError: only some have one, or a name can't be that of a split.
         UsageError: the recipe divides them by the values of a column that is not there.
     """
-    values = {image.split for image in images}
-    places = rules.places_of(file).items()
-    by_value = {text: name for name, (sort, texts) in places if sort == "value" for text in texts}
-    if by_value and values == {""}:
+    first_images: dict[str, RowImage] = {}  # by the value of the column
+    for image in images:
+        first_images.setdefault(image.split, image)
+    has_none = first_images.keys() == {""}
+    split_of_value = _declared_values(file)
+    if split_of_value and has_none:
         raise file.fault(
             ("splits",), "no row names a split", "expected a column split with these values"
         )
-    if values == {""} or (file.recipe.splits is not None and not by_value):
+    if has_none or (file.recipe.splits is not None and not split_of_value):
         return [""] * len(images)
-    if bare := next((image for image in images if not image.split), None):
+    if "" in first_images:
+        bare_image = first_images[""]
         raise fault(
-            bare.where, f"{bare.file_name} has no split", "expected one in every row, or in none"
+            bare_image.where,
+            f"{bare_image.file_name} has no split",
+            "expected one in every row, or in none",
         )
-    names = by_value or _usual_names(values)
-    for image in images:
-        if image.split not in names:
-            expected = f"expected one of {', '.join(names)}, as `splits` has them"
-            raise fault(image.where, f"the split {image.split!r}", expected)
-        if not rules.SPLIT_NAME.fullmatch(names[image.split]):
-            expected = "expected letters, digits, _, -, . and +"
-            raise fault(
-                image.where, f"the split {image.split!r} can't be the name of shards", expected
-            )
-    return [names[image.split] for image in images]
+    split_of_value = split_of_value or _usual_names(set(first_images))
+    for image in first_images.values():
+        _check_split(image, split_of_value)
+    return [split_of_value[image.split] for image in images]
+
+
+def _declared_values(file: RecipeFile) -> dict[str, str]:
+    """The split of each value of the column, where the recipe names them."""
+    split_of_value: dict[str, str] = {}
+    for split, (place_key, texts) in rules.places_of(file).items():
+        if place_key == "value":
+            split_of_value |= dict.fromkeys(texts, split)
+    return split_of_value
+
+
+def _check_split(image: RowImage, split_of_value: Mapping[str, str]) -> None:
+    """Raise InputError unless the value of a row is a split, whose name shards can have."""
+    if image.split not in split_of_value:
+        expected = f"expected one of {', '.join(split_of_value)}, as `splits` has them"
+        raise fault(image.where, f"the split {image.split!r}", expected)
+    if not rules.SPLIT_NAME.fullmatch(split_of_value[image.split]):
+        raise fault(
+            image.where,
+            f"the split {image.split!r} can't be the name of shards",
+            "expected letters, digits, _, -, . and +",
+        )
 
 
 def _usual_names(values: set[str]) -> dict[str, str]:

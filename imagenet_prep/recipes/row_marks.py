@@ -99,10 +99,10 @@ def _add_objects(
     is_numbered: bool,
 ) -> None:
     """Add the boxes of a row, as the policy places them, to its image."""
-    for shape, where in image.objects:
-        placed = file.place(shape.corners, marked_image, where)
+    for shape, place in image.objects:
+        placed = file.place(shape.corners, marked_image, place)
         if placed.corners is not None:
-            columns = _class_columns(shape.label, class_names, file, where, is_numbered=is_numbered)
+            columns = _class_columns(shape.label, class_names, file, place, is_numbered=is_numbered)
             marked_image.add(placed.corners, **columns)
 
 
@@ -127,7 +127,7 @@ def _shown(size: Size | None) -> str:
 
 
 def _class_columns(
-    label: str | int, names: Sequence[str], file: BoxFile, where: str, *, is_numbered: bool
+    label: str | int, names: Sequence[str], file: BoxFile, place: str, *, is_numbered: bool
 ) -> dict[str, Any]:
     """The columns of an object's class: its name, and its number if that is what the rows have."""
     if not is_numbered:
@@ -135,7 +135,7 @@ def _class_columns(
     number = int(label)
     if names and number >= len(names):
         raise fault(
-            where, f"class {number}", f"expected 0 to {len(names) - 1}, the classes of `names`"
+            place, f"class {number}", f"expected 0 to {len(names) - 1}, the classes of `names`"
         )
     name = names[number] if names else str(number)
     file.classes[number] = name
@@ -148,10 +148,10 @@ def _are_numbers(objects: Sequence[tuple[RowObject, str]]) -> bool:
         return False
     first_shape, _ = objects[0]
     are_numbers = isinstance(first_shape.label, int)
-    for shape, where in objects:
+    for shape, place in objects:
         if isinstance(shape.label, int) != are_numbers:
             raise fault(
-                where,
+                place,
                 "the class of a box is of another type than those before",
                 "expected texts, or numbers",
             )
@@ -163,11 +163,11 @@ def _refuse_relative(objects: Sequence[tuple[RowObject, str]]) -> None:
     they are relative to their images.
     """
     if objects and all(max(map(abs, shape.corners)) < NO_PIXELS for shape, _ in objects):
-        shape, where = objects[0]
+        shape, place = objects[0]
         corners = ", ".join(f"{value:g}" for value in shape.corners)
         hint = "multiply them by the image's width and height"
         raise fault(
-            where,
+            place,
             f"a box from {corners}, and no box of all rows is larger",
             "expected pixels",
             hint,

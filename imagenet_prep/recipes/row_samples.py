@@ -73,7 +73,7 @@ def _unread_columns(schema: Schema) -> tuple[list[str], list[str]]:
     return passed, lost
 
 
-def _image_with_boxes(name: str, objects: Any, where: str) -> RowImage:
+def _image_with_boxes(name: str, objects: Any, place: str) -> RowImage:
     """An image with its boxes; raises InputError if they can't be."""
-    shapes = [(shape, where) for shape in read_objects(objects, where)]
-    return RowImage(name, where, "", "", None, None, None, shapes, {})
+    shapes = [(shape, place) for shape in read_objects(objects, place)]
+    return RowImage(name, place, "", "", None, None, None, shapes, {})

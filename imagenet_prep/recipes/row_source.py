@@ -172,7 +172,7 @@ def _number_classes(images: Sequence[RowImage]) -> None:
         return
     for image in images:
         image.objects = [
-            (shape._replace(label=int(shape.label)), where) for shape, where in image.objects
+            (shape._replace(label=int(shape.label)), place) for shape, place in image.objects
         ]
 
 
@@ -210,13 +210,13 @@ def _refuse_difference(
 
 
 def find_roles(
-    names: Iterable[str], where: str, image: str | None, label: str | bool | None
+    names: Iterable[str], place: str, image: str | None, label: str | bool | None
 ) -> ColumnRoles:
     """The columns that have a meaning.
 
     Args:
         names: of all columns.
-        where: the table, for messages.
+        place: the table, for messages.
         image: the column that the recipe names for the image.
         label: that for the label; False for none.
 
@@ -227,17 +227,13 @@ def find_roles(
     for column, content in ((image, "images"), (label, "labels")):
         if isinstance(column, str) and column not in columns:
             expected = f"expected one of {', '.join(columns)}"
-            raise fault(where, f"no column {column} of {content}", expected)
-    has_boxes = _has_corners(columns, where)
-    box_class = _first_of(BOX_CLASSES, columns) if has_boxes else None
-    if has_boxes and box_class is None:
-        raise fault(
-            where, "boxes without a class", "expected a column class with the class of each box"
-        )
+            raise fault(place, f"no column {column} of {content}", expected)
+    box_class = _box_class_column(columns, place)
     if label is None:
-        label = _first_of(("label",) if has_boxes else ("label", "class"), columns)
+        usual_names = ("label", "class") if box_class is None else ("label",)
+        label = _first_of(usual_names, columns)
     return ColumnRoles.of(
-        image=image or _image_column(columns, where),
+        image=image or _image_column(columns, place),
         label=label or None,  # type: ignore[arg-type]
         split="split" if "split" in columns else None,
         mask=_first_of(MASKS, columns),
@@ -246,16 +242,27 @@ def find_roles(
     )
 
 
-def _has_corners(columns: Mapping[str, Any], where: str) -> bool:
-    """Whether each row has the corners of a box; raises InputError for some of them alone."""
+def _box_class_column(columns: Mapping[str, Any], place: str) -> str | None:
+    """The column of the class of a box, where each row is one; None where no row is.
+
+    Raises:
+        InputError: columns of some corners, or of corners without a class.
+    """
     corners = [edge for edge in EDGES if edge in columns]
-    if 0 < len(corners) < len(EDGES):
+    if not corners:
+        return None
+    if len(corners) < len(EDGES):
         raise fault(
-            where,
+            place,
             f"columns {', '.join(corners)} alone",
             f"expected all of {', '.join(EDGES)}, or none",
         )
-    return bool(corners)
+    box_class = _first_of(BOX_CLASSES, columns)
+    if box_class is None:
+        raise fault(
+            place, "boxes without a class", "expected a column class with the class of each box"
+        )
+    return box_class
 
 
 def _first_of(names: Sequence[str], columns: Mapping[str, Any]) -> str | None:
@@ -263,7 +270,7 @@ def _first_of(names: Sequence[str], columns: Mapping[str, Any]) -> str | None:
     return next((name for name in names if name in columns), None)
 
 
-def _image_column(columns: Mapping[str, Any], where: str) -> str:
+def _image_column(columns: Mapping[str, Any], place: str) -> str:
     """The column that names the images, by its usual names; raises InputError if there is none."""
     column = _first_of(FILES, columns)
     if column is not None:
@@ -272,7 +279,7 @@ def _image_column(columns: Mapping[str, Any], where: str) -> str:
     if len(file_names) == 1:
         return file_names[0]
     raise fault(
-        where,
+        place,
         "no column names the images",
         f"expected file_name, got {', '.join(columns) or 'nothing'}",
         "write in the recipe: source: {..., image: COLUMN}",
@@ -284,45 +291,46 @@ def _image_column(columns: Mapping[str, Any], where: str) -> str:
 
 def _read_row(row: TableRow, roles: ColumnRoles) -> RowImage:
     """Read what one row says; raises InputError if a value can't be."""
-    values, where = row.values, row.where
-    file_name = _text(values.get(roles.image), where, roles.image, "expected the path of an image")
+    values, place = row.values, row.where
+    file_name = _text(values.get(roles.image), place, roles.image, "expected the path of an image")
     if file_name is None:
-        raise fault(where, f"no {roles.image}", "expected the path of an image in every row")
-    split = mask = None
+        raise fault(place, f"no {roles.image}", "expected the path of an image in every row")
+    split = mask = size = None
+    objects: list[RowObject] = []
     if roles.split:
-        split = _text(values.get(roles.split), where, "split", "expected the name of a split")
+        split = _text(values.get(roles.split), place, "split", "expected the name of a split")
     if roles.mask:
-        mask = _text(values.get(roles.mask), where, "mask", "expected the path of a PNG")
-    objects = read_objects(values.get(roles.objects), where) if roles.objects else []
-    size = None
+        mask = _text(values.get(roles.mask), place, "mask", "expected the path of a PNG")
+    if roles.objects:
+        objects = read_objects(values.get(roles.objects), place)
     if roles.is_box_a_row:
-        objects = [*objects, *_box_of(values, roles, where)]
-        size = _size_of(values, where)
+        objects = [*objects, *_box_of(values, roles, place)]
+        size = _size_of(values, place)
     if row.split and split and split != row.split:
         raise fault(
-            where,
+            place,
             f"split is {split!r}",
             f"expected {row.split!r}, as the recipe says of this table",
         )
     return RowImage(
         file_name,
-        where,
+        place,
         row.folder,
         row.split or split or "",
         values.get(roles.label) if roles.label else None,
         mask,
         size,
-        [(shape, where) for shape in objects],
+        [(shape, place) for shape in objects],
         {name: value for name, value in values.items() if name not in roles.taken},
         row.archive,
     )
 
 
-def _text(value: Any, where: str, name: str | None, expected: str) -> str | None:
+def _text(value: Any, place: str, name: str | None, expected: str) -> str | None:
     if value is None or value == "":
         return None
     if not isinstance(value, str):
-        raise fault(where, f"{name} is {_shown(value)}", expected)
+        raise fault(place, f"{name} is {_shown(value)}", expected)
     return value
 
 
@@ -330,17 +338,17 @@ def _shown(value: Any) -> str:
     return f"{str(value)[:60]!r} ({type(value).__name__})"
 
 
-def _size_of(values: Mapping[str, Any], where: str) -> Size | None:
+def _size_of(values: Mapping[str, Any], place: str) -> Size | None:
     """The size of the image, if the row has it."""
     if values.get("width") is None or values.get("height") is None:
         return None
-    width, height = (_number(values[side], where, side) for side in ("width", "height"))
+    width, height = (_number(values[side], place, side) for side in ("width", "height"))
     if min(width, height) < 1:
-        raise fault(where, f"a size of {width:g} x {height:g}", "expected pixels")
+        raise fault(place, f"a size of {width:g} x {height:g}", "expected pixels")
     return int(width), int(height)
 
 
-def _number(value: Any, where: str, name: str) -> float:
+def _number(value: Any, place: str, name: str) -> float:
     """A finite number; the cells of a CSV are texts."""
     number: float = value
     if isinstance(value, str):
@@ -350,11 +358,11 @@ def _number(value: Any, where: str, name: str) -> float:
             number = math.nan
     is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
     if not is_number or not math.isfinite(number):
-        raise fault(where, f"{name} is {_shown(value)}", "expected a finite number")
+        raise fault(place, f"{name} is {_shown(value)}", "expected a finite number")
     return number
 
 
-def _box_of(values: Mapping[str, Any], roles: ColumnRoles, where: str) -> list[RowObject]:
+def _box_of(values: Mapping[str, Any], roles: ColumnRoles, place: str) -> list[RowObject]:
     """The box of a row; none where all its cells are empty."""
     edges = [values.get(edge) for edge in EDGES]
     label = values.get(str(roles.box_class))
@@ -362,25 +370,25 @@ def _box_of(values: Mapping[str, Any], roles: ColumnRoles, where: str) -> list[R
         return []
     if label is None or None in edges:
         raise fault(
-            where, "an empty cell", "expected four corners and a class, or five empty cells: no box"
+            place, "an empty cell", "expected four corners and a class, or five empty cells: no box"
         )
     xmin, ymin, xmax, ymax = (
-        _number(edge, where, name) for edge, name in zip(edges, EDGES, strict=True)
+        _number(edge, place, name) for edge, name in zip(edges, EDGES, strict=True)
     )
-    return [RowObject(_class_of(label, where), (xmin, ymin, xmax, ymax))]
+    return [RowObject(_class_of(label, place), (xmin, ymin, xmax, ymax))]
 
 
-def _class_of(value: Any, where: str) -> str | int:
+def _class_of(value: Any, place: str) -> str | int:
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
         raise fault(
-            where, f"the class of a box is {_shown(value)}", "expected a text or a whole number"
+            place, f"the class of a box is {_shown(value)}", "expected a text or a whole number"
         )
     if isinstance(value, int) and not 0 <= value < 1 << 62:
-        raise fault(where, f"the class of a box is {value}", "expected 0 or more")
+        raise fault(place, f"the class of a box is {value}", "expected 0 or more")
     return value
 
 
-def read_objects(value: Any, where: str) -> list[RowObject]:
+def read_objects(value: Any, place: str) -> list[RowObject]:
     """The objects of a row: lists of boxes and of classes, or a list of objects;
     a CSV has them as JSON.
     """
@@ -391,23 +399,23 @@ def read_objects(value: Any, where: str) -> list[RowObject]:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
             raise fault(
-                where, f"objects is not JSON: {error}", '{"bbox": [[x, y, width, height]], ...}'
+                place, f"objects is not JSON: {error}", '{"bbox": [[x, y, width, height]], ...}'
             ) from error
     if isinstance(value, list):
-        value = _as_lists(value, where)
+        value = _as_lists(value, place)
     expected = "expected {bbox: [[x, y, width, height], ...], categories: [...]}"
     if not isinstance(value, dict):
-        raise fault(where, f"objects is {_shown(value)}", expected)
+        raise fault(place, f"objects is {_shown(value)}", expected)
     boxes, labels = _value_at(_BBOXES, value), _value_at(_CATEGORIES, value)
     if not isinstance(boxes, list) or not isinstance(labels, list):
-        raise fault(where, f"objects has {listed(map(str, value)) or 'nothing'}", expected)
+        raise fault(place, f"objects has {listed(map(str, value)) or 'nothing'}", expected)
     if len(boxes) != len(labels):
         raise fault(
-            where,
+            place,
             f"{len(boxes):,} boxes and {len(labels):,} classes",
             "expected one class for each box",
         )
-    return [_object_of(box, label, where) for box, label in zip(boxes, labels, strict=True)]
+    return [_object_of(box, label, place) for box, label in zip(boxes, labels, strict=True)]
 
 
 def _value_at(names: Sequence[str], mapping: Mapping[str, Any]) -> Any:
@@ -415,14 +423,14 @@ def _value_at(names: Sequence[str], mapping: Mapping[str, Any]) -> Any:
     return mapping.get(_first_of(names, mapping) or "")
 
 
-def _as_lists(objects: list[Any], where: str) -> dict[str, list[Any]]:
+def _as_lists(objects: list[Any], place: str) -> dict[str, list[Any]]:
     """A list of objects as lists of their values."""
     boxes: list[Any] = []
     labels: list[Any] = []
     for shape in objects:
         if not isinstance(shape, dict):
             raise fault(
-                where,
+                place,
                 f"an object is {_shown(shape)}",
                 "expected {bbox: [x, y, width, height], category: ...}",
             )
@@ -431,9 +439,9 @@ def _as_lists(objects: list[Any], where: str) -> dict[str, list[Any]]:
     return {"bbox": boxes, "category": labels}
 
 
-def _object_of(box: Any, label: Any, where: str) -> RowObject:
+def _object_of(box: Any, label: Any, place: str) -> RowObject:
     """An object of x, y, width and height in pixels."""
     if not isinstance(box, list) or len(box) != len(EDGES):
-        raise fault(where, f"a bbox of {_shown(box)}", "expected x, y, width, height in pixels")
-    x, y, width, height = (_number(value, where, "bbox") for value in box)
-    return RowObject(_class_of(label, where), corners_of_size(x, y, width, height))
+        raise fault(place, f"a bbox of {_shown(box)}", "expected x, y, width, height in pixels")
+    x, y, width, height = (_number(value, place, "bbox") for value in box)
+    return RowObject(_class_of(label, place), corners_of_size(x, y, width, height))

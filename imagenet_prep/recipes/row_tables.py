@@ -38,21 +38,20 @@ def read_tables(source: Source, groups: Mapping[str, Sequence[Path]]) -> Rows:
         InputError: a table or a value can't be understood, there is no row, or tables have
             different forms.
     """
-    paths = [path for several in groups.values() for path in several]
+    paths = [path for split_paths in groups.values() for path in split_paths]
     _refuse_mixed_forms(paths)
     rows: list[TableRow] = []
     names: dict[str, None] = {}
-    for split, several in groups.items():
-        for path in several:
-            columns, own = _read_table(path, split)
+    for split, split_paths in groups.items():
+        for path in split_paths:
+            columns, table_rows = _read_table(path, split)
             names |= dict.fromkeys(columns)
-            rows += own
+            rows += table_rows
     if not rows:
         raise InputError(f"{paths[0]} has no row", "expected a row for each image", CORRECT)
-    where = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
-    return gather(
-        rows, find_roles(names, where, source.image, source.label), is_text=_is_text(paths[0])
-    )
+    place = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    roles = find_roles(names, place, source.image, source.label)
+    return gather(rows, roles, is_text=_is_text(paths[0]))
 
 
 def _is_text(path: Path) -> bool:
@@ -62,18 +61,17 @@ def _is_text(path: Path) -> bool:
 
 def _refuse_mixed_forms(paths: Sequence[Path]) -> None:
     """Raise InputError if some tables have texts alone, and others have types."""
-    strange = next((path for path in paths if not is_table(path)), None)
-    if strange is not None:
-        expected = f"expected a name that ends in {', '.join(ENDINGS)}"
-        raise InputError(f"{strange} is no table by its name", expected, "rename it")
-    other = next((path for path in paths if _is_text(path) != _is_text(paths[0])), None)
-    if other is not None:
-        what = f"{paths[0]} and {other.name} have different forms"
-        raise InputError(
-            what,
-            "expected CSV and TSV alone, or JSON lines and Parquet alone",
-            "write them in one form",
-        )
+    for path in paths:
+        if not is_table(path):
+            expected = f"expected a name that ends in {', '.join(ENDINGS)}"
+            raise InputError(f"{path} is no table by its name", expected, "rename it")
+    for path in paths:
+        if _is_text(path) != _is_text(paths[0]):
+            raise InputError(
+                f"{paths[0]} and {path.name} have different forms",
+                "expected CSV and TSV alone, or JSON lines and Parquet alone",
+                "write them in one form",
+            )
 
 
 def _read_table(path: Path, split: str) -> tuple[list[str], Iterator[TableRow]]:

@@ -51,15 +51,7 @@ def list_samples(
         InputError: a file is damaged or compressed, there is no sample, or images and labels don't
             fit together.
     """
-    read_samples = source_kinds()[kind].read_samples
-    assert read_samples is not None, f"{kind} has no labels of its own"
-    parts: list[tuple[str, Samples]] = []
-    for split, paths in groups.items():
-        for split_in_names, samples in read_samples(paths, engine).items():
-            parts.append((split or split_in_names, samples))
-    if not any(samples.names for _, samples in parts):
-        all_paths = [str(path) for paths in groups.values() for path in paths]
-        raise InputError(f"{listed(all_paths)}: no sample")
+    parts = _read_parts(kind, groups, engine)
     _mark_unlabelled(parts)
     if as_arrays and kind == "arrays":  # by their endings names tell what files are
         for _, samples in parts:
@@ -70,6 +62,27 @@ def list_samples(
         samples.rename(f"{split}/{{}}".format)
     splits = tuple(dict.fromkeys(split for split, _ in parts))
     return join_samples([samples for _, samples in parts]), splits
+
+
+def _read_parts(
+    kind: str, groups: Mapping[str, Sequence[Path]], engine: Engine
+) -> list[tuple[str, Samples]]:
+    """The samples of each group of files, with their split: that of the group, or the one that
+    names tell.
+
+    Raises:
+        InputError: there is no sample.
+    """
+    read_samples = source_kinds()[kind].read_samples
+    assert read_samples is not None, f"{kind} has no labels of its own"
+    parts: list[tuple[str, Samples]] = []
+    for split, paths in groups.items():
+        for split_in_names, samples in read_samples(paths, engine).items():
+            parts.append((split or split_in_names, samples))
+    if not any(samples.names for _, samples in parts):
+        all_paths = [str(path) for paths in groups.values() for path in paths]
+        raise InputError(f"{listed(all_paths)}: no sample")
+    return parts
 
 
 def _mark_unlabelled(parts: Sequence[tuple[str, Samples]]) -> None:

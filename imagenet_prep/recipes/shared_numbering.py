@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotating import Annotations
+from imagenet_prep.recipes.classes import Classes, refuse_below_first
 from imagenet_prep.recipes.formats import load_format
-from imagenet_prep.recipes.labels import Classes, refuse_below_first
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_lines import YAML_WORDS
 from imagenet_prep.recipes.schema import BoxKeys
@@ -56,16 +56,16 @@ class KnownNumbering(Struct, frozen=True):
         """The numbering of several sets, which agree; None if there are none."""
         if not numberings:
             return None
-        with_classes = [known.numbering for known in numberings if known.numbering.labels]
+        with_classes = [named.numbering for named in numberings if named.numbering.labels]
         labels: dict[str, int] = {}
         texts: dict[str, str] = {}
         boxes: dict[int, str] = {}
-        for known in reversed(numberings):
-            labels |= known.numbering.labels
-            texts |= known.numbering.texts
-            boxes |= known.boxes
+        for named in reversed(numberings):
+            labels |= named.numbering.labels
+            texts |= named.numbering.texts
+            boxes |= named.boxes
         first_label = with_classes[0].first_label if with_classes else 0
-        names = listed(known.name for known in numberings)
+        names = listed(named.name for named in numberings)
         return cls(names, Numbering(first_label, labels, texts), boxes)
 
 
@@ -92,15 +92,15 @@ class SharedNumbering(Struct, frozen=True):
         for set_layout in replace(layout, set_name="").sets():
             if set_layout.set_name != layout.set_name:
                 candidates.append(KnownNumbering.find(set_layout))
-        binding = [known for known in candidates if known is not None]
+        binding = [named for named in candidates if named is not None]
         return cls(KnownNumbering.join(binding), own, grows)
 
     @property
     def first_label(self) -> int | None:
         """The label of the first class; None if no set has classes."""
-        for known in (self.own, self.known):
-            if known is not None and known.numbering.labels:
-                return known.numbering.first_label
+        for named in (self.own, self.known):
+            if named is not None and named.numbering.labels:
+                return named.numbering.first_label
         return None
 
     def settle(self, file: RecipeFile, classes: Classes) -> Classes:
@@ -157,9 +157,9 @@ class SharedNumbering(Struct, frozen=True):
     @property
     def _box_names(self) -> Mapping[int, str]:
         """The names of boxes by label, in its own numbering or in that of the other sets."""
-        for known in (self.own, self.known):
-            if known is not None and known.boxes:
-                return known.boxes
+        for named in (self.own, self.known):
+            if named is not None and named.boxes:
+                return named.boxes
         return {}
 
     def _refuse_other_boxes(self, file: RecipeFile, boxes: Mapping[int, str]) -> None:
@@ -173,9 +173,9 @@ class SharedNumbering(Struct, frozen=True):
             new_name, new_label = boxes.get(label, name), labels.get(name, label)
             if new_name == name and new_label == label:
                 continue
-            what = f"{file.path}: boxes of {name} would have label {labels.get(name, 'none')}"
+            problem = f"{file.path}: boxes of {name} would have label {labels.get(name, 'none')}"
             if new_name != name:
-                what = f"{file.path}: boxes of label {label} would be {new_name}"
+                problem = f"{file.path}: boxes of label {label} would be {new_name}"
             names = list(dict.fromkeys((*self.known.boxes.values(), *boxes.values())))
             hint = f"write in the `boxes` of all recipes: names: {_flow(names)}"
             if _are_numbered_by_files(file.recipe.boxes):
@@ -183,7 +183,7 @@ class SharedNumbering(Struct, frozen=True):
                     "give the categories of all files the same ids, or put this set elsewhere, "
                     "with --output"
                 )
-            raise InputError(what, f"expected {label} for {name}, as in {self.known.name}", hint)
+            raise InputError(problem, f"expected {label} for {name}, as in {self.known.name}", hint)
 
 
 def _are_numbered_by_files(keys: BoxKeys | None) -> bool:
@@ -201,18 +201,18 @@ class _NumberingCheck(Struct, frozen=True):
 
     def refuse_difference(self) -> None:
         """Raise InputError for the first difference."""
-        known, classes = self.known.numbering, self.classes
+        numbering, classes = self.known.numbering, self.classes
         for name, text, number in zip(classes.names, classes.texts, classes.numbers, strict=True):
-            if known.names.get(number) == name or self._has_same_words(number, text):
+            if numbering.names.get(number) == name or self._has_same_words(number, text):
                 continue
-            is_new = name not in known.labels and number not in known.names
+            is_new = name not in numbering.labels and number not in numbering.names
             if not (is_new and self._may_have_more()):
                 self._refuse(name, number)
-        if classes.first_label != known.first_label:
+        if classes.first_label != numbering.first_label:
             raise InputError(
                 f"{self.file.path}: the first label is {classes.first_label}",
-                f"expected {known.first_label}, as in {self.known.name}",
-                f"write in the recipes of all sets: first_label: {known.first_label}",
+                f"expected {numbering.first_label}, as in {self.known.name}",
+                f"write in the recipes of all sets: first_label: {numbering.first_label}",
             )
 
     def _may_have_more(self) -> bool:
@@ -239,25 +239,25 @@ class _NumberingCheck(Struct, frozen=True):
         """Raise the error for a class with another number, a number of another class,
         or a class that is not there.
         """
-        known, where = self.known.numbering, self.known.name
+        numbering, set_names = self.known.numbering, self.known.name
         has_own_numbers = self.file.recipe.classes is not None or self.classes.is_numbered
-        if name in known.labels:
-            what = f"class {name} would have label {number}"
-            expected = f"expected {known.labels[name]}, as in {where}"
-        elif has_own_numbers and number in known.names:
-            what = f"label {number} would be {name}"
-            expected = f"expected {known.names[number]}, as in {where}"
+        if name in numbering.labels:
+            problem = f"class {name} would have label {number}"
+            expected = f"expected {numbering.labels[name]}, as in {set_names}"
+        elif has_own_numbers and number in numbering.names:
+            problem = f"label {number} would be {name}"
+            expected = f"expected {numbering.names[number]}, as in {set_names}"
         else:
-            what = f"{name} is no class there"
-            expected = f"expected the classes of {where}: {listed(known.labels)}"
-        raise InputError(f"{self.file.path}: {what}", expected, self._hint())
+            problem = f"{name} is no class there"
+            expected = f"expected the classes of {set_names}: {listed(numbering.labels)}"
+        raise InputError(f"{self.file.path}: {problem}", expected, self._hint())
 
     def _hint(self) -> str:
         """The key that declares both numberings, or another folder."""
-        known = self.known.numbering
-        names = sorted(known.labels, key=known.labels.__getitem__)
-        names += [name for name in self.classes.names if name not in known.labels]
-        first_label = f" and first_label: {known.first_label}" if known.first_label else ""
+        numbering = self.known.numbering
+        names = sorted(numbering.labels, key=numbering.labels.__getitem__)
+        names += [name for name in self.classes.names if name not in numbering.labels]
+        first_label = f" and first_label: {numbering.first_label}" if numbering.first_label else ""
         declaration = f"write in the recipe classes: {_flow(names)}{first_label}"
         return f"{declaration}; or put a set of other classes elsewhere, with --output"
 
@@ -278,22 +278,22 @@ def _quoted(name: str) -> str:
     return name if is_plain else json.dumps(name, ensure_ascii=False)
 
 
-def _renumbered(classes: Classes, known: Numbering) -> Classes:
+def _renumbered(classes: Classes, numbering: Numbering) -> Classes:
     """The classes with the numbers and the words that they have;
     those that are not there keep theirs.
     """
     pairs = list(zip(classes.names, classes.texts, classes.numbers, strict=True))
-    numbers = tuple(known.labels.get(name, number) for name, _, number in pairs)
-    texts = tuple(known.texts.get(name, text) for name, text, _ in pairs)
-    return replace(classes, texts=texts, numbers=numbers, first_label=known.first_label)
+    numbers = tuple(numbering.labels.get(name, number) for name, _, number in pairs)
+    texts = tuple(numbering.texts.get(name, text) for name, text, _ in pairs)
+    return replace(classes, texts=texts, numbers=numbers, first_label=numbering.first_label)
 
 
-def _with_others(classes: Classes, known: Numbering) -> Classes:
+def _with_others(classes: Classes, numbering: Numbering) -> Classes:
     """The classes, then those without a file that are known."""
     names, texts, numbers = list(classes.names), list(classes.texts), list(classes.numbers)
-    for name, number in sorted(known.labels.items(), key=lambda pair: pair[1]):
+    for name, number in sorted(numbering.labels.items(), key=lambda pair: pair[1]):
         if number not in classes.numbers:
             names.append(name)
-            texts.append(known.texts.get(name, name))
+            texts.append(numbering.texts.get(name, name))
             numbers.append(number)
     return replace(classes, names=tuple(names), texts=tuple(texts), numbers=tuple(numbers))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from imagenet_prep.recipes.mask_names import is_image_folder
 from imagenet_prep.sources.names import Names
@@ -37,7 +37,10 @@ def split_name(folder: str) -> str:
     "" if it is not.
     """
     match = _SPLIT.fullmatch(folder)
-    return _SPLIT_OF_WORD[re.sub(r"[^a-z]", "", match[1].lower())] if match else ""
+    if match is None:
+        return ""
+    word = re.sub(r"[^a-z]", "", match[1].lower())
+    return _SPLIT_OF_WORD[word]
 
 
 def name_as_split(folder: str) -> str:
@@ -55,59 +58,87 @@ def split_names(folders: Iterable[str]) -> dict[str, str]:
     pets_test. Folders of one split have its name, if they differ in numbers only; otherwise each
     has its own.
     """
-    last = {folder: folder.rpartition("/")[2] for folder in folders}
-    splits = _splits_by_a_word(last) | {
-        folder: split_name(name) for folder, name in last.items() if split_name(name)
-    }
-    tests = [folder for folder, split in splits.items() if split == "test"]
-    evals = [folder for folder in tests if "eval" in last[folder].lower()]
-    if len(evals) == 1 and len(tests) > 1 and "validation" not in splits.values():
-        splits[evals[0]] = "validation"
-    words: dict[str, set[str]] = {}
+    names = {folder: folder.rpartition("/")[2] for folder in folders}
+    splits = _splits_by_a_word(names)
+    for folder, name in names.items():
+        if split := split_name(name):
+            splits[folder] = split
+    _call_eval_validation(splits, names)
+    words_of: dict[str, set[str]] = {}
     for folder, split in splits.items():
-        words.setdefault(split, set()).add(re.sub(r"[\W\d_]", "", last[folder].lower()))
+        word = re.sub(r"[\W\d_]", "", names[folder].lower())
+        words_of.setdefault(split, set()).add(word)
     return {
-        folder: split if len(words[split]) == 1 else name_as_split(last[folder])
+        folder: split if len(words_of[split]) == 1 else name_as_split(names[folder])
         for folder, split in splits.items()
     }
+
+
+def _call_eval_validation(splits: dict[str, str], names: Mapping[str, str]) -> None:
+    """Make eval next to test the validation split, if there is no other."""
+    tests = [folder for folder, split in splits.items() if split == "test"]
+    evals = [folder for folder in tests if "eval" in names[folder].lower()]
+    if len(evals) == 1 and len(tests) > 1 and "validation" not in splits.values():
+        splits[evals[0]] = "validation"
 
 
 def _splits_by_a_word(names: Mapping[str, str]) -> dict[str, str]:
     """The split of each folder whose name is that of another except the word of the split;
     ``names`` by path.
     """
-    alike: dict[tuple[str, ...], dict[str, str]] = {}
+    groups: dict[tuple[str, ...], dict[str, str]] = {}  # by the other words of the names
     for folder, name in names.items():
-        joined = _TRAIN_AND_VAL.sub("trainval", name)
-        words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", joined)]
-        splits = [_SPLIT_OF_WORD[word] for word in words if word in _SPLIT_OF_WORD]
-        rest = tuple(word for word in words if word not in _SPLIT_OF_WORD and word not in _FILLING)
+        splits, other_words = _words_of_name(name)
         if len(splits) < 2:
-            alike.setdefault(rest, {})[folder] = splits[0] if splits else "train"
-    found: dict[str, str] = {}
-    for rest, group in alike.items():
-        is_named = any(
-            set(re.findall(r"[a-z]+", names[folder].lower())) - {*rest, *_FILLING}
-            for folder in group
-        )
-        if rest and is_named and len(group) > 1 and len(set(group.values())) == len(group):
-            found |= group
-    return found
+            groups.setdefault(other_words, {})[folder] = splits[0] if splits else "train"
+    split_of: dict[str, str] = {}
+    for other_words, group in groups.items():
+        has_distinct_splits = len(group) > 1 and len(set(group.values())) == len(group)
+        if other_words and has_distinct_splits:
+            group_names = [names[folder] for folder in group]
+            if any(_has_split_word(name, other_words) for name in group_names):
+                split_of |= group
+    return split_of
+
+
+def _words_of_name(name: str) -> tuple[list[str], tuple[str, ...]]:
+    """The splits that words of a name mean, and its other words, except those that say nothing."""
+    joined = _TRAIN_AND_VAL.sub("trainval", name)
+    splits: list[str] = []
+    other_words: list[str] = []
+    for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", joined):
+        lowered = word.lower()
+        if lowered in _SPLIT_OF_WORD:
+            splits.append(_SPLIT_OF_WORD[lowered])
+        elif lowered not in _FILLING:
+            other_words.append(lowered)
+    return splits, tuple(other_words)
+
+
+def _has_split_word(name: str, other_words: Collection[str]) -> bool:
+    """Whether a name has a word next to those that it shares with others."""
+    words = set(re.findall(r"[a-z]+", name.lower()))
+    return bool(words - {*other_words, *_FILLING})
 
 
 def splits_above(names: Iterable[str]) -> dict[str, str]:
     """The folders of splits that all files are in, and the split that each is: train2017 is train;
     else none.
     """
-    places: dict[str, str] = {}
+    split_of: dict[str, str] = {}
     for name in names:
         folders = name.split("/")[:-1]
-        place = next((place for place, each in enumerate(folders, 1) if split_name(each)), 0)
-        places["/".join(folders[:place])] = split_name(folders[place - 1]) if place else ""
-    if "" in places or len(places) < 2:
+        for depth, folder in enumerate(folders, 1):
+            if split := split_name(folder):
+                split_of["/".join(folders[:depth])] = split
+                break
+        else:
+            return {}
+    if len(split_of) < 2:
         return {}
-    is_unique = len(set(places.values())) == len(places)
-    return places if is_unique else {folder: name_as_split(folder) for folder in places}
+    if len(set(split_of.values())) == len(split_of):
+        return split_of
+    return {folder: name_as_split(folder) for folder in split_of}
 
 
 def stem_of(name: str) -> str:
@@ -130,19 +161,19 @@ def suffix_of(name: str) -> str:
 
 def grouped(names: Iterable[str], key: Callable[[str], str]) -> dict[str, list[str]]:
     """The names by their key, in their order."""
-    found: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for name in names:
-        found.setdefault(key(name), []).append(name)
-    return found
+        groups.setdefault(key(name), []).append(name)
+    return groups
 
 
 def counted(names: Iterable[str], most: int = 8) -> str:
     """How many files there are of each type: "12 .gif, 3 .webp"."""
-    found = Counter(map(suffix_of, names)).most_common()
-    text = ", ".join(f"{count:,} {suffix}" for suffix, count in found[:most])
-    return text + (
-        f", {sum(count for _, count in found[most:]):,} others" if len(found) > most else ""
-    )
+    counts = Counter(map(suffix_of, names)).most_common()
+    text = ", ".join(f"{count:,} {suffix}" for suffix, count in counts[:most])
+    if len(counts) > most:
+        text += f", {sum(count for _, count in counts[most:]):,} others"
+    return text
 
 
 FOLDERS = {

@@ -34,7 +34,7 @@ from imagenet_prep.init.recipe_text import (
 from imagenet_prep.init.split_options import check_asked, refuse_unused_splits
 from imagenet_prep.init.written_files import ANOTHER_NAME, list_end, saved, written_path
 from imagenet_prep.model import Engine, Progress, Silent
-from imagenet_prep.recipes.labels import labels_in_words
+from imagenet_prep.recipes.classes import labels_in_words
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.row_tables import ENDINGS, is_table

@@ -25,7 +25,7 @@ from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.recipes import columns, labels_file, rules
-from imagenet_prep.recipes.labels import given_classes
+from imagenet_prep.recipes.classes import given_classes
 from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
 from imagenet_prep.reporting import lenient
 from imagenet_prep.sources import patterns, zips

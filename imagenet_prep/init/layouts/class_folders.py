@@ -19,7 +19,9 @@ from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import LIKELY, ONLY_IF_ASKED, POSSIBLE, Interpretation, Proposal
 from imagenet_prep.init.split_lists import SplitLists, find_split_lists, read_split_lists
 from imagenet_prep.init.split_options import asked_folders, asked_lists
+from imagenet_prep.recipes.classes import class_order
 from imagenet_prep.recipes.divisions import Division
+from imagenet_prep.recipes.folder_labels import ClassFolders, folder_faults, misread_masks
 from imagenet_prep.recipes.folder_roles import (
     FolderTree,
     Roles,
@@ -29,7 +31,6 @@ from imagenet_prep.recipes.folder_roles import (
     nested,
     roles_of,
 )
-from imagenet_prep.recipes.labels import ClassFolders, class_order, folder_faults, misread_masks
 from imagenet_prep.recipes.mask_names import is_image_folder, is_mask_folder
 from imagenet_prep.recipes.recipe_lines import flow
 from imagenet_prep.recipes.splits import (

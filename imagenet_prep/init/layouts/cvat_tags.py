@@ -10,8 +10,8 @@ from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import CERTAIN, Interpretation, Proposal
 from imagenet_prep.recipes.annotated_images import find_rows
 from imagenet_prep.recipes.annotation_files import read_xml
+from imagenet_prep.recipes.classes import class_order
 from imagenet_prep.recipes.formats.cvat import FORMAT
-from imagenet_prep.recipes.labels import class_order
 from imagenet_prep.recipes.splits import splits_above
 from imagenet_prep.text import listed, number_of
 

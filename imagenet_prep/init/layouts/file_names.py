@@ -12,7 +12,7 @@ from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.layouts.class_folders import shape_of
 from imagenet_prep.init.proposal import POSSIBLE, Interpretation, Proposal
 from imagenet_prep.init.split_lists import find_split_lists
-from imagenet_prep.recipes.labels import class_order
+from imagenet_prep.recipes.classes import class_order
 from imagenet_prep.recipes.splits import split_names, stem_of
 from imagenet_prep.text import listed, number_of
 

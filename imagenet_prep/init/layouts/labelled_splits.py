@@ -11,7 +11,7 @@ from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.layouts.class_folders import Shape, shape_of
 from imagenet_prep.init.proposal import CERTAIN, Interpretation, Proposal
 from imagenet_prep.init.split_lists import read_cells
-from imagenet_prep.recipes.labels_file import without_ending
+from imagenet_prep.recipes.path_matching import without_ending
 from imagenet_prep.recipes.splits import split_names
 from imagenet_prep.text import listed, number_of
 

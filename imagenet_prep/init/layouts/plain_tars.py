@@ -29,10 +29,11 @@ from imagenet_prep.init.proposal import (
     Interpretation,
     Proposal,
 )
+from imagenet_prep.recipes.classes import class_order
 from imagenet_prep.recipes.columns import Content, is_of
 from imagenet_prep.recipes.divisions import Division
+from imagenet_prep.recipes.folder_labels import ClassFolders
 from imagenet_prep.recipes.folder_roles import FolderTree
-from imagenet_prep.recipes.labels import ClassFolders, class_order
 from imagenet_prep.recipes.splits import counted, split_name, stem_of, suffix_of
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.tars import folder_of_tar, noun_of

@@ -30,8 +30,10 @@ from imagenet_prep.init.split_lists import (
 )
 from imagenet_prep.init.split_options import asked_folders, asked_lists
 from imagenet_prep.init.table_forms import Sought
-from imagenet_prep.recipes.labels_file import LABELS, LINES, flat_labels, without_ending
+from imagenet_prep.recipes.labels_file import LABELS, LINES
+from imagenet_prep.recipes.path_matching import without_ending
 from imagenet_prep.recipes.splits import split_name, splits_above
+from imagenet_prep.recipes.typed_values import flat_labels
 from imagenet_prep.text import listed, number_of
 
 _MOST_CANDIDATES = 3

@@ -28,9 +28,9 @@ from imagenet_prep.recipes import downsampled
 from imagenet_prep.recipes.array_sets import FILE, NAMES, are_sets, rival_files
 from imagenet_prep.recipes.columns import is_of
 from imagenet_prep.recipes.joined_samples import Samples, split_of
-from imagenet_prep.recipes.labels_file import flat_labels
 from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.splits import grouped, stem_of
+from imagenet_prep.recipes.typed_values import flat_labels
 from imagenet_prep.sources.array_formats import counts_from_1
 from imagenet_prep.sources.parquets import may_hold_images
 from imagenet_prep.text import listed, number_of

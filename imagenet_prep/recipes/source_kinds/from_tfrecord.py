@@ -10,10 +10,10 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import ending_of
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.joined_samples import Samples, usual_label
-from imagenet_prep.recipes.labels_file import flat_labels
 from imagenet_prep.recipes.sample_columns import columns_of, join_files
 from imagenet_prep.recipes.sample_sources import list_sample_inputs
 from imagenet_prep.recipes.source_kinds import BySplit, SourceKind
+from imagenet_prep.recipes.typed_values import flat_labels
 from imagenet_prep.sources.catalog import CatalogBuilder
 from imagenet_prep.sources.names import shown_name
 from imagenet_prep.sources.tars import Archive

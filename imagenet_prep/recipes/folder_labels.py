@@ -1,0 +1,277 @@
+"""label_by_folder: class folders -> Labelled, which class each file is of."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.classes import Classes, by_names
+from imagenet_prep.recipes.divisions import Division
+from imagenet_prep.recipes.folder_roles import (
+    FolderTree,
+    Misread,
+    mask_folders,
+    misread,
+    misread_inner,
+    mixed_masks,
+    nested,
+)
+from imagenet_prep.recipes.inputs import Inputs
+from imagenet_prep.recipes.labels import Labelled
+from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.folders import PRIVATE
+from imagenet_prep.sources.names import Column, Names, Rows, below, entry_name, places_of
+from imagenet_prep.storage.files import scan
+from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.text import listed, number_of
+
+
+def label_by_folder(
+    file: RecipeFile,
+    inputs: Inputs,
+    listing: Catalog,
+    divisions: Sequence[Division],
+    declared: Classes | None,
+    first_label: int,
+) -> Labelled:
+    """Labels by the folder of a file, below the folder of its split; ``declared`` and
+    ``first_label`` as for a table.
+
+    A file that is in no class folder, or in one that is not among the recipe's classes, is added to
+    the ``obstacles`` of the inputs, and so are folders that would be misread as classes. A folder
+    without a file is skipped, with a note.
+    """
+    assert file.recipe.source is not None
+    parts = [part for division in divisions for part in division.parts or (division,)]
+    files = ClassFolders(listing.names, parts, file.recipe.source.class_folder)
+    inputs.obstacles.extend(folder_faults(inputs.origin, files))
+    notes = _skipped_folders(inputs, parts, files.tops)
+    if declared is None:
+        is_divided = bool(file.recipe.splits)
+        inputs.obstacles.extend(_misread_folders(inputs.origin, files, is_divided=is_divided))
+        classes = by_names(file, files, first_label)
+        notes += _note_on_inner_folders(files)
+    else:
+        inputs.obstacles.extend(_undeclared_folders(file, files, declared))
+        classes = declared
+    empty = [name for name in classes.names if name not in files]
+    if empty:
+        count = number_of(len(empty), "class has", "classes have")
+        notes.append(f"{count} no file: {listed(empty)}")
+    labels = _labels_of_folders(files, classes, len(listing))
+    return Labelled(classes, labels, notes=tuple(notes))
+
+
+def _note_on_inner_folders(files: ClassFolders) -> list[str]:
+    """The note on folders within several classes, which no label tells apart."""
+    inner_folders = nested(files.deep())
+    if not inner_folders:
+        return []
+    names = listed(inner_folders)
+    return [f"the first folder is the class: {names} are only told apart by their paths"]
+
+
+def _labels_of_folders(files: ClassFolders, classes: Classes, count: int) -> Column:
+    """The label of each of ``count`` files; -1 for one in no folder of a class."""
+    labels = np.full(count, -1, np.int16 if len(classes.names) < 1 << 15 else np.int32)
+    for label, name in enumerate(classes.names, 1):
+        for division, start, stop in files.runs.get(name, ()):
+            labels[places_of(division.rows[start:stop])] = label
+    return labels
+
+
+class ClassFolders(Mapping[str, Sequence[str]]):
+    """The files of each class folder, by their paths from there; found on request.
+
+    ``runs`` are by class the divisions and places there, from one to another, that hold its files.
+    ``loose`` are files that are in no folder, each with what comes before the class. ``tops`` are
+    the first folders, ``same`` two paths that would be one class. ``kind``: the class is the first
+    folder, the inner one, or the path of all.
+    """
+
+    def __init__(self, names: Names, divisions: Sequence[Division], kind: str = "first") -> None:
+        self._names, self._divisions, self.kind = names, divisions, kind
+        self.file_names = names
+        self.tops: set[str] = set()
+        self.same: tuple[str, ...] = ()
+        paths: dict[str, str] = {}
+        self.runs: dict[str, list[tuple[Division, int, int]]] = {}
+        self.loose: list[tuple[str, str]] = []
+        self._deep: dict[str, None] = {}
+        for division in divisions:
+            for places, path, slashes in names.folders(
+                division.rows, division.lead, whole=kind != "first"
+            ):
+                if path is None:
+                    self.loose.append((names[division.rows[places.start]], division.lead))
+                    continue
+                folder = path.rpartition("/")[2] if kind == "inner" else path
+                if paths.setdefault(folder, path) != path:
+                    self.same = (paths[folder], path)
+                self.tops.add(path.partition("/")[0])
+                self.runs.setdefault(folder, []).append((division, places.start, places.stop))
+                if kind == "first" and slashes > division.lead.count("/") + 1:
+                    self._deep[folder] = None
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.runs)
+
+    def __getitem__(self, folder: str) -> list[str]:
+        names: list[str] = []
+        for division, start, stop in self.runs[folder]:
+            for row in division.rows[start:stop]:
+                name = self._names[row]
+                if self.kind == "first":
+                    names.append(name.removeprefix(division.lead).removeprefix(f"{folder}/"))
+                else:
+                    names.append(name.rpartition("/")[2])
+        return names
+
+    def __contains__(self, folder: object) -> bool:
+        return folder in self.runs
+
+    def first(self, folder: str) -> str:
+        """The name of the first file of a class."""
+        division, start, _ = self.runs[folder][0]
+        return self._names[division.rows[start]]
+
+    def deep(self) -> dict[str, list[str]]:
+        """The classes that have folders of their own within."""
+        return {folder: self[folder] for folder in self._deep}
+
+    def splits(self) -> dict[str, str]:
+        """The name of each division, by what comes before its classes."""
+        return {division.lead: division.name for division in self._divisions}
+
+    def trees(self) -> dict[str, FolderTree]:
+        """The class folders and those within, by what comes before the classes,
+        with how many files each has.
+        """
+        trees = {division.lead: FolderTree() for division in self._divisions}
+        for _, lead in self.loose:
+            trees[lead].files += 1
+        for folder, runs in self.runs.items():
+            for division, start, stop in runs:
+                tree = trees[division.lead]
+                if folder not in self._deep:
+                    tree.add(folder, stop - start)
+                    continue
+                names = (self._names[row] for row in division.rows[start:stop])
+                paths = Counter(
+                    name.removeprefix(division.lead).rpartition("/")[0] for name in names
+                )
+                for path, count in paths.items():
+                    tree.add(path, count)
+        return trees
+
+    def names(self) -> Names:
+        """All of them, with what comes before their classes."""
+        rows: Rows = self._divisions[0].rows
+        if len(self._divisions) > 1 or self.loose:
+            runs = itertools.chain.from_iterable(self.runs.values())
+            rows = np.concatenate(
+                [np.asarray(division.rows[start:stop], np.uint32) for division, start, stop in runs]
+            )
+        return self._names.picked(rows)
+
+
+def folder_faults(
+    folder: object, files: ClassFolders, hint: str = "write class_folder: path"
+) -> Iterator[InputError]:
+    """Two folders of one class (``hint`` takes their paths), and files in no class folder."""
+    if files.same:
+        problem = f"{folder}: {' and '.join(files.same)} end in the same folder"
+        yield InputError(problem, "expected one folder of each name", hint)
+    if files.loose:
+        name, lead = files.loose[0]
+        count = len(files.loose) - 1
+        more = f" (and {count:,} others)" if count else ""
+        yield InputError(
+            f"{name} is in no class folder{more}",
+            f"expected {Path(str(folder)).name}/{lead}CLASS/FILE",
+            "move it, or name all in a file of labels",
+        )
+
+
+def _misread_folders(
+    folder: object, files: ClassFolders, *, is_divided: bool
+) -> Iterator[InputError]:
+    """The folders that are no classes."""
+    if not files:
+        return
+    fault = misread_masks(files)
+    if fault is None and files.kind == "first":
+        fault = misread(files.trees(), files.splits(), is_divided=is_divided)
+    elif fault is None:
+        fault = misread_inner(files)
+    if fault is not None:
+        yield InputError(
+            f"{folder}: {fault.what}",
+            "expected a folder a class",
+            f"a recipe can say: {fault.choice}",
+        )
+
+
+def _undeclared_folders(
+    file: RecipeFile, files: ClassFolders, declared: Classes
+) -> Iterator[InputError]:
+    """The folders that are not among the recipe's classes."""
+    undeclared = sorted(set(files) - set(declared.names), key=str.encode)
+    if not undeclared:
+        return
+    folder, *other_folders = undeclared
+    others = f" (and files in {listed(other_folders)})" if other_folders else ""
+    yield InputError(
+        f"{files.first(folder)} is in {folder}, "
+        f"which is not among the classes of {file.path}{others}",
+        f"expected one of {listed(declared.names)}",
+        "add the class, or take the folder out",
+    )
+
+
+def _skipped_folders(
+    inputs: Inputs, divisions: Sequence[Division], class_folders: set[str]
+) -> list[str]:
+    """The notes on folders without this content, and on folders that hold no data."""
+    notes: list[str] = []
+    for reason in PRIVATE.values():
+        if folders := inputs.remarks.passed.get(reason):
+            verb = "is" if len(folders) == 1 else "are"
+            notes.append(f"{listed(folders)} {verb} skipped: {reason}")
+    if inputs.listing.containers[0].read_order != "alone":
+        return notes
+    leads = {division.lead for division in divisions}
+    empty_folders: list[str] = []
+    for lead in sorted(leads):
+        with_files = {*class_folders, *PRIVATE}
+        if not lead:
+            with_files.update(split_lead.rstrip("/") for split_lead in leads)
+        for name in _folders_in(below(inputs.base, lead)):
+            if not name.startswith(".") and name not in with_files:
+                empty_folders.append(lead + name)
+    if empty_folders:
+        singular = "folder without a file of this content is"
+        plural = "folders without a file of this content are"
+        count = number_of(len(empty_folders), singular, plural)
+        notes.append(f"{count} skipped: {listed(empty_folders)}")
+    return notes
+
+
+def _folders_in(folder: AnyPath) -> list[str]:
+    """The names of the folders in a folder, in order."""
+    with scan(folder) as entries:
+        return sorted(entry_name(entry) for entry in entries if entry.is_dir(follow_symlinks=False))
+
+
+def misread_masks(files: ClassFolders) -> Misread | None:
+    """The folders of masks, or the masks among images, that would be misread as classes."""
+    return mask_folders(files) or mixed_masks(files.names())

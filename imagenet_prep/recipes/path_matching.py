@@ -1,0 +1,138 @@
+"""match: paths as a table has them -> the rows of the files that they mean."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from imagenet_prep.storage.location import AnyPath
+
+
+def match(
+    paths: Sequence[str],
+    names: Iterable[str],
+    base: AnyPath,
+    table: AnyPath,
+    strip: str | None = None,
+) -> list[int]:
+    """The row of the file that each path of a ``table`` means, -1 for none; ``names`` are those of
+    the files.
+
+    ``strip`` is taken off the paths first.
+
+    Paths are relative to the source (``base``), or to the folder of the table, or to a folder there
+    that has the name of the table, or the first or last word of it (train.csv, train_labels.csv),
+    or bare names, else relative to a folder above: that above the labels file, or above the source.
+    Then comes what follows the folders that all paths start with, as another machine had them;
+    last, a path of folders that ends the name of one file alone. The first way that finds any file
+    counts, with letters as they are, then in any case; then the same without the files' endings, as
+    VOC's ImageSets have names, and without any: 1.dcm was made 1.png.
+    """
+    source_folder = os.path.normpath(str(base))
+    table_folder = os.path.normpath(str(table.parent))
+    file_names = list(names)
+    if strip:
+        paths = [path.removeprefix(strip) for path in paths]
+    cuts: tuple[tuple[Callable[[str], str], Callable[[str], str]], ...]
+    cuts = ((_as_is, _as_is), (without_ending, _as_is), (without_ending, without_ending))
+    spellings: tuple[Callable[[str], str], ...] = (str, _folded)
+    stem = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", without_ending(table.name))
+    for (cut_name, cut_path), spell in itertools.product(cuts, spellings):
+        texts = [spell(cut_path(path)) for path in paths]
+        spelled_names = [spell(cut_name(name)) for name in file_names]
+        finders = _finders(
+            spelled_names, spell(source_folder), spell(table_folder), texts, spell(stem)
+        )
+        for find_row in finders:
+            rows = [find_row(text) for text in texts]
+            if max(rows, default=-1) >= 0:
+                return rows
+    return [-1] * len(paths)
+
+
+def _finders(
+    names: Sequence[str], base: str, near: str, paths: Sequence[str], stem: str
+) -> Iterator[Callable[[str], int]]:
+    """Functions that find the row that a path means, one after the other;
+    ``stem`` is the name of the table, ``near`` its folder.
+    """
+    rows = unique_rows(names)
+
+    def from_folder(folder: object, lead: str = "") -> Callable[[str], int]:
+        def find(text: str) -> int:
+            path = text.removeprefix(lead)
+            if path[:1] != "/":
+                path = os.path.normpath(f"{folder}/{path}")
+            return rows.get(path.removeprefix(f"{base}/"), -1)
+
+        return find
+
+    yield lambda text: rows.get(text.removeprefix("./"), -1)
+    yield from_folder(near)
+    words = re.split(r"[\W_]+", stem)
+    top_folders = {name.partition("/")[0] for name in names if "/" in name}
+    for word in dict.fromkeys((stem, words[0], words[-1])):
+        if word in top_folders:
+            yield from_folder(f"{base}/{word}")
+        if near != base:
+            yield from_folder(f"{near}/{word}")
+    bare_rows = unique_rows(name.rpartition("/")[2] for name in names)
+    yield lambda text: bare_rows.get(text, -1)
+    yield from_folder(Path(near).parent)
+    yield from_folder(Path(base).parent)
+    for lead in _shared_leads(paths):
+        yield from_folder(base, lead)
+        yield from_folder(near, lead)
+    yield _finder_by_ends(names, paths)
+
+
+def _shared_leads(paths: Sequence[str]) -> Iterator[str]:
+    """The folders that all paths start with, with a slash: the first one, the first two, and so
+    on.
+    """
+    lowest, highest = min(paths, default=""), max(paths, default="")
+    folders = zip(lowest.split("/")[:-1], highest.split("/")[:-1], strict=False)
+    lead = ""
+    for folder, other_folder in folders:
+        if folder != other_folder:
+            return
+        lead += f"{folder}/"
+        yield lead
+
+
+def _finder_by_ends(names: Sequence[str], paths: Sequence[str]) -> Callable[[str], int]:
+    """Finds the only file whose name ends with a path of folders."""
+    depths = {path.count("/") for path in paths if "/" in path}
+    rows_by_depth = {
+        depth: unique_rows("/".join(name.split("/")[-depth - 1 :]) for name in names)
+        for depth in depths
+    }
+
+    def find(text: str) -> int:
+        return rows_by_depth[text.count("/")].get(text, -1) if "/" in text else -1
+
+    return find
+
+
+def unique_rows(names: Iterable[str]) -> dict[str, int]:
+    """The row of each name, -1 for one that several have."""
+    rows: dict[str, int] = {}
+    for row, name in enumerate(names):
+        rows[name] = -1 if name in rows else row
+    return rows
+
+
+def without_ending(name: str) -> str:
+    """The path of a file without its ending."""
+    return name.rpartition(".")[0] or name
+
+
+def _as_is(path: str) -> str:
+    return path
+
+
+def _folded(path: str) -> str:
+    return path.replace("\\", "/").lower()
