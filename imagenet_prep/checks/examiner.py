@@ -67,37 +67,37 @@ class Findings:
     def __contains__(self, kind: ProblemKind) -> bool:
         return kind in self.counts
 
-    def add(self, found: Finding, at: Place | None = None) -> None:
+    def add(self, finding: Finding, at: Place | None = None) -> None:
         """Add a finding, with the place of its record if it is about one."""
-        self.counts[found.kind] += 1
-        if self.counts[found.kind] <= LIMIT:
-            self._listed.append((found, at))
+        self.counts[finding.kind] += 1
+        if self.counts[finding.kind] <= LIMIT:
+            self._listed.append((finding, at))
 
     def problems(self) -> tuple[Problem, ...]:
         """The listed problems, in order, then one per kind with the number of others."""
-        listed = tuple(problem(found, self._subject, self.remedy, at) for found, at in self._listed)
-        rest = tuple(
-            Problem(
-                kind,
-                self._subject,
-                f"and {count - LIMIT:,} more of this kind",
-                self.remedy,
-                count=count - LIMIT,
-            )
-            for kind, count in self.counts.items()
-            if count > LIMIT
-        )
-        return listed + rest
+        problems = [
+            problem(finding, self._subject, self.remedy, at) for finding, at in self._listed
+        ]
+        for kind, count in self.counts.items():
+            more = count - LIMIT
+            if more > 0:
+                detail = f"and {more:,} more of this kind"
+                problems.append(Problem(kind, self._subject, detail, self.remedy, count=more))
+        return tuple(problems)
 
 
-def problem(found: Finding, subject: str, remedy: str, at: Place | None = None) -> Problem:
+def problem(finding: Finding, subject: str, remedy: str, at: Place | None = None) -> Problem:
     """A finding as a Problem of ``subject``."""
-    detail = found.detail if at is None else f"{at}: {found.detail}"
-    record, offset, image = (
-        (None, None, "") if at is None else (at.record, at.offset, printable(at.image))
-    )
     return Problem(
-        found.kind, subject, detail, remedy, record, offset, image, found.expected, found.got
+        kind=finding.kind,
+        subject=subject,
+        detail=finding.detail if at is None else f"{at}: {finding.detail}",
+        remedy=remedy,
+        record=None if at is None else at.record,
+        offset=None if at is None else at.offset,
+        image="" if at is None else printable(at.image),
+        expected=finding.expected,
+        got=finding.got,
     )
 
 
@@ -142,7 +142,8 @@ class PromiseExaminer(Struct, frozen=True):
 
     Args:
         features: by name, each feature's "kind", whether it is "optional", and how many "values"
-        (None: any). decode: decode images too.
+            (None: any).
+        decode: decode images too.
         holders: the features that hold each column: a feature's name does not tell its column.
         classes: the names of boxes by label; empty if there are none.
     """
@@ -160,9 +161,8 @@ class PromiseExaminer(Struct, frozen=True):
                 return Seen("", None, 0, ())
             features = parse_example(data)
         except ExampleError as error:
-            return Seen(
-                "", None, 0, (Finding(ProblemKind.BAD_EXAMPLE, str(error)),) if intact else ()
-            )
+            findings = (Finding(ProblemKind.BAD_EXAMPLE, str(error)),) if intact else ()
+            return Seen("", None, 0, findings)
         label = self._held(features, "label", Int64List)
         name = self._held(features, self._name, BytesList)
         boxes = features.get("image/object/bbox/xmin")
@@ -200,35 +200,43 @@ class PromiseExaminer(Struct, frozen=True):
         return held
 
     def _check(self, features: Mapping[str, Feature]) -> Iterator[Finding]:
-        for name, promised in self.features.items():
-            feature = features.get(name)
-            if feature is None:
-                if not promised.get("optional"):
-                    yield Finding(ProblemKind.BAD_FIELD, f"{name} is missing")
-            elif KINDS[type(feature)] != promised["kind"]:
-                expected, got = str(promised["kind"]), KINDS[type(feature)]
-                yield Finding(
-                    ProblemKind.BAD_FIELD, f"{name} holds {got}, expected {expected}", expected, got
-                )
-            elif promised.get("values") == 1 and len(feature.values) != 1:
-                count = str(len(feature.values))
-                yield Finding(
-                    ProblemKind.BAD_FIELD, f"{name} holds {count} values, expected 1", "1", count
-                )
-        objects = {
-            column: feature.values
-            for column, names in self.holders.items()
-            if column in OBJECT_FEATURES and (feature := features.get(names[0])) is not None
-        }
+        for name, promise in self.features.items():
+            finding = _compare_feature(name, promise, features.get(name))
+            if finding is not None:
+                yield finding
+        objects = {}
+        for column, names in self.holders.items():
+            feature = features.get(names[0])
+            if column in OBJECT_FEATURES and feature is not None:
+                objects[column] = feature.values
         if objects:
             yield from check_objects(objects, self.classes)
             yield from self._check_masks(features, objects)
         image = self._held(features, "encoded", BytesList)
-        kind = format_of(image) if isinstance(image, memoryview) else ""
-        if isinstance(image, memoryview) and kind:
+        image_format = format_of(image) if isinstance(image, memoryview) else ""
+        if isinstance(image, memoryview) and image_format:
             stated = {side: self._held(features, side, Int64List) for side in ("width", "height")}
-            check = check_jpeg if kind == "JPEG" else _check_other
+            check = check_jpeg if image_format == "JPEG" else _check_other
             yield from check(image, stated, decode=self.decode)
+
+
+def _compare_feature(
+    name: str, promise: Mapping[str, object], feature: Feature | None
+) -> Finding | None:
+    """The first difference of a record's feature from the promise; None if there is none."""
+    if feature is None:
+        if promise.get("optional"):
+            return None
+        return Finding(ProblemKind.BAD_FIELD, f"{name} is missing")
+    expected, got = str(promise["kind"]), KINDS[type(feature)]
+    if got != expected:
+        detail = f"{name} holds {got}, expected {expected}"
+        return Finding(ProblemKind.BAD_FIELD, detail, expected, got)
+    count = len(feature.values)
+    if promise.get("values") == 1 and count != 1:
+        detail = f"{name} holds {count} values, expected 1"
+        return Finding(ProblemKind.BAD_FIELD, detail, "1", str(count))
+    return None
 
 
 def _check_mask(what: str, mask: bytes | memoryview, size: tuple[object, ...]) -> Iterator[Finding]:
@@ -251,41 +259,63 @@ def check_objects(
     """Whether the objects of a record, by their columns, are equally many,
     within the image, and of these classes.
     """
-    boxes, points = (
-        {c: len(v) for c, v in values.items() if OBJECT_FEATURES[c].values == each}
-        for each in ("box", "point")
-    )
-    count = next(iter(boxes.values()), 0)
-    if (
-        len(set(boxes.values())) > 1
-        or len(set(points.values())) > 1
-        or (count and any(n % count for n in points.values()))
-    ):
-        counts = ", ".join(f"{OBJECT_FEATURES[c].name} {n}" for c, n in {**boxes, **points}.items())
+    counts = _differing_counts(values)
+    if counts:
         yield Finding(ProblemKind.BAD_BOX, f"the values of its boxes differ in number: {counts}")
         return
+    yield from _check_edges(values)
+    yield from _check_box_classes(values, classes)
+
+
+def _differing_counts(values: Mapping[str, Sequence[Any]]) -> str:
+    """How many values each column has if these numbers don't fit together; "" if they do."""
+    box_counts, point_counts = {}, {}
+    for column, column_values in values.items():
+        feature = OBJECT_FEATURES[column]
+        if feature.values == "box":
+            box_counts[feature.name] = len(column_values)
+        elif feature.values == "point":
+            point_counts[feature.name] = len(column_values)
+
+    boxes = next(iter(box_counts.values()), 0)
+    points = next(iter(point_counts.values()), 0)
+    have_equal_boxes = len(set(box_counts.values())) <= 1
+    have_equal_points = len(set(point_counts.values())) <= 1
+    divide_evenly = boxes == 0 or points % boxes == 0
+    if have_equal_boxes and have_equal_points and divide_evenly:
+        return ""
+    counts = {**box_counts, **point_counts}
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def _check_edges(values: Mapping[str, Sequence[Any]]) -> Iterator[Finding]:
+    """Whether each box is within the image, and not swapped."""
     for low, high in (EDGES[::2], EDGES[1::2]):
-        for pair in zip(
-            values.get(f"boxes.{low}", ()), values.get(f"boxes.{high}", ()), strict=False
-        ):
-            if not 0 <= pair[0] <= pair[1] <= 1:
-                yield Finding(
-                    ProblemKind.BAD_BOX,
-                    f"{low}, {high} of a box: expected 0 <= {low} <= {high} <= 1, got {pair}",
-                )
+        lower = values.get(f"boxes.{low}", ())
+        upper = values.get(f"boxes.{high}", ())
+        for edges in zip(lower, upper, strict=False):
+            if not 0 <= edges[0] <= edges[1] <= 1:
+                expected = f"expected 0 <= {low} <= {high} <= 1"
+                detail = f"{low}, {high} of a box: {expected}, got {edges}"
+                yield Finding(ProblemKind.BAD_BOX, detail)
+
+
+def _check_box_classes(
+    values: Mapping[str, Sequence[Any]], classes: Mapping[int, str]
+) -> Iterator[Finding]:
+    """Whether each box has a label and a class of the set, and both are of one class."""
     labels = values.get("boxes.label", ())
     texts = [str(text, "utf-8", "replace") for text in values.get("boxes.text", ())]
+    names = set(classes.values())
     for label, text in itertools.zip_longest(labels, texts):
-        if (labels and label not in classes) or (texts and text not in classes.values()):
-            yield Finding(
-                ProblemKind.BAD_BOX,
-                f"a box has label {label} and class {text}, which the set doesn't have",
-            )
+        is_unknown_label = labels and label not in classes
+        is_unknown_text = texts and text not in names
+        if is_unknown_label or is_unknown_text:
+            detail = f"a box has label {label} and class {text}, which the set doesn't have"
+            yield Finding(ProblemKind.BAD_BOX, detail)
         elif labels and texts and text != classes[label]:
-            yield Finding(
-                ProblemKind.BAD_BOX,
-                f"a box of label {label}: expected {classes[label]}, got {text}",
-            )
+            detail = f"a box of label {label}: expected {classes[label]}, got {text}"
+            yield Finding(ProblemKind.BAD_BOX, detail)
 
 
 def check_jpeg(
@@ -297,9 +327,8 @@ def check_jpeg(
     ``stated`` are width and height by the names that the record uses; None if it states nothing.
     """
     try:
-        header = grades.judge(
-            image, "decode", pixels.check_decode if decode else grades.leave_coded
-        ).header
+        check_coded = pixels.check_decode if decode else grades.leave_coded
+        header = grades.judge(image, "decode", check_coded).header
         if header.components > most:
             raise jpeg.ImageError(
                 f"a JPEG of {header.components} components (CMYK); every record says RGB"
@@ -315,21 +344,21 @@ def _check_other(
 ) -> Iterator[Finding]:
     """The same for an image of another format."""
     try:
-        kind, width, height, _ = pixels.read_facts(image)
+        image_format, width, height, _ = pixels.read_facts(image)
         if decode:
             pixels.decode_rgb(image)
     except jpeg.ImageError as error:
         yield Finding(ProblemKind.BAD_IMAGE, str(error))
         return
-    yield from _compare_sides(kind, stated, (width, height))
+    yield from _compare_sides(image_format, stated, (width, height))
 
 
 def _compare_sides(
-    kind: str, stated: Mapping[str, object], sides: tuple[int, int]
+    image_format: str, stated: Mapping[str, object], sides: tuple[int, int]
 ) -> Iterator[Finding]:
     if (*stated.values(),) == sides:  # nearly always
         return
     for (name, got), expected in zip(stated.items(), sides, strict=True):
         if got not in (None, expected):
-            detail = f"{name} of a {kind}: expected {expected}, got {got}"
+            detail = f"{name} of a {image_format}: expected {expected}, got {got}"
             yield Finding(ProblemKind.SIZE_MISMATCH, detail, str(expected), str(got))

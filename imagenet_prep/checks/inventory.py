@@ -98,43 +98,58 @@ def take_inventory(state: SetState, dataset: Dataset) -> Inventory:
     """
     layout, manifest = state.layout, state.manifest
     sizes = _list_files(layout, dataset.splits)
-    images, infos = dataset.images, state.infos
+    inventory = Inventory(
+        dataset=dataset.name,
+        images=dataset.images,
+        sizes=sizes,
+        shards={},
+        manifest=None,
+        infos=state.infos,
+        state=state,
+    )
     if manifest is not None and state.covers_plan:
-        counts = {
-            split: manifest.totals[split].shards
-            for split in dataset.splits
-            if split in manifest.totals
-        }
-        shards = {split: _names_of(split, count) for split, count in counts.items()}
-        return Inventory(dataset.name, images, sizes, shards, manifest, manifest.shards, state)
+        shards = _recorded_shards(dataset.splits, manifest)
+        return replace(inventory, shards=shards, manifest=manifest, infos=manifest.shards)
     if not any(map(parse_shard_name, sizes)):
-        if below := layout.sets_below():
-            raise InputError(
-                f"no shards in {layout.output_dir} itself",
-                f"found the sets of recipes in {listed(map(str, below))}",
-                command("verify", below[0]),
-            )
-        again = dataset.following(layout, {"convert": "partly", "annotate": "done"})
-        raise InputError(
-            f"no shards in {layout.output_dir}"
-            + (f" of {dataset.name}" if layout.set_name else ""),
-            f"expected files such as {(*dataset.splits, 'train')[0]}-00000-of-01024",
-            f"{again}    (or name the folder that holds them)",
-        )
+        raise _no_shards(layout, dataset)
     if state.plan is not None:
         planned_images = {split: totals.images for split, totals in state.plan.totals.items()}
         planned_splits = dict.fromkeys((*dataset.splits, *state.plan.totals))
-        shards = {split: state.plan.names(split) for split in planned_splits}
-        return Inventory(
-            dataset.name, {**images, **planned_images}, sizes, shards, None, infos, state
+        planned_shards = {split: state.plan.names(split) for split in planned_splits}
+        images = {**dataset.images, **planned_images}
+        return replace(inventory, images=images, shards=planned_shards)
+    existing_shards = {split: list(_set_of(split, sizes)) for split in dataset.splits}
+    existing_infos = {name: info for name, info in state.infos.items() if name in sizes}
+    return replace(inventory, shards=existing_shards, infos=existing_infos)
+
+
+def _recorded_shards(splits: Iterable[str], manifest: Manifest) -> dict[str, list[str]]:
+    """The names of the shards that a manifest counts, by split."""
+    shards = {}
+    for split in splits:
+        if split in manifest.totals:
+            count = manifest.totals[split].shards
+            shards[split] = [shard_name(split, number, count) for number in range(count)]
+    return shards
+
+
+def _no_shards(layout: Layout, dataset: Dataset) -> InputError:
+    """The error for a folder without shards; it names the sets below, or the command to run."""
+    folders = layout.sets_below()
+    if folders:
+        return InputError(
+            f"no shards in {layout.output_dir} itself",
+            f"found the sets of recipes in {listed(map(str, folders))}",
+            command("verify", folders[0]),
         )
-    shards = {split: list(_set_of(split, sizes)) for split in dataset.splits}
-    known = {name: info for name, info in infos.items() if name in sizes}
-    return Inventory(dataset.name, images, sizes, shards, None, known, state)
-
-
-def _names_of(split: str, count: int) -> list[str]:
-    return [shard_name(split, number, count) for number in range(count)]
+    whose = f" of {dataset.name}" if layout.set_name else ""
+    example_split = (*dataset.splits, "train")[0]
+    following = dataset.following(layout, {"convert": "partly", "annotate": "done"})
+    return InputError(
+        f"no shards in {layout.output_dir}{whose}",
+        f"expected files such as {example_split}-00000-of-01024",
+        f"{following}    (or name the folder that holds them)",
+    )
 
 
 def _list_files(layout: Layout, splits: Collection[str]) -> dict[str, int]:
@@ -144,18 +159,15 @@ def _list_files(layout: Layout, splits: Collection[str]) -> dict[str, int]:
     if not layout.output_dir.is_dir():
         return {}
     prefixes = tuple(f"{split}-" for split in splits)
-    others = splits_of_others(layout).keys() - {*splits}
-    found: dict[str, int] = {}
+    foreign_splits = splits_of_others(layout).keys() - {*splits}
+    sizes: dict[str, int] = {}
     with scan(layout.output_dir) as entries:
         for entry in entries:
-            is_dead = entry.is_symlink() and not Path(entry.path).exists()
-            if (
-                entry.name.startswith(prefixes)
-                and not is_dead
-                and split_of(entry.name) not in others
-            ):
-                found[entry.name] = entry.stat().st_size
-    return dict(sorted(found.items()))
+            is_dangling = entry.is_symlink() and not Path(entry.path).exists()
+            is_foreign = split_of(entry.name) in foreign_splits
+            if entry.name.startswith(prefixes) and not is_dangling and not is_foreign:
+                sizes[entry.name] = entry.stat().st_size
+    return dict(sorted(sizes.items()))
 
 
 def _set_of(split: str, names: Iterable[str]) -> Iterator[str]:
@@ -164,24 +176,28 @@ def _set_of(split: str, names: Iterable[str]) -> Iterator[str]:
     Raises:
         InputError: most of that set is missing.
     """
-    parsed = [
-        found
-        for found in map(parse_shard_name, names)
-        if found and found[0] == split and found[1] < found[2]
-    ]
-    counts = Counter(count for _, _, count in parsed)
-    if counts:
-        count = max(counts, key=lambda each: (counts[each], each))
-        if count - counts[count] > _MOST_MISSING:
-            raise InputError(
-                f"only {counts[count]:,} of {count:,} {split} shards exist",
-                (
-                    "by their names, "
-                    f"such as {next(name for name in names if name.endswith(f'-of-{count:05d}'))}"
-                ),
-                "name the folder that holds them all",
-            )
-        yield from (shard_name(split, i, count) for i in range(count))
+    existing: Counter[int] = Counter()
+    examples: dict[int, str] = {}
+    for name in names:
+        parsed = parse_shard_name(name)
+        if parsed is None or parsed[0] != split:
+            continue
+        _, number, count = parsed
+        if number < count:
+            existing[count] += 1
+        if name.endswith(f"-of-{count:05d}"):
+            examples.setdefault(count, name)
+    if not existing:
+        return
+    count = max(existing, key=lambda total: (existing[total], total))
+    if count - existing[count] > _MOST_MISSING:
+        raise InputError(
+            f"only {existing[count]:,} of {count:,} {split} shards exist",
+            f"by their names, such as {examples[count]}",
+            "name the folder that holds them all",
+        )
+    for number in range(count):
+        yield shard_name(split, number, count)
 
 
 def check_plan(state: SetState, manifest: Manifest) -> list[Problem]:
@@ -191,11 +207,10 @@ def check_plan(state: SetState, manifest: Manifest) -> list[Problem]:
     if not state.covers_plan:
         return []
     fault = plan_fault(state.layout, manifest)
-    return (
-        [Problem(ProblemKind.BAD_MANIFEST, state.layout.manifest_path.name, fault, REMEDY_MANIFEST)]
-        if fault
-        else []
-    )
+    if not fault:
+        return []
+    name = state.layout.manifest_path.name
+    return [Problem(ProblemKind.BAD_MANIFEST, name, fault, REMEDY_MANIFEST)]
 
 
 def plan_fault(layout: Layout, manifest: Manifest) -> str:
@@ -216,19 +231,16 @@ def check_state(state: SetState) -> list[Problem]:
     """A problem for a set that is not finished,
     unless missing shards or a damaged manifest say so already.
     """
-    is_finished = state.kind not in ("part", "unfinished", "replacing")
-    is_said = (
-        state.damage is not None
-        if not state.missing
-        else state.sizes.keys().isdisjoint(state.missing)
-    )
-    if is_finished or is_said:
+    if state.kind not in ("part", "unfinished", "replacing"):
         return []
-    return [
-        Problem(
-            ProblemKind.UNFINISHED, state.layout.manifest_path.name, state.sentence, state.following
-        )
-    ]
+    if state.missing:
+        is_reported = state.sizes.keys().isdisjoint(state.missing)
+    else:
+        is_reported = state.damage is not None
+    if is_reported:
+        return []
+    name = state.layout.manifest_path.name
+    return [Problem(ProblemKind.UNFINISHED, name, state.sentence, state.following)]
 
 
 def check_counts(
@@ -237,26 +249,34 @@ def check_counts(
     """A problem for each split whose recorded numbers of images contradict each other,
     or the published ones.
     """
-    for split, totals in manifest.totals.items():
-        infos = [manifest.shards[shard_name(split, i, totals.shards)] for i in range(totals.shards)]
-        widths = [info.records + len(info.set_aside) for info in infos]
-        source = manifest.sources.get(split)
-        found = source.get("images") if isinstance(source, dict) else None
-        expected = published[split].images if published else sum(widths)
-        fault = ""
-        if [
-            stop - start for start, stop in pairwise(order.bounds(sum(widths), totals.shards))
-        ] != widths:
-            fault = f"its records per {split} shard are not those of the partition"
-        elif found != sum(widths):
-            fault = (
-                f"its sources do not give the {sum(widths):,} {split} images that its shards "
-                "were made from"
-            )
-        elif totals.expected != expected:
-            fault = f"it expects {totals.expected:,} {split} images, and not {expected:,}"
+    for split in manifest.totals:
+        expected = published[split].images if published else None
+        fault = _count_fault(manifest, split, expected)
         if fault:
             yield Problem(ProblemKind.BAD_MANIFEST, "manifest.json", fault, REMEDY_SETTINGS)
+
+
+def _count_fault(manifest: Manifest, split: str, published_images: int | None) -> str:
+    """How the numbers of a split contradict each other, or the published one; "" if they don't."""
+    totals = manifest.totals[split]
+    images_per_shard = []
+    for number in range(totals.shards):
+        info = manifest.shards[shard_name(split, number, totals.shards)]
+        images_per_shard.append(info.records + len(info.set_aside))
+    image_count = sum(images_per_shard)
+    bounds = order.bounds(image_count, totals.shards)
+    if [stop - start for start, stop in pairwise(bounds)] != images_per_shard:
+        return f"its records per {split} shard are not those of the partition"
+    source = manifest.sources.get(split)
+    if not isinstance(source, dict) or source.get("images") != image_count:
+        return (
+            f"its sources do not give the {image_count:,} {split} images that its shards "
+            "were made from"
+        )
+    expected = image_count if published_images is None else published_images
+    if totals.expected != expected:
+        return f"it expects {totals.expected:,} {split} images, and not {expected:,}"
+    return ""
 
 
 # names and sizes ----------------------------------------------------------------------------------
@@ -279,13 +299,14 @@ def check_names(inventory: Inventory) -> list[Problem]:
 def _missing(name: str, inventory: Inventory) -> Problem:
     info = inventory.infos.get(name)
     if info is not None:
-        held = f"{info.records:,} images in {info.size:,} bytes"
+        content = f"{info.records:,} images in {info.size:,} bytes"
         remedy = remedy_own(inventory.state) if inventory.state.covers_plan else RESUME
     elif inventory.is_unfinished or inventory.infos:
-        held, remedy = "it has not been made yet", RESUME
+        content, remedy = "it has not been made yet", RESUME
     else:
-        held, remedy = f"a part of {inventory.dataset}", REMEDY_FOREIGN
-    return Problem(ProblemKind.MISSING_SHARD, name, f"it is missing: {held}", remedy, expected=held)
+        content, remedy = f"a part of {inventory.dataset}", REMEDY_FOREIGN
+    detail = f"it is missing: {content}"
+    return Problem(ProblemKind.MISSING_SHARD, name, detail, remedy, expected=content)
 
 
 def _stray(name: str, twin: str | None, inventory: Inventory) -> Problem:
@@ -294,10 +315,8 @@ def _stray(name: str, twin: str | None, inventory: Inventory) -> Problem:
     A shard that the journal lists is never moved away.
     """
     if twin is not None:
-        detail, remedy = (
-            f"it has the size of {twin}, which is missing",
-            f"rename it to {twin} and verify again",
-        )
+        detail = f"it has the size of {twin}, which is missing"
+        remedy = f"rename it to {twin} and verify again"
     elif name in inventory.state.journalled:
         detail, remedy = "the journal lists it, and the manifest is older", RESUME
     else:
@@ -326,25 +345,32 @@ def _orphans(state: SetState) -> list[Problem]:
 
 def check_sizes(inventory: Inventory, layout: Layout) -> list[Problem]:
     """Shards whose size is 0 or differs from the recorded one, or that have no index."""
-    problems, own = [], remedy_own(inventory.state)
+    problems = []
+    remedy = remedy_own(inventory.state)
     for name in inventory.present:
         info = inventory.infos.get(name)
+        size = inventory.sizes[name]
         if info is None:
-            if inventory.sizes[name] == 0:
-                problems.append(
-                    Problem(ProblemKind.WRONG_SIZE, name, "it has 0 bytes", REMEDY_FOREIGN, got="0")
-                )
+            if size == 0:
+                detail = "it has 0 bytes"
+                empty = Problem(ProblemKind.WRONG_SIZE, name, detail, REMEDY_FOREIGN, got="0")
+                problems.append(empty)
             continue
-        if inventory.sizes[name] != info.size:
-            expected, got = str(info.size), str(inventory.sizes[name])
-            detail = f"expected {expected} bytes, got {got}"
+        if size != info.size:
             problems.append(
-                Problem(ProblemKind.WRONG_SIZE, name, detail, own, expected=expected, got=got)
+                Problem(
+                    ProblemKind.WRONG_SIZE,
+                    name,
+                    f"expected {info.size} bytes, got {size}",
+                    remedy,
+                    expected=str(info.size),
+                    got=str(size),
+                )
             )
         for path in layout.index_paths(name):
             if not path.is_file():
                 detail = f"it has no index: expected {path}"
-                problems.append(Problem(ProblemKind.BAD_INDEX, name, detail, own))
+                problems.append(Problem(ProblemKind.BAD_INDEX, name, detail, remedy))
     return problems
 
 
@@ -391,47 +417,48 @@ def check_totals(
     ``counts_alone``: it may lack their classes and boxes.
     """
     totals = manifest.totals[split]
-    expected = (totals.images, totals.classes, totals.boxes)
-    found = (sum(r.records for r in reports), classes, sum(r.boxes for r in reports))
-    set_aside = any(manifest.shards[report.name].set_aside for report in reports)
-    if found == expected or ((counts_alone or set_aside) and found[0] == expected[0]):
-        return []  # classes and boxes are counted with images set aside
-    words = "%d records, %d classes, %d boxes"
+    records = sum(report.records for report in reports)
+    boxes = sum(report.boxes for report in reports)
+    expected = _totals_text(totals.images, totals.classes, totals.boxes)
+    got = _totals_text(records, classes, boxes)
+    if got == expected:
+        return []
+    has_set_aside = any(manifest.shards[report.name].set_aside for report in reports)
+    # Classes and boxes are counted with images set aside.
+    if (counts_alone or has_set_aside) and records == totals.images:
+        return []
     remedy = "run the same imagenet-prep convert again, with --overwrite"
-    detail = f"expected {words % expected}, got {words % found}"
-    return [
-        Problem(
-            ProblemKind.WRONG_COUNT,
-            split,
-            detail,
-            remedy,
-            expected=words % expected,
-            got=words % found,
-        )
-    ]
+    detail = f"expected {expected}, got {got}"
+    return [Problem(ProblemKind.WRONG_COUNT, split, detail, remedy, expected=expected, got=got)]
+
+
+def _totals_text(records: int, classes: int, boxes: int) -> str:
+    return f"{records} records, {classes} classes, {boxes} boxes"
 
 
 def group(problems: Sequence[Problem]) -> list[Problem]:
     """The problems; a kind with many shards is listed for the first ones and then counted."""
-    by_kind: dict[ProblemKind, list[Problem]] = {}
+    problems_by_kind: dict[ProblemKind, list[Problem]] = {}
     for problem in problems:
-        by_kind.setdefault(problem.kind, []).append(problem)
+        problems_by_kind.setdefault(problem.kind, []).append(problem)
     grouped: list[Problem] = []
-    for kind, each in by_kind.items():
-        if len(each) <= MANY:
-            grouped += each
-            continue
-        rest = each[LIMIT:]
-        count, shards = (
-            sum(problem.count for problem in rest),
-            len({problem.subject for problem in rest}),
-        )
-        detail = f"and {count:,} more of this kind in {number_of(shards, 'shard')}"
-        grouped += [
-            *each[:LIMIT],
-            Problem(kind, rest[-1].subject.partition("-")[0], detail, rest[-1].remedy, count=count),
-        ]
+    for kind, of_kind in problems_by_kind.items():
+        if len(of_kind) <= MANY:
+            grouped += of_kind
+        else:
+            grouped += of_kind[:LIMIT]
+            grouped.append(_count_problems(kind, of_kind[LIMIT:]))
     return grouped
+
+
+def _count_problems(kind: ProblemKind, problems: Sequence[Problem]) -> Problem:
+    """One problem for several of a kind."""
+    count = sum(problem.count for problem in problems)
+    shards = len({problem.subject for problem in problems})
+    detail = f"and {count:,} more of this kind in {number_of(shards, 'shard')}"
+    last = problems[-1]
+    split = last.subject.partition("-")[0]
+    return Problem(kind, split, detail, last.remedy, count=count)
 
 
 # the set as one value -----------------------------------------------------------------------------
