@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from power_cut import flat, record_run
 from syscalls import require_strace
 
-from imagenet_prep.datasets.plan import InceptionRecorder
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.model import Box
+from imagenet_prep.recorders.inception_recorder import InceptionRecorder
 from imagenet_prep.shards.maker import ShardMaker, ShardTask
 from imagenet_prep.shards.run import unfinished
 from imagenet_prep.sources.catalog import CatalogBuilder

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from msgspec import Struct
 
 from imagenet_prep.datasets.declarations import MakingOptions
-from imagenet_prep.datasets.plan import Asked, PlannedSet
+from imagenet_prep.datasets.planned_set import Asked, PlannedSet
 from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, StageStatus, State
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath

@@ -18,7 +18,7 @@ from imagenet_prep.checks.dataset import Dataset, Published
 from imagenet_prep.checks.examiner import LIMIT
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, remedy_own
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.plan import differences
+from imagenet_prep.datasets.plan_differences import differences
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo

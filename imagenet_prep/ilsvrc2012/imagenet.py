@@ -30,7 +30,7 @@ from imagenet_prep.tfrecord import inception
 if TYPE_CHECKING:
     from imagenet_prep.checks.inventory import Checked, Inventory
     from imagenet_prep.checks.verdict import Depth, ReasonedLevel, SplitReport
-    from imagenet_prep.datasets.plan import Asked, PlannedSet
+    from imagenet_prep.datasets.planned_set import Asked, PlannedSet
     from imagenet_prep.ilsvrc2012.copy_listing import CopyListing
     from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from imagenet_prep.checks.dataset import Dataset, SetFindings
 from imagenet_prep.checks.examiner import Examiner, PromiseExaminer, no_words
 from imagenet_prep.datasets.declarations import MakingOptions
-from imagenet_prep.datasets.plan import PlannedSet, planned_manifest
+from imagenet_prep.datasets.planned_set import PlannedSet
+from imagenet_prep.datasets.stored_plan import planned_manifest
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import Settings, command
 from imagenet_prep.model import Engine, OnDamaged, Problem, Progress, State

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, convert, to_builtins
 from msgspec.structs import asdict, replace
 
-from imagenet_prep.datasets.plan import PlannedSplit, plan_name
+from imagenet_prep.datasets.planned_set import PlannedSplit, plan_name
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Progress

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.datasets.declarations import MakingOptions
-from imagenet_prep.datasets.plan import PlannedSplit, plan_name
+from imagenet_prep.datasets.planned_set import PlannedSplit, plan_name
 from imagenet_prep.errors import DataProblemsError, PrepError, UsageError, named
 from imagenet_prep.images.prepare import TURNED, count_changes
 from imagenet_prep.model import Done, Engine, Problem, Progress, ShardInfo, ShardPlan

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from imagenet_prep.checks.dataset import Dataset
 from imagenet_prep.datasets.copies import (
-    OtherCopyError,
     join_copies,
     samples_by_shard,
     were_copies,
@@ -19,14 +18,10 @@ from imagenet_prep.datasets.copies import (
 )
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import find_changed
-from imagenet_prep.datasets.plan import (
-    PlannedSet,
-    PlannedSplit,
-    differences,
-    plan_name,
-    plan_of,
-    read_planned,
-)
+from imagenet_prep.datasets.plan_differences import differences
+from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, plan_name
+from imagenet_prep.datasets.sampled_images import OtherCopyError
+from imagenet_prep.datasets.stored_plan import plan_of, read_planned
 from imagenet_prep.errors import UsageError, WriteError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, ShardPlan, Silent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from imagenet_prep.datasets.plan import planned_manifest
+from imagenet_prep.datasets.stored_plan import planned_manifest
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Progress, Silent
