@@ -27,7 +27,7 @@ from imagenet_prep.recipes.loading import read
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.recorders.inception_recorder import InceptionRecorder
 from imagenet_prep.registry import imagenet_options
-from imagenet_prep.shards.run import ConvertSummary
+from imagenet_prep.shards.convert_summary import ConvertSummary
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import parse_example

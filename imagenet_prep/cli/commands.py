@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.model import Engine, Progress
     from imagenet_prep.pipeline import RepairRun
-    from imagenet_prep.shards.run import ConvertSummary
+    from imagenet_prep.shards.convert_summary import ConvertSummary
     from imagenet_prep.shards.share import Share
     from imagenet_prep.stages.download import DownloadOptions
     from imagenet_prep.stages.export import ExportSummary

@@ -26,33 +26,21 @@ from imagenet_prep.errors import UsageError, WriteError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS, refuse_images, refuse_other_set
-from imagenet_prep.shards.consumption import (
-    begin_consuming,
+from imagenet_prep.shards.consumable import (
     check_consumable,
-    consuming_needs,
-    finish_consuming,
     is_consumable,
     is_gone,
     refuse_gone,
     refuse_lost,
 )
+from imagenet_prep.shards.consuming import begin_consuming, consuming_needs, finish_consuming
+from imagenet_prep.shards.convert_summary import ConvertSummary, refusal_of, summary_of
 from imagenet_prep.shards.existing import ExistingShards, instead
 from imagenet_prep.shards.finishing import find_lost, finish_set, refuse_superseded
-from imagenet_prep.shards.run import (
-    ConvertSummary,
-    Made,
-    Work,
-    count_images,
-    lay_out,
-    make_shards,
-    prepare_tasks,
-    refusal_of,
-    remove_unfinished,
-    run_name,
-    summary_of,
-    unfinished_of,
-)
+from imagenet_prep.shards.run import Made, make_shards, prepare_tasks
 from imagenet_prep.shards.share import Share
+from imagenet_prep.shards.unfinished import remove_unfinished, run_name, unfinished_of
+from imagenet_prep.shards.work import Work, count_images, lay_out
 from imagenet_prep.sources.saved_catalog import PackedCatalog
 from imagenet_prep.state.damaged_images import remove_damaged_images
 from imagenet_prep.state.indexes import is_indexed, settle

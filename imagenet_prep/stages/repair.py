@@ -14,16 +14,9 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.model import Done, Engine, ProblemKind, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.registry import known_set
-from imagenet_prep.shards.run import (
-    Work,
-    count_images,
-    find_unfinished,
-    lay_out,
-    make_shards,
-    prepare_tasks,
-    remove_unfinished,
-    unfinished,
-)
+from imagenet_prep.shards.run import make_shards, prepare_tasks
+from imagenet_prep.shards.unfinished import find_unfinished, remove_unfinished, unfinished
+from imagenet_prep.shards.work import Work, count_images, lay_out
 from imagenet_prep.state.indexes import agrees
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
