@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from imagenet_prep.checks.dataset import Dataset, Published
+from imagenet_prep.checks.checked_dataset import CheckedDataset, Published
 from imagenet_prep.checks.examiner import LIMIT
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, remedy_own
 from imagenet_prep.datasets import order
@@ -86,7 +86,7 @@ class Inventory(Struct, frozen=True):
 # existing and expected shards ---------------------------------------------------------------------
 
 
-def take_inventory(state: SetState, dataset: Dataset) -> Inventory:
+def take_inventory(state: SetState, dataset: CheckedDataset) -> Inventory:
     """Existing and expected shards: from the sound manifest, then from the plan, otherwise from the
     files' names.
 

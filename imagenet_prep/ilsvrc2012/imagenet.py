@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from imagenet_prep.checks.dataset import Dataset, Published, SetFindings
+from imagenet_prep.checks.checked_dataset import CheckedDataset, Published, SetFindings
 from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import Settings, command
@@ -44,7 +44,7 @@ PUBLISHED = {
 
 
 @dataclass(frozen=True, slots=True)
-class ImageNet(Dataset):
+class ImageNet(CheckedDataset):
     """ILSVRC2012, or a part of it.
 
     Args:

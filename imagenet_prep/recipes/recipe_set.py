@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from imagenet_prep.checks.dataset import Dataset, SetFindings
+from imagenet_prep.checks.checked_dataset import CheckedDataset, SetFindings
 from imagenet_prep.checks.examiner import Examiner, PromiseExaminer, no_words
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.planned_set import PlannedSet
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class RecipeSet(Dataset):
+class RecipeSet(CheckedDataset):
     """The data set of a recipe; see Dataset.
 
     Args:

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.checks.dataset import Dataset
 from imagenet_prep.datasets.copies import (
     join_copies,
     samples_by_shard,
@@ -16,6 +15,7 @@ from imagenet_prep.datasets.copies import (
     with_samples,
     without_damaged,
 )
+from imagenet_prep.datasets.dataset import Dataset
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import find_changed
 from imagenet_prep.datasets.plan_differences import differences
