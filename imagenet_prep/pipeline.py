@@ -30,8 +30,8 @@ from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.recipes.recipe_set import refuse_made
 from imagenet_prep.registry import known_set
-from imagenet_prep.shards.consumption import refuse_another_output
-from imagenet_prep.shards.run import ConvertSummary
+from imagenet_prep.shards.consumable import refuse_another_output
+from imagenet_prep.shards.convert_summary import ConvertSummary
 from imagenet_prep.sources.parquets import check_pyarrow
 from imagenet_prep.stages import download as downloading
 from imagenet_prep.stages.annotate import AnnotateSummary, annotate

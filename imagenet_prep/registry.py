@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from imagenet_prep.checks.dataset import Dataset
+from imagenet_prep.checks.checked_dataset import CheckedDataset
+from imagenet_prep.datasets.dataset import Dataset
 from imagenet_prep.datasets.declarations import Shards, recipe_keys
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.imagenet import ImageNet
@@ -31,7 +32,7 @@ KNOWN_SPLITS = ILSVRC2012.splits
 """Splits in the names of shards that are recognized whichever tool made the shards."""
 
 
-def read_dataset(recipe: Path, *, allow_python: bool = False) -> Dataset:
+def read_dataset(recipe: Path, *, allow_python: bool = False) -> CheckedDataset:
     """The data set of a recipe: its own, or ILSVRC2012 with its settings.
 
     With ``allow_python``, convert may run the function that the recipe names as its source.
@@ -114,14 +115,14 @@ def name_imagenet(numbering: Numbering) -> Numbering:
     return replace(numbering, labels=labels, texts={wnid: texts.get(wnid, wnid) for wnid in labels})
 
 
-def known_set(layout: Layout, manifest: Manifest | None) -> Dataset:
+def known_set(layout: Layout, manifest: Manifest | None) -> CheckedDataset:
     """The data set of the shards: from their manifest, then from the start of their conversion;
     default ILSVRC2012.
     """
     return RecipeSet.find(layout, manifest) or ImageNet.made(layout, manifest)
 
 
-def known_file(path: AnyPath) -> tuple[Layout, Dataset, Manifest]:
+def known_file(path: AnyPath) -> tuple[Layout, CheckedDataset, Manifest]:
     """The folder, the data set and the manifest of one shard; any other file is a data set of its
     own, without promise.
 

@@ -25,7 +25,8 @@ from typing import Any
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.model import Done, Silent
 from imagenet_prep.recipes import loading
-from imagenet_prep.shards.run import Work, prepare_tasks
+from imagenet_prep.shards.run import prepare_tasks
+from imagenet_prep.shards.work import Work
 from imagenet_prep.sources import folders as folders_module
 from imagenet_prep.sources.catalog import CatalogBuilder
 from imagenet_prep.sources.remarks import Remarks

@@ -101,7 +101,7 @@ MUTANTS = (
     ),
     Mutant("fetch/partial.py", "        fsync_dir(folder)", "        pass", SAVED),
     Mutant(
-        "shards/consumption.py",
+        "shards/consuming.py",
         "    layout.shards.sync()  # finished shards must be durable: "
         "the space of their images is freed, too\n"
         "    layout.indexes.sync()\n",

@@ -112,9 +112,7 @@ def claimed_growth(folder: Folder) -> None:
     """Killed when the plan of a growth was saved, beside the manifest from before."""
     folder.convert(GROWING)
     folder.add_images()
-    with stopped_before(
-        folder.patch, "imagenet_prep.stages.convert:_Conversion._remove_superseded"
-    ):
+    with stopped_before(folder.patch, "imagenet_prep.stages.convert:remove_superseded"):
         folder.convert(GROWING)
 
 

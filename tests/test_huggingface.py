@@ -23,7 +23,7 @@ from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.portals import HubFiles, official_name
 from imagenet_prep.ilsvrc2012.raw_data import find_source
-from imagenet_prep.shards.run import ConvertSummary
+from imagenet_prep.shards.convert_summary import ConvertSummary
 
 
 @pytest.fixture(scope="module")

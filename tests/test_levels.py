@@ -23,7 +23,7 @@ from running import command
 from test_recipe_sets import made as made_by_recipe
 
 from imagenet_prep import ConvertOptions, Layout, annotate, convert, verify
-from imagenet_prep.checks.dataset import SetFindings
+from imagenet_prep.checks.checked_dataset import SetFindings
 from imagenet_prep.checks.inventory import Inventory
 from imagenet_prep.checks.verdict import RIGHT, Depth, Level, SplitReport, Verdict, level_of
 from imagenet_prep.cli.printing import SHOWN_PROBLEMS, print_verdict

@@ -133,7 +133,7 @@ def test_nothing_of_an_older_set_stays(
 KILLS = [
     "imagenet_prep.sources.saved_catalog:PackedCatalog.save",
     "imagenet_prep.state.replacement:Replacement.claim",
-    "imagenet_prep.stages.convert:save_bytes",
+    "imagenet_prep.shards.plan_claim:save_bytes",
     "imagenet_prep.state.replacement:Replacement.finish",
     "imagenet_prep.state.journal:Journal.rewrite",
     "imagenet_prep.state.replacement:remove_if_same",
@@ -155,7 +155,7 @@ def test_a_killed_overwrite_resumes(
     old = contents(folder)
     with stopped_before(folder.patch, target):
         folder.convert(overwrite=True)
-    is_claimed = KILLS.index(target) > KILLS.index("imagenet_prep.stages.convert:save_bytes")
+    is_claimed = KILLS.index(target) > KILLS.index("imagenet_prep.shards.plan_claim:save_bytes")
     state = SetState.read(folder.layout)
     if not is_claimed:
         assert state.kind == "finished"

@@ -21,28 +21,30 @@ from tiny_sets import COUNTS, made_plan, save_plan
 
 from imagenet_prep import __version__
 from imagenet_prep.datasets.order import SEED
-from imagenet_prep.datasets.plan import (
+from imagenet_prep.datasets.plan_differences import differences
+from imagenet_prep.datasets.planned_set import (
     Asked,
-    InceptionRecorder,
     PlannedSet,
     PlannedSplit,
     cut,
-    differences,
-    knows,
     plan_name,
+    refuse_other_images,
+    source_record,
+)
+from imagenet_prep.datasets.stored_plan import (
+    knows,
     plan_of,
     planned_manifest,
     planned_shards,
     read_planned,
-    refuse_other_images,
     remove_other_rows,
     shard_plans,
-    source_record,
-    takes,
 )
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.model import Box, Item, ShardInfo, ShardPlan, Silent
+from imagenet_prep.recorders.inception_recorder import InceptionRecorder
+from imagenet_prep.recorders.recorder import takes
 from imagenet_prep.sources.blocks import array_file
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.fingerprint import fingerprint, names_and_sizes

@@ -15,7 +15,6 @@ from made_sets import ENGINE, converted, data_of
 from msgspec.structs import replace
 
 from imagenet_prep import ConvertOptions, Layout, annotate, convert
-from imagenet_prep.datasets.plan import InceptionRecorder
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import command
@@ -23,6 +22,7 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.imagenet import ImageNet
 from imagenet_prep.ilsvrc2012.settings import check_options, options_from
 from imagenet_prep.model import Silent
+from imagenet_prep.recorders.inception_recorder import InceptionRecorder
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.storage.layout import MAX_SHARDS
 from imagenet_prep.tfrecord.inception_reader import read_record

@@ -12,7 +12,6 @@ import tf_fixture
 from made_tars import in_memory
 from PIL import Image
 
-from imagenet_prep.datasets.plan import InceptionRecorder
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import rasters
@@ -22,6 +21,7 @@ from imagenet_prep.model import Item
 from imagenet_prep.recipes.columns import Mapped
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.mapped_records import MappedRecorder
+from imagenet_prep.recorders.inception_recorder import InceptionRecorder
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, encode_example
 

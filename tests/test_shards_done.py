@@ -24,7 +24,7 @@ from tiny_sets import (
     with_generation,
 )
 
-from imagenet_prep.datasets.plan import planned_manifest
+from imagenet_prep.datasets.stored_plan import planned_manifest
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.images.prepare import TURNED
 from imagenet_prep.model import ShardInfo

@@ -17,12 +17,12 @@ from msgspec.structs import replace
 from power_cut import flat, record_run
 from syscalls import require_strace
 
-from imagenet_prep.datasets.plan import InceptionRecorder
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.model import Box
+from imagenet_prep.recorders.inception_recorder import InceptionRecorder
 from imagenet_prep.shards.maker import ShardMaker, ShardTask
-from imagenet_prep.shards.run import unfinished
+from imagenet_prep.shards.unfinished import unfinished
 from imagenet_prep.sources.catalog import CatalogBuilder
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.storage.layout import Layout
@@ -184,7 +184,7 @@ def test_a_driver_that_died_leaves_nothing(task: ShardTask, tmp_path: Path) -> N
         "import sys, os; from pathlib import Path; from imagenet_prep.storage.layout import "
         "Layout\n"
     )
-    leave += "from imagenet_prep.shards.run import unfinished\n"
+    leave += "from imagenet_prep.shards.unfinished import unfinished\n"
     leave += "with unfinished(Layout(Path(sys.argv[1]))) as own:\n"
     leave += (
         "    own.bundle_dir.mkdir(); own.bundle_dir.joinpath('a').touch(); os.kill(os.getpid(), 9)"

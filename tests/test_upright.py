@@ -17,7 +17,6 @@ from PIL import Image, ImageOps
 from running import command
 
 from imagenet_prep import records
-from imagenet_prep.datasets.plan import InceptionRecorder
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.images.pixels import Reencode
@@ -26,8 +25,9 @@ from imagenet_prep.model import Box, Item
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.loading import read
 from imagenet_prep.recipes.recipe_set import RecipeSet
+from imagenet_prep.recorders.inception_recorder import InceptionRecorder
 from imagenet_prep.registry import imagenet_options
-from imagenet_prep.shards.run import ConvertSummary
+from imagenet_prep.shards.convert_summary import ConvertSummary
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import parse_example

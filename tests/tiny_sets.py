@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from imagenet_prep.datasets.plan import planned_manifest
+from imagenet_prep.datasets.stored_plan import planned_manifest
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.state.indexes import filled
 from imagenet_prep.state.journal import Journal

@@ -14,11 +14,11 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from imagenet_prep.checks.dataset import Dataset, Published
+from imagenet_prep.checks.checked_dataset import CheckedDataset, Published
 from imagenet_prep.checks.examiner import LIMIT
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, remedy_own
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.plan import differences
+from imagenet_prep.datasets.plan_differences import differences
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
@@ -86,7 +86,7 @@ class Inventory(Struct, frozen=True):
 # existing and expected shards ---------------------------------------------------------------------
 
 
-def take_inventory(state: SetState, dataset: Dataset) -> Inventory:
+def take_inventory(state: SetState, dataset: CheckedDataset) -> Inventory:
     """Existing and expected shards: from the sound manifest, then from the plan, otherwise from the
     files' names.
 
@@ -133,7 +133,7 @@ def _recorded_shards(splits: Iterable[str], manifest: Manifest) -> dict[str, lis
     return shards
 
 
-def _no_shards(layout: Layout, dataset: Dataset) -> InputError:
+def _no_shards(layout: Layout, dataset: CheckedDataset) -> InputError:
     """The error for a folder without shards; it names the sets below, or the command to run."""
     folders = layout.sets_below()
     if folders:

@@ -12,11 +12,11 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from imagenet_prep.datasets.plan import Recorder, looser_check
 from imagenet_prep.errors import InputError, in_a_line
 from imagenet_prep.images.grades import Check
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.model import Engine, Failed, Item, Problem, ProblemKind, Progress
+from imagenet_prep.recorders.recorder import Recorder, looser_check
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Column
 from imagenet_prep.sources.reading import read_in_turn

@@ -27,7 +27,7 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
 
 if TYPE_CHECKING:
-    from imagenet_prep.checks.dataset import Dataset
+    from imagenet_prep.checks.checked_dataset import CheckedDataset
     from imagenet_prep.checks.verdict import Depth, Verdict
     from imagenet_prep.datasets.declarations import MakingOptions
     from imagenet_prep.fetch.access import SignIn
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.model import Engine, Progress
     from imagenet_prep.pipeline import RepairRun
-    from imagenet_prep.shards.run import ConvertSummary
+    from imagenet_prep.shards.convert_summary import ConvertSummary
     from imagenet_prep.shards.share import Share
     from imagenet_prep.stages.download import DownloadOptions
     from imagenet_prep.stages.export import ExportSummary
@@ -900,7 +900,7 @@ def _convert_options(given: Mapping[str, Any]) -> ConvertOptions:
 
 def _job(
     layout: Layout, given: Mapping[str, Any], progress: Progress
-) -> tuple[Layout, Dataset, MakingOptions]:
+) -> tuple[Layout, CheckedDataset, MakingOptions]:
     """The shards' folder, data set and settings: from a recipe, or from options for ILSVRC2012."""
     from imagenet_prep.registry import ILSVRC2012, read_dataset
 

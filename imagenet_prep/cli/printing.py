@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Verdict
     from imagenet_prep.model import Problem
     from imagenet_prep.pipeline import RepairRun, RunSummary
-    from imagenet_prep.shards.run import ConvertSummary
+    from imagenet_prep.shards.convert_summary import ConvertSummary
     from imagenet_prep.stages.annotate import AnnotateSummary
     from imagenet_prep.stages.diff import Difference, SplitDifference
     from imagenet_prep.stages.download import DownloadSummary

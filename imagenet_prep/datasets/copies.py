@@ -12,34 +12,16 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from imagenet_prep.datasets.plan import PlannedSplit, plan_name, shard_plans
-from imagenet_prep.errors import InputError
-from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.slices import Buffer, Reader
+from imagenet_prep.datasets.planned_set import PlannedSplit, plan_name
+from imagenet_prep.datasets.sampled_images import UNKNOWN, other_image, spread
+from imagenet_prep.datasets.stored_plan import shard_plans
+from imagenet_prep.sources.slices import Reader
 from imagenet_prep.state.manifest import COPIES, has_copies
 from imagenet_prep.state.plan_file import Plan, Samples
 from imagenet_prep.storage.location import local_or_none
 from imagenet_prep.tfrecord import crc32c
 
-LOOKED_AT = 4096
-"""The approximate number of images to compare, at least one per shard:
-every one of a small set, or of a few shards.
-"""
-
-UNKNOWN = 0
-"""The checksum of a sample that was damaged: a sound image may take its place."""
-
 _AT_ONCE = 8
-
-
-class OtherCopyError(InputError):
-    """A copy of the raw data has another image than the copy that the set was planned from."""
-
-
-def spread(rows: Sequence[int], shards: int) -> Sequence[int]:
-    """Some rows of a shard, evenly spread: as many as are compared if so many shards are."""
-    count = min(len(rows), -(-LOOKED_AT // max(shards, 1)))
-    return [rows[number * len(rows) // count] for number in range(count)]
 
 
 def _take_samples(split: PlannedSplit) -> Samples:
@@ -118,7 +100,7 @@ def _compare(split: PlannedSplit, samples: Samples) -> None:
         rows = spread(split.rows(shard), len(split.plans))
         for row, crc, expected in zip(rows, crcs, sampled, strict=True):
             if expected not in (UNKNOWN, crc):
-                raise _other_image(split.catalog, row, expected, crc)
+                raise other_image(split.catalog, row, expected, crc)
 
 
 def _is_elsewhere(plan: Plan, before: Plan, split: str) -> bool:
@@ -140,18 +122,3 @@ def samples_by_shard(plan: Plan) -> Mapping[str, Mapping[int, int]]:
             rows = spread(range(shard.stop - shard.start), shard.count)
             by_name[plan_name(shard)] = dict(zip(rows, crcs, strict=True))
     return by_name
-
-
-def refuse_other_image(catalog: Catalog, row: int, data: Buffer, expected: int) -> None:
-    """Raise OtherCopyError unless an image has the checksum of its sample."""
-    if expected not in (UNKNOWN, got := crc32c(data)):
-        raise _other_image(catalog, row, expected, got)
-
-
-def _other_image(catalog: Catalog, row: int, expected: int, got: int) -> OtherCopyError:
-    return OtherCopyError(
-        f"{catalog.names[row]} has other bytes here than in the copy that the set was planned from",
-        f"expected an image with the CRC-32C {expected:08x}, got {got:08x} ({catalog.place(row)})",
-        "compare the copies, and copy the raw data again (rsync --checksum); "
-        "or, if this copy is the right one, choose another folder with --output",
-    )

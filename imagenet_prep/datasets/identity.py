@@ -16,10 +16,12 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, field
 
-from imagenet_prep.datasets.copies import spread
-from imagenet_prep.datasets.plan import PlannedSplit, Recorder, knows, plan_name
+from imagenet_prep.datasets.planned_set import PlannedSplit, plan_name
+from imagenet_prep.datasets.sampled_images import spread
+from imagenet_prep.datasets.stored_plan import knows
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.model import Engine, Failed, ShardInfo, ShardPlan
+from imagenet_prep.recorders.recorder import Recorder
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.state.indexes import read_written

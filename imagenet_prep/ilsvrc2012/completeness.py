@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from imagenet_prep.checks.dataset import SetFindings
+from imagenet_prep.checks.checked_dataset import SetFindings
 from imagenet_prep.checks.inventory import Inventory
 from imagenet_prep.checks.verdict import ReasonedLevel, SplitReport
 from imagenet_prep.datasets import order

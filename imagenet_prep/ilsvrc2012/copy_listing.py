@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from imagenet_prep.checks.raw_check import ImageFindings, RawSplit, check_as
 from imagenet_prep.checks.verdict import Depth, ReasonedLevel
-from imagenet_prep.datasets.plan import InceptionRecorder, Recorder
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
@@ -39,6 +38,8 @@ from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions
 from imagenet_prep.images.grades import Check
 from imagenet_prep.images.prepare import repaired_images
 from imagenet_prep.model import Engine, Problem, ProblemKind, Progress
+from imagenet_prep.recorders.inception_recorder import InceptionRecorder
+from imagenet_prep.recorders.recorder import Recorder
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.obstacles import Obstacles, collecting, problem_of, refuse
 from imagenet_prep.sources.slices import gone

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from imagenet_prep.checks.dataset import Dataset, Published, SetFindings
+from imagenet_prep.checks.checked_dataset import CheckedDataset, Published, SetFindings
 from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import Settings, command
@@ -30,7 +30,7 @@ from imagenet_prep.tfrecord import inception
 if TYPE_CHECKING:
     from imagenet_prep.checks.inventory import Checked, Inventory
     from imagenet_prep.checks.verdict import Depth, ReasonedLevel, SplitReport
-    from imagenet_prep.datasets.plan import Asked, PlannedSet
+    from imagenet_prep.datasets.planned_set import Asked, PlannedSet
     from imagenet_prep.ilsvrc2012.copy_listing import CopyListing
     from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 
@@ -44,7 +44,7 @@ PUBLISHED = {
 
 
 @dataclass(frozen=True, slots=True)
-class ImageNet(Dataset):
+class ImageNet(CheckedDataset):
     """ILSVRC2012, or a part of it.
 
     Args:

@@ -11,14 +11,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.plan import (
-    Asked,
-    InceptionRecorder,
-    PlannedSet,
-    PlannedSplit,
-    cut,
-    read_planned,
-)
+from imagenet_prep.datasets.planned_set import Asked, PlannedSet, PlannedSplit, cut
+from imagenet_prep.datasets.stored_plan import read_planned
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import Settings, command, command_line
 from imagenet_prep.ilsvrc2012 import facts
@@ -52,6 +46,7 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions, Part, check_option
 from imagenet_prep.images import format_of
 from imagenet_prep.images.grades import Check
 from imagenet_prep.model import Engine, Progress
+from imagenet_prep.recorders.inception_recorder import InceptionRecorder
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.reading import read_in_turn
 from imagenet_prep.sources.slices import Reader

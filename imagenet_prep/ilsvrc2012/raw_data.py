@@ -42,7 +42,8 @@ from imagenet_prep.ilsvrc2012.repacked import (
 )
 from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions, Part
 from imagenet_prep.model import Engine, Progress, StageStatus, State
-from imagenet_prep.shards.consumption import Consumption, consumed_needs
+from imagenet_prep.shards.consuming import consumed_needs
+from imagenet_prep.shards.consumption import Consumption
 from imagenet_prep.shards.room import PendingShards, is_pass_better, shard_needs
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.tars import compression_of, decompress_command

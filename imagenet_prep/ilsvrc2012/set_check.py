@@ -13,7 +13,7 @@ from itertools import pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.checks.dataset import SetFindings
+from imagenet_prep.checks.checked_dataset import SetFindings
 from imagenet_prep.checks.examiner import Examiner, Finding, Findings
 from imagenet_prep.checks.inventory import Checked, Inventory, check_totals
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport

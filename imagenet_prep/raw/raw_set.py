@@ -7,13 +7,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from imagenet_prep.datasets.plan import InceptionRecorder, PlannedSplit, Recorded, Recorder
+from imagenet_prep.datasets.planned_set import PlannedSplit
 from imagenet_prep.errors import DamagedRecordError, UsageError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.model import Box
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.reading.values import Conventions
+from imagenet_prep.recorders.inception_recorder import InceptionRecorder
+from imagenet_prep.recorders.recorder import Recorded, Recorder
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.slices import Buffer, Gone, Row, gone
 from imagenet_prep.state.numbering import Numbering

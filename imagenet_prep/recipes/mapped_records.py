@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from imagenet_prep.datasets.plan import Recorded, Recorder
 from imagenet_prep.images import arrays, format_of, is_npy, jpeg, pixels, png, rasters
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.prepare import prepare
 from imagenet_prep.model import Item
 from imagenet_prep.recipes.columns import Content, Mapped
 from imagenet_prep.recipes.following import ImageForm, follow, is_annotated
+from imagenet_prep.recorders.recorder import Recorded, Recorder
 from imagenet_prep.tfrecord.example import (
     BytesList,
     FloatList,

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.plan import InceptionRecorder, PlannedSet, Recorder, cut
+from imagenet_prep.datasets.planned_set import PlannedSet, cut
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.grades import Check
 from imagenet_prep.images.pixels import codec
@@ -25,6 +25,8 @@ from imagenet_prep.recipes.inputs import ManifestFile
 from imagenet_prep.recipes.labels import Labelled
 from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recorders.inception_recorder import InceptionRecorder
+from imagenet_prep.recorders.recorder import Recorder
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Column, shown_name
 from imagenet_prep.sources.saved_catalog import DamagedError, load_catalog

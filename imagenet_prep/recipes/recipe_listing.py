@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from imagenet_prep.checks.raw_check import ImageFindings, RawSplit, check_as
 from imagenet_prep.checks.verdict import Depth, ReasonedLevel
-from imagenet_prep.datasets.plan import Recorder
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.grades import Check
 from imagenet_prep.model import Engine, Problem, Progress
@@ -20,6 +19,7 @@ from imagenet_prep.recipes.classes import class_notes
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recorders.recorder import Recorder
 from imagenet_prep.sources.names import shown_name
 from imagenet_prep.sources.obstacles import collecting, refuse
 from imagenet_prep.storage.location import AnyPath

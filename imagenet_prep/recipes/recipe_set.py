@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from imagenet_prep.checks.dataset import Dataset, SetFindings
+from imagenet_prep.checks.checked_dataset import CheckedDataset, SetFindings
 from imagenet_prep.checks.examiner import Examiner, PromiseExaminer, no_words
 from imagenet_prep.datasets.declarations import MakingOptions
-from imagenet_prep.datasets.plan import PlannedSet, planned_manifest
+from imagenet_prep.datasets.planned_set import PlannedSet
+from imagenet_prep.datasets.stored_plan import planned_manifest
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import Settings, command
 from imagenet_prep.model import Engine, OnDamaged, Problem, Progress, State
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class RecipeSet(Dataset):
+class RecipeSet(CheckedDataset):
     """The data set of a recipe; see Dataset.
 
     Args:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from imagenet_prep import __version__
-from imagenet_prep.checks.dataset import Dataset, Published
+from imagenet_prep.checks.checked_dataset import CheckedDataset, Published
 from imagenet_prep.checks.verdict import RIGHT, SplitReport, Verdict
 from imagenet_prep.model import Problem
 from imagenet_prep.reporting.census import UNREAD, Census, FeatureCensus
@@ -74,7 +74,9 @@ class Subject(Struct, frozen=True):
         return {split: number for number, split in enumerate(self.splits)}
 
     @classmethod
-    def describe(cls, dataset: Dataset, manifest: Manifest | None, census: Census) -> Subject:
+    def describe(
+        cls, dataset: CheckedDataset, manifest: Manifest | None, census: Census
+    ) -> Subject:
         """The subject of a known data set, from its manifest and its census."""
         if dataset.published is not None or manifest is None:
             return cls(dataset.name, dataset.splits, dataset.published)

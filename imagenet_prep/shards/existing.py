@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
-from imagenet_prep.datasets.plan import differences
+from imagenet_prep.datasets.plan_differences import differences
 from imagenet_prep.errors import UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.state.journal import Journal

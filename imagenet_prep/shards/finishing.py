@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from imagenet_prep.datasets.plan import differences, planned_manifest, remove_other_rows
+from imagenet_prep.datasets.plan_differences import differences
+from imagenet_prep.datasets.stored_plan import planned_manifest, remove_other_rows
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.shards.run import take_in_parts
+from imagenet_prep.shards.unfinished import take_in_parts
 from imagenet_prep.state.damaged_images import remove_damaged_images, save_damaged_images
 from imagenet_prep.state.indexes import filled, not_done
 from imagenet_prep.state.journal import Journal

@@ -11,11 +11,11 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from imagenet_prep.datasets.copies import refuse_other_image
-from imagenet_prep.datasets.plan import Recorded, Recorder, looser_check
+from imagenet_prep.datasets.sampled_images import refuse_other_image
 from imagenet_prep.errors import BusyError, InputError, WriteError
 from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, OnDamaged, Portable, Problem, ProblemKind, ShardInfo
+from imagenet_prep.recorders.recorder import Recorded, Recorder, looser_check
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.reading import read_in_turn
 from imagenet_prep.sources.slices import Buffer, Reader

@@ -18,13 +18,13 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress
+from imagenet_prep.shards.consumption import Consumption
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import places_of
 from imagenet_prep.sources.slices import Buffer, Container, Row
@@ -33,9 +33,6 @@ from imagenet_prep.storage.local import map_file
 from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.storage.refusals import space_errors, writing
 from imagenet_prep.storage.store import changed
-
-if TYPE_CHECKING:
-    from imagenet_prep.shards.consumption import Consumption
 
 CHUNK = 16 << 20
 """Bytes per read of the archive."""

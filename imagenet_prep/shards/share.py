@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.datasets.plan import PlannedSplit, plan_name
+from imagenet_prep.datasets.planned_set import PlannedSplit, plan_name
 from imagenet_prep.errors import UsageError
 from imagenet_prep.storage.layout import by_number
 

@@ -3,82 +3,64 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import functools
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.checks.dataset import Dataset
 from imagenet_prep.datasets.copies import (
-    OtherCopyError,
     join_copies,
     samples_by_shard,
     were_copies,
     with_samples,
     without_damaged,
 )
+from imagenet_prep.datasets.dataset import Dataset
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import find_changed
-from imagenet_prep.datasets.plan import (
-    PlannedSet,
-    PlannedSplit,
-    differences,
-    plan_name,
-    plan_of,
-    read_planned,
-)
+from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, plan_name
+from imagenet_prep.datasets.sampled_images import OtherCopyError
+from imagenet_prep.datasets.stored_plan import plan_of, read_planned
 from imagenet_prep.errors import UsageError, WriteError
 from imagenet_prep.escaping import command
-from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
+from imagenet_prep.model import Engine, Problem, Progress, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS, refuse_images, refuse_other_set
-from imagenet_prep.shards.consumption import (
-    begin_consuming,
+from imagenet_prep.shards.consumable import (
     check_consumable,
-    consuming_needs,
-    finish_consuming,
     is_consumable,
     is_gone,
     refuse_gone,
     refuse_lost,
 )
-from imagenet_prep.shards.existing import ExistingShards, instead
+from imagenet_prep.shards.consuming import begin_consuming, consuming_needs, finish_consuming
+from imagenet_prep.shards.convert_summary import ConvertSummary, refusal_of, summary_of
+from imagenet_prep.shards.done_shards import DoneShards
+from imagenet_prep.shards.existing import ExistingShards
 from imagenet_prep.shards.finishing import find_lost, finish_set, refuse_superseded
-from imagenet_prep.shards.run import (
-    ConvertSummary,
-    Made,
-    Work,
-    count_images,
-    lay_out,
-    make_shards,
-    prepare_tasks,
-    refusal_of,
-    remove_unfinished,
-    run_name,
-    summary_of,
-    unfinished_of,
-)
+from imagenet_prep.shards.plan_claim import PlanClaim
+from imagenet_prep.shards.run import Made, make_shards, prepare_tasks
 from imagenet_prep.shards.share import Share
+from imagenet_prep.shards.superseded import freed_space, remove_superseded
+from imagenet_prep.shards.unfinished import remove_unfinished, run_name, unfinished_of
+from imagenet_prep.shards.work import Work, count_images, lay_out
 from imagenet_prep.sources.saved_catalog import PackedCatalog
-from imagenet_prep.state.damaged_images import remove_damaged_images
-from imagenet_prep.state.indexes import is_indexed, settle
+from imagenet_prep.state.indexes import settle
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import RECIPE, usable_manifest
-from imagenet_prep.state.plan_file import Plan, decode_plan, load_plan
+from imagenet_prep.state.manifest import RECIPE
+from imagenet_prep.state.plan_file import Plan, load_plan
 from imagenet_prep.state.replacement import (
-    Identity,
     Replacement,
-    identity_of,
     next_generation,
-    remove_other_lists,
 )
 from imagenet_prep.state.set_state import SetState, merge_command
-from imagenet_prep.storage.files import claim, save_bytes
+from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.location import local_or_none, open_store, remembering
+from imagenet_prep.storage.location import remembering
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import Need, refuse_lack
-from imagenet_prep.text import number_of, size_text
+from imagenet_prep.text import number_of
 
 
 def convert(
@@ -174,8 +156,7 @@ class _Conversion(Struct, frozen=True):
     again.
 
     ``splits`` hold only the shards for this call; ``packed`` is the saved part of a new plan, by
-    split. ``replacement`` lists the shards of an older set that give way. ``seen`` has the identity
-    of each shard's file, on a disk, when the shard was found or made as the journal says.
+    split. ``replacement`` lists the shards of an older set that give way.
     """
 
     layout: Layout
@@ -188,8 +169,8 @@ class _Conversion(Struct, frozen=True):
     before: Plan | None
     splits: Sequence[PlannedSplit]
     packed: Mapping[str, PackedCatalog]
+    done: DoneShards
     replacement: Replacement | None = None
-    seen: dict[str, Identity] = {}
 
     @classmethod
     def find(
@@ -224,7 +205,19 @@ class _Conversion(Struct, frozen=True):
             check_consumable(planned.splits, layout)
         for note in planned.notes:
             progress.note(note)
-        return cls(layout, engine, options, share, progress, planned, plan, before, splits, packed)
+        return cls(
+            layout=layout,
+            engine=engine,
+            options=options,
+            share=share,
+            progress=progress,
+            planned=planned,
+            plan=plan,
+            before=before,
+            splits=splits,
+            packed=packed,
+            done=DoneShards(layout, options.on_damaged),
+        )
 
     # existing shards ------------------------------------------------------------------------------
 
@@ -252,7 +245,7 @@ class _Conversion(Struct, frozen=True):
         pending = Replacement.find(layout, before) if before and is_resumed else None
         overwrite = self.options.overwrite or pending is not None
         if existing.foreign:  # another rank may have claimed the folder since, and made them
-            self._check_claim()
+            self._claim.check()
         existing.refuse_foreign(layout, self.plan, overwrite=overwrite)
         if not overwrite:
             existing.refuse_replaced(layout, self.plan, changed)
@@ -291,51 +284,15 @@ class _Conversion(Struct, frozen=True):
                 splits, self.before, layout, journal, self.engine, may_be_copy=may_be_copy
             )
         gone = [split for split in splits if is_gone(split)]
-        waiting = {*map(plan_name, self.still_to_make(journal, gone)), *changed}
+        waiting = {*map(plan_name, self.done.list_unfinished(gone, journal)), *changed}
         refuse_gone(splits, waiting, layout, consume=self.options.consume)
         return changed
 
     # the work -------------------------------------------------------------------------------------
 
-    def still_to_make(
-        self, journal: Journal, splits: Iterable[PlannedSplit] | None = None
-    ) -> list[ShardPlan]:
-        """The unfinished shards, of these splits or of this call."""
-        found = (
-            (plan, split)
-            for split in (self.splits if splits is None else splits)
-            for plan in split.plans
-        )
-        return [
-            plan
-            for plan, split in found
-            if not self._is_done(plan, split, journal.get(plan_name(plan)))
-        ]
-
-    def _is_done(self, plan: ShardPlan, split: PlannedSplit, info: ShardInfo | None) -> bool:
-        """Whether a shard is done: the journal lists it,
-        its size is as recorded, and its index agrees.
-        """
-        if info is None or info.fingerprint != plan.fingerprint:
-            return False
-        if info.set_aside and self.options.on_damaged == "refuse":
-            return False
-        if info.warned and split.recorder.check == "strict":
-            return False
-        if self.layout.shards.size(info.name) != info.size:
-            return False
-        path = local_or_none(self.layout.shard_path(info.name))
-        identity = identity_of(path) if path else None
-        left_out = set(info.set_aside)
-        names = [
-            name
-            for name in map(split.catalog.names.__getitem__, split.rows(plan))
-            if name not in left_out
-        ]
-        is_done = is_indexed(self.layout, info, names)
-        if is_done and identity is not None:
-            self.seen[info.name] = identity
-        return is_done
+    def still_to_make(self, journal: Journal) -> list[ShardPlan]:
+        """The unfinished shards of this call."""
+        return self.done.list_unfinished(self.splits, journal)
 
     def needs(self, works: Sequence[Work]) -> list[Need]:
         """The disk space that the works require."""
@@ -372,14 +329,16 @@ class _Conversion(Struct, frozen=True):
         layout, plan, options = self.layout, self.plan, self.options
         todo = self.still_to_make(journal)
         works = lay_out(self.splits, todo, layout, options)
-        refuse_lack([*self.needs(works), *self._freed()], may_consume=self._may_consume)
-        self._check_claim()
+        freed = freed_space(self.replacement, plan, layout, self.progress)
+        refuse_lack([*self.needs(works), *freed], may_consume=self._may_consume)
+        self._claim.check()
         name = run_name()
         with unfinished_of(layout, f"rank-{plan.key}-{name}" if self.share else name) as own:
-            samples = samples_by_shard(self._claim(todo))
+            samples = samples_by_shard(self._save_plan(todo))
             if self.share is None or self.replacement:
                 remove_unfinished(layout, plan.key, own.run)
-            self._remove_superseded()
+            self._claim.check()
+            remove_superseded(self.replacement, plan, layout, is_locked=self.share is None)
             if self.share:
                 save_bytes(layout.rank_path(journal.part), b"")
             if options.consume:
@@ -393,7 +352,7 @@ class _Conversion(Struct, frozen=True):
         self.progress.end()
         for outcome in made.outcomes:
             if outcome.info is not None and outcome.identity is not None:
-                self.seen[outcome.info.name] = outcome.identity
+                self.done.seen[outcome.info.name] = outcome.identity
         if other := [each for each in made.failures if isinstance(each, OtherCopyError)]:
             self._remove_made(made)
             raise other[0]
@@ -407,7 +366,7 @@ class _Conversion(Struct, frozen=True):
 
     def _forget_samples(self, damaged: Collection[str]) -> None:
         """Let sound images take the place of damaged ones that were sampled."""
-        claimed = self._check_claim()
+        claimed = self._claim.check()
         if claimed is not None and claimed.samples:
             plan = without_damaged(claimed, self.splits, damaged)
             save_bytes(self.layout.plan_path, plan.encode())
@@ -425,7 +384,7 @@ class _Conversion(Struct, frozen=True):
         Raises:
             WriteError: some are gone again.
         """
-        lost = find_lost(self.plan, self.layout, journal, self.seen)
+        lost = find_lost(self.plan, self.layout, journal, self.done.seen)
         if not lost:
             return [], []
         self.progress.note(
@@ -434,10 +393,10 @@ class _Conversion(Struct, frozen=True):
         )
         journal.forget(lost)
         for name in lost:
-            self.seen.pop(name, None)
-        before = self._check_claim() or self.plan
+            self.done.seen.pop(name, None)
+        before = self._claim.check() or self.plan
         todo, problems = replace(self, replacement=None, before=before).make(journal)
-        if lost := find_lost(self.plan, self.layout, journal, self.seen):
+        if lost := find_lost(self.plan, self.layout, journal, self.done.seen):
             raise WriteError(
                 (
                     f"{number_of(len(lost), 'shard')} of {self.layout.output_dir} vanished twice, "
@@ -450,57 +409,18 @@ class _Conversion(Struct, frozen=True):
 
     # the plan on the disk -------------------------------------------------------------------------
 
-    def _freed(self) -> list[Need]:
-        """The space of the replaced shards: they are removed before the first new shard is made."""
-        if self.replacement is None:
-            return []
-        remaining = self.replacement.remaining(self.layout, self.plan)
-        if not remaining:
-            return []
-        count, size = len(remaining), sum(self.replacement.shards[name][0] for name in remaining)
-        shards = number_of(count, "shard")
-        self.progress.note(
-            f"--overwrite: {shards} of an older set are removed first ({size_text(size)})"
-        )
-        return [Need("convert", "replaced shards", self.layout.output_dir, -size, -3 * count)]
-
-    def _check_claim(self) -> Plan | None:
-        """The plan of the same shards that claims the folder, or None.
-
-        Raises:
-            UsageError: it is claimed for another plan, now or before this one was made.
-        """
-        claimed = load_plan(self.layout)
-        if claimed is None or claimed.key == self.plan.key:
-            return claimed
-        is_known = self.before is not None and claimed.key == self.before.key
-        if is_known and self._may_replace_plan:
-            return None
-        raise UsageError(
-            f"{self.layout.output_dir} is claimed for a set of other images or settings",
-            (
-                f"expected those of {self.layout.plan_path}, but these differ: "
-                f"{self._differences(claimed)}"
-            ),
-            instead(
-                self.layout,
-                "make this set in its place with --overwrite",
-                is_rank=self.share is not None,
-            ),
-        )
-
     @property
-    def _may_replace_plan(self) -> bool:
-        """Whether the plan on the disk may give way:
-        nobody else follows it, or that was asked for.
-        """
-        is_only_writer = self.share is None and local_or_none(self.layout.output_dir) is not None
-        return self.options.overwrite or is_only_writer or self.plan.extends(self.before)
+    def _claim(self) -> PlanClaim:
+        """The claim of its plan to the folder."""
+        return PlanClaim(
+            layout=self.layout,
+            plan=self.plan,
+            before=self.before,
+            overwrites=self.options.overwrite,
+            is_rank=self.share is not None,
+        )
 
-    def _differences(self, other: Plan) -> str:
-        return ", ".join(differences(self.plan, other))
-
-    def _claim(self, todo: Sequence[ShardPlan]) -> Plan:
+    def _save_plan(self, todo: Sequence[ShardPlan]) -> Plan:
         """Make rows, the list of replaced shards and the plan durable, in this order.
 
         Returns the plan that claims the folder.
@@ -508,66 +428,27 @@ class _Conversion(Struct, frozen=True):
         plan, layout = self.plan, self.layout
         for packed in self.packed.values():
             packed.save(layout.plan_path.with_name(packed.name))
-        is_claimed = (
-            self._check_claim()
-        )  # then another rank has listed the replaced shards, or removed them
-        if self.replacement is not None and not is_claimed:
+        # If it is claimed, another rank has listed the replaced shards, or removed them.
+        if not self._claim.check() and self.replacement is not None:
             self.replacement.claim(layout, plan.generation)
-        self._save_plan(todo)
-        claimed = self._check_claim()
+        self._claim.save(functools.partial(self._with_samples, todo))
+        claimed = self._claim.check()
         for path, lines in self.planned.lists.items():
             with writing(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 save_bytes(path, lines)
         return claimed or self.plan
 
-    def _save_plan(self, todo: Sequence[ShardPlan]) -> None:
-        """Write plan.json, or claim it where another rank may be first."""
-        path, content = self.layout.plan_path, self._with_samples(todo).encode()
-        if self.before is not None and self.before.encode() == content:
-            return
-        is_same_set = self.before is not None and self.before.key == self.plan.key
-        if is_same_set or (self.before is not None and self._may_replace_plan):
-            save_bytes(path, content)
-            return
-        claimed = claim(path, content)
-        first = decode_plan(claimed)
-        if first is None:  # an unreadable plan claims nothing
-            save_bytes(path, content)
-        elif first.key == self.plan.key and claimed != content:  # another copy was first
-            replace(self, before=first)._save_plan(todo)
-
-    def _with_samples(self, todo: Sequence[ShardPlan]) -> Plan:
+    def _with_samples(self, todo: Sequence[ShardPlan], before: Plan | None) -> Plan:
         """The plan, with the samples of the copy that was first; see datasets.copies."""
         if not self.packed:  # nothing was listed: the plan is the one on the disk
             return self.plan
-        before = self.before
         if before is not None and self.options.overwrite and self.share is None:
             before = replace(before, samples={})  # the images of this run are the right ones
-        there = [split for split in self.planned.splits if todo and not is_gone(split)]
-        plan = join_copies(self.plan, before, there)
+        present = [split for split in self.planned.splits if todo and not is_gone(split)]
+        plan = join_copies(self.plan, before, present)
         has_machines = self.share is not None or getattr(self.engine, "has_machines", False)
-        return with_samples(plan, there) if has_machines else plan
-
-    def _remove_superseded(self) -> None:
-        """Remove what contradicts the claimed plan: an old manifest,
-        then the files on the list of replaced shards.
-        """
-        layout, planned = self.layout, self.plan.fingerprints_by_name()
-        self._check_claim()
-        manifest = usable_manifest(layout.manifest_path)
-        recorded = (
-            {name: info.fingerprint for name, info in manifest.shards.items()} if manifest else None
-        )
-        if layout.manifest_path.is_file() and (self.replacement or recorded != planned):
-            with writing(layout.manifest_path):
-                layout.manifest_path.unlink(missing_ok=True)
-                open_store(layout.state_dir).sync_names()
-            remove_damaged_images(layout)
-        remove_other_lists(layout, self.plan)
-        replacement = Replacement.find(layout, self.plan)
-        if replacement is not None:
-            replacement.finish(layout, self.plan, is_locked=self.share is None)
+        return with_samples(plan, present) if has_machines else plan
 
 
 def _read_again(

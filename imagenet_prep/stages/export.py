@@ -16,7 +16,7 @@ from imagenet_prep.exports import load_format
 from imagenet_prep.exports.packing import ExportRun, Packer, sizes_on_record
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.model import Engine, OnDamaged, Progress, Silent
-from imagenet_prep.shards.run import unfinished
+from imagenet_prep.shards.unfinished import unfinished
 from imagenet_prep.state.damaged_images import load_damaged_images, remove_damaged_images
 from imagenet_prep.storage.files import load_json, save_bytes, save_json
 from imagenet_prep.storage.layout import STATE_NAME, Layout

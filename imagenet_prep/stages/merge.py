@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from imagenet_prep.datasets.plan import planned_manifest
+from imagenet_prep.datasets.stored_plan import planned_manifest
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.registry import refuse_images
+from imagenet_prep.shards.convert_summary import ConvertSummary, SplitSummary
 from imagenet_prep.shards.finishing import finish_set
-from imagenet_prep.shards.run import ConvertSummary, SplitSummary
 from imagenet_prep.shards.share import ranks_of
 from imagenet_prep.state.indexes import not_done, settle
 from imagenet_prep.state.journal import Journal

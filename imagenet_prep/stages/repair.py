@@ -9,21 +9,14 @@ from msgspec.structs import replace
 
 from imagenet_prep.checks.inventory import REMEDY_MANIFEST, plan_fault
 from imagenet_prep.datasets.declarations import MakingOptions
-from imagenet_prep.datasets.plan import PlannedSplit, plan_name, refuse_other_images
+from imagenet_prep.datasets.planned_set import PlannedSplit, plan_name, refuse_other_images
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Done, Engine, ProblemKind, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.registry import known_set
-from imagenet_prep.shards.run import (
-    Work,
-    count_images,
-    find_unfinished,
-    lay_out,
-    make_shards,
-    prepare_tasks,
-    remove_unfinished,
-    unfinished,
-)
+from imagenet_prep.shards.run import make_shards, prepare_tasks
+from imagenet_prep.shards.unfinished import find_unfinished, remove_unfinished, unfinished
+from imagenet_prep.shards.work import Work, count_images, lay_out
 from imagenet_prep.state.indexes import agrees
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest

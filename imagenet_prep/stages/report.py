@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct, convert
 
-from imagenet_prep.checks.dataset import Dataset
+from imagenet_prep.checks.checked_dataset import CheckedDataset
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, Progress, Silent
@@ -103,7 +103,9 @@ def write_report(
     return ReportSummary(path, verdict)
 
 
-def _prepare_census(layout: Layout, dataset: Dataset, manifest: Manifest | None) -> TakeCensus:
+def _prepare_census(
+    layout: Layout, dataset: CheckedDataset, manifest: Manifest | None
+) -> TakeCensus:
     names, kinds = USUAL, None
     if dataset.published is None and manifest is not None:
         names = names_of(manifest.settings)

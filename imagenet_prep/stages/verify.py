@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from imagenet_prep.checks.dataset import Dataset, SetFindings
+from imagenet_prep.checks.checked_dataset import CheckedDataset, SetFindings
 from imagenet_prep.checks.inventory import (
     Checked,
     Inventory,
@@ -117,7 +117,7 @@ class _SetCheck(Struct, frozen=True):
     """Checks the shards of an inventory, or of a share of it."""
 
     layout: Layout
-    dataset: Dataset
+    dataset: CheckedDataset
     inventory: Inventory
     depth: Depth
     share: Share | None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from imagenet_prep.checks.dataset import Dataset
+from imagenet_prep.checks.checked_dataset import CheckedDataset
 from imagenet_prep.checks.raw_check import ImageFindings, check_images, shown_twins
 from imagenet_prep.checks.raw_verdict import RawListing, RawTotal, RawVerdict
 from imagenet_prep.checks.verdict import Depth, level_of
@@ -25,7 +25,7 @@ def verify_raw(
     layout: Layout,
     engine: Engine,
     *,
-    dataset: Dataset = ILSVRC2012,
+    dataset: CheckedDataset = ILSVRC2012,
     options: MakingOptions | None = None,
     depth: Depth | None = None,
     progress: Progress | None = None,

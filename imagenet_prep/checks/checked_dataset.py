@@ -1,17 +1,14 @@
-"""Dataset: what a data set knows about itself: its settings and splits,
-how to plan its shards, how to check them.
-"""
+"""CheckedDataset: a Dataset that also knows how to check its shards, and its raw data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from imagenet_prep.datasets.declarations import MakingOptions
-from imagenet_prep.datasets.plan import Asked, PlannedSet
-from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, StageStatus, State
+from imagenet_prep.datasets.dataset import Dataset
+from imagenet_prep.model import Engine, Problem, Progress
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 
@@ -46,34 +43,23 @@ class SetFindings(Struct, frozen=True):
     order: str = "unknown"
 
 
-class Dataset(Protocol):
+class CheckedDataset(Dataset, Protocol):
     """ILSVRC2012, or the data set of a recipe; to be made, or made and known from its manifest or
     its plan.
 
     Args:
-        name: its name.
-        splits: the prefixes of shard names, in order.
-        options: the settings of its shards.
-        set_name: the prefix of its shards' names, if it separates this set from others in the same
-        folder; or "". images: how many images each split should have.
+        images: how many images each split should have.
         is_part: whether its manifest records less than the whole, judged by the facts and not by
-        its own totals. published: the facts of each split of the whole set; None for a set without
-        published facts.
+            its own totals.
+        published: the facts of each split of the whole set; None for a set without published
+            facts.
         words_of: from a class's wnid or an image's name to words, "" if neither tells; picklable.
         compares_records: whether ``check_set`` needs every record of every shard, and not only each
-        shard's totals.
+            shard's totals.
     """
 
     @property
-    def name(self) -> str: ...  # noqa: D102 - each is described above
-    @property
-    def splits(self) -> tuple[str, ...]: ...  # noqa: D102
-    @property
-    def options(self) -> MakingOptions: ...  # noqa: D102
-    @property
-    def set_name(self) -> str: ...  # noqa: D102
-    @property
-    def images(self) -> Mapping[str, int]: ...  # noqa: D102
+    def images(self) -> Mapping[str, int]: ...  # noqa: D102 - each is described above
     @property
     def is_part(self) -> bool: ...  # noqa: D102
     @property
@@ -83,31 +69,7 @@ class Dataset(Protocol):
     @property
     def compares_records(self) -> bool: ...  # noqa: D102
 
-    # making its shards ----------------------------------------------------------------------------
-
-    def ask(self, layout: Layout, options: Any) -> Asked | None:
-        """The inputs of a plan, without a look at any image; None if only ``plan`` can tell."""
-        return None
-
-    def plan(
-        self,
-        layout: Layout,
-        engine: Engine,
-        options: Any,
-        progress: Progress,
-        splits: Collection[str] = (),
-    ) -> PlannedSet:
-        """Plan all its shards, by ``options`` of its own type; called while the folder is locked.
-
-        With ``splits`` only these, complete or not, as its manifest records them: for shards with
-        known digests.
-
-        Raises:
-            IncompleteError: images are missing, and that is not allowed.
-            InputError: there is nothing to convert, or an input is damaged or differs from the
-            recorded one. UsageError: an option is invalid.
-        """
-        ...
+    # checking its raw data ------------------------------------------------------------------------
 
     def list_raw(
         self, layout: Layout, engine: Engine, options: Any, progress: Progress, depth: Depth | None
@@ -121,26 +83,6 @@ class Dataset(Protocol):
             InputError: there is nothing to list.
             UsageError: an option or a recipe is wrong.
         """
-        ...
-
-    def refuse_without_source(self) -> None:
-        """Raise InputError if its shards can't be made again, whichever they are."""
-        return
-
-    def refuse_images(self, layout: Layout, infos: Iterable[ShardInfo]) -> None:
-        """Raise InputError if its finished shards show that the images are
-        not those of the data set.
-        """
-        return
-
-    # status ---------------------------------------------------------------------------------------
-
-    def stages_before(self, layout: Layout) -> tuple[StageStatus, ...]:
-        """The status of the stages before convert; empty if there are none."""
-        return ()
-
-    def following(self, layout: Layout, states: Mapping[str, State]) -> str:
-        """The advice for an unfinished convert; ``states`` are the states of the stages."""
         ...
 
     # checking its shards --------------------------------------------------------------------------

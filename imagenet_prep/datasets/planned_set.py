@@ -1,0 +1,172 @@
+"""PlannedSet: catalogs, in record order, cut into the shards to make."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from imagenet_prep.datasets import order
+from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import Settings
+from imagenet_prep.model import ShardPlan
+from imagenet_prep.recorders.recorder import Recorder
+from imagenet_prep.state.manifest import DatasetEntry, Manifest, not_understood
+from imagenet_prep.storage.layout import shard_name
+from imagenet_prep.storage.location import AnyPath
+
+if TYPE_CHECKING:
+    from imagenet_prep.sources.catalog import Catalog
+
+
+class PlannedSplit(Struct, frozen=True):
+    """One split, planned.
+
+    The rows of ``catalog`` are in record order: those of a shard are consecutive. ``digest`` is
+    that of the names, lengths and labels in the order of the listing. ``recorder`` makes the
+    records. ``stamps`` are those of the containers that hold the images, by path. ``facts`` are
+    more entries of the manifest for the split's images.
+    """
+
+    catalog: Catalog
+    source: AnyPath
+    digest: str
+    recorder: Recorder
+    plans: tuple[ShardPlan, ...]
+    stamps: Mapping[str, str]
+    facts: Mapping[str, Any] = {}
+
+    @property
+    def times(self) -> Iterator[str]:
+        """A digest of the modification times of each shard's image files or archives, in order."""
+        return (self.catalog.times(self.rows(plan)) for plan in self.plans)
+
+    def rows(self, plan: ShardPlan) -> range:
+        """The catalog's rows of one shard, in record order."""
+        return range(plan.start, plan.stop)
+
+
+class PlannedSet(Struct, frozen=True):
+    """A whole data set, planned.
+
+    Args:
+        entry: the manifest's entry for the data set.
+        splits: each cut into plans.
+        settings: those that decide bytes.
+        expected: images of the whole data set, by split.
+        options: the settings that make the same set again.
+        notes: messages for the user.
+        asked: the inputs of the plan; None if only listing tells whether it still holds.
+        lists: files to write before the first shard, with their content.
+        recipe: the recipe's path, and the base of its relative paths.
+        has_labels: whether images without a label are counted.
+    """
+
+    entry: DatasetEntry
+    splits: tuple[PlannedSplit, ...]
+    settings: Mapping[str, object]
+    expected: Mapping[str, int]
+    options: Settings = ()
+    notes: tuple[str, ...] = ()
+    asked: Asked | None = None
+    lists: Mapping[AnyPath, bytes] = {}
+    recipe: Mapping[str, str] = {}
+    has_labels: bool = False
+
+    def count_unlabelled(self, split: PlannedSplit) -> int:
+        """The number of images of a split that lack a label; none where labels are not counted."""
+        return split.catalog.count_by_label().get(0, 0) if self.has_labels else 0
+
+
+class Asked(Struct, frozen=True):
+    """The inputs of a plan, except for the images themselves: if they are equal, so is the plan.
+
+    Args:
+        options: all settings.
+        raw: by split, the copy that was found, and the other files that count.
+        recorders: the recorders of each split.
+        deciding: the settings that decide bytes.
+    """
+
+    options: Any
+    raw: Mapping[str, Any]
+    recorders: Mapping[str, Recorder]
+    deciding: Mapping[str, object]
+
+
+def plan_name(plan: ShardPlan) -> str:
+    """The name of a plan's shard."""
+    return shard_name(plan.split, plan.index, plan.count)
+
+
+def cut(
+    catalog: Catalog,
+    source: AnyPath,
+    recorder: Recorder,
+    count: int,
+    seed: int | None,
+    deciding: Mapping[str, object],
+) -> PlannedSplit:
+    """Shuffle a split, unless ``seed`` is None, and cut it into ``count`` plans;
+    ``deciding`` settings decide bytes.
+    """
+    rows = range(len(catalog)) if seed is None else order.shuffled(len(catalog), seed)
+    settings = json.dumps(deciding, sort_keys=True)
+    from imagenet_prep.sources.fingerprint import Fingerprints, names_and_sizes
+
+    digest, stamps = names_and_sizes(catalog), catalog.stamps_of_containers()
+    arranged = catalog.picked(rows)
+    fingerprints = Fingerprints(arranged, settings)
+
+    nothing, plans = fingerprints.compute(range(0)), []  # there may be many more shards than images
+    for i, (start, stop) in enumerate(itertools.pairwise(order.bounds(len(catalog), count))):
+        fingerprint = fingerprints.compute(range(start, stop)) if start < stop else nothing
+        plans.append(ShardPlan(catalog.split, i, count, start, stop, fingerprint))
+    return PlannedSplit(arranged, source, digest, recorder, tuple(plans), stamps)
+
+
+def source_record(planned: PlannedSplit) -> dict[str, object]:
+    """A manifest's entry for a split's images: their source, number,
+    digest of names, sizes and labels, and facts.
+    """
+    from imagenet_prep.sources.names import shown_name
+
+    images = {
+        "name": shown_name(planned.source),
+        "images": len(planned.catalog),
+        "names_and_sizes": planned.digest,
+    }
+    return {**images, **planned.facts}
+
+
+def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
+    """Raise unless names, sizes, labels and boxes are the recorded ones;
+    times and the kind of container may differ.
+    """
+    split, source = planned.catalog.split, planned.source
+    expected, found = manifest.sources.get(split), source_record(planned)
+    if not isinstance(expected, dict):
+        raise not_understood(f"source of the {split} images")
+    if any(expected.get(key) != found[key] for key in ("images", "names_and_sizes")):
+        detail = f"expected {expected.get('images')} images, got {found['images']}"
+        if expected.get("images") == found["images"]:
+            detail = (
+                f"their number is the same, {found['images']}, but some have other names or sizes"
+            )
+        raise InputError(
+            f"the {split} images in {source} are not those that the shards were made from",
+            detail,
+            (
+                "restore them or name their folder with --raw, or make the set again: "
+                "imagenet-prep convert --overwrite"
+            ),
+        )
+    if (boxes := len(planned.catalog.boxes) // 4) != manifest.totals[split].boxes:
+        raise InputError(
+            f"the {split} boxes differ from those in the shards",
+            f"expected {manifest.totals[split].boxes} boxes, got {boxes}",
+            "restore their file, or make it again with imagenet-prep annotate",
+        )

@@ -1,0 +1,1 @@
+"""Recorders: how the record of an image is made from its file."""

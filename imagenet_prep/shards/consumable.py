@@ -1,0 +1,168 @@
+"""check_consumable: whether raw data may give its space to shards, and whether that can resume."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from imagenet_prep.datasets.planned_set import PlannedSplit, plan_name
+from imagenet_prep.errors import InputError, PrepError, UsageError
+from imagenet_prep.escaping import command
+from imagenet_prep.shards.consumption import KINDS, Consumption, known_digests
+from imagenet_prep.sources.slices import Container, Gone, gone
+from imagenet_prep.state.plan_file import Plan
+from imagenet_prep.storage.durable import can_punch
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import local_path
+from imagenet_prep.storage.refusals import writing
+
+
+def is_gone(split: PlannedSplit) -> bool:
+    """Whether the raw data of a split exists only on record:
+    it was consumed, or is being consumed.
+    """
+    return any(isinstance(each, Gone) for each in split.catalog.containers)
+
+
+def refuse_another_output(layout: Layout) -> None:
+    """Raise UsageError if shards belong in another folder than the raw data."""
+    if layout.output_dir.resolve() != layout.data_dir.resolve():
+        raise UsageError(
+            f"raw data of {layout.data_dir} can't give its space to shards in {layout.output_dir}",
+            "expected --consume without --output",
+            "leave out one of the two",
+        )
+
+
+def check_consumable(splits: Sequence[PlannedSplit], layout: Layout) -> None:
+    """Refuse to consume raw data that can't be fetched again, or whose space can't be freed;
+    nothing is written.
+
+    Raises:
+        UsageError: it is outside DATA_DIR/raw-data, or holds several splits, or its file system
+        can't free the space. InputError: none of its digests is known.
+    """
+    layout.refuse_urls()
+    refuse_another_output(layout)
+    containers = [
+        each for split in splits if not is_gone(split) for each in split.catalog.containers
+    ]
+    splits_in = Counter(each.path for each in containers)
+    for each in containers:
+        path = local_path(each.path)
+        several = "it holds several splits, so none of it can be freed before the last one is made"
+        if obstacle := several if splits_in[path] > 1 else _obstacle(each, path, layout):
+            raise UsageError(f"{path} can't be consumed", obstacle, "convert without --consume")
+        if not known_digests(layout, path):
+            raise InputError(
+                f"{path} can't be consumed: nothing proves that it can be fetched again",
+                "expected a digest from a download, or from a check of the existing file",
+                (
+                    f"check it: {command('download', layout.data_dir)}    (with the site that "
+                    "it is "
+                    "from)"
+                ),
+            )
+    for folder in {local_path(each.path).parent for each in containers}:
+        with writing(folder):
+            if not can_punch(folder):
+                raise UsageError(
+                    f"the file system of {folder} can't free space within a file",
+                    "expected one that punches holes (ext4, XFS, Btrfs, ZFS, tmpfs) for --consume",
+                    "convert without --consume, on a disk with space for both",
+                )
+
+
+def is_consumable(splits: Sequence[PlannedSplit], layout: Layout) -> bool:
+    """Whether nothing but an unknown digest forbids to consume raw data."""
+    try:
+        check_consumable(splits, layout)
+    except UsageError:
+        return False
+    except PrepError:
+        return True
+    return True
+
+
+def _obstacle(container: Container, path: Path, layout: Layout) -> str:
+    """The reason that forbids to consume a file; "" if there is none."""
+    own, data_dir = local_path(layout.own_raw_dir), local_path(layout.data_dir)
+    if type(container).__name__ not in KINDS:
+        return "it is a folder, or a kind of file whose space can't be freed"
+    if not path.is_relative_to(own) or path.resolve() != data_dir.resolve() / path.relative_to(
+        data_dir
+    ):
+        return f"it is outside {own}, which is read-only for --consume; or it is a link"
+    if path.stat().st_nlink > 1:
+        return "it has another name elsewhere (a hard link), which would lose it too"
+    if path.stat().st_dev != data_dir.stat().st_dev:
+        return f"it is on another file system than {data_dir}, which can't use its space"
+    return ""
+
+
+def refuse_lost(before: Plan | None, splits: Sequence[PlannedSplit], layout: Layout) -> None:
+    """Raise InputError for a split of the plan ``before`` that was being consumed,
+    and that nothing remains of.
+    """
+    if before is None or ("consume", True) not in before.options:
+        return
+    for split in before.totals.keys() - {each.catalog.split for each in splits}:
+        raise InputError(
+            (
+                f"{layout.consumed(split).record} is gone, and no {split} images are in "
+                f"{layout.raw_dir}"
+            ),
+            (
+                "expected it: their raw data was consumed, and images that are in no shard yet "
+                "were "
+                "only next to it"
+            ),
+            (
+                "put its folder back, or get the raw data again: "
+                f"{command('download', layout.data_dir)}"
+            ),
+        )
+
+
+def refuse_gone(
+    splits: Sequence[PlannedSplit], waiting: Collection[str], layout: Layout, *, consume: bool
+) -> None:
+    """Refuse a conversion whose raw data is gone, before any existing file is removed for it.
+
+    Args:
+        splits: as planned.
+        waiting: the names of the shards that are not done.
+        layout: the paths of the set.
+        consume: whether to continue consuming.
+
+    Raises:
+        InputError: the images of a shard to make are neither in raw data nor in its bundle.
+        UsageError: they are, but resuming requires ``consume``.
+    """
+    for split in splits:
+        plans = {name: plan for plan in split.plans if (name := plan_name(plan)) in waiting}
+        if not is_gone(split) or not plans:
+            continue
+        found = Consumption.find(layout, split.catalog.split)
+        with_images = [
+            name for name, plan in plans.items() if plan.start < plan.stop
+        ]  # the others have no bundle
+        if (
+            found is None
+            or (
+                found.is_read
+                and not all((found.paths.bundles / name).exists() for name in with_images)
+            )
+            or any(found.shards.get(name) != plan.fingerprint for name, plan in plans.items())
+        ):
+            raise gone(split.source)
+        if not consume:
+            raise UsageError(
+                (
+                    f"{split.source} is being consumed, and {len(plans):,} of its shards are not "
+                    "made yet"
+                ),
+                "expected that conversion to resume",
+                "run the same imagenet-prep convert with --consume",
+            )

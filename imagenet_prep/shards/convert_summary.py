@@ -1,0 +1,88 @@
+"""ConvertSummary: what a conversion made, by split; and its refusal of bad images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from imagenet_prep.datasets.planned_set import PlannedSplit, plan_name
+from imagenet_prep.errors import DataProblemsError
+from imagenet_prep.images.prepare import TURNED, count_changes
+from imagenet_prep.model import Problem, Progress, ShardPlan
+from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.manifest import CHANGED_BOXES
+from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.text import number_of
+
+
+class SplitSummary(Struct, frozen=True):
+    """One split's part of a ConvertSummary: this run ``made`` some of its ``shards``, the others
+    existed before.
+
+    ``repairs`` and ``warned`` are those of ShardInfo. ``changed_boxes`` counts the boxes of each
+    image that a recipe "clipped" and "dropped".
+    """
+
+    split: str
+    images: int
+    shards: int
+    made: int
+    set_aside: int
+    repairs: tuple[str, ...]
+    changed_boxes: Mapping[str, Mapping[str, int]] = {}
+    warned: tuple[str, ...] = ()
+
+    @property
+    def turned(self) -> int:
+        """The number of images that were turned upright."""
+        return count_changes(self.repairs)[TURNED]
+
+
+class ConvertSummary(Struct, frozen=True):
+    """The result of a conversion.
+
+    ``problems`` are the images that ``on_damaged: skip`` set aside in this run. ``named_in`` is the
+    file that names all of them, once the set is finished.
+    """
+
+    splits: tuple[SplitSummary, ...]
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...]
+    named_in: AnyPath | None = None
+
+    @property
+    def set_aside(self) -> int:
+        """The number of images that ``on_damaged: skip`` set aside, in this run or before."""
+        return sum(split.set_aside for split in self.splits)
+
+
+def summary_of(split: PlannedSplit, todo: Sequence[ShardPlan], journal: Journal) -> SplitSummary:
+    """The summary of a split's plans, of which those in ``todo`` were made now."""
+    name = split.catalog.split
+    infos = [info for plan in split.plans if (info := journal.get(plan_name(plan)))]
+    return SplitSummary(
+        split=name,
+        images=sum(info.records for info in infos),
+        shards=len(split.plans),
+        made=sum(plan.split == name for plan in todo),
+        set_aside=sum(len(info.set_aside) for info in infos),
+        repairs=tuple(sorted(repair for info in infos for repair in info.repairs)),
+        changed_boxes=split.facts.get(CHANGED_BOXES, {}),
+        warned=tuple(sorted(warning for info in infos for warning in info.warned)),
+    )
+
+
+def refusal_of(problems: list[Problem], refused: int, progress: Progress) -> DataProblemsError:
+    """The error for shards that bad images prevented; each image is noted."""
+    for problem in problems:
+        progress.note(f"bad image: {problem}")
+    return DataProblemsError(
+        f"{number_of(len(problems), 'image')} can't be converted, {problems[0].subject} first; "
+        f"{number_of(refused, 'shard was', 'shards were')} not made",
+        problems[0].detail,
+        (
+            "get sound copies of them, or leave them out: --on-damaged skip, "
+            "in a recipe on_damaged: skip"
+        ),
+    )
