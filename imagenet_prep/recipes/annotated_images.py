@@ -264,8 +264,12 @@ def _match_last_parts(annotated_names: Sequence[str], names: Iterable[str]) -> l
     """
     paths = [name.replace("\\", "/") for name in annotated_names]
     folders = {path.rpartition("/")[0] for path in paths}
-    if len(folders) != 1 or any(map(split_name, folders.pop().split("/"))):
-        return [-1] * len(annotated_names)
+    unmatched = [-1] * len(annotated_names)
+    if len(folders) != 1:
+        return unmatched
+    folder = folders.pop()
+    if any(map(split_name, folder.split("/"))):
+        return unmatched
     rows = unique_rows(name.rpartition("/")[2] for name in names)
     return [rows.get(path.rpartition("/")[2], -1) for path in paths]
 

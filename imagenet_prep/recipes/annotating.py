@@ -90,9 +90,9 @@ class Annotations(Struct):
         """Give the boxes these labels, by the names of their classes, which must have them all."""
         labels_by_name = {name: label for label, name in classes.items()}
         new_labels = {label: labels_by_name[name] for label, name in self.classes.items()}
-        if "boxes.label" in self.values:
-            rows = self.values["boxes.label"]
-            self.values["boxes.label"] = [[new_labels[label] for label in row] for row in rows]
+        rows = self.values.get("boxes.label", [])
+        for row, labels in enumerate(rows):
+            rows[row] = [new_labels[label] for label in labels]
         outdated_notes = set(_note_of_labels(self.classes))
         self.classes = dict(sorted(classes.items()))
         self.notes = [note for note in self.notes if note not in outdated_notes]

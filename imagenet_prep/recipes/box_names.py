@@ -71,7 +71,8 @@ def _order(path: Path, names: Mapping[str, Any]) -> list[str]:
     if not names or not are_numbers or not are_texts:
         raise fault(str(path), "no `names`", "expected the names of the classes, from 0")
     names_by_number = {int(number): name for number, name in names.items()}
-    return [names_by_number.get(number, "") for number in range(max(names_by_number) + 1)]
+    class_count = max(names_by_number) + 1
+    return [names_by_number.get(number, "") for number in range(class_count)]
 
 
 def _names_in_csv(path: Path) -> BoxNames:

@@ -65,14 +65,13 @@ def pair_masks(keys: Mask, names: Sequence[str], base: Path, root: Path) -> Mask
     image_paths = [os.path.relpath(below(base, name), root) for name in names]
     mask_names = _find_masks(keys, root)
     mask_rows = _rows_of_masks(keys, image_paths, mask_names)
-    plain_images = {path for row, path in enumerate(image_paths) if row not in mask_rows}
-    candidates = {path: name for path, name in mask_names.items() if path not in plain_images}
-    masks_by_key = _paths_by_key(_usable(keys, candidates), keys.suffix)
+    images = {row: path for row, path in enumerate(image_paths) if row not in mask_rows}
+    for path in images.values():
+        mask_names.pop(path, None)
+    masks_by_key = _paths_by_key(_usable(keys, mask_names), keys.suffix)
     mask_paths: dict[int, Path] = {}
     owners: dict[Path, int] = {}
-    for row, image_path in enumerate(image_paths):
-        if row in mask_rows:
-            continue
+    for row, image_path in images.items():
         mask = _lookup(masks_by_key, reduced(image_path, keys.image_suffix))
         if mask is None:
             continue
@@ -81,8 +80,8 @@ def pair_masks(keys: Mask, names: Sequence[str], base: Path, root: Path) -> Mask
         if owners.setdefault(mask, row) != row:
             raise _ambiguous(names[row], f"{names[owners[mask]]}, too: {mask}")
         mask_paths[row] = root / mask
-    unused = {str(mask) for mask in set(masks_by_key.values()) - owners.keys() - {_AMBIGUOUS}}
-    return MaskPairs(mask_paths, sorted(unused), mask_rows)
+    unused_masks = set(masks_by_key.values()) - owners.keys() - {_AMBIGUOUS}
+    return MaskPairs(mask_paths, sorted(map(str, unused_masks)), mask_rows)
 
 
 def _rows_of_masks(
@@ -131,15 +130,15 @@ def _need_folder(path: Path) -> None:
         raise InputError(f"{path} is {problem}", "expected masks")
 
 
-def _usable(keys: Mask, candidates: dict[str, str]) -> dict[str, str]:
+def _usable(keys: Mask, names: dict[str, str]) -> dict[str, str]:
     """The masks that keep their values; raises InputError if all are JPEGs,
     and the recipe has no threshold.
     """
     if keys.threshold is not None:
-        return candidates
-    lossless = {path: name for path, name in candidates.items() if not path.lower().endswith(LOSSY)}
-    if candidates and not lossless:
-        raise lossy_fault(sorted(candidates))
+        return names
+    lossless = {path: name for path, name in names.items() if not path.lower().endswith(LOSSY)}
+    if names and not lossless:
+        raise lossy_fault(sorted(names))
     return lossless
 
 

@@ -323,10 +323,8 @@ def _read_keypoints(
     width, height = image.size
     xs = [x / width for x in numbers[::3]]
     ys = [y / height for y in numbers[1::3]]
-    if not all(-1 <= coordinate <= 2 for coordinate in (*xs, *ys)):
-        problem = "keypoints that lead out of the image"
-        raise fault(place, problem, "expected x, y and visibility of each")
-    visibilities = _visibilities(numbers[2::3], place)
+    _check_keypoints(xs, ys, numbers[2::3], place)
+    visibilities = [int(visibility) for visibility in numbers[2::3]]
     visible_count = annotation.num_keypoints
     if visible_count is None:
         visible_count = sum(visibility > 0 for visibility in visibilities)
@@ -334,12 +332,16 @@ def _read_keypoints(
     return dict(zip(_KEYPOINTS, (visible_count, xs, ys, visibilities, texts), strict=True))
 
 
-def _visibilities(numbers: list[float], place: str) -> list[int]:
-    """The visibility of each key point; raises InputError if one is no number of a record."""
-    for number in numbers:
-        if not abs(number) <= MOST:
-            raise fault(place, f"a visibility of {number:g}", "expected 0, 1 or 2")
-    return [int(number) for number in numbers]
+def _check_keypoints(
+    xs: list[float], ys: list[float], visibilities: list[float], place: str
+) -> None:
+    """Raise InputError if one is far out of the image, or a visibility is no number of a record."""
+    if not all(-1 <= coordinate <= 2 for coordinate in (*xs, *ys)):
+        problem = "keypoints that lead out of the image"
+        raise fault(place, problem, "expected x, y and visibility of each")
+    for visibility in visibilities:
+        if not abs(visibility) <= MOST:
+            raise fault(place, f"a visibility of {visibility:g}", "expected 0, 1 or 2")
 
 
 def _read_captions(path: Path, coco: Coco) -> list[Marked]:
@@ -384,16 +386,24 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     paths = [*images.paths(keys.places)]
     contents = [read_coco(path, with_outlines=keys.polygons is not None) for path in paths]
     keypoint_count = max((coco.keypoint_count for coco in contents), default=0)
-    while contents:
-        path, coco = paths.pop(0), contents.pop(0)  # it takes a gigabyte
-        file = images.file
-        for row, image in images.by_name(_read_boxes(path, coco, keypoint_count, file), path):
+    for path in paths:
+        coco = contents.pop(0)  # it takes a gigabyte
+        annotated = _read_boxes(path, coco, keypoint_count, images.file)
+        for row, image in images.by_name(annotated, path):
             images.mark(row, image)
     for path in images.paths(keys.caption_files):
-        for row, captioned in images.by_name(_read_captions(path, read_coco(path)), path):
-            captions = captioned.values.pop("boxes.caption", [])
-            image = images.marked.get(row) or images.file.captioned.setdefault(row, captioned)
-            image.values.setdefault("boxes.caption", []).extend(captions)
+        _mark_captions(path, images)
+
+
+def _mark_captions(path: Path, images: AnnotatedImages) -> None:
+    """Give the images the captions of a file; those without objects are kept apart."""
+    annotated = _read_captions(path, read_coco(path))
+    for row, captioned in images.by_name(annotated, path):
+        captions = captioned.values.pop("boxes.caption", [])
+        image = images.marked.get(row)
+        if image is None:
+            image = images.file.captioned.setdefault(row, captioned)
+        image.values.setdefault("boxes.caption", []).extend(captions)
 
 
 _PARTS = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"file_name"')
@@ -407,26 +417,33 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     """A file of boxes that names the images; of several files for the same images,
     the one called instances.
     """
-    files: dict[str, dict[int | str, str]] = {
-        "boxes": {},
-        "outlines": {},
-        "segments": {},
-        "captions": {},
-    }
-    for name in sorted(folder.files, key=lambda name: ("instances" not in name, name)):
-        coco = read_coco(folder.path / name)
-        if coco.content and coco.images:
-            first_image = coco.images[0].file_name
-            (row,) = find_rows([first_image], folder.images, folder.path, folder.path / name)
-            files[coco.content].setdefault(first_image if row < 0 else row, name)
-    boxes, outlines, segments, captions = (sorted(names.values()) for names in files.values())
-    objects = boxes or outlines or segments
+    files = _files_by_content(folder)
+    objects = files["boxes"] or files["outlines"] or files["segments"]
+    captions = files["captions"]
     if not objects:
         return None
     value: dict[str, Any] = {"coco": objects}
     if captions:
         value["captions"] = captions
-    return Proposed(value, [*value["coco"], *captions])
+    return Proposed(value, [*objects, *captions])
+
+
+def _files_by_content(folder: AnnotatedFolder) -> dict[str, list[str]]:
+    """The files of each content, sorted: one for the same images."""
+    files: dict[str, list[str]] = {"boxes": [], "outlines": [], "segments": [], "captions": []}
+    first_images: set[tuple[str, int | str]] = set()
+    for name in sorted(folder.files, key=lambda name: ("instances" not in name, name)):
+        path = folder.path / name
+        coco = read_coco(path)
+        if not coco.content or not coco.images:
+            continue
+        image_name = coco.images[0].file_name
+        (row,) = find_rows([image_name], folder.images, folder.path, path)
+        first_image = (coco.content, image_name if row < 0 else row)
+        if first_image not in first_images:
+            first_images.add(first_image)
+            files[coco.content].append(name)
+    return {content: sorted(names) for content, names in files.items()}
 
 
 FORMAT = Format(

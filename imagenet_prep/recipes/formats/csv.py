@@ -321,7 +321,8 @@ def _propose_columns(
     Raises:
         InputError: a column may be the class, and is not called so.
     """
-    header, columns = rows[0], dict(folder.columns)
+    header = rows[0]
+    columns = dict(folder.columns)
     names = {cell.lower() for cell in header}
     roles = _roles(names)
     if "path" not in columns and names.isdisjoint(roles["path"]):
@@ -332,13 +333,20 @@ def _propose_columns(
     used_names = {column.lower() for column in columns.values()}
     used_names.update(*roles.values(), _ROLES["width"], _ROLES["height"])
     candidates = [cell for cell in header if cell.lower() not in used_names]
+    raise _no_label(folder, name, header, candidates)
+
+
+def _no_label(
+    folder: AnnotatedFolder, name: str, header: Sequence[str], candidates: Sequence[str]
+) -> InputError:
+    """The error for a table whose column of classes nobody can tell: it names the commands."""
     commands = []
     for column in candidates[:_MOST_NAMED]:
         options = (("as", FORMAT.layout), ("label", column))
         commands.append(command("init", folder.path, options))
     problem = f"{folder.path / name}: no column for label"
     hint = f"if it is one of them, choose it: {'; or '.join(commands)}"
-    raise InputError(problem, f"expected one of {', '.join(header)}", hint)
+    return InputError(problem, f"expected one of {', '.join(header)}", hint)
 
 
 _MOST_NAMED = 4

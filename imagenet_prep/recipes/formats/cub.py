@@ -34,9 +34,10 @@ def _read(path: Path) -> list[Drawn]:
         if image_id not in names_by_id:
             raise fault(place, f"the image {image_id}", f"expected one of {names_file}")
         name = names_by_id[image_id]
-        x, y, width, height = (parse_number(number, place) for number in numbers)
         class_name = name.rpartition("/")[0].rpartition("/")[2]
-        box = DrawnObject(class_name, corners_of_size(x, y, width, height), place)
+        x, y, width, height = (parse_number(number, place) for number in numbers)
+        corners = corners_of_size(x, y, width, height)
+        box = DrawnObject(class_name, corners, place)
         images.append(Drawn(name, place, [box], split=splits_by_id.get(image_id, "")))
     return images
 

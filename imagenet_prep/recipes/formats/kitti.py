@@ -39,8 +39,9 @@ def _read_object(words: list[str], place: str) -> DrawnObject:
         raise fault(place, f"{len(words)} values", expected)
     is_truncated = parse_number(words[1], place) > 0
     left, top, right, bottom = (parse_number(word, place) for word in words[4:8])
+    corners = (left, top, right, bottom)
     values = {"truncated": int(is_truncated)}
-    return DrawnObject(words[0], (left, top, right, bottom), place, values)
+    return DrawnObject(words[0], corners, place, values)
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:

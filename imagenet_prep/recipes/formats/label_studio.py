@@ -62,7 +62,9 @@ def _image_name(task: _Json, image_names: frozenset[str], place: str) -> str:
         raise fault(place, "no image", "expected its path or address in data.image")
     path = address.partition("?d=")[2] or address.partition("?")[0]
     name = unquote(path).rpartition("/")[2]
-    return name if name in image_names else _UPLOADED.sub("", name, count=1)
+    if name in image_names:
+        return name
+    return _UPLOADED.sub("", name, count=1)
 
 
 def _regions(task: _Json, place: str) -> Iterator[_Json]:

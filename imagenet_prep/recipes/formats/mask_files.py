@@ -134,10 +134,13 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     if not masks or not folder.images:
         return None
     masks_by_image, missing = group_masks(folder.images, masks)
-    most_masks = max(map(len, masks_by_image.values()), default=0)
-    if most_masks < 2 or len(missing) > (1 - _PAIRED) * len(masks):
+    if len(missing) > (1 - _PAIRED) * len(masks):
         return None
-    common_folder = os.path.commonpath([name.rpartition("/")[0] for name in masks])
+    most_masks = max(map(len, masks_by_image.values()), default=0)
+    if most_masks < 2:
+        return None
+    mask_folders = [name.rpartition("/")[0] for name in masks]
+    common_folder = os.path.commonpath(mask_folders)
     tables = [name for name in folder.names if is_table(name, _head(folder.path / name))]
     return Proposed({"mask_files": [common_folder or "."]}, tables, is_certain=True)
 

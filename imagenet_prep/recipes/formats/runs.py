@@ -64,8 +64,9 @@ def _rows(path: Path) -> Iterator[_RunsOfObject]:
     class_names = next(class_columns, [NAMELESS] * len(line_numbers))
     rows = zip(line_numbers, names, class_names, folded[_RUNS], strict=True)
     for line_number, name, class_name, runs in rows:
+        place = f"{path}, line {line_number}"
         text = "" if runs is None or runs == _NO_OBJECT else runs
-        yield _RunsOfObject(name or "", class_name or "", text, f"{path}, line {line_number}")
+        yield _RunsOfObject(name or "", class_name or "", text, place)
 
 
 def _add_object(

@@ -48,8 +48,10 @@ _NO_LINE = (0, "")
 
 
 def _read_face(line: str, place: str) -> DrawnObject:
-    x, y, width, height = (parse_number(word, place) for word in line.split()[:4])
-    return DrawnObject(_CLASS, corners_of_size(x, y, width, height), place)
+    words = line.split()
+    x, y, width, height = (parse_number(word, place) for word in words[:4])
+    corners = corners_of_size(x, y, width, height)
+    return DrawnObject(_CLASS, corners, place)
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:

@@ -235,7 +235,8 @@ def _read_lists(folder: AnnotatedFolder, names_file: str) -> Lists:
     lists: dict[str, tuple[str, Sequence[str]]] = {}
     for key, place in places.items():
         split = "validation" if key == "val" else key
-        list_path = _find_list(folder, names_file, [place, f"{keys.get('path', '.')}/{place}"])
+        places_of_list = [place, f"{keys.get('path', '.')}/{place}"]
+        list_path = _find_list(folder, names_file, places_of_list)
         images = _images_in_list(folder, list_path) if list_path else []
         if not images:
             problem = f"{path}: {key}: {place} is no list of images of {folder.path}"
@@ -261,9 +262,10 @@ def _find_list(folder: AnnotatedFolder, names_file: str, places: Sequence[str]) 
 
 def _images_in_list(folder: AnnotatedFolder, list_path: str) -> list[str]:
     """The images of the folder that the lines of a list name."""
-    text = (folder.path / list_path).read_text(errors="replace")
-    lines = list(filter(None, map(str.strip, text.split("\n"))))
-    rows = match(lines, folder.images, folder.path, folder.path / list_path)
+    path = folder.path / list_path
+    lines = map(str.strip, path.read_text(errors="replace").split("\n"))
+    names = list(filter(None, lines))
+    rows = match(names, folder.images, folder.path, path)
     return [folder.images[row] for row in rows if row >= 0]
 
 
