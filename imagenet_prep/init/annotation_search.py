@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from imagenet_prep.init.file_endings import DATA, MOST_READ, ending_of
@@ -53,14 +53,19 @@ def _files_by_tool(
     formats = {format.key: format for format in format_by_name.values() if format is not None}
     files_by_tool: dict[str, list[str]] = {}
     for format in formats.values():
-        of_format = {name for name in format_by_name if format_by_name[name] is format}
         if not format.per_image:
-            files_by_tool[format.tool] = [name for name in format_by_name if name in of_format]
+            files_by_tool[format.tool] = _files_of(format, format_by_name)
         elif paired or not format.is_vague:
-            unknown = {name for name in format_by_name if format_by_name[name] is None}
-            others = format_by_name.keys() - of_format - unknown.intersection(paired)
+            fitting = {*_files_of(format, format_by_name)}
+            fitting.update(name for name in _files_of(None, format_by_name) if name in paired)
+            others = format_by_name.keys() - fitting
             files_by_tool[format.tool] = [name for name in names if name not in others]
     return files_by_tool
+
+
+def _files_of(format: Format | None, format_by_name: Mapping[str, Format | None]) -> list[str]:
+    """The files of one format, or of none."""
+    return [name for name in format_by_name if format_by_name[name] is format]
 
 
 def format_of_file(folder: Path, name: str, ending: str) -> Format | None:

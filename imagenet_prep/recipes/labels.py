@@ -15,15 +15,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.folder_roles import (
-    FolderTree,
-    Misread,
-    mask_folders,
-    misread,
-    misread_inner,
-    mixed_masks,
-    nested,
-)
+from imagenet_prep.recipes.folder_roles import FolderTree
 from imagenet_prep.recipes.inputs import Inputs, need_path
 from imagenet_prep.recipes.joined_tables import join_tables, match_table, spread
 from imagenet_prep.recipes.labels_file import (
@@ -33,6 +25,14 @@ from imagenet_prep.recipes.labels_file import (
     form_of,
     parse_labels,
     typed,
+)
+from imagenet_prep.recipes.misread_folders import (
+    Misread,
+    mask_folders,
+    misread,
+    misread_inner,
+    mixed_masks,
+    nested,
 )
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.schema import Labels
