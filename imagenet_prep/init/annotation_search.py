@@ -27,12 +27,10 @@ def find_annotations(
     for ending, files in grouped(names, ending_of).items():
         paired = [name for name in files if stem_of(name) in stems]
         files_of_tools = _files_by_tool(folder, files, ending, set(paired))
+        if not files_of_tools and ending in DATA and 2 * len(paired) >= len(stems) > 1:
+            files_of_tools = {f"{ending} files of the same names as images, maybe": paired}
         for tool, tool_files in files_of_tools.items():
             files_by_tool.setdefault(tool, []).extend(tool_files)
-        are_about_images = bool(images) and 2 * len(paired) >= len(stems) > 1
-        if not files_of_tools and ending in DATA and are_about_images:
-            evidence = f"{ending} files of the same names as images, maybe"
-            files_by_tool.setdefault(evidence, []).extend(paired)
     for name in tables:
         format = format_of_file(folder, name, ending_of(name))
         if format is not None and not format.per_image:

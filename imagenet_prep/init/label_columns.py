@@ -222,8 +222,12 @@ def _coordinates(columns: Columns) -> set[str]:
     """
     numbers = [name for name, cells in columns.items() if cells and all(map(_is_real, cells))]
     coordinates = {name for name in numbers if _COORDINATE.fullmatch(name.lower())}
-    if len(coordinates) < 2:
-        coordinates = set()
+    return _box_columns(columns, numbers) | (coordinates if len(coordinates) > 1 else set())
+
+
+def _box_columns(columns: Columns, numbers: Sequence[str]) -> set[str]:
+    """The columns of four corners, one after the other, of which each right one is larger."""
+    coordinates: set[str] = set()
     for start in range(len(numbers) - 3):
         corners = numbers[start : start + 4]
         left, top, right, bottom = (list(map(float, columns[name])) for name in corners)

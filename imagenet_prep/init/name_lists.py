@@ -50,17 +50,22 @@ def find_name_lists(inspection: Inspection) -> list[NameList]:
 
     A line has a name, or a name, a blank and a text.
     """
-    names = [
-        name
-        for name, size in inspection.sizes()
-        if suffix_of(name) in _ENDINGS and 0 < size <= _LARGEST
-    ]
+    names = _texts_of(inspection)
     if len(names) > _MOST_LISTS or not inspection.items:
         return []
     namings = list(_namings(inspection.items))
     lists = list(filter(None, (_read_list(inspection.folder, name, namings) for name in names)))
     parts = {(part.family, part.split) for part in lists if not part.joins_splits}
     return [name_list for name_list in lists if not _is_in_parts(name_list, parts)]
+
+
+def _texts_of(inspection: Inspection) -> list[str]:
+    """The files that may be lists."""
+    return [
+        name
+        for name, size in inspection.sizes()
+        if suffix_of(name) in _ENDINGS and 0 < size <= _LARGEST
+    ]
 
 
 def _is_in_parts(name_list: NameList, parts: set[tuple[tuple[str, ...], str]]) -> bool:

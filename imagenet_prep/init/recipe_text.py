@@ -8,6 +8,7 @@ from typing import Any
 
 from imagenet_prep.escaping import escaped
 from imagenet_prep.init.init_options import InitOptions
+from imagenet_prep.init.label_tables import LabelsFile
 from imagenet_prep.init.proposal import Proposal
 from imagenet_prep.init.source_text import literal_folder, render_source
 from imagenet_prep.init.written_files import TABLE, contents_of, written_path
@@ -93,12 +94,7 @@ def _render_table(proposal: Proposal, place: str) -> list[str]:
     table = proposal.table
     if table is None or proposal.kind not in ("files", "folders", "tar"):
         return []
-    file: Any = path_below(place, table.name)
-    if table.files:
-        file = {
-            split: [path_below(place, name) for name in names]
-            for split, names in table.files.items()
-        }
+    file = _file_of_table(table, place)
     labels = {"file": file, **table.options} if table.options or table.files else file
     note = f"{len(table.table.paths):,} lines"
     columns = list(table.table.columns)
@@ -111,6 +107,16 @@ def _render_table(proposal: Proposal, place: str) -> list[str]:
             "\n# all columns become features; init with --label COLUMN makes one of them the class"
         )
     return [text]
+
+
+def _file_of_table(table: LabelsFile, place: str) -> Any:
+    """The path of a table, or the paths of those of each split."""
+    if not table.files:
+        return path_below(place, table.name)
+    paths: dict[str, list[str]] = {}
+    for split, names in table.files.items():
+        paths[split] = [path_below(place, name) for name in names]
+    return paths
 
 
 def _render_strip(options: InitOptions) -> list[str]:

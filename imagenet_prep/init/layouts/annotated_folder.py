@@ -27,15 +27,14 @@ from imagenet_prep.recipes.formats import (
     all_formats,
     load_format,
 )
-from imagenet_prep.recipes.mask_names import folder_around, folders_around
-from imagenet_prep.recipes.schema import Boxes
-from imagenet_prep.recipes.splits import (
+from imagenet_prep.recipes.mask_names import (
+    folder_around,
+    folders_around,
     is_image_folder,
     is_mask_folder,
-    place_of_split,
-    splits_above,
-    stem_of,
 )
+from imagenet_prep.recipes.schema import Boxes
+from imagenet_prep.recipes.splits import place_of_split, splits_above, stem_of
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.text import listed, number_of
 

@@ -131,20 +131,7 @@ def _interpret(
     total = len(inspection.items)
     if 2 * len(labels) < total:
         return None
-    assert inspection.content is not None
     classes = _classes_in(labels)
-    divided: dict[str, list[str]] = {}
-    for split, names in divided_by(lists, inspection.items).items():
-        divided[split] = [name for name in names if name in labels]
-    several = _SIGN if _has_several(labels) else ""
-    proposal = Proposal(
-        "files",
-        inspection.content,
-        list(labels),
-        written_lists=divided,
-        written_labels={name: _SIGN.join(labels[name]) for name in labels},
-        several=several,
-    )
     certainty = CERTAIN if inspection.labels else CERTAIN + 1
     files = frozenset(name_list.name for name_list in lists)
     unlisted = number_of(total - len(labels), inspection.noun)
@@ -152,11 +139,29 @@ def _interpret(
         ONLY_IF_ASKED if shape_of(inspection.items).has_classes else certainty,
         (f"{listed(sorted(files))}: {manner}, {len(labels):,} of {total:,} images",),
         f"{manner}: {listed(classes)}",
-        proposal,
+        _propose(inspection, lists, labels),
         skip_notes=[f"{unlisted} in no list, left out"] if len(labels) < total else [],
         labelled=len(labels),
         classes=len(classes),
         list_files=files,
+    )
+
+
+def _propose(
+    inspection: Inspection, lists: Sequence[NameList], labels: Mapping[str, Sequence[str]]
+) -> Proposal:
+    """The images with a class, divided by the splits that the lists are of."""
+    assert inspection.content is not None
+    divided: dict[str, list[str]] = {}
+    for split, names in divided_by(lists, inspection.items).items():
+        divided[split] = [name for name in names if name in labels]
+    return Proposal(
+        "files",
+        inspection.content,
+        list(labels),
+        written_lists=divided,
+        written_labels={name: _SIGN.join(labels[name]) for name in labels},
+        several=_SIGN if _has_several(labels) else "",
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -62,13 +62,10 @@ def recognise(inspection: Inspection) -> Interpretation | None:
             recipe = replace(recipe, splits=splits_by_value(options.splits))
         images = find_images(_as_file(folder, recipe), rows, folder, inspection.engine)
     except InputError as error:
-        certainty = CERTAIN + 1 if _says_more(paths) else POSSIBLE
-        if rows is not None:
-            error = _with_command(error, rows, options, inspection.folder)
-            if _names_most(inspection, folder, rows):
-                certainty = CERTAIN + 1
-        # a table of labels may be readable otherwise
-        return Interpretation(certainty, (), meaning, faults=(error,), annotation_files=tables)
+        is_meant = _says_more(paths) or _names_most(inspection, folder, rows)
+        certainty = CERTAIN + 1 if is_meant else POSSIBLE  # labels may be readable otherwise
+        fault = _with_command(error, rows, options, inspection.folder)
+        return Interpretation(certainty, (), meaning, faults=(fault,), annotation_files=tables)
     names = _names_from(folder, images)
     bare = [name for name in inspection.items if name not in names]
     interpretation = _interpret(inspection, tables, rows, images, bare)
@@ -164,10 +161,14 @@ def _settings_of(options: InitOptions) -> tuple[Source, Recipe]:
     return Source(label=options.label, image=options.image), Recipe(strip=options.strip)
 
 
-def _with_command(error: InputError, rows: Rows, options: InitOptions, place: Path) -> InputError:
+def _with_command(
+    error: InputError, rows: Rows | None, options: InitOptions, place: Path
+) -> InputError:
     """The error for images that are not there,
     with the command that takes another machine's folders off.
     """
+    if rows is None:
+        return error
     prefix, count = find_prefix(rows.images)
     if not prefix or prefix == options.strip:
         return error
@@ -190,8 +191,10 @@ def _notes_on_others(path: Path) -> tuple[str, ...]:
     return (note,)
 
 
-def _names_most(inspection: Inspection, folder: Path, rows: Rows) -> bool:
+def _names_most(inspection: Inspection, folder: Path, rows: Rows | None) -> bool:
     """Whether most rows name a file of the folder, by paths that start at their tables."""
+    if rows is None:
+        return False
     names = set(inspection.listing.names)
     lead = text_of(str(folder))
     count = 0
@@ -218,15 +221,20 @@ def _as_file(path: Path, recipe: Recipe) -> RecipeFile:
 
 def _tables_in(inspection: Inspection) -> dict[str, list[str]]:
     """The tables of a folder by split ("": of none); none if only some are of a split."""
-    tables = [name for name in inspection.listing.names if name.lower().endswith(ENDINGS)]
-    metadata = [name for name in tables if stem_of(name).lower() == _METADATA]
     groups: dict[str, list[str]] = {}
-    for name in metadata or _tables_at_the_top(tables):
+    for name in _likely_tables(inspection.listing.names):
         if _names_images(inspection.folder, name):
             groups.setdefault(_split_of(name), []).append(name)
     if "" in groups and len(groups) > 1:
         return {}
     return {split: groups[split] for split in sorted(groups, key=place_of_split)}
+
+
+def _likely_tables(names: Iterable[str]) -> list[str]:
+    """The tables called metadata; if there are none, those in no folder."""
+    tables = [name for name in names if name.lower().endswith(ENDINGS)]
+    metadata = [name for name in tables if stem_of(name).lower() == _METADATA]
+    return metadata or _tables_at_the_top(tables)
 
 
 def _tables_at_the_top(tables: Sequence[str]) -> list[str]:
