@@ -543,7 +543,7 @@ def test_one_column_is_no_columns(tmp_path: Path) -> None:
     """The comment in the recipe counts the columns that become features."""
     Made(labelled("l.csv", two_columns())).save(tmp_path / "data")
     summary = init(
-        tmp_path / "data", tmp_path / "r.yaml", ENGINE, asked=InitOptions(label="species")
+        tmp_path / "data", tmp_path / "r.yaml", ENGINE, options=InitOptions(label="species")
     )
     assert "# 6 lines, with the column colour\n" in summary.text
 
@@ -697,7 +697,7 @@ def test_names_in_order_count_from_the_first_label(
     Made(files).save(tmp_path / "data")
     (tmp_path / "names.txt").write_text("\n".join(names))
     asked = InitOptions(names=tmp_path / "names.txt")
-    summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, asked=asked)
+    summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, options=asked)
     declared = re.sub("first_label: .", f"first_label: {first_label}", summary.text)
     (tmp_path / "r.yaml").write_text(declared)
     right = [names[int(name) - first_label] for name in ids]
@@ -714,7 +714,7 @@ def test_names_that_lack_a_class_are_refused(tmp_path: Path) -> None:
             tmp_path / "data",
             tmp_path / "r.yaml",
             ENGINE,
-            asked=InitOptions(names=tmp_path / "data/n.json"),
+            options=InitOptions(names=tmp_path / "data/n.json"),
         )
     (tmp_path / "r.yaml").write_text("source: {folders: data}\nclass_names: {cat: feline}\n")
     with pytest.raises(
@@ -802,7 +802,7 @@ def test_a_column_that_is_not_there_is_refused(
     """Never silently: the folders would become the classes."""
     Made(labelled("l.csv", two_columns())).save(tmp_path / "data")
     with pytest.raises(UsageError, match=re.escape(said)):
-        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, asked=asked)
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, options=asked)
     assert not (tmp_path / "r.yaml").exists()
 
 

@@ -17,8 +17,10 @@ from PIL import Image
 
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.init.init_options import InitOptions
-from imagenet_prep.recipes.folder_roles import FolderTree, in_flow, is_no_class, misread, roles_of
+from imagenet_prep.recipes.folder_roles import FolderTree, roles_of
+from imagenet_prep.recipes.folder_words import is_no_class
 from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.misread_folders import in_flow, misread
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_file import read_recipe
 from imagenet_prep.recipes.splits import split_folders, split_name, split_names
@@ -77,7 +79,7 @@ def run_init(folder: Path, data: str, *options: str) -> tuple[RecipeDataset, str
             name, _, where = value.partition("=")
             splits[name] = where
     summary = init(
-        folder / data, folder / "r.yaml", ENGINE, layout=layout, asked=InitOptions(splits=splits)
+        folder / data, folder / "r.yaml", ENGINE, layout=layout, options=InitOptions(splits=splits)
     )
     return load(summary.recipe, None, ENGINE), "\n".join((*summary.evidence, *summary.passed))
 

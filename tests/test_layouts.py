@@ -17,8 +17,8 @@ from running import command
 
 from imagenet_prep import Layout, convert
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.folder_roles import mixed_masks
 from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.misread_folders import mixed_masks
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.sources.names import Names
@@ -189,7 +189,7 @@ def test_a_recipe_that_takes_fewer_files_is_not_kept(
     """init counts what its recipe takes, and refuses one that loses files."""
     save(tmp_path / "in", *numbered("{}.jpg"), "x.png")
     monkeypatch.setattr(
-        "imagenet_prep.init.recipe_text._patterns", lambda proposal, where: ["in/*.png"]
+        "imagenet_prep.init.source_text._patterns", lambda proposal, where: ["in/*.png"]
     )
     assert "r.yaml would take 1 files, and 7 were found" in (said := refused(tmp_path)), said
     assert not [*tmp_path.glob("*.yaml")]

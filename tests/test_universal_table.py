@@ -661,7 +661,7 @@ def test_split_takes_values_of_the_column(tmp_path: Path, data: str) -> None:
     rows = list(csv.DictReader(VALUES.splitlines()))
     images(tmp_path / "data", rows)
     save(tmp_path / "data" / ("t.csv" if data.endswith("csv") else "metadata.csv"), VALUES.encode())
-    summary = init(tmp_path / data, tmp_path / "r.yaml", ENGINE, asked=ASKED)
+    summary = init(tmp_path / data, tmp_path / "r.yaml", ENGINE, options=ASKED)
     assert (
         "splits:   # by the values of the column\n  train: {value: one}\n  test: {value: two}\n"
         in summary.text
@@ -686,7 +686,7 @@ def test_a_split_that_the_table_lacks_is_refused(tmp_path: Path, content: str, s
     images(tmp_path / "data", list(csv.DictReader(content.splitlines())))
     save(tmp_path / "data" / "t.csv", content.encode())
     with pytest.raises(PrepError) as caught:
-        init(tmp_path / "data" / "t.csv", tmp_path / "r.yaml", ENGINE, asked=ASKED)
+        init(tmp_path / "data" / "t.csv", tmp_path / "r.yaml", ENGINE, options=ASKED)
     assert said in str(caught.value)
     assert not (tmp_path / "r.yaml").exists()
 

@@ -282,7 +282,12 @@ def init(
     from imagenet_prep.stages.init import init
 
     summary = init(
-        folder, output, _engine(given), layout=as_layout, asked=asked, progress=make_progress(quiet)
+        folder,
+        output,
+        _engine(given),
+        layout=as_layout,
+        options=asked,
+        progress=make_progress(quiet),
     )
     printing.print_init(summary, quiet)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from imagenet_prep.init.file_endings import DATA, MOST_READ, ending_of
@@ -27,12 +27,10 @@ def find_annotations(
     for ending, files in grouped(names, ending_of).items():
         paired = [name for name in files if stem_of(name) in stems]
         files_of_tools = _files_by_tool(folder, files, ending, set(paired))
+        if not files_of_tools and ending in DATA and 2 * len(paired) >= len(stems) > 1:
+            files_of_tools = {f"{ending} files of the same names as images, maybe": paired}
         for tool, tool_files in files_of_tools.items():
             files_by_tool.setdefault(tool, []).extend(tool_files)
-        are_about_images = bool(images) and 2 * len(paired) >= len(stems) > 1
-        if not files_of_tools and ending in DATA and are_about_images:
-            evidence = f"{ending} files of the same names as images, maybe"
-            files_by_tool.setdefault(evidence, []).extend(paired)
     for name in tables:
         format = format_of_file(folder, name, ending_of(name))
         if format is not None and not format.per_image:
@@ -53,14 +51,19 @@ def _files_by_tool(
     formats = {format.key: format for format in format_by_name.values() if format is not None}
     files_by_tool: dict[str, list[str]] = {}
     for format in formats.values():
-        of_format = {name for name in format_by_name if format_by_name[name] is format}
         if not format.per_image:
-            files_by_tool[format.tool] = [name for name in format_by_name if name in of_format]
+            files_by_tool[format.tool] = _files_of(format, format_by_name)
         elif paired or not format.is_vague:
-            unknown = {name for name in format_by_name if format_by_name[name] is None}
-            others = format_by_name.keys() - of_format - unknown.intersection(paired)
+            fitting = {*_files_of(format, format_by_name)}
+            fitting.update(name for name in _files_of(None, format_by_name) if name in paired)
+            others = format_by_name.keys() - fitting
             files_by_tool[format.tool] = [name for name in names if name not in others]
     return files_by_tool
+
+
+def _files_of(format: Format | None, format_by_name: Mapping[str, Format | None]) -> list[str]:
+    """The files of one format, or of none."""
+    return [name for name in format_by_name if format_by_name[name] is format]
 
 
 def format_of_file(folder: Path, name: str, ending: str) -> Format | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from imagenet_prep.escaping import Settings, command
+from imagenet_prep.escaping import command
 
 
 class InitOptions(Struct, frozen=True):
@@ -33,24 +33,22 @@ class InitOptions(Struct, frozen=True):
     strip: str | None = None
     output: Path | None = None
 
-    def command(self, folder: object, **more: object) -> str:
-        """The command of init with these options, of which ``more`` replaces some;
+    def command(self, folder: object, **changes: object) -> str:
+        """The command of init with these options, of which ``changes`` replaces some;
         layout is called `as`.
         """
-        values: dict[str, object] = {
+        options: dict[str, object] = {
             "as": self.layout,
             "label": self.label,
             "image": self.image,
             "names": self.names,
             "strip": self.strip,
             "output": self.output,
+            "splits": self.splits,
         }
-        settings: list[tuple[str, object]] = [
-            (name, value) for name, value in (values | more).items() if value
-        ]
-        splits = more.get("splits", self.splits)
+        options |= changes
+        splits = options.pop("splits")
         assert isinstance(splits, Mapping)
-        settings = [setting for setting in settings if setting[0] != "splits"]
+        settings = [(option, value) for option, value in options.items() if value]
         settings += [("split", f"{split}={place}") for split, place in splits.items()]
-        pairs: Settings = tuple(settings)
-        return command("init", folder, pairs)
+        return command("init", folder, tuple(settings))

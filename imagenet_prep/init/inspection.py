@@ -16,13 +16,9 @@ from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.init.annotation_search import find_annotations
 from imagenet_prep.init.file_endings import DATA, LARGEST_TEXT, MOST_READ, PACKED, ending_of
 from imagenet_prep.init.init_options import InitOptions
-from imagenet_prep.init.labels_search import (
-    LabelsFile,
-    LabelsRefusal,
-    join_by_split,
-    last_names,
-    mentions_half,
-)
+from imagenet_prep.init.joined_labels import join_by_split
+from imagenet_prep.init.label_tables import LabelsFile, LabelsRefusal
+from imagenet_prep.init.labels_search import last_names, mentions_half
 from imagenet_prep.init.table_forms import Sought
 from imagenet_prep.init.table_search import is_text, judge_tables, label_alike, take_hidden
 from imagenet_prep.model import Engine
@@ -128,28 +124,19 @@ def inspect_folder(folder: Path, engine: Engine, options: InitOptions | None = N
     options = options or InitOptions()
     listing, remarks = list_folder(folder, engine)
     names = list(listing.names)
-    sizes = dict(zip(names, listing.lengths.tolist(), strict=True))
     images = _find_images(folder, names, engine)
-    known_names = {*images.items, *images.unfit, *images.archives}
-    others = [name for name in names if name not in known_names and not is_odd("image", name)]
-    image_names = last_names(images.items)
-    if images.items:
-        hidden = take_hidden(folder, remarks, image_names)
-        sizes |= hidden
-        others += hidden
-
     items = images.items or images.members
     sought = Sought(folder, items, last_names(items), options)
-    texts = [name for name in others if name not in images.holders]  # holders may be large
-    judged = judge_tables(sought, texts, sizes) if items else {}
-    others = [name for name in others if judged.get(name) is None]
-    judged = {name: judgement for name, judgement in judged.items() if judgement is not None}
+    sizes = _sizes_of_others(sought, listing, remarks, images)
+    judged = _judge_texts(sought, sizes, images)
     tables_inside = [name for name in judged if not name.startswith("../")]
-    annotations = find_annotations(folder, others, tables_inside, images.items)
-
-    strange_names = strange_among(others, images.content)
-    noted = set(strange_names).union(*annotations.values())
-    left_sizes = {name: sizes[name] for name in others if name not in noted}
+    for name in tables_inside:
+        sizes.pop(name, None)
+    annotations = find_annotations(folder, list(sizes), tables_inside, images.items)
+    strange_names = strange_among(sizes, images.content)
+    for name in set(strange_names).union(*annotations.values()):
+        sizes.pop(name, None)
+    others = _others(folder, sizes, last_names(images.items), images.holders)
     labels, refusals = _join_tables(sought, label_alike(judged, sought).values())
     return Inspection(
         folder=folder,
@@ -162,16 +149,38 @@ def inspect_folder(folder: Path, engine: Engine, options: InitOptions | None = N
         partial=[table for table in labels if not table.is_most],
         refusals=refusals,
         annotations=annotations,
-        others={
-            "strange": strange_names,
-            **_others(folder, left_sizes, image_names, images.holders),
-        },
+        others={"strange": strange_names, **others},
         remarks=remarks,
         faults=[*remarks.obstacles, *_faults_of_images(folder, names, images)],
         engine=engine,
         options=options,
         members=images.members,
     )
+
+
+def _sizes_of_others(
+    sought: Sought, listing: Catalog, remarks: Remarks, images: _Images
+) -> dict[str, int]:
+    """The files that are no images, with their sizes; and hidden ones that name images."""
+    known_names = {*images.items, *images.unfit, *images.archives}
+    sizes: dict[str, int] = {}
+    for name, size in zip(listing.names, listing.lengths.tolist(), strict=True):
+        if name not in known_names and not is_odd("image", name):
+            sizes[name] = size
+    if images.items:
+        sizes |= take_hidden(sought.folder, remarks, sought.known_names)
+    return sizes
+
+
+def _judge_texts(
+    sought: Sought, sizes: Mapping[str, int], images: _Images
+) -> dict[str, LabelsFile | LabelsRefusal]:
+    """The labels files among some files, and next to the folder; none if there are no images."""
+    if not sought.items:
+        return {}
+    texts = [name for name in sizes if name not in images.holders]  # holders may be large
+    judged = judge_tables(sought, texts, sizes)
+    return {name: judgement for name, judgement in judged.items() if judgement is not None}
 
 
 def _join_tables(
@@ -184,11 +193,11 @@ def _join_tables(
     for judgement in judgements:
         if isinstance(judgement, LabelsFile):
             tables.append(judgement)
-        elif judgement is not None and judgement.where not in split_lists:
+        elif judgement is not None and judgement.name not in split_lists:
             refusals.append(judgement)
     joined = join_by_split(sought.folder, tables, sought.items)
     parts = {name for table in joined for name in table.places}
-    return [*joined, *(table for table in tables if table.where not in parts)], refusals
+    return [*joined, *(table for table in tables if table.name not in parts)], refusals
 
 
 # images and archives ------------------------------------------------------------------------------
@@ -196,27 +205,38 @@ def _join_tables(
 
 def _find_images(folder: Path, names: Sequence[str], engine: Engine) -> _Images:
     """The files that are images or arrays, by their names or their first bytes, and archives."""
-    kinds = kinds_by_content(folder, names)
-    of_samples = kinds_with_samples()
-    holders = {name: kind for name, kind in kinds.items() if kind in of_samples}
-    image_kinds = {name: kind for name, kind in kinds.items() if kind not in of_samples}
+    holders: dict[str, str] = {}
+    image_kinds: dict[str, str] = {}
+    sample_kinds = kinds_with_samples()
+    for name, kind in kinds_by_content(folder, names).items():
+        (holders if kind in sample_kinds else image_kinds)[name] = kind
     content = main_content(names)
     if content is None and image_kinds:
         content = "array" if next(iter(image_kinds.values())) == "NumPy" else "image"
-    fitting = {name for name, kind in image_kinds.items() if fits(content, kind)}
-    items = [name for name in names if content and (is_of(content, name) or name in fitting)]
-    tars = [name for name in names if name.lower().endswith(".tar")]
-    archives = {name: list_tars([below(folder, name)], engine, folder_each=False) for name in tars}
+    fitting = {name for name in image_kinds if fits(content, image_kinds[name])}
+    items: list[str] = []
+    if content is not None:
+        items = [name for name in names if is_of(content, name) or name in fitting]
+    archives = _tars(folder, names, engine)
     if not items:
         archives |= _zips_of_images(folder, names, engine)
     return _Images(
         content=content,
         items=items,
-        unfit={name: kind for name, kind in image_kinds.items() if name not in fitting},
+        unfit={name: image_kinds[name] for name in image_kinds if name not in fitting},
         holders=holders,
         archives=archives,
         members=[] if items else _members(archives),
     )
+
+
+def _tars(folder: Path, names: Iterable[str], engine: Engine) -> dict[str, Catalog]:
+    """The tars, and what is in them."""
+    return {
+        name: list_tars([below(folder, name)], engine, folder_each=False)
+        for name in names
+        if name.lower().endswith(".tar")
+    }
 
 
 def _zips_of_images(folder: Path, names: Iterable[str], engine: Engine) -> dict[str, Catalog]:
@@ -236,7 +256,7 @@ def _members(archives: Mapping[str, Catalog]) -> list[str]:
     """The images or arrays in all tars."""
     names = [name for listing in archives.values() for name in listing.names]
     content = main_content(names)
-    return [name for name in names if content and is_of(content, name)]
+    return [] if content is None else [name for name in names if is_of(content, name)]
 
 
 def main_content(names: Iterable[str]) -> Content | None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from msgspec import Struct
-
 from imagenet_prep.errors import InputError, UsageError, all_of
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.layouts import known_layouts
 from imagenet_prep.init.packed_files import joining_hint, unpacking_hint
-from imagenet_prep.init.proposal import Alternative, Interpretation, Proposal
+from imagenet_prep.init.proposal import Alternative, Choice, Interpretation
 from imagenet_prep.init.unread_files import UnreadFiles, find_unread
 from imagenet_prep.recipes.splits import counted
 from imagenet_prep.text import number_of
@@ -22,19 +20,6 @@ _ANY_FORMAT = (
     'write source: {python: "module:function"} in a recipe: a function of yours can read any format'
 )
 """The hint for files that nothing here reads."""
-
-
-class Choice(Struct, frozen=True):
-    """The layout chosen for a folder, its evidence, and the notes on files that it leaves out.
-
-    ``unused`` are the notes on tables and lists among them.
-    """
-
-    name: str
-    evidence: tuple[str, ...]
-    skip_notes: tuple[str, ...]
-    proposal: Proposal
-    unused: tuple[str, ...] = ()
 
 
 def choose_layout(inspection: Inspection, layout: str | None = None) -> Choice:

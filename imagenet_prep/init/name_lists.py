@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -24,18 +25,23 @@ class NameList(Struct, frozen=True):
     """A list each line of which names an image.
 
     Args:
-        where: the file, from the folder.
+        name: the file, from the folder.
         split: the split that its name says; or "".
         family: the words of its name without the split.
         rows: the image of each line.
         texts: what follows the name in each line; "" for nothing.
     """
 
-    where: str
+    name: str
     split: str
     family: tuple[str, ...]
     rows: Sequence[int]
     texts: Sequence[str]
+
+    @property
+    def joins_splits(self) -> bool:
+        """Whether it is of train and validation in one."""
+        return "trainval" in self.name.lower()
 
 
 def find_name_lists(inspection: Inspection) -> list[NameList]:
@@ -44,57 +50,65 @@ def find_name_lists(inspection: Inspection) -> list[NameList]:
 
     A line has a name, or a name, a blank and a text.
     """
-    sizes = zip(inspection.listing.names, inspection.listing.lengths.tolist(), strict=True)
-    names = [name for name, size in sizes if suffix_of(name) in _ENDINGS and 0 < size <= _LARGEST]
+    names = _texts_of(inspection)
     if len(names) > _MOST_LISTS or not inspection.items:
         return []
-    ways = list(_ways(inspection.items))
-    lists = []
-    for name in names:
-        last = name.rpartition("/")[2]
-        lines = read_plain(inspection.folder / name).decode("utf-8-sig", "replace").splitlines()
-        cells = [
-            line.strip().partition(" ")
-            for line in lines
-            if line.strip() and not line.startswith("#")
-        ]
-        rows = next(
-            filter(None, (_rows_of([first for first, _, _ in cells], way) for way in ways)), None
-        )
-        if rows is not None:
-            texts = [text.strip() for _, _, text in cells]
-            lists.append(NameList(name, split_in(last), family_of(last), rows, texts))
-    divided = {(each.family, each.split) for each in lists if "trainval" not in each.where.lower()}
+    namings = list(_namings(inspection.items))
+    lists = list(filter(None, (_read_list(inspection.folder, name, namings) for name in names)))
+    parts = {(part.family, part.split) for part in lists if not part.joins_splits}
+    return [name_list for name_list in lists if not _is_in_parts(name_list, parts)]
+
+
+def _texts_of(inspection: Inspection) -> list[str]:
+    """The files that may be lists."""
     return [
-        each
-        for each in lists
-        if "trainval" not in each.where.lower()
-        or not {(each.family, "train"), (each.family, "validation")} <= divided
+        name
+        for name, size in inspection.sizes()
+        if suffix_of(name) in _ENDINGS and 0 < size <= _LARGEST
     ]
 
 
-def _ways(items: Sequence[str]) -> Iterator[Mapping[str, int]]:
-    """The image of each text, for each way to name images."""
-    last = [name.rpartition("/")[2] for name in items]
-    stems = list(map(without_ending, last))
+def _is_in_parts(name_list: NameList, parts: set[tuple[tuple[str, ...], str]]) -> bool:
+    """Whether a list is of train and validation in one, and each has a list, too."""
+    if not name_list.joins_splits:
+        return False
+    family = name_list.family
+    return (family, "train") in parts and (family, "validation") in parts
+
+
+def _read_list(folder: Path, name: str, namings: Sequence[Mapping[str, int]]) -> NameList | None:
+    """A list of names; None if a line names no image."""
+    lines = read_plain(folder / name).decode("utf-8-sig", "replace").splitlines()
+    cells = [
+        line.strip().partition(" ") for line in lines if line.strip() and not line.startswith("#")
+    ]
+    image_names = [image_name for image_name, _, _ in cells]
+    for row_by_name in namings:
+        rows = [row_by_name.get(image_name, -1) for image_name in image_names]
+        if min(rows, default=-1) >= 0 and len(set(rows)) == len(rows):
+            file_name = name.rpartition("/")[2]
+            texts = [text.strip() for _, _, text in cells]
+            return NameList(name, split_in(file_name), family_of(file_name), rows, texts)
+    return None
+
+
+def _namings(items: Sequence[str]) -> Iterator[Mapping[str, int]]:
+    """The image of each name, for each way to name images."""
+    file_names = [name.rpartition("/")[2] for name in items]
+    stems = list(map(without_ending, file_names))
     yield unique_rows(items)
-    yield unique_rows(last)
+    yield unique_rows(file_names)
     yield unique_rows(map(without_ending, items))
     yield unique_rows(stems)
     yield unique_rows(re.sub(r"^[A-Za-z_]+", "", stem) for stem in stems)
 
 
-def _rows_of(texts: Sequence[str], way: Mapping[str, int]) -> list[int]:
-    """The image of each text; none if a text names no image, or two name the same."""
-    rows = [way.get(text, -1) for text in texts]
-    return rows if min(rows, default=-1) >= 0 and len(set(rows)) == len(rows) else []
-
-
 def divided_by(lists: Sequence[NameList], items: Sequence[str]) -> dict[str, list[str]]:
     """The images of each split that lists name; none if one of them says no split."""
-    if not all(each.split for each in lists):
+    if not all(name_list.split for name_list in lists):
         return {}
     divided: dict[str, dict[str, None]] = {}
-    for each in lists:
-        divided.setdefault(each.split, {}).update(dict.fromkeys(items[row] for row in each.rows))
+    for name_list in lists:
+        names = (items[row] for row in name_list.rows)
+        divided.setdefault(name_list.split, {}).update(dict.fromkeys(names))
     return {split: list(names) for split, names in divided.items()}

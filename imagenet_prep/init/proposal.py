@@ -1,5 +1,5 @@
-"""What a layout says of a folder: an Interpretation, with the Proposal of a recipe, or the
-Alternatives that a user must choose from.
+"""Interpretation: a folder as a layout reads it, with the Proposal of a recipe, or the Alternatives
+that a user must choose from.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.init.labels_search import LabelsFile
+from imagenet_prep.init.label_tables import LabelsFile
 from imagenet_prep.init.split_lists import SplitLists
 from imagenet_prep.recipes.columns import Content
 
@@ -161,3 +161,16 @@ class Interpretation(Struct, frozen=True):
     def file_count(self) -> int:
         """How many files the recipe takes; 0 without one."""
         return len(self.proposal.names) if self.proposal is not None else 0
+
+
+class Choice(Struct, frozen=True):
+    """The layout chosen for a folder, its evidence, and the notes on files that it leaves out.
+
+    ``unused`` are the notes on tables and lists among them.
+    """
+
+    name: str
+    evidence: tuple[str, ...]
+    skip_notes: tuple[str, ...]
+    proposal: Proposal
+    unused: tuple[str, ...] = ()

@@ -14,14 +14,15 @@ from pathlib import Path
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.init.file_endings import LARGEST_TEXT
 from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.label_tables import LabelsFile
 from imagenet_prep.recipes.path_matching import match
 from imagenet_prep.recipes.splits import USUAL, place_of_split, split_names, stem_of, suffix_of
 from imagenet_prep.sources.folders import read_file_list
 from imagenet_prep.storage.files import read_plain
 
 _ENDINGS = (".txt", ".lst", ".list", ".csv", ".tsv")
-_LARGEST = 1 << 28
 
 
 class SplitLists(Struct, frozen=True):
@@ -49,12 +50,12 @@ def find_split_lists(inspection: Inspection, names: Sequence[str], lead: str) ->
 
     A folder can have several, such as train1.txt and test1.txt, train2.txt and test2.txt.
     """
-    found = []
+    ways_to_divide: list[SplitLists] = []
     for files in _called_as_splits(inspection):
         lists = read_split_lists(inspection.folder, files, names, lead)
         if lists is not None and 2 * len(lists.names) >= len(names):
-            found.append(lists)
-    return found
+            ways_to_divide.append(lists)
+    return ways_to_divide
 
 
 def read_split_lists(
@@ -69,20 +70,23 @@ def read_split_lists(
         lead: the folders that hold them all, with a slash.
     """
     base = folder / lead
-    plain = {split: _plain_rows(folder / name, names, base) for split, name in files.items()}
-    is_plain = all(plain.values())
+    is_plain = True
     divided: dict[str, list[str]] = {}
-    for split, name in files.items():
-        rows = plain[split] or _rows_of_column(folder / name, names, base)
+    for split, list_name in files.items():
+        path = folder / list_name
+        rows = _plain_rows(path, names, base)
+        if not rows:
+            is_plain = False
+            rows = _rows_of_column(path, names, base)
         if not rows:
             return None
         divided[split] = [names[row] for row in rows]
-    every = list(chain.from_iterable(divided.values()))
-    return SplitLists(files, divided, is_plain) if len(set(every)) == len(every) else None
+    lists = SplitLists(files, divided, is_plain)
+    return lists if len(set(lists.names)) == len(lists.names) else None
 
 
 def find_split_table(
-    inspection: Inspection, names: Sequence[str], taken: Collection[str]
+    inspection: Inspection, names: Sequence[str], used_tables: Collection[str]
 ) -> SplitLists | None:
     """The splits of images by the column of a table that says nothing of classes, such as CelebA's
     partition.
@@ -90,32 +94,44 @@ def find_split_table(
     Args:
         inspection: the folder.
         names: the images, from the folder.
-        taken: the tables that are used otherwise.
+        used_tables: the tables that are used otherwise.
     """
-    wanted = set(names)
     tables = [
         table
         for table in inspection.labels
-        if table.splits is not None and table.where not in taken
+        if table.splits is not None and table.name not in used_tables
     ]
-    if len(tables) != 1:
+    if len(tables) != 1 or tables[0].has_labels or not _says_splits(tables[0]):
         return None
     (table,) = tables
+    kept_names = set(names)
+    divided: dict[str, list[str]] = {split: [] for split in USUAL}
+    for row, split in _splits_by_row(table):
+        name = inspection.items[row]
+        if name in kept_names:
+            divided.setdefault(split, []).append(name)
+    divided = {split: images for split, images in divided.items() if images}
+    return SplitLists(dict.fromkeys(divided, table.name), divided, is_plain=False)
+
+
+def _says_splits(table: LabelsFile) -> bool:
+    """Whether a column says splits: by words, or as the only one, by as many numbers as there are
+    usual splits.
+    """
+    column = table.splits
+    assert column is not None
+    is_alone = not table.table.columns.keys() - {column.name}
+    return column.is_sure or (is_alone and len(column.splits) == len(USUAL))
+
+
+def _splits_by_row(table: LabelsFile) -> Iterator[tuple[int, str]]:
+    """The split of each image that a table gives one."""
     column = table.splits
     assert column is not None
     values = table.table.columns.get(column.name) or table.table.splits or ()
-    others = [name for name in table.table.columns if name != column.name]
-    is_said = column.is_sure or (len(column.splits) == len(USUAL) and not others)
-    if not is_said or table.has_labels:
-        return None
-    divided: dict[str, list[str]] = {
-        split: [] for split in USUAL if split in column.splits.values()
-    }
     for row, value in zip(table.rows, values, strict=True):
-        if row >= 0 and value is not None and inspection.items[row] in wanted:
-            divided.setdefault(column.splits[str(value)], []).append(inspection.items[row])
-    divided = {split: several for split, several in divided.items() if several}
-    return SplitLists(dict.fromkeys(divided, table.where), divided, is_plain=False)
+        if row >= 0 and value is not None:
+            yield row, column.splits[str(value)]
 
 
 def _plain_rows(path: Path, names: Sequence[str], base: Path) -> list[int]:
@@ -147,39 +163,27 @@ def read_cells(path: Path) -> list[list[str]]:
     Raises:
         InputError: it can't be read.
     """
-    lines = [
-        line
-        for line in read_plain(path).decode("utf-8-sig", "replace").splitlines()
-        if line.strip()
-    ]
-    sign = next((sign for sign in ("\t", ",", ";") if lines and sign in lines[0]), "")
-    if not sign:
-        return [line.split() for line in lines]
-    return [[cell.strip() for cell in cells] for cells in csv.reader(lines, delimiter=sign)]
+    text = read_plain(path).decode("utf-8-sig", "replace")
+    lines = [line for line in text.splitlines() if line.strip()]
+    for sign in ("\t", ",", ";"):
+        if lines and sign in lines[0]:
+            rows = csv.reader(lines, delimiter=sign)
+            return [[cell.strip() for cell in cells] for cells in rows]
+    return [line.split() for line in lines]
 
 
 def _called_as_splits(inspection: Inspection) -> Iterator[dict[str, str]]:
     """The files that are called as splits are, by split; those that are called alike together."""
     items = set(inspection.items)
-    sizes = zip(inspection.listing.names, inspection.listing.lengths.tolist(), strict=True)
-    texts = [
-        name
-        for name, size in sizes
-        if _may_be_list(name) and name not in items and size <= _LARGEST
-    ]
     alike: dict[tuple[str, str], list[str]] = {}
-    for name in texts:
-        alike.setdefault(
-            (name.rpartition("/")[0], "".join(re.findall(r"\d+$", stem_of(name)))), []
-        ).append(name)
-    for several in alike.values():
-        splits = _splits_of(several)
-        if (
-            len(splits) > 1
-            and "train" in splits.values()
-            and len(set(splits.values())) == len(splits)
-        ):
-            files = {split: name for name, split in splits.items()}
+    for name, size in inspection.sizes():
+        if _may_be_list(name) and name not in items and size <= LARGEST_TEXT:
+            number = "".join(re.findall(r"\d+$", stem_of(name)))
+            alike.setdefault((name.rpartition("/")[0], number), []).append(name)
+    for names in alike.values():
+        splits = _splits_of(names)
+        files = {split: name for name, split in splits.items()}
+        if len(files) == len(splits) > 1 and "train" in files:
             yield {split: files[split] for split in sorted(files, key=place_of_split)}
 
 
@@ -192,10 +196,8 @@ def _splits_of(names: Iterable[str]) -> dict[str, str]:
     """The split of each file by its name; trainval is left out where it is
     divided into train and val.
     """
-    stems = {name.removesuffix(suffix_of(name)) or name: name for name in names}
-    known = {stem.rpartition("/")[2].lower() for stem in stems}
-    if {"train", "val"} <= known:
-        stems = {
-            stem: name for stem, name in stems.items() if not stem.lower().endswith("trainval")
-        }
-    return {stems[stem]: split for stem, split in split_names(stems).items()}
+    name_by_stem = {name.removesuffix(suffix_of(name)) or name: name for name in names}
+    stems = list(name_by_stem)
+    if {"train", "val"} <= {stem.rpartition("/")[2].lower() for stem in stems}:
+        stems = [stem for stem in stems if not stem.lower().endswith("trainval")]
+    return {name_by_stem[stem]: split for stem, split in split_names(stems).items()}

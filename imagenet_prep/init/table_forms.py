@@ -13,20 +13,20 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from imagenet_prep.init.column_words import Columns
 from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.init.label_columns import (
     Candidate,
-    Columns,
-    SplitColumn,
     class_candidates,
     distinct_candidates,
     names_beside,
-    split_column,
     usual_column,
 )
-from imagenet_prep.recipes import labels_file, path_matching, typed_values
+from imagenet_prep.init.split_columns import SplitColumn, find_split_column
+from imagenet_prep.recipes import labels_file, typed_values
 from imagenet_prep.recipes.joined_tables import family_of
 from imagenet_prep.recipes.labels_file import LABELS, PATHS, Form, LabelsFault, LabelTable, form_of
+from imagenet_prep.recipes.path_matching import without_ending
 
 _PROBED = 50  # lines that tell the form of a file
 _FORMS: tuple[Form, ...] = ("lines", "csv", "tsv", "words", "spaces")
@@ -39,17 +39,21 @@ class Sought(Struct, frozen=True):
     Args:
         folder: the folder of the data.
         items: the images in it.
-        known: their names without folders, in lower case; or other names that they may have in a
-            table.
+        known_names: their names without folders, in lower case; or other names that they may have
+            in a table.
         options: the columns that the user names.
         is_cut: whether paths of a table count without their endings, as the known names are.
     """
 
     folder: Path
     items: Sequence[str]
-    known: frozenset[str]
+    known_names: frozenset[str]
     options: InitOptions = InitOptions()
     is_cut: bool = False
+
+    def command(self, **changes: object) -> str:
+        """The command of init for the folder, with these options in place of others."""
+        return self.options.command(self.folder, **changes)
 
 
 def last_name(path: str) -> str:
@@ -58,8 +62,21 @@ def last_name(path: str) -> str:
 
 
 class TableForm(Struct):
-    """How a file is written; ``column`` is that of paths,
-    ``path`` and ``label`` are what a recipe must name.
+    """How a file is written.
+
+    Args:
+        form: its format.
+        header: whether its first line names columns.
+        several: how it gives an image several labels.
+        path: the column of paths that a recipe must name.
+        column: the column of paths.
+        label: the column of labels that a recipe must name; False: there is none.
+        one_hot: the columns of labels, if each is a class.
+        splits: the column of splits.
+        label_option: the columns of labels that are taken, as --label has them.
+        candidates: the columns that can be the classes, where none of them is taken.
+        image_columns: the columns that name images equally well, if there are several.
+        class_names: the name of each class, by its number, where another column has them.
     """
 
     form: Form
@@ -70,21 +87,21 @@ class TableForm(Struct):
     label: str | bool | None = None
     one_hot: Sequence[str] = ()
     splits: SplitColumn | None = None
-    taken: str = ""
+    label_option: str = ""
     candidates: Sequence[Candidate] = ()
-    images: Sequence[str] = ()
-    names: Mapping[str, str] = {}
+    image_columns: Sequence[str] = ()
+    class_names: Mapping[str, str] = {}
 
     @property
     def split(self) -> str | None:
         """The column that a recipe must name as that of splits."""
         return self.splits.name if self.splits is not None and self.splits.is_sure else None
 
-    def options(self, where: str) -> dict[str, Any]:
+    def options(self, name: str) -> dict[str, Any]:
         """The keys of `labels` in a recipe, except for the name of the file."""
         has_columns = self.form in _COLUMNS
-        found: dict[str, Any] = {
-            "format": self.form if self.form != form_of(where) else None,
+        keys: dict[str, Any] = {
+            "format": self.form if self.form != form_of(name) else None,
             "header": False if has_columns and not self.header else None,
             "path": self.path,
             "label": self.label,
@@ -92,51 +109,74 @@ class TableForm(Struct):
             "split": self.split,
             "several": self.several or None,
         }
-        return {key: value for key, value in found.items() if value is not None}
+        return {key: value for key, value in keys.items() if value is not None}
 
 
-def probe_form(content: bytes, where: str, known: frozenset[str], several: str = "") -> TableForm:
+# how it is written --------------------------------------------------------------------------------
+
+
+def probe_form(
+    content: bytes, name: str, known_names: frozenset[str], several: str = ""
+) -> TableForm:
     """The form in which most of the first lines name images, and whether the first line does."""
-    usual = form_of(where)
-    if usual in ("jsonl", "json"):
-        return TableForm(usual, header=True, several=several)
-    lines = (
+    usual_form = form_of(name)
+    if usual_form in ("jsonl", "json"):
+        return TableForm(usual_form, header=True, several=several)
+    lines = list(itertools.islice(_lines_of(content), _PROBED))
+    hits = {
+        form: [_names_image(line, form, known_names) for line in lines]
+        for form in _possible_forms(usual_form)
+    }
+    form = max(hits, key=lambda form: (sum(hits[form]), form == usual_form))
+    if form == "words" and _are_spaced_columns(lines):
+        form = "spaces"
+    is_counted = form == "spaces" and lines[0].strip().isdigit()
+    header = hits[form][is_counted : is_counted + 1] != [True]
+    return TableForm(form, header=header, several=several)
+
+
+def _lines_of(content: bytes) -> Iterable[str]:
+    """The lines of a text that are neither empty nor comments."""
+    return (
         line
         for line in labels_file.open_text(content)
         if line.strip() and not labels_file.COMMENT.match(line)
     )
-    first = list(itertools.islice(lines, _PROBED))
-    forms: Sequence[Form] = (
-        ("csv", "tsv") if usual == "csv" else ("tsv",) if usual == "tsv" else _FORMS
-    )
-    hits = {form: [_names_image(line, form, known) for line in first] for form in forms}
-    best = max(forms, key=lambda form: (sum(hits[form]), form == usual))
-    is_wide = any(len(line.split()) > 2 for line in first)
-    if best == "words" and (is_wide or first[0].strip().isdigit()) and _are_even(first):
-        best = "spaces"
-    is_counted = best == "spaces" and first[0].strip().isdigit()
-    return TableForm(
-        best, header=hits[best][is_counted : is_counted + 1] != [True], several=several
-    )
 
 
-def _are_even(lines: Sequence[str]) -> bool:
+def _possible_forms(usual_form: Form) -> Sequence[Form]:
+    """The forms that a text of this ending may have."""
+    if usual_form == "csv":
+        return "csv", "tsv"
+    return ("tsv",) if usual_form == "tsv" else _FORMS
+
+
+def _are_spaced_columns(lines: Sequence[str]) -> bool:
     """Whether all lines have as many words, except for a count and a header at the start."""
-    counts = {len(line.split()) for line in lines[2:]}
-    return len(counts) == 1 and min(counts) > 1
+    is_wide = any(len(line.split()) > 2 for line in lines)
+    if not is_wide and not lines[0].strip().isdigit():
+        return False
+    word_counts = {len(line.split()) for line in lines[2:]}
+    return len(word_counts) == 1 and min(word_counts) > 1
 
 
-def _names_image(line: str, form: Form, known: frozenset[str]) -> bool:
+def _names_image(line: str, form: Form, known_names: frozenset[str]) -> bool:
     if form in ("lines", "words"):
         path, label = labels_file.split_line(line, form)
-        return bool(label) and last_name(path) in known
+        return bool(label) and last_name(path) in known_names
     cells = line.split() if form == "spaces" else line.split(labels_file.delimiter_of(line, form))
-    return len(cells) > 1 and any(last_name(cell.strip().strip('"')) in known for cell in cells)
+    if len(cells) < 2:
+        return False
+    return any(last_name(cell.strip().strip('"')) in known_names for cell in cells)
 
 
-def parse_table(
-    content: bytes, reading: TableForm, where: str, sought: Sought
-) -> LabelTable | None:
+# which columns it has -----------------------------------------------------------------------------
+
+_Rows = tuple[Sequence[int], dict[str, list[Any]]]
+"""The number of each line, and the columns."""
+
+
+def parse_table(content: bytes, form: TableForm, name: str, sought: Sought) -> LabelTable | None:
     """The table, with the column that names most images as that of paths; None if no column names
     one.
 
@@ -145,151 +185,169 @@ def parse_table(
     Raises:
         LabelsFault: a line can't be understood, or a path occurs twice.
     """
-    form, header, several = reading.form, reading.header, reading.several
-    rows = labels_file.read_rows(content, form, header=header)
+    rows = labels_file.read_rows(content, form.form, header=form.header)
     columns = rows[1]
-    hits = {name: _count_images(values, sought) for name, values in columns.items()}
+    hits = {column: _count_images(cells, sought) for column, cells in columns.items()}
     if not any(hits.values()):
         return None
-    if form in ("lines", "words"):
-        table = labels_file.make_table(rows, form, several=several) if hits["1"] else None
-        if table is not None and (splits := _splits_of_list(where, table)) is not None:
-            reading.splits, reading.label = splits, False
-            return replace(table, labels=None, columns={splits.name: table.labels or []})
-        reading.label = False if table is not None and class_values(table) is None else None
-        return table
-    _choose_paths(reading, columns, hits, sought.options)
-    _choose_labels(reading, columns, sought.options, where)
-    table = _table(rows, reading)
-    if (
-        reading.taken and not reading.one_hot and class_values(table) is None
-    ):  # numbers with a fraction, for example
-        reading.label, reading.taken, reading.names = False, "", {}
-        table = _table(rows, reading)
+    if form.form in ("lines", "words"):
+        return _parse_list(rows, form, name) if hits["1"] else None
+    _choose_paths(form, columns, hits, sought.options)
+    _choose_labels(form, columns, sought.options, name)
+    table = _make_table(rows, form)
+    if form.label_option and not form.one_hot and class_values(table) is None:
+        # numbers with a fraction, for example
+        form.label, form.label_option, form.class_names = False, "", {}
+        table = _make_table(rows, form)
+    return table
+
+
+def _parse_list(rows: _Rows, form: TableForm, name: str) -> LabelTable:
+    """A list of paths, each with a label; or with a split, if its name says so."""
+    table = labels_file.make_table(rows, form.form, several=form.several)
+    splits = _splits_of_list(name, table)
+    if splits is not None:
+        form.splits, form.label = splits, False
+        return replace(table, labels=None, columns={splits.name: table.labels or []})
+    form.label = False if class_values(table) is None else None
     return table
 
 
 _OF_SPLITS = frozenset(("partition", "partitions", "split", "splits"))
 
 
-def _splits_of_list(where: str, table: LabelTable) -> SplitColumn | None:
+def _splits_of_list(name: str, table: LabelTable) -> SplitColumn | None:
     """The splits that a list gives in place of classes, if it is called so,
     as list_eval_partition.txt is.
     """
-    if _OF_SPLITS.isdisjoint(family_of(where.rpartition("/")[2])) or table.labels is None:
+    if _OF_SPLITS.isdisjoint(family_of(name.rpartition("/")[2])) or table.labels is None:
         return None
-    column = split_column({"split": table.labels}, {})
+    column = find_split_column({"split": table.labels}, {})
     return None if column is None else replace(column, name="2")
 
 
-def _table(rows: tuple[Sequence[int], dict[str, list[Any]]], reading: TableForm) -> LabelTable:
+def _make_table(rows: _Rows, form: TableForm) -> LabelTable:
     return labels_file.make_table(
         rows,
-        reading.form,
-        reading.path,
-        reading.label,
-        header=reading.header,
-        several=reading.several if reading.taken else "",
-        one_hot=reading.one_hot,
-        split=reading.split,
+        form.form,
+        form.path,
+        form.label,
+        header=form.header,
+        several=form.several if form.label_option else "",
+        one_hot=form.one_hot,
+        split=form.split,
     )
 
 
-def _count_images(values: Iterable[Any], sought: Sought) -> int:
+def _count_images(cells: Iterable[Any], sought: Sought) -> int:
     """How many different images a column names."""
-    texts = {value for value in values if isinstance(value, str)}
+    texts = {cell for cell in cells if isinstance(cell, str)}
     if sought.is_cut:
-        texts = {path_matching.without_ending(text) for text in texts} - texts
-    return sum(last_name(text) in sought.known for text in texts)
+        texts = {without_ending(text) for text in texts} - texts
+    return sum(last_name(text) in sought.known_names for text in texts)
 
 
 def _choose_paths(
-    reading: TableForm, columns: Columns, hits: Mapping[str, int], asked: InitOptions
+    form: TableForm, columns: Columns, hits: Mapping[str, int], options: InitOptions
 ) -> None:
     """Take the column that names most images; those that name half as many
     are other ways to read the table.
     """
-    usual = next((name for name in (PATHS if reading.header else "1") if name in columns), None)
-    best = max(columns, key=lambda name: (hits[name], name == usual))
-    if asked.image in columns and hits.get(asked.image or ""):
-        assert asked.image is not None
-        best = asked.image
-    elif best != usual or not reading.header:
-        rivals = [name for name in columns if 2 * hits[name] >= hits[best]]
-        reading.images = rivals if len(rivals) > 1 else ()
-    reading.column, reading.path = best, None if best == usual else best
+    usual_names = PATHS if form.header else ("1",)
+    usual_name = next((name for name in usual_names if name in columns), None)
+    column = max(columns, key=lambda name: (hits[name], name == usual_name))
+    if options.image is not None and hits.get(options.image):
+        column = options.image
+    elif column != usual_name or not form.header:
+        rivals = [name for name in columns if 2 * hits[name] >= hits[column]]
+        form.image_columns = rivals if len(rivals) > 1 else ()
+    form.column = column
+    form.path = None if column == usual_name else column
 
 
-def _choose_labels(reading: TableForm, columns: Columns, asked: InitOptions, where: str) -> None:
+def _choose_labels(form: TableForm, columns: Columns, options: InitOptions, name: str) -> None:
     """Take the column of labels: the one that is asked for, the one that is called so,
     or the only one that can be.
     """
-    others = {
-        name: values
-        for name, values in columns.items()
-        if name not in {reading.column, *reading.images}
-    }
-    reading.splits = split_column(others, asked.splits)
-    if reading.splits is not None:
-        others.pop(reading.splits.name)
-    if "submission" in where.rpartition("/")[2].lower():
-        reading.label = False  # an example of what to hand in: its labels are no more than that
-        return
-    if asked.label is not None:
-        place, sign, wanted = asked.label.rpartition(":")
-        is_other = bool(sign) and place != where and family_of(place) != family_of(where)
-        names = [wanted] if wanted in columns else wanted.split(",")
-        if not is_other and set(names) <= columns.keys():
-            _take(reading, columns, names)
-            return
-        if asked.label != where:
-            reading.label = False
-            return
-    usual = usual_column(others, reading.column) if reading.header else None
-    if usual is None and not reading.header and len(columns) == 2 and reading.path is None:
-        usual = "2"
-    if usual is not None:
-        _take(reading, others, [usual])
-        return
-    candidates = distinct_candidates(class_candidates(others, reading.column), others)
-    reading.label = False
-    if len(candidates) == 1 and not candidates[0].is_doubtful:
-        _take(reading, others, candidates[0].columns)
+    others = {column: columns[column] for column in columns if column != form.column}
+    for column in form.image_columns:
+        others.pop(column, None)
+    form.splits = find_split_column(others, options.splits)
+    if form.splits is not None:
+        others.pop(form.splits.name)
+    if "submission" in name.rpartition("/")[2].lower():
+        form.label = False  # an example of what to hand in: its labels are no more than that
+    elif (label_columns := _columns_of_option(options.label, columns, name)) is not None:
+        _take_labels(form, columns, label_columns)
+    elif options.label is not None and options.label != name:
+        form.label = False
+    elif (usual := _usual_label(form, columns, others)) is not None:
+        _take_labels(form, others, [usual])
     else:
-        reading.candidates = candidates
+        _choose_candidate(form, others)
 
 
-def _take(reading: TableForm, columns: Columns, names: Sequence[str]) -> None:
+def _columns_of_option(label: str | None, columns: Columns, name: str) -> list[str] | None:
+    """The columns that --label names, alone or after the name of a table; None if they are not
+    those of this one.
+    """
+    if label is None:
+        return None
+    table_name, colon, column = label.rpartition(":")
+    if colon and table_name != name and family_of(table_name) != family_of(name):
+        return None
+    names = [column] if column in columns else column.split(",")
+    return names if set(names) <= columns.keys() else None
+
+
+def _usual_label(form: TableForm, columns: Columns, others: Columns) -> str | None:
+    """The column that is called label or class; without a header, the second of two."""
+    if form.header:
+        return usual_column(others, form.column)
+    return "2" if len(columns) == 2 and form.path is None else None
+
+
+def _choose_candidate(form: TableForm, columns: Columns) -> None:
+    """Take the only column that can be the classes; several are a question."""
+    candidates = distinct_candidates(class_candidates(columns, form.column), columns)
+    form.label = False
+    if len(candidates) == 1 and not candidates[0].is_doubtful:
+        _take_labels(form, columns, candidates[0].columns)
+    else:
+        form.candidates = candidates
+
+
+def _take_labels(form: TableForm, columns: Columns, names: Sequence[str]) -> None:
     """Take a column as that of labels, or several as one-hot."""
-    reading.taken = ",".join(names)
+    form.label_option = ",".join(names)
     if len(names) > 1:
-        reading.one_hot, reading.label = names, None
+        form.one_hot, form.label = names, None
         return
     name = names[0]
-    default = (
-        next((usual for usual in LABELS if usual in columns), None) if reading.header else None
-    )
-    if not reading.header and reading.path is None:
-        default = "2"
-    reading.label = None if name == default else name
-    if beside := names_beside(columns, name):
-        pairs = zip(columns[name], columns[beside], strict=True)
-        reading.names = {
-            str(number): text for number, text in sorted(pairs, key=lambda pair: int(pair[0]))
-        }
+    form.label = None if name == _default_label(form, columns) else name
+    names_column = names_beside(columns, name)
+    if names_column is not None:
+        pairs = zip(columns[name], columns[names_column], strict=True)
+        in_order = sorted(pairs, key=lambda pair: int(pair[0]))
+        form.class_names = {str(number): class_name for number, class_name in in_order}
+
+
+def _default_label(form: TableForm, columns: Columns) -> str | None:
+    """The column of labels that a recipe need not name."""
+    if form.header:
+        return next((name for name in LABELS if name in columns), None)
+    return "2" if form.path is None else None
 
 
 def class_values(table: LabelTable) -> list[Any] | None:
     """The labels of a table, if they can be classes: in a list, each is once."""
+    if table.labels is None:
+        return None
     with contextlib.suppress(LabelsFault):
         kind, values = typed_values.typed(
-            table.labels or (), table.lines if table.labels else (), table.is_text
+            table.labels, table.lines if table.labels else (), table.is_text
         )
         lists = (value for value in values if isinstance(value, list))
-        if (
-            table.labels is not None
-            and kind != "float"
-            and all(len(set(each)) == len(each) for each in lists)
-        ):
+        if kind != "float" and all(len(set(labels)) == len(labels) for labels in lists):
             return values
     return None

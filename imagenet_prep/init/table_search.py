@@ -19,14 +19,8 @@ from imagenet_prep.init.file_endings import (
     count_folders,
     ending_of,
 )
-from imagenet_prep.init.labels_search import (
-    Judgement,
-    LabelsFile,
-    judge_labels,
-    last_names,
-    mentions,
-    mentions_half,
-)
+from imagenet_prep.init.label_tables import Judgement, LabelsFile
+from imagenet_prep.init.labels_search import judge_labels, last_names, mentions, mentions_half
 from imagenet_prep.init.table_forms import Sought
 from imagenet_prep.recipes.file_kinds import read_head
 from imagenet_prep.recipes.path_matching import without_ending
@@ -74,7 +68,7 @@ def _judge_by_cut_stems(sought: Sought, names: Sequence[str]) -> dict[str, Judge
 def _judge_by_folders(sought: Sought, names: Sequence[str]) -> dict[str, Judgement]:
     """Tables that name the folders of images."""
     folders = last_names(name.rpartition("/")[0] for name in sought.items)
-    by_folders = replace(sought, known=folders - {""})
+    by_folders = replace(sought, known_names=folders - {""})
     names = [name for name in names if suffix_of(name) in WITH_COLUMNS]
     return _judge_those(by_folders, names, _labels_folders)
 
@@ -87,7 +81,7 @@ def _judge_lists(sought: Sought, names: Sequence[str]) -> dict[str, Judgement]:
 
 def _by_stems(sought: Sought) -> Sought:
     """The same images, known by their names without endings."""
-    return replace(sought, known=last_names(map(without_ending, sought.items)))
+    return replace(sought, known_names=last_names(map(without_ending, sought.items)))
 
 
 def _judge_those(
@@ -132,7 +126,7 @@ def label_alike(judged: Mapping[str, Judgement], sought: Sought) -> dict[str, Ju
         return relabelled
     alike = replace(
         sought,
-        known=sought.known.union(_by_stems(sought).known),
+        known_names=sought.known_names.union(_by_stems(sought).known_names),
         options=replace(sought.options, label=largest.label),
     )
     for name, table in judged.items():
@@ -169,7 +163,7 @@ def _find_beside(sought: Sought) -> list[str]:
     or they name half of its images without it.
     """
     folder = Path(os.path.abspath(sought.folder))  # noqa: PTH100 - links stay, as in names
-    image_names = sought.known.union(map(str.lower, sought.items))
+    image_names = sought.known_names.union(map(str.lower, sought.items))
     names: list[str] = []
     with contextlib.suppress(OSError):
         names = sorted(name for name in os.listdir(folder.parent) if name.lower().endswith(TABLES))
@@ -177,7 +171,7 @@ def _find_beside(sought: Sought) -> list[str]:
     return [
         f"../{name}"
         for name in _candidates(names)
-        if _is_about(folder, folder.parent / name, image_names, sought.known)
+        if _is_about(folder, folder.parent / name, image_names, sought.known_names)
     ]
 
 

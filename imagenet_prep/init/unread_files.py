@@ -1,5 +1,5 @@
-"""What a layout does not read. An Interpretation -> the losses that a user must accept, and notes
-on the other files.
+"""UnreadFiles: an Interpretation -> the files that it leaves out, as losses that a user must accept
+or as notes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.init.file_endings import ending_of
 from imagenet_prep.init.inspection import Inspection, strange
-from imagenet_prep.init.labels_search import LabelsFile
+from imagenet_prep.init.label_tables import LabelsFile, LabelsRefusal
 from imagenet_prep.init.proposal import Interpretation
 from imagenet_prep.recipes.splits import counted, grouped
 from imagenet_prep.sources.folders import EMPTY, HIDDEN, PRIVATE
@@ -188,18 +188,12 @@ def _add_tables(
 ) -> None:
     """Add the tables that an interpretation does not read."""
     for refusal in inspection.refusals:
-        if refusal.where in read_tables:
-            continue
-        is_missed = refusal.is_most or not interpretation.is_labelled
-        if interpretation.annotation_files is None and is_missed:
-            unread.losses.append(refusal.error)
-        else:
-            problem = refusal.error.what.removeprefix(f"{inspection.folder}/")
-            unread.unused_tables.append(f"{problem}; {refusal.error.hint}".rstrip("; "))
+        if refusal.name not in read_tables:
+            _add_refusal(unread, inspection, interpretation, refusal)
     tables = [
         table
         for table in (*inspection.labels, *inspection.partial)
-        if table.where not in read_tables
+        if table.name not in read_tables
     ]
     for table in tables:
         unread.unused_tables.append(_note_on_unused(inspection, table, interpretation))
@@ -207,6 +201,21 @@ def _add_tables(
         unread.losses += [
             _unread_splits(inspection, table) for table in tables if table.splits is not None
         ]
+
+
+def _add_refusal(
+    unread: UnreadFiles,
+    inspection: Inspection,
+    interpretation: Interpretation,
+    refusal: LabelsRefusal,
+) -> None:
+    """Add a table that can't be taken: a loss, unless annotations are taken or it has little."""
+    is_missed = refusal.is_most or not interpretation.is_labelled
+    if interpretation.annotation_files is None and is_missed:
+        unread.losses.append(refusal.error)
+        return
+    problem = refusal.error.what.removeprefix(f"{inspection.folder}/")
+    unread.unused_tables.append(f"{problem}; {refusal.error.hint}".rstrip("; "))
 
 
 def _is_undivided(interpretation: Interpretation) -> bool:
@@ -222,7 +231,7 @@ def _unread_splits(inspection: Inspection, table: LabelsFile) -> InputError:
     assert table.splits is not None
     column = table.splits.name
     return InputError(
-        f"{inspection.folder / table.where} divides the images in its column {column}: "
+        f"{inspection.folder / table.name} divides the images in its column {column}: "
         f"{listed(table.splits.splits)}",
         "expected the splits in the table of the labels, or as lists of names",
         f"copy the column {column} into the table that has the labels, and run init again",
@@ -242,5 +251,5 @@ def _note_on_unused(
     note += f", {number_of(table.classes, 'class', 'classes')}{column}"
     if interpretation.is_labelled and table.labelled * 2 < total:
         return note
-    label = f"{table.where}:{table.label}" if table.label else table.where
+    label = f"{table.name}:{table.label}" if table.label else table.name
     return f"{note}: {inspection.command(**{'as': 'with-labels', 'label': label})}"

@@ -5,7 +5,7 @@ image, or the source that reads it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from imagenet_prep.images import ENDINGS as FORMATS
@@ -16,46 +16,51 @@ from imagenet_prep.sources.lmdb_pages import MAGIC as LMDB
 from imagenet_prep.sources.names import below
 from imagenet_prep.tfrecord.framing import FramingError, parse_header
 
+_FORMATS_OF_CONTENT: dict[Content, Collection[str]] = {
+    "image": FORMATS,
+    "pixels": ("JPEG", "PNG", "TIFF"),
+    "array": ("NumPy",),
+}
+
 
 def kinds_by_content(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """The kinds of files whose names don't tell, by content:
     the format of an image, "NumPy", or a kind with samples.
     """
     endings = (*ENDINGS["image"], *ENDINGS["array"], ".tar")
-    unknown = (
-        name for name in names if not name.lower().endswith(endings) and not is_odd("image", name)
-    )
-    return {name: kind for name in unknown if (kind := _kind(below(folder, name)))}
+    kinds: dict[str, str] = {}
+    for name in names:
+        if name.lower().endswith(endings) or is_odd("image", name):
+            continue
+        kind = _kind_of(below(folder, name))
+        if kind:
+            kinds[name] = kind
+    return kinds
 
 
 def fits(content: Content | None, kind: str) -> bool:
     """Whether a file of this kind can be read as others of a content are."""
-    known = {"image": FORMATS, "pixels": ("JPEG", "PNG", "TIFF"), "array": ("NumPy",)}
-    return content is not None and kind in known[content]
+    return content is not None and kind in _FORMATS_OF_CONTENT[content]
 
 
-def _kind(path: Path) -> str:
+def _kind_of(path: Path) -> str:
     """The format of an image by its first bytes, or the source that reads such files;
     "" for another file.
     """
     head = read_head(path, 32)
+    name = path.name.lower()
     if head.startswith(b"PAR1"):
         return "parquet"
     if head[16:20] == LMDB and path.name.endswith((".mdb", ".lmdb")):
         return "lmdb"
-    for ending in ("arrow", "mds"):
-        if path.name.lower().endswith(f".{ending}"):
-            return ending
+    if name.endswith((".arrow", ".mds")):
+        return name.rpartition(".")[2]
     with contextlib.suppress(FramingError):
         parse_header(head[:12], 0, 0)
         return "tfrecord"
-    return (
-        "arrays"
-        if may_hold_arrays(path.name, head)
-        else "NumPy"
-        if is_npy(head)
-        else format_of(head)
-    )
+    if may_hold_arrays(path.name, head):
+        return "arrays"
+    return "NumPy" if is_npy(head) else format_of(head)
 
 
 def read_head(path: Path, size: int = 1 << 16) -> bytes:

@@ -12,8 +12,10 @@ import numpy as np
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.classes import Classes, by_names
 from imagenet_prep.recipes.divisions import Division
-from imagenet_prep.recipes.folder_roles import (
-    FolderTree,
+from imagenet_prep.recipes.folder_roles import FolderTree
+from imagenet_prep.recipes.inputs import Inputs
+from imagenet_prep.recipes.labels import Labelled
+from imagenet_prep.recipes.misread_folders import (
     Misread,
     mask_folders,
     misread,
@@ -21,8 +23,6 @@ from imagenet_prep.recipes.folder_roles import (
     mixed_masks,
     nested,
 )
-from imagenet_prep.recipes.inputs import Inputs
-from imagenet_prep.recipes.labels import Labelled
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import PRIVATE

@@ -55,7 +55,8 @@ def follow(item: Item, data: Buffer, form: ImageForm, root: Path | None) -> Item
 
     Raises:
         ImageError: boxes or mask are of another size than the file's image, or the mask can't be
-        used. InputError: the mask can't be read.
+            used.
+        InputError: the mask can't be read.
     """
     facts = read_facts(data)
     stored = facts.width, facts.height
@@ -63,11 +64,11 @@ def follow(item: Item, data: Buffer, form: ImageForm, root: Path | None) -> Item
     if SIZE in columns:
         _follow_objects(columns, item.boxes, stored, form)
     files = MaskFiles(root) if root is not None else None
-    if columns.get(OBJECT_MASKS):
+    outlines = columns.get(OBJECT_MASKS)
+    if outlines:
         is_relative = columns[SIZE] is None
-        columns[OBJECT_MASKS] = _object_masks(
-            columns[OBJECT_MASKS], stored, form, files, is_relative=is_relative
-        )
+        masks = _object_masks(outlines, stored, form, files, is_relative=is_relative)
+        columns[OBJECT_MASKS] = masks
     if "mask.encoded" in columns and files is not None:
         columns["mask.encoded"] = _mask(columns, stored, form, files)
     return replace(item, columns=columns)
@@ -90,14 +91,17 @@ def _follow_objects(
 
 def _turn_points(columns: dict[str, Any], orientation: int) -> None:
     """Turn the key points that are there; those that are not, of visibility 0, stay at 0, 0."""
-    points = zip(
-        *(columns[f"boxes.keypoint_{each}"] for each in ("x", "y", "visibility")), strict=True
-    )
-    turned = [
-        turn_box(Box(x, y, x, y), orientation) if seen else Box(x, y, x, y) for x, y, seen in points
-    ]
-    columns["boxes.keypoint_x"] = [point.xmin for point in turned]
-    columns["boxes.keypoint_y"] = [point.ymin for point in turned]
+    points: list[Box] = []
+    for x, y, visibility in zip(
+        columns["boxes.keypoint_x"],
+        columns["boxes.keypoint_y"],
+        columns["boxes.keypoint_visibility"],
+        strict=True,
+    ):
+        point = Box(x, y, x, y)
+        points.append(turn_box(point, orientation) if visibility else point)
+    columns["boxes.keypoint_x"] = [point.xmin for point in points]
+    columns["boxes.keypoint_y"] = [point.ymin for point in points]
 
 
 def _object_masks(
@@ -129,18 +133,23 @@ def _mask(
     """
     name, length, *threshold = columns["mask.encoded"]
     data = files.read(name, length)
+    mask: Buffer
     try:
-        mask = (
-            mask_pixels.threshold_mask(data, threshold[0])
-            if threshold
-            else mask_pixels.png_of(data)
-        )
-        return _fitted(mask, stored, form)
+        if threshold:
+            mask = mask_pixels.threshold_mask(data, threshold[0])
+        else:
+            mask = mask_pixels.png_of(data)
+        return _fit_mask(mask, stored, form)
     except ImageError as error:
         raise ImageError(f"its mask {name}: {error}") from error
 
 
-def _fitted(mask: Buffer, stored: tuple[int, int], form: ImageForm) -> Buffer:
+def _fit_mask(mask: Buffer, stored: tuple[int, int], form: ImageForm) -> Buffer:
+    """A mask as it is, or at the size and turn of the image.
+
+    Raises:
+        ImageError: it is of another size than the file's image, damaged, or turned itself.
+    """
     header = png.read_header(mask)
     png.check_ends(mask)
     if (header.width, header.height) != stored:
@@ -152,13 +161,10 @@ def _fitted(mask: Buffer, stored: tuple[int, int], form: ImageForm) -> Buffer:
     return mask_pixels.fit_png(mask, (form.width, form.height), form.orientation)
 
 
-def _other_size(what: str, size: Sequence[int], stored: tuple[int, int]) -> ImageError:
+def _other_size(subject: str, size: Sequence[int], stored: tuple[int, int]) -> ImageError:
+    """The fault of boxes or a mask that are of another size than the image."""
     width, height = size
-    turned = (
-        ": its EXIF orientation may have been applied to one of them"
-        if (height, width) == stored
-        else ""
-    )
-    return ImageError(
-        f"{what} {width} x {height} pixels, the image has {stored[0]} x {stored[1]}{turned}"
-    )
+    problem = f"{subject} {width} x {height} pixels, the image has {stored[0]} x {stored[1]}"
+    if (height, width) == stored:
+        problem += ": its EXIF orientation may have been applied to one of them"
+    return ImageError(problem)

@@ -6,11 +6,15 @@ import json
 import os
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from imagenet_prep.escaping import escaped
+
+_PLAIN = re.compile(r"[A-Za-z_/][\w./-]*|\.", re.ASCII)
+YAML_WORDS = ("true", "false", "null")
+"""Words that YAML reads as other values than texts."""
 
 
 def block(key: str, value: Any, note: str = "") -> str:
@@ -21,10 +25,12 @@ def block(key: str, value: Any, note: str = "") -> str:
     if not isinstance(value, Mapping) or key == "labels":
         return f"{key}: {flow(value)}{comment}"
     lines = [f"{key}:{comment}"]
-    for name, each in value.items():
-        parts = each if isinstance(each, list) and len(each) > 1 else []
-        lines += [f"  {flow(name)}:", *(f"    - {flow(part)}" for part in parts)] if parts else []
-        lines += [] if parts else [f"  {flow(name)}: {flow(each)}"]
+    for name, part in value.items():
+        if isinstance(part, list) and len(part) > 1:
+            lines.append(f"  {flow(name)}:")
+            lines += [f"    - {flow(item)}" for item in part]
+        else:
+            lines.append(f"  {flow(name)}: {flow(part)}")
     return "\n".join(lines)
 
 
@@ -33,14 +39,20 @@ def flow(value: Any) -> str:
     A list of one is written as its part.
     """
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{flow(name)}: {flow(each)}' for name, each in value.items())}}}"
+        entries = [f"{flow(name)}: {flow(part)}" for name, part in value.items()]
+        return f"{{{', '.join(entries)}}}"
     if isinstance(value, list) and len(value) == 1:
         return flow(value[0])
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(flow, value))}]"
+        return flow_list(value)
     if not isinstance(value, str):
         return json.dumps(value)
     return value if is_plain(value) else escaped(json.dumps(value, ensure_ascii=False))
+
+
+def flow_list(values: Iterable[Any]) -> str:
+    """A list in one line, with brackets also around one part."""
+    return f"[{', '.join(map(flow, values))}]"
 
 
 def is_plain(text: str) -> bool:
@@ -48,29 +60,23 @@ def is_plain(text: str) -> bool:
     return bool(_PLAIN.fullmatch(text)) and text.lower() not in YAML_WORDS
 
 
-_PLAIN = re.compile(r"[A-Za-z_/][\w./-]*|\.", re.ASCII)
-YAML_WORDS = ("true", "false", "null")
-"""Words that YAML reads as other values than texts."""
-
-
 # paths --------------------------------------------------------------------------------------------
 
 
-def place_in_recipe(folder: Path, recipe: Path) -> str:
+def place_in_recipe(path: Path, recipe: Path) -> str:
     """A folder or a file as written in the recipe:
     relative if it is below the recipe, otherwise absolute.
     """
-    full, base = folder.resolve(), recipe.parent.resolve()
-    is_below = full.is_relative_to(base) and "DATAPATH" not in os.environ
-    return full.relative_to(base).as_posix() if is_below else full.as_posix()
+    full_path, base = path.resolve(), recipe.parent.resolve()
+    is_below = full_path.is_relative_to(base) and "DATAPATH" not in os.environ
+    return full_path.relative_to(base).as_posix() if is_below else full_path.as_posix()
 
 
-def path_below(where: str, name: str) -> str:
-    """A path of the data as the recipe has it:
-    ``name`` starts at the folder that is ``where`` there.
+def path_below(folder: str, name: str) -> str:
+    """A path of the data as the recipe has it: ``name`` starts at ``folder``, which is as the
+    recipe has it, too.
     """
-    return (
-        posixpath.normpath(name if where == "." else f"{where.rstrip('/')}/{name}")
-        if name
-        else where
-    )
+    if not name:
+        return folder
+    path = name if folder == "." else f"{folder.rstrip('/')}/{name}"
+    return posixpath.normpath(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,6 @@ from imagenet_prep.init.column_options import refuse_unknown_image_column, refus
 from imagenet_prep.init.declared_classes import (
     declare_classes,
     hot_classes,
-    name_classes_of,
     order_of_file,
 )
 from imagenet_prep.init.init_options import InitOptions
@@ -24,6 +23,8 @@ from imagenet_prep.init.inspection import Inspection, inspect_folder
 from imagenet_prep.init.layout_choice import choose_layout
 from imagenet_prep.init.layouts import known_layouts
 from imagenet_prep.init.layouts.universal_table import choose_table
+from imagenet_prep.init.named_classes import name_classes
+from imagenet_prep.init.proposal import Choice, Proposal
 from imagenet_prep.init.recipe_text import (
     describe,
     files_of,
@@ -31,7 +32,7 @@ from imagenet_prep.init.recipe_text import (
     render_recipe,
     render_record,
 )
-from imagenet_prep.init.split_options import check_asked, refuse_unused_splits
+from imagenet_prep.init.split_options import check_splits, refuse_unused_splits
 from imagenet_prep.init.written_files import ANOTHER_NAME, list_end, saved, written_path
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.classes import labels_in_words
@@ -77,7 +78,7 @@ def init(
     engine: Engine,
     *,
     layout: str | None = None,
-    asked: InitOptions | None = None,
+    options: InitOptions | None = None,
     progress: Progress | None = None,
 ) -> InitSummary:
     """Inspect a folder and write a recipe for it; by default named like the folder, with .yaml, in
@@ -88,8 +89,9 @@ def init(
         output: the recipe.
         engine: lists files.
         layout: the layout to use if the folder has several possible ones, or files that would be
-        skipped. asked: the other options that say how to read the folder: columns, splits, names of
-        classes.
+            skipped.
+        options: the other options that say how to read the folder: columns, splits, names of
+            classes.
         progress: reports what is being inspected.
 
     Raises:
@@ -100,107 +102,131 @@ def init(
     refuse_url(folder)
     is_alone = folder.is_file() and is_table(folder)
     if not folder.is_dir() and not is_alone:
-        what = "is not a folder" if folder.exists() else "does not exist"
-        raise UsageError(
-            f"{folder} {what}", f"expected a folder of data, or a table ({', '.join(ENDINGS)})"
-        )
-    name = folder.stem if is_alone else folder.resolve().name
-    target = output or Path(f"{name or 'recipe'}.yaml")
+        problem = f"{folder} {'is not a folder' if folder.exists() else 'does not exist'}"
+        tables = ", ".join(ENDINGS)
+        raise UsageError(problem, f"expected a folder of data, or a table ({tables})")
+    target = output or Path(f"{_name_of(folder, is_alone=is_alone) or 'recipe'}.yaml")
     if target.exists():
         raise UsageError(f"{target} already exists", "expected a new file", ANOTHER_NAME)
-    if layout is not None and layout not in (known := known_layouts()):
-        raise UsageError(
-            f"there is no layout {layout}", f"expected --as with one of {', '.join(known)}"
-        )
-    asked = replace(asked or InitOptions(), layout=layout, output=output)
+    _check_layout(layout, is_alone=is_alone)
+    options = replace(options or InitOptions(), layout=layout, output=output)
     (progress or Silent()).note(f"inspecting {folder}")
-    inspection = None
+    inspection: Inspection | None = None
     if is_alone:
-        _refuse_other_layout(layout)
-        choice = choose_table(folder, engine, asked)
+        choice = choose_table(folder, engine, options)
     else:
-        inspection = inspect_folder(folder, engine, asked)
-        check_asked(inspection)
-        refuse_unknown_image_column(inspection)
-        choice = choose_layout(inspection, layout)
-        refuse_unused_columns(inspection, choice)
-    proposal = choice.proposal
-    refuse_unused_splits(folder, asked, inspection, proposal.split_names)
-    if proposal.written_lists:
-        lists = {
-            split: {"manifest": written_path(target, list_end(split))}
-            for split in proposal.written_lists
-        }
-        proposal = replace(proposal, places=lists)
-    text = render_recipe(proposal, folder.parent if is_alone else folder, target, asked)
+        inspection = inspect_folder(folder, engine, options)
+        choice = _choose(inspection, layout)
+    refuse_unused_splits(folder, options, inspection, choice.proposal.split_names)
+    proposal = _with_written_lists(choice.proposal, target)
+    text = render_recipe(proposal, folder.parent if is_alone else folder, target, options)
     files = files_of(proposal, folder, target)
-    evidence = choice.evidence
+    evidence = [*choice.evidence]
     if files:
-        evidence = (
-            *evidence,
-            f"the recipe names {', '.join(path.name for path in files)} next to it",
-        )
+        file_names = ", ".join(path.name for path in files)
+        evidence.append(f"the recipe names {file_names} next to it")
     with saved(files):
-        declared = f"{hot_classes(proposal)}{render_classes(proposal)}"
-        dataset = load(read(target, f"{text}\n{declared}\n"), None, engine)
-        order, order_evidence = (
-            ("", []) if declared or inspection is None else order_of_file(dataset, inspection)
-        )
-        if order:
-            dataset = load(read(target, f"{text}\n{order}\n"), None, engine)
-        taken = sum(len(split.catalog) for split in dataset.splits)
-        if taken != len(proposal.names):
-            what = (
-                f"{target} would take {taken:,} files, and {len(proposal.names):,} were found: "
-                "it is not kept"
-            )
-            raise InputError(
-                what, "expected all of them", "write a recipe whose `source` names them"
-            )
+        dataset, order_evidence = _load(text, proposal, inspection, target, engine)
+        _check_count(dataset, proposal, target)
         counts = _count(dataset)
-        classes_declared = declare_classes(dataset, proposal, target)
-        names = name_classes_of(dataset, proposal, inspection, target, asked)
-        found = describe(proposal, len(counts))
-        parts = [
-            text.rstrip("\n"),
-            classes_declared.text,
-            names.text,
-            render_record(dataset, proposal),
-        ]
-        notes = "".join(f"# {_as_unused(escaped(note))}\n" for note in choice.unused)
-        text = f"{_head(found, target)}{notes}\n" + "\n\n".join(filter(None, parts)) + "\n"
+        class_list = declare_classes(dataset, proposal, target)
+        named = name_classes(dataset, proposal, inspection, target, options)
+        content = describe(proposal, len(counts))
+        blocks = [text.rstrip("\n"), class_list.text, named.text, render_record(dataset, proposal)]
+        text = _whole_text(content, choice, target, blocks)
         read(target, text)
-        with saved(classes_declared.files), writing(target):
+        with saved(class_list.files), writing(target):
             save_bytes(target, text.encode())
     return InitSummary(
         recipe=target,
         text=text,
-        found=found,
+        found=content,
         layout=choice.name,
         evidence=(
             *evidence,
             *order_evidence,
-            *names.evidence,
-            *_of_imagenet(folder, dataset, inspection),
+            *named.evidence,
+            *_note_on_imagenet(folder, dataset, inspection),
         ),
-        classes=dict(zip(names.classes.names, counts.values(), strict=True)),
-        labels=labels_in_words(names.classes.names, names.classes.numbers),
+        classes=dict(zip(named.classes.names, counts.values(), strict=True)),
+        labels=labels_in_words(named.classes.names, named.classes.numbers),
         passed=choice.skip_notes,
         warnings=dataset.warnings,
-        class_list=next(iter(classes_declared.files), None),
+        class_list=next(iter(class_list.files), None),
     )
 
 
-def _refuse_other_layout(layout: str | None) -> None:
-    """Raise UsageError for a layout that one table can't have."""
-    if layout not in (None, "universal-table", "parquet"):
+def _name_of(folder: Path, *, is_alone: bool) -> str:
+    """The name of the folder, or of the table without its ending."""
+    return folder.stem if is_alone else folder.resolve().name
+
+
+def _check_layout(layout: str | None, *, is_alone: bool) -> None:
+    """Raise UsageError for an unknown layout, or one that a table can't have."""
+    if layout is None:
+        return
+    layouts = known_layouts()
+    if layout not in layouts:
+        expected = f"expected --as with one of {', '.join(layouts)}"
+        raise UsageError(f"there is no layout {layout}", expected)
+    if is_alone and layout not in ("universal-table", "parquet"):
         raise UsageError(f"--as {layout} with one table", "expected a folder, or no --as")
 
 
-def _head(found: str, target: Path) -> str:
-    """The first lines of a recipe: what it was written for, and the command that uses it."""
+def _choose(inspection: Inspection, layout: str | None) -> Choice:
+    """The layout of a folder, if it takes all that the user names."""
+    check_splits(inspection)
+    refuse_unknown_image_column(inspection)
+    choice = choose_layout(inspection, layout)
+    refuse_unused_columns(inspection, choice)
+    return choice
+
+
+def _with_written_lists(proposal: Proposal, target: Path) -> Proposal:
+    """The proposal that names the lists which init writes next to the recipe."""
+    if not proposal.written_lists:
+        return proposal
+    places = {
+        split: {"manifest": written_path(target, list_end(split))}
+        for split in proposal.written_lists
+    }
+    return replace(proposal, places=places)
+
+
+def _load(
+    text: str, proposal: Proposal, inspection: Inspection | None, target: Path, engine: Engine
+) -> tuple[RecipeDataset, list[str]]:
+    """The data set of a recipe, with the classes that it must name or in the order of a file;
+    and the notes on such files.
+    """
+    declared = f"{hot_classes(proposal)}{render_classes(proposal)}"
+    dataset = load(read(target, f"{text}\n{declared}\n"), None, engine)
+    if declared or inspection is None:
+        return dataset, []
+    order, evidence = order_of_file(dataset, inspection)
+    if order:
+        dataset = load(read(target, f"{text}\n{order}\n"), None, engine)
+    return dataset, evidence
+
+
+def _check_count(dataset: RecipeDataset, proposal: Proposal, target: Path) -> None:
+    """Raise InputError if the recipe takes other files than those that were found."""
+    count = sum(len(split.catalog) for split in dataset.splits)
+    if count != len(proposal.names):
+        problem = (
+            f"{target} would take {count:,} files, and {len(proposal.names):,} were found: "
+            "it is not kept"
+        )
+        hint = "write a recipe whose `source` names them"
+        raise InputError(problem, "expected all of them", hint)
+
+
+def _whole_text(content: str, choice: Choice, target: Path, blocks: Sequence[str]) -> str:
+    """The text of the recipe: what it was written for, the command that uses it, and its keys."""
     use = f"{NAME} convert DATA_DIR --config {quoted(target.name)}"
-    return f"# {escaped(found)}.\n# To use it: {escaped(use)}\n"
+    head = f"# {escaped(content)}.\n# To use it: {escaped(use)}\n"
+    notes = "".join(f"# {_as_unused(escaped(note))}\n" for note in choice.unused)
+    return f"{head}{notes}\n" + "\n\n".join(filter(None, blocks)) + "\n"
 
 
 def _as_unused(note: str) -> str:
@@ -208,7 +234,12 @@ def _as_unused(note: str) -> str:
     return note if " is not used: " in note else f"not used: {note}"
 
 
-def _of_imagenet(folder: Path, dataset: RecipeDataset, inspection: Inspection | None) -> list[str]:
+_FEWEST_OF_IMAGENET = 1000
+
+
+def _note_on_imagenet(
+    folder: Path, dataset: RecipeDataset, inspection: Inspection | None
+) -> list[str]:
     """The note on class folders that are those of ImageNet,
     which convert reads without a recipe.
     """
@@ -217,26 +248,22 @@ def _of_imagenet(folder: Path, dataset: RecipeDataset, inspection: Inspection | 
     names = dataset.classes.names
     if inspection is None or len(names) < _FEWEST_OF_IMAGENET or not set(names) <= {*synsets()}:
         return []
-    way = command("convert", Path(f"{folder.resolve().name}-shards"), (("raw", folder),))
+    convert = command("convert", Path(f"{folder.resolve().name}-shards"), (("raw", folder),))
     return [
-        (
-            "these are ImageNet's classes; convert reads such a copy, and any boxes in it, "
-            f"without a recipe: {way}"
-        )
+        "these are ImageNet's classes; convert reads such a copy, and any boxes in it, "
+        f"without a recipe: {convert}"
     ]
-
-
-_FEWEST_OF_IMAGENET = 1000
 
 
 def _count(dataset: RecipeDataset) -> dict[str, int]:
     """The number of files of each class."""
     names = dataset.classes.names
-    found = Counter[str]()
+    counts = Counter[str]()
     for split in dataset.splits:
-        for several in split.catalog.columns.get("class.list", ()):
-            found.update(several)
-        labels, counts = np.unique(split.catalog.labels, return_counts=True)
-        pairs = zip(labels.tolist(), counts.tolist(), strict=True)
-        found.update({names[label - 1]: count for label, count in pairs if label > 0})
-    return {name: found[name] for name in names}
+        for class_names in split.catalog.columns.get("class.list", ()):
+            counts.update(class_names)
+        labels, label_counts = np.unique(split.catalog.labels, return_counts=True)
+        for label, count in zip(labels.tolist(), label_counts.tolist(), strict=True):
+            if label > 0:
+                counts[names[label - 1]] += count
+    return {name: counts[name] for name in names}

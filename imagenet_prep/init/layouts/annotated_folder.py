@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.mask_pixels import has_pycocotools
+from imagenet_prep.init.folder_shapes import shape_of
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.layouts import Recogniser
-from imagenet_prep.init.layouts.class_folders import shape_of
 from imagenet_prep.init.proposal import CERTAIN, LIKELY, Interpretation, Proposal
 from imagenet_prep.recipes.annotated_images import Roots, split_in
 from imagenet_prep.recipes.annotating import Annotations, annotate
@@ -34,7 +34,7 @@ from imagenet_prep.recipes.mask_names import (
     is_mask_folder,
 )
 from imagenet_prep.recipes.schema import Boxes
-from imagenet_prep.recipes.splits import splits_above, stem_of
+from imagenet_prep.recipes.splits import place_of_split, splits_above, stem_of
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.text import listed, number_of
 
@@ -44,29 +44,34 @@ and images without an annotation.
 """
 
 
-class _Matched(Struct, frozen=True):
+class _MatchedImages(Struct, frozen=True):
     """The images of a folder and their annotations.
 
     Args:
-        value: what the recipe says of the annotations, except for CHOICES.
+        keys: what the recipe says of the annotations, except for CHOICES.
         images: the images that are no masks.
         masks: the images in folders of masks.
-        found: the annotations.
+        annotations: the annotations.
         keeps_bare: whether images without an annotation are kept.
         unlisted: the images in no list of a split.
     """
 
-    value: Mapping[str, Any]
+    keys: Mapping[str, Any]
     images: Sequence[str]
     masks: Sequence[str]
-    found: Annotations
+    annotations: Annotations
     keeps_bare: bool
     unlisted: frozenset[str]
 
     @property
     def bare(self) -> Sequence[str]:
         """The images without an annotation."""
-        return self.found.unmatched[0]
+        return self.annotations.unmatched[0]
+
+    @property
+    def missing(self) -> Sequence[str]:
+        """The annotations without an image."""
+        return self.annotations.unmatched[1]
 
     @property
     def count(self) -> int:
@@ -75,11 +80,13 @@ class _Matched(Struct, frozen=True):
 
     def names(self) -> list[str]:
         """The images that a recipe takes."""
-        left = self.unlisted.union(() if self.keeps_bare else self.bare)
-        return [name for name in self.images if name not in left]
+        left_out = set(self.unlisted)
+        if not self.keeps_bare:
+            left_out.update(self.bare)
+        return [name for name in self.images if name not in left_out]
 
 
-def _read(
+def _interpret(
     inspection: Inspection, proposed: Proposed, *, in_classes: bool = False
 ) -> Interpretation | None:
     """The folder with annotations; None if they are of less than half of the images.
@@ -95,268 +102,150 @@ def _read(
         return _refuse(inspection, error, proposed.used)
     if 2 * matched.count < len(matched.images):
         return None
-    lists = {split: path for split, (path, _) in proposed.lists.items()}
-    proposal = _with_classes(matched) if in_classes else _without_classes(matched)
-    written = _lists_of_kept(proposed, matched, proposal.lead)
-    proposal = replace(
-        proposal,
-        lists={} if written else lists,
-        written_lists=written,
-        divided=tuple(matched.found.divided),
-        annotations={"boxes": _value(matched)},
-        clips_boxes=bool(matched.found.changed_boxes),
-    )
-    lost, passed = _without_counterpart(matched, proposed)
+    annotations = matched.annotations
+    losses, notes_on_kept = _without_counterpart(matched, proposed)
+    list_files = [path for path, _ in proposed.lists.values()]
     return Interpretation(
         _certainty(inspection, matched, proposed, in_classes=in_classes),
         tuple(_evidence(proposed, matched)),
         "class folders of images with boxes" if in_classes else "images with boxes",
-        proposal,
+        _propose_recipe(proposed, matched, in_classes=in_classes),
         [*proposed.faults, *_mixed(inspection, matched.images, matched.masks)],
-        annotation_files=frozenset((*proposed.used, *lists.values())),
-        losses=_unaccepted(inspection, lost, proposed),
-        mended_faults=_impossible_boxes(inspection, matched.found),
-        skip_notes=[*passed, *_unread_masks(inspection, matched), *matched.found.unread],
+        annotation_files=frozenset((*proposed.used, *list_files)),
+        losses=_unaccepted(inspection, losses, proposed),
+        mended_faults=_impossible_boxes(inspection, annotations),
+        skip_notes=[*notes_on_kept, *_unread_masks(inspection, matched), *annotations.unread],
         labelled=matched.count,
-        classes=len(matched.found.classes),
+        classes=len(annotations.classes),
     )
 
 
-def _lists_of_kept(proposed: Proposed, matched: _Matched, lead: str) -> dict[str, list[str]]:
+# the recipe ---------------------------------------------------------------------------------------
+
+
+def _propose_recipe(proposed: Proposed, matched: _MatchedImages, *, in_classes: bool) -> Proposal:
+    """The images with their annotations, in class folders or without classes."""
+    proposal = _with_classes(matched) if in_classes else _without_classes(matched)
+    written_lists = _lists_of_kept(proposed, matched, proposal.lead)
+    lists = {split: path for split, (path, _) in proposed.lists.items()}
+    return replace(
+        proposal,
+        lists={} if written_lists else lists,
+        written_lists=written_lists,
+        divided=tuple(matched.annotations.divided),
+        annotations={"boxes": _boxes_keys(matched)},
+        clips_boxes=bool(matched.annotations.changed_boxes),
+    )
+
+
+def _without_classes(matched: _MatchedImages) -> Proposal:
+    """The images, divided by the folders of splits that they are in."""
+    lead = folders_around(matched.images)
+    names = [name.removeprefix(lead) for name in matched.names()]
+    splits = {} if matched.annotations.divided else splits_above(names)
+    return Proposal("files", "image", names, lead, splits=splits)
+
+
+def _with_classes(matched: _MatchedImages) -> Proposal:
+    """The images in class folders, perhaps below those of splits."""
+    shape = shape_of(matched.images)
+    names = [name.removeprefix(shape.lead) for name in matched.names()]
+    splits = {} if matched.annotations.divided else shape.splits
+    return Proposal("folders", "image", names, shape.lead, splits=splits)
+
+
+def _lists_of_kept(proposed: Proposed, matched: _MatchedImages, lead: str) -> dict[str, list[str]]:
     """The images of each split's list that are kept, where a list has others:
     a recipe can't name such a list.
     """
     kept = set(matched.names())
-    if kept.issuperset(name for _, names in proposed.lists.values() for name in names):
+    names_by_split = {split: names for split, (_, names) in proposed.lists.items()}
+    if all(kept.issuperset(names) for names in names_by_split.values()):
         return {}
-    lists = {
-        split: [name.removeprefix(lead) for name in names if name in kept]
-        for split, (_, names) in proposed.lists.items()
-    }
-    return {split: names for split, names in lists.items() if names}
+    lists: dict[str, list[str]] = {}
+    for split, names in names_by_split.items():
+        kept_names = [name.removeprefix(lead) for name in names if name in kept]
+        if kept_names:
+            lists[split] = kept_names
+    return lists
 
 
-def _unaccepted(
-    inspection: Inspection, lost: Sequence[str], proposed: Proposed
-) -> list[InputError]:
-    """The faults of what is left out, and of doubts about the annotations,
-    which a user must accept.
+def _boxes_keys(matched: _MatchedImages) -> dict[str, Any]:
+    """The keys of `boxes` in the recipe, with the names of the classes:
+    so they are numbered once.
     """
-    faults = [InputError(f"{inspection.folder}: {text}", "expected one for each") for text in lost]
-    return [
-        *faults,
-        *(InputError(f"{inspection.folder}: {text}", "expected boxes") for text in proposed.doubts),
-    ]
+    keys = dict(matched.keys)
+    format = load_format(next(iter(keys)))
+    if "names" in format.keys and "names" not in keys and matched.annotations.classes:
+        keys["names"] = tuple(matched.annotations.classes.values())
+    if matched.missing:
+        keys["missing"] = CHOICES["missing"]
+    if matched.bare and not matched.keeps_bare:
+        keys["unannotated"] = CHOICES["unannotated"]
+    return keys
 
 
-def _without_classes(matched: _Matched) -> Proposal:
-    """The images, divided by the folders of splits that they are in."""
-    names, lead = matched.names(), folders_around(matched.images)
-    names = [name.removeprefix(lead) for name in names]
-    splits = {} if matched.found.divided else splits_above(names)
-    return Proposal("files", "image", names, lead, splits=splits)
+# images and their annotations ---------------------------------------------------------------------
 
 
-def _with_classes(matched: _Matched) -> Proposal:
-    """The images in class folders, perhaps below those of splits."""
-    shape = shape_of(matched.images)
-    names = [name.removeprefix(shape.lead) for name in matched.names()]
-    splits = {} if matched.found.divided else shape.splits
-    return Proposal("folders", "image", names, shape.lead, splits=splits)
-
-
-def _certainty(
-    inspection: Inspection, matched: _Matched, proposed: Proposed, *, in_classes: bool
-) -> int:
-    """How sure it is that images have annotations, and that their folders are classes or not.
-
-    Class folders whose boxes have classes of their own are a question; those that each have one
-    class of boxes, which no other folder has, are both.
-    """
-    if in_classes:
-        return CERTAIN if _is_class_a_folder(matched) else LIKELY
-    if _has_classes(matched.images) and not proposed.is_certain:
-        return LIKELY
-    used = proposed.used
-    return CERTAIN + (
-        not any(table.has_labels for table in inspection.labels if table.where not in used)
-    )
-
-
-def _is_class_a_folder(matched: _Matched) -> bool:
-    """Whether each folder has boxes of one class, which no other folder has."""
-    shape, found = shape_of(matched.images), matched.found
-    pairs: set[tuple[str, str]] = set()
-    for name, texts in zip(found.listing.names, found.values["boxes.text"], strict=True):
-        folder = name.removeprefix(shape.lead).split("/")[bool(shape.splits)]
-        pairs.update((folder, text) for text in texts)
-    return (
-        len({folder for folder, _ in pairs}) == len(pairs) == len({text for _, text in pairs}) > 1
-    )
-
-
-def _match(inspection: Inspection, proposed: Proposed) -> _Matched:
+def _match(inspection: Inspection, proposed: Proposed) -> _MatchedImages:
     """The images of a folder with the annotations that are proposed;
     raises InputError if those can't be.
     """
     images, masks = _images_and_masks(inspection)
-    rows = {name: row for row, name in enumerate(inspection.listing.names)}
-    listing = inspection.listing.picked([rows[name] for name in images])
-    value = _by_split(proposed, images)
-    keeps_bare = load_format(next(iter(value))).unannotated == "empty"
-    value, found = _annotate(
-        value, listing, Roots(inspection.folder, inspection.folder), keeps_bare=keeps_bare
-    )
-    bare = () if keeps_bare else found.unmatched[0]
-    listed_images = set(bare).union(*(names for _, names in proposed.lists.values()))
-    unlisted = set(images) - listed_images if proposed.lists else ()
-    return _Matched(value, images, masks, found, keeps_bare, frozenset(unlisted))
+    row_by_name = {name: row for row, name in enumerate(inspection.listing.names)}
+    listing = inspection.listing.picked([row_by_name[name] for name in images])
+    keys = _by_split(proposed, images)
+    keeps_bare = load_format(next(iter(keys))).unannotated == "empty"
+    roots = Roots(inspection.folder, inspection.folder)
+    keys, annotations = _annotate(keys, listing, roots, keeps_bare=keeps_bare)
+    unlisted: set[str] = set()
+    if proposed.lists:
+        unlisted = set(images).difference(*(names for _, names in proposed.lists.values()))
+        if not keeps_bare:
+            unlisted.difference_update(annotations.unmatched[0])
+    return _MatchedImages(keys, images, masks, annotations, keeps_bare, frozenset(unlisted))
 
 
 def _by_split(proposed: Proposed, images: Sequence[str]) -> Mapping[str, Any]:
-    """The value with the files by split, if their names tell it and the
+    """The keys with the files by split, if their names tell it and the
     folders of the images do not.
     """
-    key, files = next(iter(proposed.value.items()))
+    format_key, files = next(iter(proposed.value.items()))
     if not isinstance(files, list) or proposed.lists or splits_above(images):
         return proposed.value
-    splits = {split_in(stem_of(name)): name for name in files}
-    if len(splits) < max(2, len(files)) or "" in splits:
+    file_by_split = {split_in(stem_of(name)): name for name in files}
+    if len(file_by_split) < max(2, len(files)) or "" in file_by_split:
         return proposed.value
-    order = sorted(splits, key=lambda split: (split not in _USUAL, _USUAL.find(split), split))
-    return {**proposed.value, key: {split: splits[split] for split in order}}
-
-
-_USUAL = "train validation test"
+    splits = sorted(file_by_split, key=place_of_split)
+    return {**proposed.value, format_key: {split: file_by_split[split] for split in splits}}
 
 
 def _annotate(
-    value: Mapping[str, Any], listing: Catalog, roots: Roots, *, keeps_bare: bool
+    keys: Mapping[str, Any], listing: Catalog, roots: Roots, *, keeps_bare: bool
 ) -> tuple[Mapping[str, Any], Annotations]:
     """The objects of images by the keys of `boxes`, and these keys,
     with masks if every object has an outline.
     """
-    boxes = msgspec.convert({**value, **CHOICES}, Boxes)
+    boxes = msgspec.convert({**keys, **CHOICES}, Boxes)
     if keeps_bare:
         boxes = replace(boxes, unannotated="empty")
-    plain: Annotations | None = None
-    why: list[str] = []
+    annotations: Annotations | None = None
     with contextlib.suppress(PolygonError):
-        plain = annotate(boxes, None, listing, roots, "clip")
-    if has_pycocotools() and (plain is None or plain.has_outlines):
+        annotations = annotate(boxes, None, listing, roots, "clip")
+    notes: list[str] = []
+    if has_pycocotools() and (annotations is None or annotations.has_outlines):
         try:
-            with_masks = replace(boxes, polygons="masks")
-            return {**value, "polygons": "masks"}, annotate(
-                with_masks, None, listing, roots, "clip"
-            )
+            with_masks = annotate(replace(boxes, polygons="masks"), None, listing, roots, "clip")
         except InputError as error:
-            why = [f"masks of objects are left out: {error.what}"]
-    if plain is None:
-        value = {**value, "polygons": "boxes"}
-        plain = annotate(replace(boxes, polygons="boxes"), None, listing, roots, "clip")
-    plain.unread = [*plain.unread, *why]
-    return value, plain
-
-
-def _value(matched: _Matched) -> dict[str, Any]:
-    """The keys of `boxes` in the recipe, with the names of the classes:
-    so they are numbered once.
-    """
-    value = dict(matched.value)
-    format = load_format(next(iter(value)))
-    if "names" in format.keys and "names" not in value and matched.found.classes:
-        value["names"] = tuple(matched.found.classes.values())
-    if matched.found.unmatched[1]:
-        value["missing"] = CHOICES["missing"]
-    if matched.bare and not matched.keeps_bare:
-        value["unannotated"] = CHOICES["unannotated"]
-    return value
-
-
-def _without_counterpart(matched: _Matched, proposed: Proposed) -> tuple[list[str], list[str]]:
-    """The images and annotations that are lost,
-    and the images that are kept without boxes, as text.
-    """
-    lists = (path for path, _ in proposed.lists.values())
-    places = listed(dict.fromkeys(path.rpartition("/")[0] or path for path in lists))
-    lost, passed = [], []
-    for names, noun, how in (
-        (sorted(matched.unlisted), "image", f"in no list of {places}"),
-        (matched.found.unmatched[1], "annotation", "without an image"),
-        (matched.bare, "image", "without an annotation"),
-    ):
-        if names:
-            lost.append(f"{number_of(len(names), noun)} {how}: {listed(names)}")
-    if matched.bare and matched.keeps_bare:
-        passed.append(f"{lost.pop()} (kept without boxes)")
-    return lost, passed
-
-
-def _unread_masks(inspection: Inspection, matched: _Matched) -> list[str]:
-    """The note on masks next to images with boxes."""
-    if not matched.masks:
-        return []
-    where = sorted({name.rpartition("/")[0] for name in matched.masks})
-    hint = (
-        f"mask: {{folder: {inspection.folder.resolve().name}/{where[0]}, unmasked: skip}} in a "
-        "recipe takes them"
-    )
-    return [f"{number_of(len(matched.masks), 'mask')} in {listed(where)}: {hint}"]
-
-
-def _impossible_boxes(inspection: Inspection, found: Annotations) -> list[InputError]:
-    """The fault of boxes that are outside their image, swapped or empty; none if there are none."""
-    if not found.changed_boxes:
-        return []
-    count = sum(sum(counts.values()) for counts in found.changed_boxes.values())
-    boxes = number_of(count, "impossible box", "impossible boxes")
-    images = number_of(len(found.changed_boxes), "image")
-    what = f"{inspection.folder}: {boxes} of {images}: {listed(found.changed_boxes)}"
-    return [
-        InputError(
-            what, "expected boxes inside their images, neither swapped nor empty", "correct them"
-        )
-    ]
-
-
-_OUTLINED = {"masks": ", with masks,", "boxes": " around polygons"}
-"""The words for the outlines of objects, by the value of `polygons`."""
-
-
-def _evidence(proposed: Proposed, matched: _Matched) -> list[str]:
-    places, found = next(iter(proposed.value.values())), matched.found
-    verb = "annotates" if len(places) == 1 else "annotate"
-    boxes = number_of(len(found.listing.boxes) // 4, "box", "boxes")
-    classes = number_of(len(found.classes), "class", "classes")
-    outlined = _OUTLINED.get(matched.value.get("polygons", ""), "")
-    counted = f"{boxes}{outlined} of {classes}: {listed(found.classes.values())}"
-    evidence = [
-        f"{listed(places)} {verb} {matched.count:,} of {len(matched.images):,} images: {counted}"
-    ]
-    if found.divided:
-        counts = (f"{len(rows):,} {split}" for split, rows in found.divided.items())
-        evidence.append(f"splits by these files: {', '.join(counts)}")
-    if proposed.lists:
-        counts = (f"{len(names):,} in {path}" for path, names in proposed.lists.values())
-        evidence.append(f"splits: {', '.join(counts)}")
-    return evidence
-
-
-def _refuse(
-    inspection: Inspection, error: InputError, files: Sequence[str] = ()
-) -> Interpretation | None:
-    """An interpretation with the fault of annotations; None if the folders are classes:
-    then they are somebody else's.
-    """
-    if _has_classes(_images_and_masks(inspection)[0]):
-        return None
-    used = [*files, *(name for names in inspection.annotations.values() for name in names)]
-    if any(each.where in used for each in inspection.labels):
-        hint = f"{error.hint}; or take its columns: {inspection.command_as('with-labels')}"
-        error = InputError(error.what, error.detail, hint)
-    return Interpretation(
-        CERTAIN + 1, (), "images with boxes", faults=[error], annotation_files=used
-    )
+            notes = [f"masks of objects are left out: {error.what}"]
+        else:
+            return {**keys, "polygons": "masks"}, with_masks
+    if annotations is None:
+        keys = {**keys, "polygons": "boxes"}
+        annotations = annotate(replace(boxes, polygons="boxes"), None, listing, roots, "clip")
+    annotations.unread = [*annotations.unread, *notes]
+    return keys, annotations
 
 
 def _images_and_masks(inspection: Inspection) -> tuple[list[str], list[str]]:
@@ -374,31 +263,176 @@ def _is_below_masks(folder: str) -> bool:
     return any(map(is_mask_folder, folder.split("/")))
 
 
+# how sure it is -----------------------------------------------------------------------------------
+
+
+def _certainty(
+    inspection: Inspection, matched: _MatchedImages, proposed: Proposed, *, in_classes: bool
+) -> int:
+    """How sure it is that images have annotations, and that their folders are classes or not.
+
+    Class folders whose boxes have classes of their own are a question; those that each have one
+    class of boxes, which no other folder has, are both.
+    """
+    if in_classes:
+        return CERTAIN if _is_class_a_folder(matched) else LIKELY
+    if _has_classes(matched.images) and not proposed.is_certain:
+        return LIKELY
+    other_labels = [
+        table for table in inspection.labels if table.has_labels and table.name not in proposed.used
+    ]
+    return CERTAIN if other_labels else CERTAIN + 1
+
+
+def _is_class_a_folder(matched: _MatchedImages) -> bool:
+    """Whether each folder has boxes of one class, which no other folder has."""
+    shape, annotations = shape_of(matched.images), matched.annotations
+    place = 1 if shape.splits else 0
+    pairs: set[tuple[str, str]] = set()
+    for name, classes in zip(
+        annotations.listing.names, annotations.values["boxes.text"], strict=True
+    ):
+        folder = name.removeprefix(shape.lead).split("/")[place]
+        pairs.update((folder, class_name) for class_name in classes)
+    folders = {folder for folder, _ in pairs}
+    class_names = {class_name for _, class_name in pairs}
+    return len(folders) == len(pairs) == len(class_names) > 1
+
+
 def _has_classes(names: Sequence[str]) -> bool:
     """Whether the folders of images may be classes."""
     shape = shape_of(names)
     if all(map(split_in, shape.files)):
         return False
-    return sum(not is_image_folder(name) for name in shape.files) > 1 and shape.has_classes
+    class_folders = [folder for folder in shape.files if not is_image_folder(folder)]
+    return len(class_folders) > 1 and shape.has_classes
+
+
+_OUTLINED = {"masks": ", with masks,", "boxes": " around polygons"}
+"""The words for the outlines of objects, by the value of `polygons`."""
+
+
+def _evidence(proposed: Proposed, matched: _MatchedImages) -> list[str]:
+    """How many boxes and classes there are, and by what they are divided."""
+    files, annotations = next(iter(proposed.value.values())), matched.annotations
+    verb = "annotates" if len(files) == 1 else "annotate"
+    boxes = number_of(len(annotations.listing.boxes) // 4, "box", "boxes")
+    outlined = _OUTLINED.get(matched.keys.get("polygons", ""), "")
+    classes = number_of(len(annotations.classes), "class", "classes")
+    evidence = [
+        f"{listed(files)} {verb} {matched.count:,} of {len(matched.images):,} images: "
+        f"{boxes}{outlined} of {classes}: {listed(annotations.classes.values())}"
+    ]
+    if annotations.divided:
+        counts = [f"{len(rows):,} {split}" for split, rows in annotations.divided.items()]
+        evidence.append(f"splits by these files: {', '.join(counts)}")
+    if proposed.lists:
+        counts = [f"{len(names):,} in {path}" for path, names in proposed.lists.values()]
+        evidence.append(f"splits: {', '.join(counts)}")
+    return evidence
+
+
+# faults and notes ---------------------------------------------------------------------------------
+
+
+def _without_counterpart(
+    matched: _MatchedImages, proposed: Proposed
+) -> tuple[list[str], list[str]]:
+    """The images and annotations that are lost,
+    and the images that are kept without boxes, as text.
+    """
+    paths = [path for path, _ in proposed.lists.values()]
+    places = listed(dict.fromkeys(path.rpartition("/")[0] or path for path in paths))
+    losses: list[str] = []
+    if matched.unlisted:
+        count = number_of(len(matched.unlisted), "image")
+        losses.append(f"{count} in no list of {places}: {listed(sorted(matched.unlisted))}")
+    if matched.missing:
+        count = number_of(len(matched.missing), "annotation")
+        losses.append(f"{count} without an image: {listed(matched.missing)}")
+    if not matched.bare:
+        return losses, []
+    count = number_of(len(matched.bare), "image")
+    bare = f"{count} without an annotation: {listed(matched.bare)}"
+    if matched.keeps_bare:
+        return losses, [f"{bare} (kept without boxes)"]
+    return [*losses, bare], []
+
+
+def _unaccepted(
+    inspection: Inspection, losses: Sequence[str], proposed: Proposed
+) -> list[InputError]:
+    """The faults of what is left out, and of doubts about the annotations,
+    which a user must accept.
+    """
+    folder = inspection.folder
+    faults = [InputError(f"{folder}: {loss}", "expected one for each") for loss in losses]
+    doubts = [InputError(f"{folder}: {doubt}", "expected boxes") for doubt in proposed.doubts]
+    return faults + doubts
+
+
+def _unread_masks(inspection: Inspection, matched: _MatchedImages) -> list[str]:
+    """The note on masks next to images with boxes."""
+    if not matched.masks:
+        return []
+    folders = sorted({name.rpartition("/")[0] for name in matched.masks})
+    hint = (
+        f"mask: {{folder: {inspection.folder.resolve().name}/{folders[0]}, unmasked: skip}} in a "
+        "recipe takes them"
+    )
+    return [f"{number_of(len(matched.masks), 'mask')} in {listed(folders)}: {hint}"]
+
+
+def _impossible_boxes(inspection: Inspection, annotations: Annotations) -> list[InputError]:
+    """The fault of boxes that are outside their image, swapped or empty; none if there are none."""
+    images = annotations.changed_boxes
+    if not images:
+        return []
+    box_count = sum(sum(counts.values()) for counts in images.values())
+    boxes = number_of(box_count, "impossible box", "impossible boxes")
+    count = number_of(len(images), "image")
+    problem = f"{inspection.folder}: {boxes} of {count}: {listed(images)}"
+    expected = "expected boxes inside their images, neither swapped nor empty"
+    return [InputError(problem, expected, "correct them")]
 
 
 def _mixed(inspection: Inspection, names: Sequence[str], masks: Sequence[str]) -> list[InputError]:
     """The fault of masks that patterns of the images would match."""
     lead = folders_around(names)
+    names_below = [name.removeprefix(lead) for name in names]
+    are_flat = not any("/" in name for name in names_below)
+    if are_flat or folder_around(names_below):
+        return []  # the patterns name no other folder
     endings = {name.rpartition(".")[2] for name in names}
-    is_deep = any("/" in name.removeprefix(lead) for name in names)
-    if folder_around(name.removeprefix(lead) for name in names):
-        return []  # the patterns name that folder
-    found = [
-        name
-        for name in masks
-        if is_deep and name.startswith(lead) and name.rpartition(".")[2] in endings
+    mixed = [name for name in masks if name.startswith(lead) and name.rpartition(".")[2] in endings]
+    if not mixed:
+        return []
+    problem = f"{inspection.folder}: masks are among images of the same ending: {listed(mixed)}"
+    return [
+        InputError(problem, "expected the images in a folder of their own", "move them to images/")
     ]
-    what = f"{inspection.folder}: masks are among images of the same ending: {listed(found)}"
-    return (
-        [InputError(what, "expected the images in a folder of their own", "move them to images/")]
-        if found
-        else []
+
+
+def _refuse(
+    inspection: Inspection, error: InputError, files: Sequence[str] = ()
+) -> Interpretation | None:
+    """The fault of annotations; None if the folders are classes:
+    then they are somebody else's.
+    """
+    if _has_classes(_images_and_masks(inspection)[0]):
+        return None
+    annotation_files = [*files]
+    for tool_files in inspection.annotations.values():
+        annotation_files += tool_files
+    if any(table.name in annotation_files for table in inspection.labels):
+        hint = f"{error.hint}; or take its columns: {inspection.command_as('with-labels')}"
+        error = InputError(error.what, error.detail, hint)
+    return Interpretation(
+        CERTAIN + 1,
+        (),
+        "images with boxes",
+        faults=[error],
+        annotation_files=annotation_files,
     )
 
 
@@ -410,10 +444,10 @@ def _recognise(key: str, inspection: Inspection) -> Interpretation | None:
     folders are no classes.
     """
     try:
-        proposed = _propose(key, inspection)
+        proposed = _propose_for(key, inspection)
     except InputError as error:
         return _refuse(inspection, error)
-    return _read(inspection, proposed) if proposed else None
+    return _interpret(inspection, proposed) if proposed else None
 
 
 def _recognise_in_classes(inspection: Inspection) -> Interpretation | None:
@@ -423,30 +457,32 @@ def _recognise_in_classes(inspection: Inspection) -> Interpretation | None:
         return None
     for key in FORMATS:
         with contextlib.suppress(InputError):
-            proposed = _propose(key, inspection)
-            interpretation = _read(inspection, proposed, in_classes=True) if proposed else None
+            proposed = _propose_for(key, inspection)
+            interpretation = _interpret(inspection, proposed, in_classes=True) if proposed else None
             if interpretation is not None:
                 return interpretation
     return None
 
 
-def _propose(key: str, inspection: Inspection) -> Proposed | None:
+def _propose_for(key: str, inspection: Inspection) -> Proposed | None:
     """The proposal of a format's module for the files of a folder;
     raises InputError if they can't be.
     """
     if inspection.content != "image":
         return None
     format = load_format(key)
-    images = _images_and_masks(inspection)[0]
-    files = inspection.annotations.get(format.tool, ())
-    stray = [name for names in inspection.others.values() for name in names]
-    names, columns = list(inspection.listing.names), _asked_columns(inspection)
-    return format.propose_for(
-        AnnotatedFolder(inspection.folder, files, images, names, stray, columns)
+    folder = AnnotatedFolder(
+        inspection.folder,
+        files=inspection.annotations.get(format.tool, ()),
+        images=_images_and_masks(inspection)[0],
+        names=list(inspection.listing.names),
+        stray=[name for names in inspection.others.values() for name in names],
+        columns=_named_columns(inspection),
     )
+    return format.propose_for(folder)
 
 
-def _asked_columns(inspection: Inspection) -> dict[str, str]:
+def _named_columns(inspection: Inspection) -> dict[str, str]:
     """The columns of images and classes that the user names."""
     columns = {"path": inspection.options.image, "label": inspection.options.label}
     return {role: column.rpartition(":")[2] for role, column in columns.items() if column}
@@ -454,10 +490,10 @@ def _asked_columns(inspection: Inspection) -> dict[str, str]:
 
 def _layouts() -> dict[str, Recogniser]:
     """A layout for each format of annotations, and one for those of images in class folders."""
-    formats = {
+    layouts: dict[str, Recogniser] = {
         format.layout: functools.partial(_recognise, key) for key, format in all_formats().items()
     }
-    return {**formats, "boxes-in-class-folders": _recognise_in_classes}
+    return {**layouts, "boxes-in-class-folders": _recognise_in_classes}
 
 
 LAYOUTS = _layouts()

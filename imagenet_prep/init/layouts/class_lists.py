@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from imagenet_prep.init.folder_shapes import shape_of
 from imagenet_prep.init.inspection import Inspection
-from imagenet_prep.init.layouts.class_folders import shape_of
 from imagenet_prep.init.name_lists import NameList, divided_by, find_name_lists
 from imagenet_prep.init.proposal import (
     CERTAIN,
@@ -19,173 +19,149 @@ from imagenet_prep.init.proposal import (
 )
 from imagenet_prep.text import listed, number_of
 
-_FLAGS = ("1", "0", "-1")
+_FLAGS = frozenset(("1", "0", "-1"))
 """Whether an image shows the class, doubtful, and whether it doesn't, as in Pascal VOC's lists."""
 
-_NO_CLASS = frozenset(
-    (
-        *(
-            "",
-            "all",
-            "data",
-            "file",
-            "files",
-            "filelist",
-            "id",
-            "ids",
-            "image",
-            "images",
-            "img",
-            "imgs",
-            "index",
-        ),
-        *(
-            "list",
-            "lists",
-            "name",
-            "names",
-            "path",
-            "paths",
-            "set",
-            "split",
-            "splits",
-            "fold",
-            "folds",
-            "part",
-        ),
-    )
-)
+_IN_NAMES_OF_LISTS = """
+all data file files filelist id ids image images img imgs index
+list lists name names path paths set split splits fold folds part
+"""
+_NO_CLASS = frozenset(("", *_IN_NAMES_OF_LISTS.split()))
 """Words of lists that say no class: those of all images, or of a split."""
 
 _SIGN = "|"
 """The sign between the classes of an image in the table that init writes."""
+
+_SPLIT = "(?:train|val|valid|validation|test|trainval)"
 
 
 def _recognise_lists(inspection: Inspection) -> Interpretation | None:
     """Two lists of names at least, each called as a class, name half of the images;
     an image can be in several.
     """
-    lists = [
-        each
-        for each in find_name_lists(inspection)
-        if set(each.family) - _NO_CLASS and _may_be_of_a_class(each)
-    ]
-    names = {each.where: _class_of(each) for each in lists}
-    stems = {re.sub(r"[\d_ -]+", "", name) for name in names.values()}
-    if len(set(names.values())) < 2 or len(stems) < len(set(names.values())):
+    lists = list(filter(_may_be_of_a_class, find_name_lists(inspection)))
+    classes = {name_list.name: _class_of(name_list) for name_list in lists}
+    class_names = set(classes.values())
+    stems = {re.sub(r"[\d_ -]+", "", name) for name in class_names}
+    if len(class_names) < 2 or len(stems) < len(class_names):
         return None
     labels: dict[str, list[str]] = {}
-    for each in lists:
-        for row, text in zip(each.rows, each.texts, strict=True):
+    for name_list in lists:
+        for row, text in zip(name_list.rows, name_list.texts, strict=True):
             if text in ("", "1"):
-                labels.setdefault(inspection.items[row], []).append(names[each.where])
-    return _reading(inspection, lists, labels, "a list for each class")
+                labels.setdefault(inspection.items[row], []).append(classes[name_list.name])
+    return _interpret(inspection, lists, labels, "a list for each class")
 
 
-def _may_be_of_a_class(each: NameList) -> bool:
-    """Whether a list has names alone, or names with 1, 0 or -1."""
-    texts = set(each.texts)
-    return texts == {""} or (texts <= {*_FLAGS} and "-1" in texts)
+def _may_be_of_a_class(name_list: NameList) -> bool:
+    """Whether a list is called as a class, and has names alone, or names with 1, 0 or -1."""
+    if _NO_CLASS.issuperset(name_list.family):
+        return False
+    texts = set(name_list.texts)
+    return texts == {""} or (texts <= _FLAGS and "-1" in texts)
 
 
-def _class_of(each: NameList) -> str:
+def _class_of(name_list: NameList) -> str:
     """The name of a list's file, without its ending and its split."""
-    stem = re.sub(r"\.\w+$", "", each.where.rpartition("/")[2])
-    return (
-        re.sub(rf"^{_SPLIT}[ _-]|[ _-]{_SPLIT}$", "", stem, flags=re.IGNORECASE)
-        if each.split
-        else stem
-    )
-
-
-_SPLIT = "(?:train|val|valid|validation|test|trainval)"
+    stem = re.sub(r"\.\w+$", "", name_list.name.rpartition("/")[2])
+    if not name_list.split:
+        return stem
+    return re.sub(rf"^{_SPLIT}[ _-]|[ _-]{_SPLIT}$", "", stem, flags=re.IGNORECASE)
 
 
 def _recognise_lines(inspection: Inspection) -> Interpretation | None:
     """Lines of a name without an ending and a class that can have blanks;
     lists of several levels are a question.
     """
-    levels: dict[tuple[str, ...], list[NameList]] = {}
-    for each in find_name_lists(inspection):
-        if all(re.search(r"[^\W\d_]", text) for text in each.texts):
-            levels.setdefault(each.family, []).append(each)
-    interpretations = [
-        interpretation
-        for lists in levels.values()
-        if (interpretation := _level(inspection, lists)) is not None
+    lists_by_family: dict[tuple[str, ...], list[NameList]] = {}
+    for name_list in find_name_lists(inspection):
+        if all(re.search(r"[^\W\d_]", text) for text in name_list.texts):
+            lists_by_family.setdefault(name_list.family, []).append(name_list)
+    interpretations = [_level(inspection, lists) for lists in lists_by_family.values()]
+    levels = list(filter(None, interpretations))
+    list_name = inspection.options.label
+    if list_name is not None:
+        return next((level for level in levels if list_name in level.list_files), None)
+    if len(levels) < 2:
+        return levels[0] if levels else None
+    return _ask_for_level(sorted(levels, key=lambda level: level.classes))
+
+
+def _ask_for_level(levels: Sequence[Interpretation]) -> Interpretation:
+    """The question which level the classes are of."""
+    alternatives = [
+        Alternative(level.labelled, level.classes, {"label": min(level.list_files)})
+        for level in levels
     ]
-    asked = inspection.options.label
-    if asked is not None:
-        return next(
-            (
-                interpretation
-                for interpretation in interpretations
-                if asked in interpretation.list_files
-            ),
-            None,
-        )
-    if len(interpretations) < 2:
-        return interpretations[0] if interpretations else None
-    several = sorted(interpretations, key=lambda interpretation: interpretation.classes)
-    ways = [
-        Alternative(each.labelled, each.classes, {"label": min(each.list_files)})
-        for each in several
-    ]
-    evidence = tuple(line for each in several for line in each.evidence)
-    return Interpretation(
-        several[0].certainty, evidence, "a class stands after each name", alternatives=ways
-    )
+    evidence = tuple(line for level in levels for line in level.evidence)
+    meaning = "a class stands after each name"
+    return Interpretation(levels[0].certainty, evidence, meaning, alternatives=alternatives)
 
 
 def _level(inspection: Inspection, lists: Sequence[NameList]) -> Interpretation | None:
-    """The interpretation of the lists of one level; None if they name an image twice,
+    """The lists of one level; None if they name an image twice,
     or have a class for nearly each.
     """
     labels: dict[str, list[str]] = {}
-    for each in lists:
-        for row, text in zip(each.rows, each.texts, strict=True):
+    for name_list in lists:
+        for row, text in zip(name_list.rows, name_list.texts, strict=True):
             labels.setdefault(inspection.items[row], []).append(text)
-    classes = {name for several in labels.values() for name in several}
-    if (
-        any(len(several) > 1 for several in labels.values())
-        or not 2 <= len(classes) <= len(labels) // 2
-    ):
+    class_count = len(_classes_in(labels))
+    if _has_several(labels) or not 2 <= class_count <= len(labels) // 2:
         return None
-    return _reading(inspection, lists, labels, "a class after each name")
+    return _interpret(inspection, lists, labels, "a class after each name")
 
 
-def _reading(
-    inspection: Inspection, lists: Sequence[NameList], labels: Mapping[str, Sequence[str]], how: str
+def _classes_in(labels: Mapping[str, Sequence[str]]) -> list[str]:
+    return sorted({class_name for classes in labels.values() for class_name in classes})
+
+
+def _has_several(labels: Mapping[str, Sequence[str]]) -> bool:
+    """Whether an image has several classes."""
+    return any(len(classes) > 1 for classes in labels.values())
+
+
+def _interpret(
+    inspection: Inspection,
+    lists: Sequence[NameList],
+    labels: Mapping[str, Sequence[str]],
+    manner: str,
 ) -> Interpretation | None:
-    """The interpretation of lists; None if they give less than half of the images a class."""
-    if 2 * len(labels) < len(inspection.items):
+    """The images with the classes of lists; None if less than half of them get a class."""
+    total = len(inspection.items)
+    if 2 * len(labels) < total:
         return None
-    assert inspection.content is not None
-    classes = sorted({name for several in labels.values() for name in several})
-    is_several = any(len(several) > 1 for several in labels.values())
-    divided = divided_by(lists, inspection.items)
-    divided = {
-        split: [name for name in names if name in labels] for split, names in divided.items()
-    }
-    files = frozenset(each.where for each in lists)
-    left = len(inspection.items) - len(labels)
+    classes = _classes_in(labels)
     certainty = CERTAIN if inspection.labels else CERTAIN + 1
+    files = frozenset(name_list.name for name_list in lists)
+    unlisted = number_of(total - len(labels), inspection.noun)
     return Interpretation(
         ONLY_IF_ASKED if shape_of(inspection.items).has_classes else certainty,
-        (f"{listed(sorted(files))}: {how}, {len(labels):,} of {len(inspection.items):,} images",),
-        f"{how}: {listed(classes)}",
-        Proposal(
-            "files",
-            inspection.content,
-            list(labels),
-            written_lists=divided,
-            written_labels={name: _SIGN.join(several) for name, several in labels.items()},
-            several=_SIGN if is_several else "",
-        ),
-        skip_notes=[f"{number_of(left, inspection.noun)} in no list, left out"] if left else [],
+        (f"{listed(sorted(files))}: {manner}, {len(labels):,} of {total:,} images",),
+        f"{manner}: {listed(classes)}",
+        _propose(inspection, lists, labels),
+        skip_notes=[f"{unlisted} in no list, left out"] if len(labels) < total else [],
         labelled=len(labels),
         classes=len(classes),
         list_files=files,
+    )
+
+
+def _propose(
+    inspection: Inspection, lists: Sequence[NameList], labels: Mapping[str, Sequence[str]]
+) -> Proposal:
+    """The images with a class, divided by the splits that the lists are of."""
+    assert inspection.content is not None
+    divided: dict[str, list[str]] = {}
+    for split, names in divided_by(lists, inspection.items).items():
+        divided[split] = [name for name in names if name in labels]
+    return Proposal(
+        "files",
+        inspection.content,
+        list(labels),
+        written_lists=divided,
+        written_labels={name: _SIGN.join(labels[name]) for name in labels},
+        several=_SIGN if _has_several(labels) else "",
     )
 
 

@@ -4,11 +4,12 @@ train_test_split.txt by number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
+from pathlib import Path
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.init.folder_shapes import shape_of
 from imagenet_prep.init.inspection import Inspection
-from imagenet_prep.init.layouts.class_folders import shape_of
 from imagenet_prep.init.proposal import CERTAIN, Interpretation, Proposal
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.text import listed, number_of
@@ -22,112 +23,137 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     """Each line of the lists has the number of an image, then its path,
     its class, or 1 for train and 0 for test.
     """
-    known = set(inspection.listing.names)
-    folders = (name.removesuffix(_PATHS) for name in known if name.rpartition("/")[2] == _PATHS)
-    home = next((folder for folder in folders if f"{folder}{_SPLITS}" in known), None)
+    lead = _folder_of_lists(inspection)
     shape = shape_of(inspection.items)
-    if home is None or not shape.has_classes or shape.splits:
+    if lead is None or not shape.has_classes or shape.splits:
         return None
     assert inspection.content is not None
-    numbered = _read(inspection, home + _PATHS)
+    base = inspection.folder / lead
+    path_by_number = _read_list(base / _PATHS)
     names = {name.removeprefix(shape.lead) for name in shape.files.names()}
-    if not numbered or 2 * len(names.intersection(numbered.values())) < len(names):
+    if not path_by_number or 2 * len(names.intersection(path_by_number.values())) < len(names):
         return None
-    splits = _read(inspection, home + _SPLITS)
-    labels = _read(inspection, home + _LABELS) if f"{home}{_LABELS}" in known else {}
-    faults = _faults(inspection, home, numbered, names, splits)
-    if labels and not faults:
-        faults = _contradictions(inspection, home, numbered, labels)
+    split_by_number = _read_list(base / _SPLITS)
+    list_files = _files_of_lists(inspection, lead)
+    faults = _missing_images(base, path_by_number, names)
+    faults += _missing_splits(base, path_by_number, split_by_number)
+    if not faults and f"{lead}{_LABELS}" in list_files:
+        faults += _contradictions(base, path_by_number, _read_list(base / _LABELS))
     if _BOXES in inspection.annotations and not faults:
         return None  # with boxes, boxes-in-class-folders takes these classes and these splits
-    divided: dict[str, list[str]] = {split: [] for split in _NAMES_OF_SPLITS.values()}
-    for number, path in numbered.items():
-        divided[_NAMES_OF_SPLITS.get(splits.get(number, ""), "test")].append(path)
-    divided = {split: paths for split, paths in divided.items() if paths}
-    counts = ", ".join(f"{len(paths):,} {split}" for split, paths in divided.items())
-    used = [f"{home}{name}" for name in (_PATHS, _LABELS, _SPLITS) if f"{home}{name}" in known]
-    left = len(inspection.items) - len(numbered)
+    divided = _divide(path_by_number, split_by_number)
+    paths = list(path_by_number.values())
     return Interpretation(
         CERTAIN,
-        (
-            (
-                f"{home}{_PATHS} names {len(numbered):,} images in class folders; {home}{_SPLITS}: "
-                f"{counts}"
-            ),
-        ),
+        (_evidence(lead, divided),),
         f"the folders are the classes: {listed(shape.classes)}; {_SPLITS} divides them",
-        Proposal(
-            "folders",
-            inspection.content,
-            list(numbered.values()),
-            shape.lead,
-            written_lists=divided,
-        ),
+        Proposal("folders", inspection.content, paths, shape.lead, written_lists=divided),
         faults,
-        annotation_files=frozenset(used),
-        skip_notes=[f"{number_of(left, inspection.noun)} not in {home}{_PATHS}, left out"]
-        if left
-        else [],
-        labelled=len(numbered),
+        annotation_files=frozenset(list_files),
+        skip_notes=_notes_on_unlisted(inspection, lead, len(paths)),
+        labelled=len(paths),
         classes=len(shape.classes),
     )
 
 
-def _read(inspection: Inspection, name: str) -> dict[str, str]:
+def _files_of_lists(inspection: Inspection, lead: str) -> list[str]:
+    """The lists that are in a folder."""
+    names = set(inspection.listing.names)
+    files = [f"{lead}{name}" for name in (_PATHS, _LABELS, _SPLITS)]
+    return [file for file in files if file in names]
+
+
+def _evidence(lead: str, divided: Mapping[str, list[str]]) -> str:
+    counts = ", ".join(f"{len(paths):,} {split}" for split, paths in divided.items())
+    total = sum(map(len, divided.values()))
+    return f"{lead}{_PATHS} names {total:,} images in class folders; {lead}{_SPLITS}: {counts}"
+
+
+def _notes_on_unlisted(inspection: Inspection, lead: str, listed_count: int) -> list[str]:
+    """The note on images in no list."""
+    unlisted = len(inspection.items) - listed_count
+    if not unlisted:
+        return []
+    return [f"{number_of(unlisted, inspection.noun)} not in {lead}{_PATHS}, left out"]
+
+
+def _folder_of_lists(inspection: Inspection) -> str | None:
+    """The folder that has the lists of paths and of splits, with a slash; None if none does."""
+    names = set(inspection.listing.names)
+    for name in names:
+        lead = name.removesuffix(_PATHS)
+        if name.rpartition("/")[2] == _PATHS and f"{lead}{_SPLITS}" in names:
+            return lead
+    return None
+
+
+def _read_list(path: Path) -> dict[str, str]:
     """The text of each line of a list, by the number that it starts with;
     none if a line has no number.
     """
-    found: dict[str, str] = {}
-    for line in read_plain(inspection.folder / name).decode(errors="replace").splitlines():
+    text_by_number: dict[str, str] = {}
+    for line in read_plain(path).decode(errors="replace").splitlines():
         number, _, text = line.strip().partition(" ")
         if not number:
             continue
-        if not number.isdigit() or not text or number in found:
+        if not number.isdigit() or not text or number in text_by_number:
             return {}
-        found[number] = text.strip()
-    return found
+        text_by_number[number] = text.strip()
+    return text_by_number
 
 
-def _faults(
-    inspection: Inspection,
-    home: str,
-    numbered: Mapping[str, str],
-    names: set[str],
-    splits: Mapping[str, str],
+def _divide(
+    path_by_number: Mapping[str, str], split_by_number: Mapping[str, str]
+) -> dict[str, list[str]]:
+    """The images of each split."""
+    divided: dict[str, list[str]] = {split: [] for split in _NAMES_OF_SPLITS.values()}
+    for number, path in path_by_number.items():
+        flag = split_by_number.get(number, "")
+        divided[_NAMES_OF_SPLITS.get(flag, "test")].append(path)
+    return {split: paths for split, paths in divided.items() if paths}
+
+
+def _missing_images(
+    base: Path, path_by_number: Mapping[str, str], names: Collection[str]
 ) -> list[InputError]:
-    """Images that are not there, and images of no split."""
-    faults = []
-    if missing := [path for path in numbered.values() if path not in names]:
-        what = (
-            f"{inspection.folder / home / _PATHS} names {number_of(len(missing), 'image')} that "
-            "are not there"
-        )
-        faults.append(
-            InputError(
-                f"{what}: {listed(missing)}", "expected all of them", "get them, or take them out"
-            )
-        )
-    if wrong := [number for number in numbered if splits.get(number) not in _NAMES_OF_SPLITS]:
-        what = (
-            f"{inspection.folder / home / _SPLITS} has no 0 or 1 for "
-            f"{number_of(len(wrong), 'image')}"
-        )
-        faults.append(
-            InputError(f"{what}: {listed(wrong)}", "expected a line for each image", "correct it")
-        )
-    return faults
+    """The fault of images that are not there."""
+    missing = [path for path in path_by_number.values() if path not in names]
+    if not missing:
+        return []
+    count = number_of(len(missing), "image")
+    problem = f"{base / _PATHS} names {count} that are not there: {listed(missing)}"
+    return [InputError(problem, "expected all of them", "get them, or take them out")]
+
+
+def _missing_splits(
+    base: Path, path_by_number: Mapping[str, str], split_by_number: Mapping[str, str]
+) -> list[InputError]:
+    """The fault of images of no split."""
+    numbers = [
+        number for number in path_by_number if split_by_number.get(number) not in _NAMES_OF_SPLITS
+    ]
+    if not numbers:
+        return []
+    count = number_of(len(numbers), "image")
+    problem = f"{base / _SPLITS} has no 0 or 1 for {count}: {listed(numbers)}"
+    return [InputError(problem, "expected a line for each image", "correct it")]
 
 
 def _contradictions(
-    inspection: Inspection, home: str, numbered: Mapping[str, str], labels: Mapping[str, str]
+    base: Path, path_by_number: Mapping[str, str], label_by_number: Mapping[str, str]
 ) -> list[InputError]:
     """The fault of a list of classes that are not those of the folders."""
-    pairs = {(path.partition("/")[0], labels.get(number, "")) for number, path in numbered.items()}
-    folders: Sequence[str] = sorted({folder for folder, _ in pairs})
-    if len(pairs) == len(folders) == len({label for _, label in pairs}):
+    pairs = {
+        (path.partition("/")[0], label_by_number.get(number, ""))
+        for number, path in path_by_number.items()
+    }
+    folders = {folder for folder, _ in pairs}
+    labels = {label for _, label in pairs}
+    if not label_by_number or len(pairs) == len(folders) == len(labels):
         return []
-    what = f"{inspection.folder / home / _LABELS} gives the images other classes than their folders"
-    return [InputError(what, "expected one number for each folder", "correct it, or move it away")]
+    problem = f"{base / _LABELS} gives the images other classes than their folders"
+    expected = "expected one number for each folder"
+    return [InputError(problem, expected, "correct it, or move it away")]
 
 
 LAYOUTS = {"cub-lists": recognise}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
@@ -24,32 +24,39 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     labels: dict[str, str] = {}
     try:
         for name in files:
-            tagged = _read(inspection.folder / name)
-            if tagged is None:
+            tags = _read_tags(inspection.folder / name)
+            if tags is None:
                 return None
-            labels |= _labels_of(tagged, inspection.items, inspection.folder / name)
+            labels |= _labels_of(tags, inspection.items, inspection.folder / name)
     except InputError:
         return None  # the layout of boxes says what is wrong
     if 2 * len(labels) < len(inspection.items):
         return None
-    classes = class_order(set(labels.values()))
-    bare = [name for name in inspection.items if name not in labels]
-    what = f"{inspection.folder}: {number_of(len(bare), 'image')} without a tag: {listed(bare)}"
+    class_names = listed(class_order(set(labels.values())))
+    names = list(labels)
     return Interpretation(
         CERTAIN + 2,
-        (f"{listed(files)} has a tag of {len(labels):,} images: {listed(classes)}",),
-        f"the tags are the classes: {listed(classes)}",
-        Proposal(
-            "files", "image", list(labels), splits=splits_above(list(labels)), written_labels=labels
-        ),
+        (f"{listed(files)} has a tag of {len(labels):,} images: {class_names}",),
+        f"the tags are the classes: {class_names}",
+        Proposal("files", "image", names, splits=splits_above(names), written_labels=labels),
         annotation_files=files,
-        losses=[InputError(what, "expected one for each")] if bare else [],
+        losses=_untagged(inspection, labels),
         labelled=len(labels),
-        classes=len(classes),
+        classes=len(set(labels.values())),
     )
 
 
-def _read(path: Path) -> dict[str, str] | None:
+def _untagged(inspection: Inspection, labels: Mapping[str, str]) -> list[InputError]:
+    """The fault of images without a tag."""
+    untagged = [name for name in inspection.items if name not in labels]
+    if not untagged:
+        return []
+    count = number_of(len(untagged), "image")
+    problem = f"{inspection.folder}: {count} without a tag: {listed(untagged)}"
+    return [InputError(problem, "expected one for each")]
+
+
+def _read_tags(path: Path) -> dict[str, str] | None:
     """The tag of each image; None if an image has a shape, or several tags."""
     tags: dict[str, str] = {}
     for element in read_xml(path).iter("image"):

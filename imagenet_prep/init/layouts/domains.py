@@ -5,6 +5,7 @@ which are the classes.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import CERTAIN, Interpretation, Proposal
@@ -18,24 +19,25 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     """Every image is in a folder of a split and a letter;
     each split has the same letters, two at least.
     """
-    folders = {name.rpartition("/")[0] for name in inspection.items}
-    matches = {folder: _DOMAIN.fullmatch(folder.rpartition("/")[2]) for folder in folders}
-    parts = {folder: (split_name(match[1]), match[2]) for folder, match in matches.items() if match}
-    splits = dict.fromkeys(split for split, _ in parts.values())
+    folders = sorted({name.rpartition("/")[0] for name in inspection.items})
+    parts = _parts_of(folders)
+    splits = {split for split, _ in parts.values()}
     domains = sorted({domain for _, domain in parts.values()})
-    is_whole = len(parts) == len(folders) == len(splits) * len(domains) == len(set(parts.values()))
-    if not is_whole or len(domains) < 2 or "train" not in splits:
+    if len(domains) < 2 or "train" not in splits:
+        return None
+    all_pairs = len(splits) * len(domains)
+    if not len(folders) == len(parts) == len(set(parts.values())) == all_pairs:
         return None
     assert inspection.content is not None
     labels: dict[str, str] = {}
-    lists: dict[str, list[str]] = {split: [] for split in splits}
+    lists: dict[str, list[str]] = {}
     for name in inspection.items:
         split, domain = parts[name.rpartition("/")[0]]
         labels[name] = domain
-        lists[split].append(name)
+        lists.setdefault(split, []).append(name)
     return Interpretation(
         CERTAIN,
-        (f"folders of splits and of the domains {listed(domains)}: {listed(sorted(folders))}",),
+        (f"folders of splits and of the domains {listed(domains)}: {listed(folders)}",),
         f"the letters of the folders are the classes: {listed(domains)}",
         Proposal(
             "files",
@@ -47,6 +49,16 @@ def recognise(inspection: Inspection) -> Interpretation | None:
         labelled=len(labels),
         classes=len(domains),
     )
+
+
+def _parts_of(folders: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """The split and the domain of each folder that is called by them."""
+    parts: dict[str, tuple[str, str]] = {}
+    for folder in folders:
+        match = _DOMAIN.fullmatch(folder.rpartition("/")[2])
+        if match:
+            parts[folder] = split_name(match[1]), match[2]
+    return parts
 
 
 LAYOUTS = {"domains": recognise}

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from imagenet_prep.init.folder_shapes import shape_of
 from imagenet_prep.init.inspection import Inspection
-from imagenet_prep.init.layouts.class_folders import shape_of
 from imagenet_prep.init.proposal import POSSIBLE, Interpretation, Proposal
-from imagenet_prep.init.split_lists import find_split_lists
+from imagenet_prep.init.split_lists import SplitLists, find_split_lists
 from imagenet_prep.recipes.classes import class_order
 from imagenet_prep.recipes.splits import split_names, stem_of
 from imagenet_prep.text import listed, number_of
@@ -31,67 +31,72 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     shape = shape_of(inspection.items)
     if not inspection.items or shape.has_classes or inspection.content != "image":
         return None
-    labels = {
-        name: word for name in inspection.items if (word := _word(name.removeprefix(shape.lead)))
-    }
-    counts = Counter(labels.values())
-    labels = {name: word for name, word in labels.items() if counts[word] > 1}
-    folders = _named_folders(inspection.items, labels)
-    labels = {name: word for name, word in labels.items() if name.rpartition("/")[0] in folders}
+    labels = _labels_by_name(inspection.items, shape.lead)
     classes = class_order(set(labels.values()))
     if len(classes) < 2 or 2 * len(labels) < len(inspection.items):
         return None
-    tops = {name.rpartition("/")[0] for name in labels}
-    splits = split_names(sorted(tops)) if len(tops) > 1 or all(split_names(tops).values()) else {}
-    lists = find_split_lists(inspection, list(labels), "") if len(tops) == 1 else []
-    if len(lists) == 1:
-        labels = {name: labels[name] for name in lists[0].names}
-    left = len(inspection.items) - len(labels)
+    lists = _only_lists(inspection, labels)
+    if lists is not None:
+        labels = {name: labels[name] for name in lists.names}
+    left_out = len(inspection.items) - len(labels)
+    note = f"{number_of(left_out, 'image')} without a class in the name or in no list, left out"
+    words = number_of(len(classes), "word")
     return Interpretation(
         POSSIBLE,
-        (
-            (
-                f"{len(labels):,} names of images start with one of "
-                f"{number_of(len(classes), 'word')}: {listed(classes)}"
-            ),
-        ),
+        (f"{len(labels):,} names of images start with one of {words}: {listed(classes)}",),
         f"the first words of their names are the classes: {listed(classes)}",
         Proposal(
             "files",
             inspection.content,
             list(labels),
-            splits=splits if len(splits) == len(tops) else {},
-            written_lists=lists[0].divided if len(lists) == 1 else {},
+            splits=_splits_of_folders(labels),
+            written_lists=lists.divided if lists else {},
             written_labels=labels,
         ),
-        annotation_files=frozenset(lists[0].files.values()) if len(lists) == 1 else frozenset(),
-        skip_notes=[
-            f"{number_of(left, 'image')} without a class in the name or in no list, left out"
-        ]
-        if left
-        else [],
+        annotation_files=frozenset(lists.files.values() if lists else ()),
+        skip_notes=[note] if left_out else [],
         labelled=len(labels),
         classes=len(classes),
     )
 
 
-def _word(name: str) -> str:
+def _folder_of(name: str) -> str:
+    return name.rpartition("/")[0]
+
+
+def _labels_by_name(items: Sequence[str], lead: str) -> dict[str, str]:
+    """The class of each image that its name starts with; none in folders where others have none."""
+    words = {name: _first_words(name.removeprefix(lead)) for name in items}
+    counts = Counter(words.values())
+    labels = {name: word for name, word in words.items() if word and counts[word] > 1}
+    totals = Counter(map(_folder_of, items))
+    named = Counter(map(_folder_of, labels))
+    folders = {folder for folder, count in named.items() if count >= _NAMED * totals[folder]}
+    return {name: word for name, word in labels.items() if _folder_of(name) in folders}
+
+
+def _first_words(name: str) -> str:
     """The start of a file's name before its number; "" for words that cameras and scripts write."""
     match = _NUMBERED.fullmatch(stem_of(name))
     word = match[1].rstrip(" _.-(") if match else ""
     has_letters = re.search(r"[^\W\d_]", word) is not None
-    return (
-        word
-        if has_letters and not _CAMERA.fullmatch(re.sub(r"[\W\d_]+$", "", word.lower()))
-        else ""
-    )
+    plain_word = re.sub(r"[\W\d_]+$", "", word.lower())
+    return word if has_letters and not _CAMERA.fullmatch(plain_word) else ""
 
 
-def _named_folders(items: Sequence[str], labels: dict[str, str]) -> set[str]:
-    """The folders in which nearly all images are called by classes."""
-    every = Counter(name.rpartition("/")[0] for name in items)
-    named = Counter(name.rpartition("/")[0] for name in labels)
-    return {folder for folder, count in named.items() if count >= _NAMED * every[folder]}
+def _only_lists(inspection: Inspection, labels: Mapping[str, str]) -> SplitLists | None:
+    """The lists that divide images of one folder, if there is one way."""
+    if len(set(map(_folder_of, labels))) > 1:
+        return None
+    ways_to_divide = find_split_lists(inspection, list(labels), "")
+    return ways_to_divide[0] if len(ways_to_divide) == 1 else None
+
+
+def _splits_of_folders(labels: Mapping[str, str]) -> dict[str, str]:
+    """The split of each folder; none if one of them is not called as a split."""
+    folders = sorted(set(map(_folder_of, labels)))
+    splits = split_names(folders)
+    return splits if len(splits) == len(folders) else {}
 
 
 LAYOUTS = {"file-names": recognise}

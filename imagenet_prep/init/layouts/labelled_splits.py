@@ -7,8 +7,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from imagenet_prep.init.file_endings import LARGEST_TEXT
+from imagenet_prep.init.folder_shapes import Shape, shape_of
 from imagenet_prep.init.inspection import Inspection
-from imagenet_prep.init.layouts.class_folders import Shape, shape_of
 from imagenet_prep.init.proposal import CERTAIN, Interpretation, Proposal
 from imagenet_prep.init.split_lists import read_cells
 from imagenet_prep.recipes.path_matching import without_ending
@@ -16,7 +17,6 @@ from imagenet_prep.recipes.splits import split_names
 from imagenet_prep.text import listed, number_of
 
 _ENDINGS = (".txt", ".csv", ".tsv")
-_LARGEST = 1 << 28
 _IS_LABEL = re.compile("class|label|wnid|category")
 
 
@@ -28,30 +28,27 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     if not shape.splits or "" in shape.splits or not shape.roles.unlabelled:
         return None
     assert inspection.content is not None
-    labels = {
-        name.removeprefix(shape.lead): class_name
-        for name, class_name in shape.class_by_file().items()
-    }
-    splits, used = dict(shape.splits), []
+    label_by_path = shape.class_by_file()
+    splits = dict(shape.splits)
+    list_files: list[str] = []
     for folder, split in split_names(shape.roles.unlabelled).items():
-        for name in _lists_of(inspection, f"{shape.lead}{folder}"):
-            if found := _read_classes(inspection, shape, f"{shape.lead}{folder}", name):
-                labels |= {path.removeprefix(shape.lead): label for path, label in found.items()}
-                splits[folder] = split
-                used.append(name)
-                break
-    if not used:
+        list_file, labels_of_folder = _find_list(inspection, shape, f"{shape.lead}{folder}")
+        if labels_of_folder:
+            label_by_path |= labels_of_folder
+            splits[folder] = split
+            list_files.append(list_file)
+    if not list_files:
         return None
+    labels = {path.removeprefix(shape.lead): label for path, label in label_by_path.items()}
     bare = [folder for folder in shape.roles.unlabelled if folder not in splits]
-    left = len(inspection.items) - len(labels)
-    note = f"{', '.join(bare)}: {number_of(left, inspection.noun)} without a class, left out"
+    left_out = len(inspection.items) - len(labels)
+    note = f"{', '.join(bare)}: {number_of(left_out, inspection.noun)} without a class, left out"
+    added_splits = listed(splits.keys() - shape.splits.keys())
     return Interpretation(
         CERTAIN,
-        (f"{listed(used)} has the classes of {listed(splits.keys() - shape.splits.keys())}",),
-        (
-            f"the folders of {listed(shape.splits)} are the classes: {listed(shape.classes)}; "
-            f"{listed(used)} has others"
-        ),
+        (f"{listed(list_files)} has the classes of {added_splits}",),
+        f"the folders of {listed(shape.splits)} are the classes: {listed(shape.classes)}; "
+        f"{listed(list_files)} has others",
         Proposal(
             "files",
             inspection.content,
@@ -60,19 +57,27 @@ def recognise(inspection: Inspection) -> Interpretation | None:
             splits=splits,
             written_labels=labels,
         ),
-        annotation_files=frozenset(used),
-        skip_notes=[note] if left else [],
+        annotation_files=frozenset(list_files),
+        skip_notes=[note] if left_out else [],
         labelled=len(labels),
         classes=len(shape.classes),
     )
 
 
-def _lists_of(inspection: Inspection, folder: str) -> Iterator[str]:
+def _find_list(inspection: Inspection, shape: Shape, folder: str) -> tuple[str, dict[str, str]]:
+    """The first list that gives each image of a folder a class, and these classes."""
+    for name in _texts_near(inspection, folder):
+        label_by_path = _read_classes(inspection, shape, folder, name)
+        if label_by_path:
+            return name, label_by_path
+    return "", {}
+
+
+def _texts_near(inspection: Inspection, folder: str) -> Iterator[str]:
     """The text files in a folder, or next to it with its name."""
-    sizes = zip(inspection.listing.names, inspection.listing.lengths.tolist(), strict=True)
-    for name, size in sizes:
-        is_near = name.startswith((f"{folder}/", f"{folder}_", f"{folder}."))
-        if is_near and name.lower().endswith(_ENDINGS) and size <= _LARGEST:
+    leads = (f"{folder}/", f"{folder}_", f"{folder}.")
+    for name, size in inspection.sizes():
+        if name.startswith(leads) and name.lower().endswith(_ENDINGS) and size <= LARGEST_TEXT:
             yield name
 
 
@@ -81,47 +86,57 @@ def _read_classes(inspection: Inspection, shape: Shape, folder: str, name: str) 
 
     The list names files, with their endings or without.
     """
-    images = {
-        path.rpartition("/")[2]: path for path in inspection.items if path.startswith(f"{folder}/")
-    }
-    stems = {without_ending(last): path for last, path in images.items()}
+    paths = [path for path in inspection.items if path.startswith(f"{folder}/")]
+    path_by_name = {path.rpartition("/")[2]: path for path in paths}
+    path_by_stem = {without_ending(file_name): path for file_name, path in path_by_name.items()}
     lines = read_cells(inspection.folder / name)
-    return _classes_in(shape, images, lines) or (
-        _classes_in(shape, stems, lines) if len(stems) == len(images) else {}
-    )
+    labels = _classes_in(shape, path_by_name, lines)
+    if not labels and len(path_by_stem) == len(path_by_name):
+        labels = _classes_in(shape, path_by_stem, lines)
+    return labels
 
 
 def _classes_in(
-    shape: Shape, images: Mapping[str, str], lines: Sequence[Sequence[str]]
+    shape: Shape, path_by_name: Mapping[str, str], lines: Sequence[Sequence[str]]
 ) -> dict[str, str]:
     """The class of each of some images, which are by their names, in the cells of a list;
     none if one has no class.
     """
-    columns = range(min(map(len, lines), default=0))
-    last = [[cell.rpartition("/")[2] for cell in cells] for cells in lines]
-    place = next(
-        (
-            column
-            for column in columns
-            if sum(cells[column] in images for cells in last) >= len(images)
-        ),
-        None,
-    )
-    if place is None:
+    names_column = _column_of_names(path_by_name, lines)
+    if names_column is None:
         return {}
-    rows = {
-        images[names[place]]: cells
-        for names, cells in zip(last, lines, strict=True)
-        if names[place] in images
-    }
+    cells_by_path: dict[str, Sequence[str]] = {}
+    for cells in lines:
+        name = cells[names_column].rpartition("/")[2]
+        if name in path_by_name:
+            cells_by_path[path_by_name[name]] = cells
+    columns = _columns_of_classes(shape, lines, list(cells_by_path.values()))
+    if len(cells_by_path) < len(path_by_name) or len(columns) != 1:
+        return {}
+    return {path: cells[columns[0]] for path, cells in cells_by_path.items()}
+
+
+def _column_of_names(path_by_name: Mapping[str, str], lines: Sequence[Sequence[str]]) -> int | None:
+    """The first column that names as many images as there are."""
+    for column in range(min(map(len, lines), default=0)):
+        count = sum(cells[column].rpartition("/")[2] in path_by_name for cells in lines)
+        if count >= len(path_by_name):
+            return column
+    return None
+
+
+def _columns_of_classes(
+    shape: Shape, lines: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]
+) -> list[int]:
+    """The columns that hold class folders alone; of several, those that are called labels."""
     classes = shape.roles.classes
-    fitting = [
-        column for column in columns if all(cells[column] in classes for cells in rows.values())
+    columns = [
+        column
+        for column in range(min(map(len, lines)))
+        if classes.issuperset(cells[column] for cells in rows)
     ]
-    named = [column for column in fitting if _IS_LABEL.search(lines[0][column].lower())] or fitting
-    if len(rows) < len(images) or len(named) != 1:
-        return {}
-    return {path: cells[named[0]] for path, cells in rows.items()}
+    called_labels = [column for column in columns if _IS_LABEL.search(lines[0][column].lower())]
+    return called_labels or columns
 
 
 LAYOUTS = {"labelled-splits": recognise}

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,8 +17,8 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command_line
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import decode_rgb, read_facts
+from imagenet_prep.init.folder_shapes import shape_of
 from imagenet_prep.init.inspection import Inspection
-from imagenet_prep.init.layouts.class_folders import shape_of
 from imagenet_prep.init.proposal import CERTAIN, LIKELY, Interpretation, Proposal
 from imagenet_prep.recipes.annotated_images import Roots
 from imagenet_prep.recipes.annotating import annotate
@@ -54,6 +55,11 @@ class _Suffixes(Struct, frozen=True, order=True):
     mask: str = ""
     image: str = ""
 
+    @property
+    def length(self) -> int:
+        """How many characters both have."""
+        return len(self.mask) + len(self.image)
+
 
 class _Masks(Struct):
     """Masks of the images: their folders, or "" for the top, and their suffixes.
@@ -75,27 +81,27 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     """The folder with its masks, if they are those of at least half of the images."""
     if inspection.content not in ("image", "pixels"):
         return None
-    json_files = {name for name in inspection.listing.names if name.endswith(".json")}
-    items = [
-        name for name in inspection.items if f"{name.rpartition('/')[0]}.json" not in json_files
-    ]  # COCO's segments
+    items = _without_segments(inspection)
     images = [name for name in items if not _mask_folder(name)]
     choices = _in_folders(images, items) or _beside_images(items)
     if not choices:
         return None
-    masks = choices[0]
-    if not all(map(is_mask_folder, map(_last, masks.folders))) and not _look_like_masks(
-        inspection, masks
-    ):
+    masks, *others = choices
+    folder_names = [folder.rpartition("/")[2] for folder in masks.folders]
+    if not all(map(is_mask_folder, folder_names)) and not _look_like_masks(inspection, masks):
         return None
     images = [name for name in images if name not in masks.pairs]
     if len(set(masks.pairs.values())) < _HALF * len(images):
         return None
-    return _read(inspection, masks, images, choices[1:])
+    return _interpret(inspection, masks, images, others)
 
 
-def _last(folder: str) -> str:
-    return folder.rpartition("/")[2]
+def _without_segments(inspection: Inspection) -> list[str]:
+    """The images, except for the PNGs of COCO's segments, whose folder has a JSON of its name."""
+    json_files = {name for name in inspection.listing.names if name.endswith(".json")}
+    return [
+        name for name in inspection.items if f"{name.rpartition('/')[0]}.json" not in json_files
+    ]
 
 
 _LOOKED_AT = 8
@@ -110,20 +116,24 @@ def _look_like_masks(inspection: Inspection, masks: _Masks) -> bool:
     JPEGs are asked about in any case.
     """
     step = -(-len(masks.pairs) // _LOOKED_AT)
-    for mask, image in list(masks.pairs.items())[::step]:
-        try:
-            size = read_facts(below(inspection.folder, image).read_bytes())[1:3]
-            data = below(inspection.folder, mask).read_bytes()
-            if read_facts(data)[1:3] != size:
-                return False
-            if (
-                not mask.lower().endswith(LOSSY)
-                and decode_rgb(data).getcolors(_MOST_COLOURS) is None
-            ):
-                return False
-        except (ImageError, OSError):
-            return False
-    return True
+    try:
+        return all(
+            _looks_like_mask(inspection.folder, mask, image)
+            for mask, image in list(masks.pairs.items())[::step]
+        )
+    except (ImageError, OSError):
+        return False
+
+
+def _looks_like_mask(folder: Path, mask: str, image: str) -> bool:
+    """Whether a file is as large as its image and has few colours."""
+    size = read_facts(below(folder, image).read_bytes())[1:3]
+    data = below(folder, mask).read_bytes()
+    if read_facts(data)[1:3] != size:
+        return False
+    if mask.lower().endswith(LOSSY):
+        return True
+    return decode_rgb(data).getcolors(_MOST_COLOURS) is not None
 
 
 # which files are masks ----------------------------------------------------------------------------
@@ -132,10 +142,10 @@ def _look_like_masks(inspection: Inspection, masks: _Masks) -> bool:
 def _mask_folder(name: str) -> str:
     """The folder of masks that a file is in, by its path; "" if it is in none."""
     folders = name.split("/")[:-1]
-    place = next(
-        (place for place, folder in enumerate(folders, 1) if may_be_mask_folder(folder)), 0
-    )
-    return "/".join(folders[:place])
+    for depth, folder in enumerate(folders, 1):
+        if may_be_mask_folder(folder):
+            return "/".join(folders[:depth])
+    return ""
 
 
 def _in_folders(images: Sequence[str], items: Sequence[str]) -> list[_Masks]:
@@ -155,16 +165,18 @@ def _in_folders(images: Sequence[str], items: Sequence[str]) -> list[_Masks]:
 
 def _paired(images: Sequence[str], folder: str, files: Sequence[str]) -> list[_Masks]:
     """The masks of one folder, by suffix; none if too many of its files are masks of no image."""
-    ways = _pair(images, files)
-    ways = [masks for masks in ways if masks.suffixes == ways[0].suffixes or masks.suffixes.mask]
-    most = max((len(masks.pairs) for masks in ways), default=0)
+    pairings = _pair(images, files)
+    pairings = [
+        masks for masks in pairings if masks.suffixes == pairings[0].suffixes or masks.suffixes.mask
+    ]
+    most_pairs = max((len(masks.pairs) for masks in pairings), default=0)
     chosen: list[_Masks] = []
-    taken: set[str] = set()
-    for masks in ways:
-        if len(masks.pairs) >= _PAIRED * most and taken.isdisjoint(masks.pairs):
+    paired_files: set[str] = set()
+    for masks in pairings:
+        if len(masks.pairs) >= _PAIRED * most_pairs and paired_files.isdisjoint(masks.pairs):
             chosen.append(msgspec.structs.replace(masks, folders=[folder]))
-            taken |= masks.pairs.keys()
-    return chosen if len(taken) >= _PAIRED * len(files) else []
+            paired_files |= masks.pairs.keys()
+    return chosen if len(paired_files) >= _PAIRED * len(files) else []
 
 
 def _pair(images: Sequence[str], files: Sequence[str]) -> list[_Masks]:
@@ -178,10 +190,8 @@ def _pair(images: Sequence[str], files: Sequence[str]) -> list[_Masks]:
             for image, image_suffix in owners.find(file, core):
                 if not suffix or suffix != image_suffix:
                     pairs.setdefault(_Suffixes(suffix, image_suffix), {})[file] = image
-    ways = [_Masks([], suffixes, found) for suffixes, found in pairs.items()]
-    return sorted(
-        ways, key=lambda masks: (-len(masks.pairs), len(masks.suffixes.mask + masks.suffixes.image))
-    )
+    pairings = [_Masks([], suffixes, of_suffixes) for suffixes, of_suffixes in pairs.items()]
+    return sorted(pairings, key=lambda masks: (-len(masks.pairs), masks.suffixes.length))
 
 
 class _Owners:
@@ -237,28 +247,37 @@ def _add(choices: list[_Masks], masks: _Masks) -> None:
 def _preference(masks: _Masks) -> tuple[int, int]:
     """The masks of most images come first, then those whose names say that they are of classes."""
     name = (masks.suffixes.mask or masks.folders[0].rpartition("/")[2]).lower()
-    place = next(
-        (place for place, words in enumerate(_PREFERRED) if words.search(name)), len(_PREFERRED)
-    )
-    return -len(set(masks.pairs.values())), place
+    image_count = len(set(masks.pairs.values()))
+    for place, pattern in enumerate(_PREFERRED):
+        if pattern.search(name):
+            return -image_count, place
+    return -image_count, len(_PREFERRED)
 
 
 def _beside_images(items: Sequence[str]) -> list[_Masks]:
     """The masks next to their images, known by a usual suffix: a.jpg and a_mask.png."""
-    by_suffix = Counter(
-        suffix for item in items for _, suffix in _cuts(stem_of(item), 1) if is_mask_suffix(suffix)
-    )
-    for suffix, _ in by_suffix.most_common():
-        files = [item for item in items if stem_of(item).endswith(suffix)]
-        others = [item for item in items if not stem_of(item).endswith(suffix)]
-        ways = [masks for masks in _pair(others, files) if masks.suffixes.mask == suffix]
-        if ways and len(ways[0].pairs) >= _PAIRED * len(files):
-            pairs = ways[0].pairs
-            folders = sorted({mask.rpartition("/")[0] for mask in pairs})
-            return [
-                _Masks(folders if len(folders) < _MOST_NAMED else [""], ways[0].suffixes, pairs)
-            ]
+    counts: Counter[str] = Counter()
+    for item in items:
+        counts.update(suffix for _, suffix in _cuts(stem_of(item), 1) if is_mask_suffix(suffix))
+    for suffix, _ in counts.most_common():
+        masks = _of_suffix(items, suffix)
+        if masks is not None:
+            return [masks]
     return []
+
+
+def _of_suffix(items: Sequence[str], suffix: str) -> _Masks | None:
+    """The masks whose names end with a suffix; None if too many of them are of no image."""
+    files = [item for item in items if stem_of(item).endswith(suffix)]
+    others = [item for item in items if not stem_of(item).endswith(suffix)]
+    for masks in _pair(others, files):
+        if masks.suffixes.mask == suffix:
+            if len(masks.pairs) < _PAIRED * len(files):
+                return None
+            folders = sorted({name.rpartition("/")[0] for name in masks.pairs})
+            named_folders = folders if len(folders) < _MOST_NAMED else [""]
+            return msgspec.structs.replace(masks, folders=named_folders)
+    return None
 
 
 _MOST_NAMED = 8
@@ -268,77 +287,96 @@ _MOST_NAMED = 8
 # the recipe ---------------------------------------------------------------------------------------
 
 
-def _read(
+def _interpret(
     inspection: Inspection, masks: _Masks, images: Sequence[str], others: Sequence[_Masks]
 ) -> Interpretation:
     """The folder with these masks; ``others`` are masks that the images have, too."""
-    value = _value(masks)
-    rows = {name: row for row, name in enumerate(inspection.listing.names)}
-    listing = inspection.listing.picked([rows[name] for name in images])
-    full = {**value, "missing": "ignore", "unmasked": "skip"}
+    keys = _mask_keys(masks)
     try:
-        found = annotate(
-            None, msgspec.convert(full, Mask), listing, Roots(inspection.folder, inspection.folder)
-        )
+        bare, missing = _unmatched(inspection, keys, images)
     except InputError as error:
         return Interpretation(
             CERTAIN + 1, (), "images with mask", faults=[error], annotation_files=()
         )
-    bare, missing = found.unmatched
     if missing:
-        value["missing"] = "ignore"
+        keys["missing"] = "ignore"
     if bare:
-        value["unmasked"] = "skip"
-    left_out = set(bare)
+        keys["unmasked"] = "skip"
     lead = folders_around(images)
+    left_out = set(bare)
     names = [name.removeprefix(lead) for name in images if name not in left_out]
-    count = f"{len(images) - len(bare):,} of {len(images):,} images"
-    proposal = Proposal(
-        "files", "image", names, lead, splits=splits_above(names), annotations={"mask": value}
-    )
-    is_beside = any(name.rpartition("/")[0] in masks.folders for name in images)
-    is_class_a_folder = (
-        is_beside and shape_of(images).has_classes and len(shape_of(images).files) > 1
-    )
+    counts = f"{len(images) - len(bare):,} of {len(images):,} images"
     return Interpretation(
-        LIKELY
-        if is_class_a_folder
-        else CERTAIN + (not any(table.has_labels for table in inspection.labels)),
-        (f"{listed(value['folder'])} has masks of {count}",),
+        _certainty(inspection, masks, images),
+        (f"{listed(keys['folder'])} has masks of {counts}",),
         "images with mask",
-        proposal,
-        _ambiguous(inspection, masks, others),
+        Proposal(
+            "files",
+            "image",
+            names,
+            lead,
+            splits=splits_above(names),
+            annotations={"mask": keys},
+        ),
+        _question(inspection, masks, others),
         annotation_files=frozenset(),
-        losses=list(_lost(inspection, bare, missing)),
+        losses=[
+            *_without_counterpart(inspection, missing, "mask", "an image"),
+            *_without_counterpart(inspection, bare, "image", "a mask"),
+        ],
         mended_faults=_lossy(masks),
         mending=f"take 255 from a brightness of {THRESHOLD} on, and 0 below",
         mended="made 0 and 255",
     )
 
 
-def _value(masks: _Masks) -> dict[str, Any]:
+def _mask_keys(masks: _Masks) -> dict[str, Any]:
     """The keys of the recipe's `mask`."""
-    value: dict[str, Any] = {"folder": [folder or "." for folder in masks.folders]}
+    keys: dict[str, Any] = {"folder": [folder or "." for folder in masks.folders]}
     if masks.suffixes.mask:
-        value["suffix"] = masks.suffixes.mask
+        keys["suffix"] = masks.suffixes.mask
     if masks.suffixes.image:
-        value["image_suffix"] = masks.suffixes.image
+        keys["image_suffix"] = masks.suffixes.image
     if masks.is_lossy:
-        value["threshold"] = THRESHOLD
-    return value
+        keys["threshold"] = THRESHOLD
+    return keys
 
 
-def _lost(
-    inspection: Inspection, bare: Sequence[str], missing: Sequence[str]
-) -> Iterator[InputError]:
-    """The faults of images without a mask, and of masks without an image."""
-    for names, noun, lack in ((missing, "mask", "an image"), (bare, "image", "a mask")):
-        if names:
-            what = (
-                f"{inspection.folder}: {number_of(len(names), noun)} without {lack}: "
-                f"{listed(names)}"
-            )
-            yield InputError(what, "expected one for each")
+def _unmatched(
+    inspection: Inspection, keys: dict[str, Any], images: Sequence[str]
+) -> tuple[Sequence[str], Sequence[str]]:
+    """The images without a mask, and the masks without an image, by the keys of the recipe.
+
+    Raises:
+        InputError: a mask can't be used.
+    """
+    row_by_name = {name: row for row, name in enumerate(inspection.listing.names)}
+    listing = inspection.listing.picked([row_by_name[name] for name in images])
+    mask = msgspec.convert({**keys, "missing": "ignore", "unmasked": "skip"}, Mask)
+    roots = Roots(inspection.folder, inspection.folder)
+    bare, missing = annotate(None, mask, listing, roots).unmatched
+    return bare, missing
+
+
+def _certainty(inspection: Inspection, masks: _Masks, images: Sequence[str]) -> int:
+    """Images in class folders with their masks next to them are a question; so are labels."""
+    are_beside = any(name.rpartition("/")[0] in masks.folders for name in images)
+    if are_beside:
+        shape = shape_of(images)
+        if shape.has_classes and len(shape.files) > 1:
+            return LIKELY
+    return CERTAIN if any(table.has_labels for table in inspection.labels) else CERTAIN + 1
+
+
+def _without_counterpart(
+    inspection: Inspection, names: Sequence[str], noun: str, counterpart: str
+) -> list[InputError]:
+    """The fault of images without a mask, or of masks without an image."""
+    if not names:
+        return []
+    count = number_of(len(names), noun)
+    problem = f"{inspection.folder}: {count} without {counterpart}: {listed(names)}"
+    return [InputError(problem, "expected one for each")]
 
 
 def _lossy(masks: _Masks) -> list[InputError]:
@@ -346,37 +384,41 @@ def _lossy(masks: _Masks) -> list[InputError]:
     return [lossy_fault(sorted(masks.pairs), "convert them to PNG")] if masks.is_lossy else []
 
 
-def _ambiguous(inspection: Inspection, masks: _Masks, others: Sequence[_Masks]) -> list[InputError]:
+def _question(inspection: Inspection, masks: _Masks, others: Sequence[_Masks]) -> list[InputError]:
     """The fault of images that have several masks each, none of which is preferred."""
     rivals = [other for other in others if _preference(other) == _preference(masks)]
     if not rivals:
         return []
-    several = [masks, *rivals]
-    what = f"{inspection.folder}: {listed(map(_name, several))} each have a mask of the same images"
-    ways = [
-        _set_aside(inspection, [other for other in several if other is not kept])
-        for kept in several
-    ]
+    choices = [masks, *rivals]
+    commands: list[str] = []
+    for kept in choices:
+        set_aside = [choice for choice in choices if choice is not kept]
+        commands.append(_moving_command(inspection, set_aside))
     return [
         InputError(
-            what, "expected one mask for each image", f"set the others aside: {'; or '.join(ways)}"
+            f"{inspection.folder}: {listed(map(_name, choices))} each have a mask of the same "
+            "images",
+            "expected one mask for each image",
+            f"set the others aside: {'; or '.join(commands)}",
         )
     ]
 
 
-def _set_aside(inspection: Inspection, several: Sequence[_Masks]) -> str:
+def _moving_command(inspection: Inspection, choices: Sequence[_Masks]) -> str:
     """The command that moves masks out of a folder."""
     folder = inspection.folder
-    moves = []
-    for name in (name for masks in several for name in masks.folders):
-        aside = folder.with_name(f"{folder.name}-{name.replace('/', '-')}")
-        moves.append(command_line(["mv", "--", str(folder / name), str(aside)]))
+    moves: list[str] = []
+    for masks in choices:
+        for name in masks.folders:
+            target = folder.with_name(f"{folder.name}-{name.replace('/', '-')}")
+            moves.append(command_line(["mv", "--", str(folder / name), str(target)]))
     return " && ".join(moves)
 
 
 def _name(masks: _Masks) -> str:
     """Masks by their folders and suffix, for messages."""
-    return f"{listed(masks.folders)}{f' ({masks.suffixes.mask})' if masks.suffixes.mask else ''}"
+    suffix = f" ({masks.suffixes.mask})" if masks.suffixes.mask else ""
+    return f"{listed(masks.folders)}{suffix}"
 
 
 LAYOUTS = {"masks": recognise}

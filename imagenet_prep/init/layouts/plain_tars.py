@@ -7,11 +7,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.init.file_endings import DATA
+from imagenet_prep.init.folder_shapes import Shape, faults_of, is_usual, shape_of
 from imagenet_prep.init.inspection import (
     Inspection,
     main_content,
@@ -19,7 +21,6 @@ from imagenet_prep.init.inspection import (
     strange_among,
     wrong_formats,
 )
-from imagenet_prep.init.layouts.class_folders import Shape, faults_of, is_usual, shape_of
 from imagenet_prep.init.packed_files import unpacking_hint
 from imagenet_prep.init.proposal import (
     CERTAIN,
@@ -47,75 +48,86 @@ _FOR_READERS = re.compile(r"licen[cs]e|read_?me|copying", re.IGNORECASE)
 _WNID = re.compile(r"n\d{8}")
 
 
+# the folders in tars are the classes --------------------------------------------------------------
+
+
 def _recognise_plain(inspection: Inspection) -> Interpretation | None:
     """Tars that hold images or arrays."""
     content = _content_of(inspection)
     if content is None:
         return None
-    names, below_tars = (_members(inspection, content, tar_folders=each) for each in (False, True))
-    are_splits = (
-        len(inspection.archives) > 1
-        and not shape_of(names).splits
-        and bool(shape_of(below_tars).splits)
-    )
-    names = below_tars if are_splits else names
-    again = next((name for name, count in Counter(names).items() if count > 1), None)
+    names = _members(inspection, content)
+    are_splits = _are_splits(inspection, content, names)
+    if are_splits:
+        names = _members(inspection, content, tar_folders=True)
     shape = _shape(names)
-    faults = []
-    if again is not None:
-        what, hint = (
-            f"{inspection.folder}: {again} is in several tars",
-            inspection.command_as("class-tars"),
-        )
-        faults.append(
-            InputError(what, "expected every name once", f"{hint} takes each tar for a class")
-        )
     classes = shape.classes
+    double = next((name for name, count in Counter(names).items() if count > 1), None)
+    as_source = _interpret(inspection, content, shape, tar_folders=are_splits)
+    faults = [] if double is None else [_fault_of_double(inspection, double)]
     if classes:
         faults += faults_of(inspection.folder, shape, _DEEP)
     faults += _faults_of_splits(inspection, shape, names)
-    evidence = (
-        f"{number_of(len(inspection.archives), noun_of(inspection.archives))} of {counted(names)}"
-    )
-    evidence += (
-        f", in {number_of(len(classes), 'folder')}: {listed(classes)}"
-        if classes
-        else ", in no folder"
-    )
-    evidence += f", the tars are the splits: {listed(shape.splits)}" if are_splits else ""
-    meaning = (
-        f"the folders in the tars are the classes: {listed(classes)}"
-        if classes
-        else "records without labels"
-    )
-    certainty = LIKELY if classes or again is None or not _is_class_tars(inspection) else POSSIBLE
-    if inspection.items:
-        certainty = min(certainty, POSSIBLE) - 1
-    interpretation = _reading(inspection, content, shape, tar_folders=are_splits)
-    faults += interpretation.faults
-    passed = [*interpretation.skip_notes, *_unlabelled(shape, names)]
-    labelled = len(interpretation.proposal.names) if classes and interpretation.proposal else 0
+    meaning = "records without labels"
+    if classes:
+        meaning = f"the folders in the tars are the classes: {listed(classes)}"
     return replace(
-        interpretation,
-        certainty=certainty,
-        evidence=(evidence,),
+        as_source,
+        certainty=_certainty(inspection, is_doubtful=double is not None and not classes),
+        evidence=(_evidence(inspection, shape, names, are_splits=are_splits),),
         meaning=meaning,
-        faults=faults,
-        losses=[*interpretation.losses, *_doubtful(inspection, shape)],
-        skip_notes=passed,
-        labelled=labelled,
+        faults=[*faults, *as_source.faults],
+        losses=[*as_source.losses, *_doubtful(inspection, shape)],
+        skip_notes=[*as_source.skip_notes, *_notes_on_unlabelled(shape, names)],
+        labelled=as_source.file_count if classes else 0,
         classes=len(classes),
     )
 
 
-def _unlabelled(shape: Shape, names: Sequence[str]) -> list[str]:
+def _are_splits(inspection: Inspection, content: Content, names: Sequence[str]) -> bool:
+    """Whether several tars are the splits, and not the folders in them."""
+    if len(inspection.archives) < 2 or shape_of(names).splits:
+        return False
+    return bool(shape_of(_members(inspection, content, tar_folders=True)).splits)
+
+
+def _certainty(inspection: Inspection, *, is_doubtful: bool) -> int:
+    """How sure it is that tars are no classes; images outside of them would be lost."""
+    certainty = POSSIBLE if is_doubtful and _are_class_tars(inspection) else LIKELY
+    return min(certainty, POSSIBLE) - 1 if inspection.items else certainty
+
+
+def _evidence(
+    inspection: Inspection, shape: Shape, names: Sequence[str], *, are_splits: bool
+) -> str:
+    tars = number_of(len(inspection.archives), noun_of(inspection.archives))
+    evidence = f"{tars} of {counted(names)}"
+    if shape.classes:
+        folders = number_of(len(shape.classes), "folder")
+        evidence += f", in {folders}: {listed(shape.classes)}"
+    else:
+        evidence += ", in no folder"
+    if are_splits:
+        evidence += f", the tars are the splits: {listed(shape.splits)}"
+    return evidence
+
+
+def _fault_of_double(inspection: Inspection, name: str) -> InputError:
+    """The fault of a file that is in several tars under one name."""
+    problem = f"{inspection.folder}: {name} is in several tars"
+    hint = f"{inspection.command_as('class-tars')} takes each tar for a class"
+    return InputError(problem, "expected every name once", hint)
+
+
+def _notes_on_unlabelled(shape: Shape, names: Sequence[str]) -> list[str]:
     """The notes on folders in tars whose images have no class."""
-    root = FolderTree.take(names)
-    folders = [f"{shape.lead}{folder}" for folder in shape.roles.unlabelled]
-    return [
-        f"{number_of(root.at(path).total, 'file')} without a class in {path}, left out"
-        for path in folders
-    ]
+    tree = FolderTree.take(names)
+    notes: list[str] = []
+    for folder in shape.roles.unlabelled:
+        path = f"{shape.lead}{folder}"
+        count = number_of(tree.at(path).total, "file")
+        notes.append(f"{count} without a class in {path}, left out")
+    return notes
 
 
 def _faults_of_splits(
@@ -124,30 +136,37 @@ def _faults_of_splits(
     """The fault of folders in tars that are splits without classes, and others that are none:
     train and test1.
     """
-    tops = {name.partition("/")[0] for name in names if "/" in name}
-    folders = set(shape.classes) if shape.classes else set() if shape.splits else tops
-    called = sorted(filter(split_name, folders))
-    if not called or (shape.classes and len(called) < len(folders)):
+    if shape.classes:
+        folders = set(shape.classes)
+    elif shape.splits:
         return []
-    what = (
+    else:
+        folders = {name.partition("/")[0] for name in names if "/" in name}
+    called_splits = sorted(filter(split_name, folders))
+    if not called_splits or (shape.classes and len(called_splits) < len(folders)):
+        return []
+    problem = (
         f"{inspection.folder}: folders in tars are called as splits are, not as classes: "
-        f"{listed(called)}"
+        f"{listed(called_splits)}"
     )
-    return [
-        InputError(
-            what,
-            "expected a folder a class",
-            unpacking_hint(inspection.folder, list(inspection.archives)),
-        )
-    ]
+    return [InputError(problem, "expected a folder a class", _unpacking_tars(inspection))]
+
+
+def _unpacking_tars(inspection: Inspection) -> str:
+    return unpacking_hint(inspection.folder, list(inspection.archives))
 
 
 def _doubtful(inspection: Inspection, shape: Shape) -> list[InputError]:
     """The folders in tars that may hold more files with labels."""
-    folders = [*shape.roles.doubtful, *shape.roles.missed] if shape.roles.classes else []
-    what = f"{inspection.folder}: {listed(folders)} in tars may be more classes, or none"
+    folders = [*shape.roles.doubtful, *shape.roles.missed]
+    if not folders or not shape.roles.classes:
+        return []
+    problem = f"{inspection.folder}: {listed(folders)} in tars may be more classes, or none"
     hint = "for all of them, a recipe can say: classes: [...]"
-    return [InputError(what, "expected class folders, or splits of them", hint)] if folders else []
+    return [InputError(problem, "expected class folders, or splits of them", hint)]
+
+
+# the tars are the classes -------------------------------------------------------------------------
 
 
 def _recognise_class_tars(inspection: Inspection) -> Interpretation | None:
@@ -158,61 +177,59 @@ def _recognise_class_tars(inspection: Inspection) -> Interpretation | None:
     names = _members(inspection, content, tar_folders=True)
     if any(name.count("/") > 1 for name in names):
         return None
-    classes = class_order(
-        {folder_of_tar(name.rpartition("/")[2]).rstrip("/") for name in inspection.archives}
-    )
-    are_known = all(map(_WNID.fullmatch, classes))
-    certainty = CERTAIN if are_known else LIKELY if _is_class_tars(inspection) else ONLY_IF_ASKED
+    classes = class_order(set(_stems_of_tars(inspection)))
+    certainty = LIKELY if _are_class_tars(inspection) else ONLY_IF_ASKED
+    if all(map(_WNID.fullmatch, classes)):
+        certainty = CERTAIN
     if inspection.items:
         certainty = ONLY_IF_ASKED
-    evidence = (
-        f"{number_of(len(classes), noun_of(inspection.archives))}, their names: {listed(classes)}"
+    tars = number_of(len(classes), noun_of(inspection.archives))
+    return replace(
+        _interpret(inspection, content, _top_shape(names), tar_folders=True),
+        certainty=certainty,
+        evidence=(f"{tars}, their names: {listed(classes)}",),
+        meaning=f"each tar is a class: {listed(classes)}",
     )
-    interpretation = _reading(inspection, content, _top_shape(names), tar_folders=True)
-    meaning = f"each tar is a class: {listed(classes)}"
-    return replace(interpretation, certainty=certainty, evidence=(evidence,), meaning=meaning)
 
 
-def _reading(
+def _stems_of_tars(inspection: Inspection) -> list[str]:
+    """The names of the tars without their endings."""
+    return [folder_of_tar(name.rpartition("/")[2]).rstrip("/") for name in inspection.archives]
+
+
+def _are_class_tars(inspection: Inspection) -> bool:
+    """Whether tars have names of classes: several,
+    and not numbered alike as parts of one set are.
+    """
+    stems = _stems_of_tars(inspection)
+    return len(stems) > 1 and len({_SHARD.sub("", stem) for stem in stems}) > 1
+
+
+# both ---------------------------------------------------------------------------------------------
+
+
+def _interpret(
     inspection: Inspection, content: Content, shape: Shape, *, tar_folders: bool
 ) -> Interpretation:
     """The tars as a source; the other files in them, of which data would be missed."""
-    wrong: list[InputError] = []
-    for name, listing in inspection.archives.items():
-        wrong += wrong_formats(inspection.folder / name, listing.names, content)
-        if names := strange_among(listing.names, content):
-            fit = sum(is_of(content, each) for each in listing.names)
-            wrong.append(strange(inspection.folder / name, names, content, fit))
-    others = [
-        name
-        for listing in inspection.archives.values()
-        for name in listing.names
-        if not is_of(content, name)
-    ]
-    data = [
-        name
-        for name in others
-        if suffix_of(name) in DATA and not _FOR_READERS.fullmatch(stem_of(name))
-    ]
-    empty = [name for name, listing in inspection.archives.items() if not len(listing.names)]
-    plain = [name for name in others if name not in data]
-    what = f"{inspection.folder}: tars hold {counted(data)} that would not be read: {listed(data)}"
-    hint = unpacking_hint(inspection.folder, list(inspection.archives))
+    faults = _faults_in_tars(inspection, content)
+    losses, skip_notes = _other_members(inspection, content)
+    has_folders = bool(shape.files)
     members = (
-        list(shape.files.names())
-        if shape.files
+        shape.files.names()
+        if has_folders
         else _members(inspection, content, tar_folders=tar_folders)
     )
-    is_plain = not shape.files or (is_usual(shape.roles) and not shape.lead)
-    places = {} if is_plain else shape.roles.places_in_tars()
+    places: dict[str, dict[str, Any]] | None = {}
+    if has_folders and (shape.lead or not is_usual(shape.roles)):
+        places = shape.roles.places_in_tars()
     if places is None:
-        what = (
-            f"{inspection.folder}: folders in tars that are no classes: "
-            f"{listed(shape.roles.left_out)}"
-        )
-        wrong.append(InputError(what, "expected class folders, or splits of them", hint))
+        places = {}
+        left_out = listed(shape.roles.left_out)
+        problem = f"{inspection.folder}: folders in tars that are no classes: {left_out}"
+        expected = "expected class folders, or splits of them"
+        faults.append(InputError(problem, expected, _unpacking_tars(inspection)))
     tars = list(inspection.archives)
-    options = {"tar_folders": True} if tar_folders else {}
     return Interpretation(
         ONLY_IF_ASKED,
         (),
@@ -223,18 +240,57 @@ def _reading(
             sorted(members),
             paths={"": tars},
             splits=shape.splits,
-            places=places or {},
-            options=options,
+            places=places,
+            options={"tar_folders": True} if tar_folders else {},
         ),
-        wrong,
+        faults,
         containers=tars,
-        is_labelled=bool(shape.files),
-        losses=[InputError(what, "expected images alone", hint)] if data else [],
-        skip_notes=[
-            *([f"{counted(plain)} in tars: no image ({listed(plain)})"] if plain else []),
-            *([f"{number_of(len(empty), 'empty tar')}: {listed(empty)}"] if empty else []),
-        ],
+        is_labelled=has_folders,
+        losses=losses,
+        skip_notes=skip_notes,
     )
+
+
+def _faults_in_tars(inspection: Inspection, content: Content) -> list[InputError]:
+    """The faults of images in tars that can't be read, or not with the others."""
+    faults: list[InputError] = []
+    for tar, listing in inspection.archives.items():
+        place = inspection.folder / tar
+        faults += wrong_formats(place, listing.names, content)
+        if strange_names := strange_among(listing.names, content):
+            fit = sum(is_of(content, name) for name in listing.names)
+            faults.append(strange(place, strange_names, content, fit))
+    return faults
+
+
+def _other_members(inspection: Inspection, content: Content) -> tuple[list[InputError], list[str]]:
+    """The fault of data in tars; and the notes on other files there, and on empty tars."""
+    data: list[str] = []
+    others: list[str] = []
+    empty: list[str] = []
+    for tar, listing in inspection.archives.items():
+        if not len(listing.names):
+            empty.append(tar)
+        for name in listing.names:
+            if not is_of(content, name):
+                (data if _is_data(name) else others).append(name)
+    skip_notes: list[str] = []
+    if others:
+        skip_notes.append(f"{counted(others)} in tars: no image ({listed(others)})")
+    if empty:
+        skip_notes.append(f"{number_of(len(empty), 'empty tar')}: {listed(empty)}")
+    if not data:
+        return [], skip_notes
+    problem = (
+        f"{inspection.folder}: tars hold {counted(data)} that would not be read: {listed(data)}"
+    )
+    fault = InputError(problem, "expected images alone", _unpacking_tars(inspection))
+    return [fault], skip_notes
+
+
+def _is_data(name: str) -> bool:
+    """Whether a file may hold labels or annotations."""
+    return suffix_of(name) in DATA and not _FOR_READERS.fullmatch(stem_of(name))
 
 
 def _shape(names: Sequence[str]) -> Shape:
@@ -253,20 +309,11 @@ def _content_of(inspection: Inspection) -> Content | None:
 
 def _members(inspection: Inspection, content: Content, *, tar_folders: bool = False) -> list[str]:
     """The files of this content in all tars; with ``tar_folders`` below their tar's name."""
-    return [
-        folder_of_tar(tar.rpartition("/")[2]) * tar_folders + name
-        for tar, listing in inspection.archives.items()
-        for name in listing.names
-        if is_of(content, name)
-    ]
-
-
-def _is_class_tars(inspection: Inspection) -> bool:
-    """Whether tars have names of classes: several,
-    and not numbered alike as parts of one set are.
-    """
-    stems = [folder_of_tar(name.rpartition("/")[2]).rstrip("/") for name in inspection.archives]
-    return len(stems) > 1 and len({_SHARD.sub("", stem) for stem in stems}) > 1
+    members: list[str] = []
+    for tar, listing in inspection.archives.items():
+        lead = folder_of_tar(tar.rpartition("/")[2]) if tar_folders else ""
+        members += [f"{lead}{name}" for name in listing.names if is_of(content, name)]
+    return members
 
 
 LAYOUTS = {"plain-tars": _recognise_plain, "class-tars": _recognise_class_tars}

@@ -7,17 +7,23 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.init.folder_shapes import shape_of
 from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.init.inspection import Inspection, main_content
-from imagenet_prep.init.layout_choice import Choice
-from imagenet_prep.init.layouts.class_folders import shape_of
-from imagenet_prep.init.proposal import CERTAIN, ONLY_IF_ASKED, POSSIBLE, Interpretation, Proposal
+from imagenet_prep.init.proposal import (
+    CERTAIN,
+    ONLY_IF_ASKED,
+    POSSIBLE,
+    Choice,
+    Interpretation,
+    Proposal,
+)
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.recipe_file import RecipeFile
@@ -33,7 +39,6 @@ from imagenet_prep.text import listed, number_of
 
 _METADATA = "metadata"
 _COLUMN = re.compile(r"(.*_)?file_name")
-_NAME = "universal-table"
 
 
 def recognise(inspection: Inspection) -> Interpretation | None:
@@ -43,126 +48,159 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     groups = _tables_in(inspection)
     if not groups:
         return None
-    tables = [name for several in groups.values() for name in several]
+    tables = [name for names in groups.values() for name in names]
     meaning = f"{listed(tables)} has a row for each image"
     folder = Path(os.path.abspath(inspection.folder))  # noqa: PTH100 - links stay, as in names
-    paths = {split: [folder / name for name in several] for split, several in groups.items()}
-    asked = inspection.options
-    source, recipe = _settings_of(asked)
-    rows = None
+    paths = {split: [folder / name for name in names] for split, names in groups.items()}
+    options = inspection.options
+    source, recipe = _settings_of(options)
+    rows: Rows | None = None
     try:
         rows = read_tables(source, paths)
-        if asked.splits.values() and set(asked.splits.values()) <= {
-            image.split for image in rows.images
-        }:
-            recipe = replace(recipe, splits=splits_by_value(asked.splits))
-        found = find_images(_as_file(folder, recipe), rows, folder, inspection.engine)
+        values = set(options.splits.values())
+        if values and values <= {image.split for image in rows.images}:
+            recipe = replace(recipe, splits=splits_by_value(options.splits))
+        images = find_images(_as_file(folder, recipe), rows, folder, inspection.engine)
     except InputError as error:
-        is_sure = _says_more(paths) or (rows is not None and _names_most(inspection, folder, rows))
-        certainty = (
-            CERTAIN + 1 if is_sure else POSSIBLE
-        )  # a table of labels may be readable otherwise
-        if rows is not None:
-            error = _with_command(error, rows, asked, inspection.folder)
-        return Interpretation(certainty, (), meaning, faults=(error,), annotation_files=tables)
-    lead = Path(os.path.relpath(found.base, folder)).as_posix()
-    named = {posixpath.normpath(f"{lead}/{name}") for name in found.listing.names}
-    bare = [name for name in inspection.items if name not in named]
-    return Interpretation(
-        _certainty(inspection, rows, len(bare)),
-        (_evidence(inspection, tables, rows, len(bare)), *_evidence_of(found)),
-        meaning,
-        _propose(found, groups, source, recipe, inspection.content or "image"),
-        annotation_files=tables,
-        containers=[
-            name
-            for name in inspection.archives
-            if any(image.startswith(f"{name}/") for image in named)
-        ],
-        is_labelled=rows.roles.label is not None,
-        losses=[_unnamed(inspection, tables, bare)] if bare else [],
-        labelled=sum(image.label is not None for image in found.images),
-        classes=len({str(image.label) for image in found.images if image.label is not None}),
+        is_meant = _says_more(paths) or _names_most(inspection, folder, rows)
+        certainty = CERTAIN + 1 if is_meant else POSSIBLE  # labels may be readable otherwise
+        fault = _with_command(error, rows, options, inspection.folder)
+        return Interpretation(certainty, (), meaning, faults=(fault,), annotation_files=tables)
+    names = _names_from(folder, images)
+    bare = [name for name in inspection.items if name not in names]
+    interpretation = _interpret(inspection, tables, rows, images, bare)
+    content = inspection.content or "image"
+    return replace(
+        interpretation,
+        meaning=meaning,
+        proposal=_propose(images, groups, source, recipe, content),
+        containers=_archives_of(inspection, names),
     )
 
 
-def choose_table(table: Path, engine: Engine, asked: InitOptions) -> Choice:
+def _interpret(
+    inspection: Inspection,
+    tables: Sequence[str],
+    rows: Rows,
+    images: RowListing,
+    bare: Sequence[str],
+) -> Interpretation:
+    """The images of tables, except for their recipe; ``bare`` are those in no row."""
+    labels = [image.label for image in images.images if image.label is not None]
+    evidence = _evidence(inspection, tables, rows, len(bare))
+    return Interpretation(
+        _certainty(inspection, rows, len(bare)),
+        (evidence, *_evidence_of_marks(images)),
+        "",
+        annotation_files=tables,
+        is_labelled=rows.roles.label is not None,
+        losses=[_unnamed(inspection, tables, bare)] if bare else [],
+        labelled=len(labels),
+        classes=len(set(map(str, labels))),
+    )
+
+
+def _names_from(folder: Path, images: RowListing) -> set[str]:
+    """The images of a listing, by their paths from a folder."""
+    lead = Path(os.path.relpath(images.base, folder)).as_posix()
+    return {posixpath.normpath(f"{lead}/{name}") for name in images.listing.names}
+
+
+def _archives_of(inspection: Inspection, names: Collection[str]) -> list[str]:
+    """The archives that hold some of the images."""
+    return [
+        archive
+        for archive in inspection.archives
+        if any(name.startswith(f"{archive}/") for name in names)
+    ]
+
+
+def choose_table(table: Path, engine: Engine, options: InitOptions) -> Choice:
     """The recipe of one table.
 
     Args:
         table: its path.
         engine: lists archives.
-        asked: the options of init.
+        options: the options of init.
 
     Raises:
         InputError: it names no images, or one that is not there; the error has its line.
     """
     path = Path(os.path.abspath(table))  # noqa: PTH100 - links stay, as in names
     if path.name.lower().endswith(PARQUET) and has_images(path):
-        samples, _ = list_samples("parquet", {"": [path]}, engine)
-        names = list(samples.listing.names)
-        evidence = f"{path.name} holds {number_of(len(names), 'image')}"
-        return Choice(
-            "parquet", (evidence,), (), Proposal("parquet", "image", names, paths={"": [path.name]})
-        )
-    groups = {_split_of(path.name): [path]}
-    source, recipe = _settings_of(asked)
-    recipe = replace(recipe, splits=splits_by_value(asked.splits) or None)
-    rows = read_tables(source, groups)
+        return _choose_parquet(path, engine)
+    split = _split_of(path.name)
+    source, recipe = _settings_of(options)
+    recipe = replace(recipe, splits=splits_by_value(options.splits) or None)
+    rows = read_tables(source, {split: [path]})
     try:
-        found = find_images(_as_file(path, recipe), rows, path.parent, engine)
+        images = find_images(_as_file(path, recipe), rows, path.parent, engine)
     except InputError as error:
-        raise _with_command(error, rows, asked, table) from error
-    content = main_content(found.listing.names) or "image"
-    evidence = (
-        f"{path.name} names {number_of(len(found.images), 'image')} in its column "
-        f"`{rows.roles.image}`"
+        raise _with_command(error, rows, options, table) from error
+    count = number_of(len(images.images), "image")
+    evidence = f"{path.name} names {count} in its column `{rows.roles.image}`"
+    content = main_content(images.listing.names) or "image"
+    proposal = _propose(images, {split: [path.name]}, source, recipe, content)
+    evidence_of_marks = _evidence_of_marks(images)
+    return Choice(
+        "universal-table", (evidence, *evidence_of_marks), _notes_on_others(path), proposal
     )
-    proposal = _propose(found, {split: [path.name] for split in groups}, source, recipe, content)
-    return Choice(_NAME, (evidence, *_evidence_of(found)), tuple(_others_of(path)), proposal)
 
 
-def _settings_of(asked: InitOptions) -> tuple[Source, Recipe]:
+def _choose_parquet(path: Path, engine: Engine) -> Choice:
+    """The recipe of a Parquet file that holds images."""
+    samples, _ = list_samples("parquet", {"": [path]}, engine)
+    names = list(samples.listing.names)
+    evidence = f"{path.name} holds {number_of(len(names), 'image')}"
+    proposal = Proposal("parquet", "image", names, paths={"": [path.name]})
+    return Choice("parquet", (evidence,), (), proposal)
+
+
+def _settings_of(options: InitOptions) -> tuple[Source, Recipe]:
     """The columns and the beginning of paths that the user names."""
-    return Source(label=asked.label, image=asked.image), Recipe(strip=asked.strip)
+    return Source(label=options.label, image=options.image), Recipe(strip=options.strip)
 
 
-def _with_command(error: InputError, rows: Rows, asked: InitOptions, place: Path) -> InputError:
+def _with_command(
+    error: InputError, rows: Rows | None, options: InitOptions, place: Path
+) -> InputError:
     """The error for images that are not there,
     with the command that takes another machine's folders off.
     """
+    if rows is None:
+        return error
     prefix, count = find_prefix(rows.images)
-    if not prefix or prefix == asked.strip:
+    if not prefix or prefix == options.strip:
         return error
     counts = f"{count:,} of {number_of(len(rows.images), 'image')}"
-    return InputError(error.what, error.detail).with_choices(
-        [f"  {counts}: {asked.command(place, strip=prefix)}"]
-    )
+    command = options.command(place, strip=prefix)
+    return InputError(error.what, error.detail).with_choices([f"  {counts}: {command}"])
 
 
-def _others_of(path: Path) -> list[str]:
+def _notes_on_others(path: Path) -> tuple[str, ...]:
     """The note on tables of other splits next to one of a split."""
-    if not _split_of(path.name):
-        return []
-    names = sorted(each.name for each in path.parent.iterdir() if each != path and is_table(each))
-    others = [name for name in names if _split_of(name)]
-    way = f"source: {{table: {{{_split_of(path.name)}: {path.name}, ...}}}}"
-    return (
-        [f"{listed(others)}: not read; in a recipe, {way} takes a table for each split"]
-        if others
-        else []
-    )
+    split = _split_of(path.name)
+    if not split:
+        return ()
+    tables = [other for other in path.parent.iterdir() if other != path and is_table(other)]
+    names = sorted(table.name for table in tables if _split_of(table.name))
+    if not names:
+        return ()
+    source = f"source: {{table: {{{split}: {path.name}, ...}}}}"
+    note = f"{listed(names)}: not read; in a recipe, {source} takes a table for each split"
+    return (note,)
 
 
-def _names_most(inspection: Inspection, folder: Path, rows: Rows) -> bool:
+def _names_most(inspection: Inspection, folder: Path, rows: Rows | None) -> bool:
     """Whether most rows name a file of the folder, by paths that start at their tables."""
-    known = set(inspection.listing.names)
+    if rows is None:
+        return False
+    names = set(inspection.listing.names)
     lead = text_of(str(folder))
-    named = [
-        posixpath.relpath(f"{image.folder}/{image.file_name}", lead) in known
-        for image in rows.images
-    ]
-    return 2 * sum(named) >= len(named)
+    count = 0
+    for image in rows.images:
+        count += posixpath.relpath(f"{image.folder}/{image.file_name}", lead) in names
+    return 2 * count >= len(rows.images)
 
 
 def _says_more(groups: Mapping[str, Sequence[Path]]) -> bool:
@@ -183,85 +221,104 @@ def _as_file(path: Path, recipe: Recipe) -> RecipeFile:
 
 def _tables_in(inspection: Inspection) -> dict[str, list[str]]:
     """The tables of a folder by split ("": of none); none if only some are of a split."""
-    tables = [name for name in inspection.listing.names if name.lower().endswith(ENDINGS)]
-    metadata = [name for name in tables if stem_of(name).lower() == _METADATA]
-    of_splits = [name for name in tables if "/" not in name and split_name(stem_of(name))]
-    indexes = [name for name in tables if "/" not in name and name.lower().endswith(PARQUET)]
     groups: dict[str, list[str]] = {}
-    for name in metadata or of_splits or indexes:
-        is_index = name in indexes  # no labels file can be one
-        columns = column_names(inspection.folder / name)
-        if any(_COLUMN.fullmatch(column) or (is_index and column in FILES) for column in columns):
+    for name in _likely_tables(inspection.listing.names):
+        if _names_images(inspection.folder, name):
             groups.setdefault(_split_of(name), []).append(name)
     if "" in groups and len(groups) > 1:
         return {}
     return {split: groups[split] for split in sorted(groups, key=place_of_split)}
 
 
+def _likely_tables(names: Iterable[str]) -> list[str]:
+    """The tables called metadata; if there are none, those in no folder."""
+    tables = [name for name in names if name.lower().endswith(ENDINGS)]
+    metadata = [name for name in tables if stem_of(name).lower() == _METADATA]
+    return metadata or _tables_at_the_top(tables)
+
+
+def _tables_at_the_top(tables: Sequence[str]) -> list[str]:
+    """The tables in no folder that are called as splits; otherwise the ones in Parquet."""
+    tables = [name for name in tables if "/" not in name]
+    of_splits = [name for name in tables if split_name(stem_of(name))]
+    return of_splits or [name for name in tables if name.lower().endswith(PARQUET)]
+
+
+def _names_images(folder: Path, name: str) -> bool:
+    """Whether a table has a column of the names of images."""
+    columns = column_names(folder / name)
+    if any(map(_COLUMN.fullmatch, columns)):
+        return True
+    is_index = "/" not in name and name.lower().endswith(PARQUET)  # no labels file can be one
+    return is_index and not set(FILES).isdisjoint(columns)
+
+
 def _split_of(name: str) -> str:
     """The split that a table is of, by its own name or that of a folder above it; "" for none."""
     *folders, _ = name.split("/")
-    return next((split for text in (*folders, stem_of(name)) if (split := split_name(text))), "")
+    return next(filter(None, map(split_name, (*folders, stem_of(name)))), "")
 
 
-def _certainty(inspection: Inspection, rows: Rows, bare: int) -> int:
+def _certainty(inspection: Inspection, rows: Rows, bare_count: int) -> int:
     """Surest if it names at least half of the images,
     and says more of them than class folders do.
     """
-    if 2 * bare > len(inspection.items):
+    if 2 * bare_count > len(inspection.items):
         return ONLY_IF_ASKED
-    says_more = rows.roles.label or rows.roles.mask or rows.roles.objects or rows.roles.is_box_a_row
-    if shape_of(inspection.items).has_classes and not says_more:
+    roles = rows.roles
+    says_more = roles.label or roles.mask or roles.objects or roles.is_box_a_row
+    if not says_more and shape_of(inspection.items).has_classes:
         return POSSIBLE
     return CERTAIN + 1
 
 
 def _propose(
-    found: RowListing,
+    images: RowListing,
     groups: Mapping[str, Sequence[str]],
     source: Source,
     recipe: Recipe,
     content: Content,
 ) -> Proposal:
-    named = {"label": source.label, "image": source.image}
+    columns = {"label": source.label, "image": source.image}
     return Proposal(
         "table",
         content,
-        list(found.listing.names),
-        paths={split: list(several) for split, several in groups.items()},
-        splits={split: split for split in found.splits},
+        list(images.listing.names),
+        paths={split: list(names) for split, names in groups.items()},
+        splits={split: split for split in images.splits},
         places=recipe.splits or {},
-        options={key: column for key, column in named.items() if column is not None},
+        options={key: column for key, column in columns.items() if column is not None},
     )
 
 
-def _evidence(inspection: Inspection, tables: Sequence[str], rows: Rows, bare: int) -> str:
+def _evidence(inspection: Inspection, tables: Sequence[str], rows: Rows, bare_count: int) -> str:
+    """How many images the tables name, and in which column."""
     total = len(inspection.items)
-    names = "names" if len(tables) == 1 else "name"
-    column = rows.roles.image
+    counts = f"{total - bare_count:,} of {total:,} images"
     if not total:
-        return (
-            f"{listed(tables)} {names} {number_of(len(rows.images), 'image')} in the column "
-            f"`{column}`"
-        )
-    return f"{listed(tables)} {names} {total - bare:,} of {total:,} images in the column `{column}`"
+        counts = number_of(len(rows.images), "image")
+    verb = "names" if len(tables) == 1 else "name"
+    return f"{listed(tables)} {verb} {counts} in the column `{rows.roles.image}`"
 
 
-def _evidence_of(found: RowListing) -> list[str]:
+def _evidence_of_marks(images: RowListing) -> list[str]:
     """The numbers of boxes and masks."""
-    boxes = sum(len(image.objects) for image in found.marks.images.values())
-    notes = (
-        [f"{number_of(boxes, 'box', 'boxes')} in {len(found.marks.images):,} images"]
-        if found.marks.images
-        else []
-    )
-    return notes + ([f"{number_of(len(found.marks.masks), 'mask')}"] if found.marks.masks else [])
+    evidence: list[str] = []
+    marked_images = images.marks.images
+    if marked_images:
+        box_count = sum(len(image.objects) for image in marked_images.values())
+        boxes = number_of(box_count, "box", "boxes")
+        evidence.append(f"{boxes} in {len(marked_images):,} images")
+    if images.marks.masks:
+        evidence.append(number_of(len(images.marks.masks), "mask"))
+    return evidence
 
 
 def _unnamed(inspection: Inspection, tables: Sequence[str], bare: Sequence[str]) -> InputError:
-    files = number_of(len(bare), "image is", "images are")
-    what = f"{inspection.folder}: {files} in no row of {listed(tables)}: {listed(bare)}"
-    return InputError(what, "expected a row for each image", "add their rows")
+    """The fault of images in no row."""
+    count = number_of(len(bare), "image is", "images are")
+    problem = f"{inspection.folder}: {count} in no row of {listed(tables)}: {listed(bare)}"
+    return InputError(problem, "expected a row for each image", "add their rows")
 
 
 LAYOUTS = {"universal-table": recognise}

@@ -1,0 +1,156 @@
+"""Labels files of several splits -> one, if they name different images."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.init.label_tables import LabelsFile
+from imagenet_prep.init.table_forms import class_values
+from imagenet_prep.recipes.joined_tables import family_of, join_tables, split_in
+from imagenet_prep.recipes.labels_file import LabelTable
+from imagenet_prep.recipes.splits import place_of_split
+from imagenet_prep.text import number_of
+
+SKIPS = ("unlabelled", "missing")
+"""The keys of a recipe's `labels` that skip images or lines."""
+
+_TableForm = tuple[bool, str, str]
+"""Whether a file has labels, their column, and its options."""
+
+_Part = tuple[str, LabelsFile]
+"""A split, and its file."""
+
+
+def place_of_table(folder: Path, name: str) -> Path:
+    """The path of a table in a folder, or next to it."""
+    return Path(os.path.normpath(folder / name))
+
+
+def join_by_split(
+    folder: Path, files: Sequence[LabelsFile], items: Sequence[str]
+) -> list[LabelsFile]:
+    """The files of several splits as one each, if they name different images:
+    by what else their names say.
+    """
+    families: dict[tuple[_TableForm, tuple[str, ...]], list[_Part]] = {}
+    for file in files:
+        split = split_in(file.name)
+        if split and file.table.splits is None:
+            form = file.has_labels, file.label, str(_options_without_skips(file))
+            families.setdefault((form, family_of(file.name)), []).append((split, file))
+    families_by_form: dict[_TableForm, list[list[_Part]]] = {}
+    for (form, _), parts in families.items():
+        if len({split for split, _ in parts}) > 1:
+            families_by_form.setdefault(form, []).append(parts)
+    joined: list[LabelsFile] = []
+    for of_form in families_by_form.values():
+        together = [part for parts in of_form for part in parts]
+        groups = [together] if _are_apart(together) else filter(_are_apart, of_form)
+        joined += [_join(folder, parts, items) for parts in groups]
+    return joined
+
+
+def _options_without_skips(file: LabelsFile) -> dict[str, Any]:
+    return {key: value for key, value in file.options.items() if key not in SKIPS}
+
+
+def _are_apart(parts: Sequence[_Part]) -> bool:
+    """Whether no image is in two files."""
+    rows = [row for _, file in parts for row in file.rows if row >= 0]
+    return len(rows) == len(set(rows))
+
+
+def _join(folder: Path, parts: Sequence[_Part], items: Sequence[str]) -> LabelsFile:
+    """The files of several splits as one."""
+    ordered = sorted(parts, key=lambda part: (place_of_split(part[0]), part[1].name))
+    first_file = ordered[0][1]
+    table = join_tables(
+        [(split, file.table, place_of_table(folder, file.name)) for split, file in ordered]
+    )
+    rows = [row for _, file in ordered for row in file.rows]
+    losses, skips = find_losses(place_of_table(folder, first_file.name), table, rows, items)
+    class_names: dict[str, str] = {}
+    files: dict[str, list[str]] = {}
+    for split, file in ordered:
+        class_names |= file.class_names
+        files.setdefault(split, []).append(file.name)
+    labels = class_values(table)
+    if not {str(label) for label in labels or ()} <= class_names.keys():
+        class_names = {}
+    return replace(
+        first_file,
+        table=table,
+        options={**_options_without_skips(first_file), **skips},
+        labels=labels,
+        rows=rows,
+        class_names=dict(sorted(class_names.items())),
+        losses=losses,
+        is_most=2 * len({*rows} - {-1}) >= len(items),
+        files=files,
+    )
+
+
+def find_losses(
+    path: Path, table: LabelTable, rows: Sequence[int], items: Sequence[str]
+) -> tuple[list[InputError], dict[str, str]]:
+    """The images without a line, the lines without an image or a label;
+    and the keys of a recipe that skip them.
+    """
+    skips: dict[str, str] = {}
+    losses = _unnamed_images(path, rows, items)
+    if losses:
+        skips["unlabelled"] = "skip"
+    missing = _missing_files(path, table, rows)
+    if missing:
+        losses += missing
+        skips["missing"] = "ignore"
+    labelled = zip(rows, table.labels or (), table.lines, strict=False)
+    empty = [line for row, label, line in labelled if row >= 0 and label is None]
+    if empty:
+        losses.append(_lacking_lines(path, table, empty, "label"))
+        skips["unlabelled"] = "skip"
+    divided = zip(table.splits or (), table.lines, strict=False)
+    undivided = [line for split, line in divided if split is None]
+    if undivided:
+        losses.append(_lacking_lines(path, table, undivided, "split"))
+    return losses, skips
+
+
+def _unnamed_images(path: Path, rows: Sequence[int], items: Sequence[str]) -> list[InputError]:
+    """The fault of images that no line names."""
+    named_rows = set(rows) - {-1}
+    unnamed = [name for row, name in enumerate(items) if row not in named_rows]
+    if not unnamed:
+        return []
+    counts = f"{len(named_rows):,} of {len(items):,} images"
+    problem = f"{path} labels {counts}; no line names {unnamed[0]}"
+    return [InputError(problem, "expected a line for each")]
+
+
+def _missing_files(path: Path, table: LabelTable, rows: Sequence[int]) -> list[InputError]:
+    """The fault of lines whose file is not there."""
+    missing = [number for number, row in enumerate(rows) if row < 0]
+    if not missing:
+        return []
+    count = number_of(len(missing), "file that is", "files that are")
+    place = _place_of_line(table, table.lines[missing[0]])
+    problem = f"{path} labels {count} not there: {place} names {table.paths[missing[0]]}"
+    return [InputError(problem, "expected files that are there")]
+
+
+def _lacking_lines(path: Path, table: LabelTable, lines: Sequence[int], noun: str) -> InputError:
+    """The fault of lines without a label, or without a split."""
+    count = number_of(len(lines), "line")
+    place = _place_of_line(table, lines[0])
+    return InputError(f"{path} has {count} without a {noun}: {place}", "expected one in each")
+
+
+def _place_of_line(table: LabelTable, line: int) -> str:
+    """The place of a line in a message about its table."""
+    return table.place("", line).lstrip(", ")

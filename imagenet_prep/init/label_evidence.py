@@ -1,0 +1,174 @@
+"""How sure it is that a table labels the images of a folder, what speaks for it, and which images
+it leaves out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.init.folder_shapes import Shape
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.label_columns import class_candidates
+from imagenet_prep.init.label_tables import LabelsFile
+from imagenet_prep.init.labels_search import is_in_test
+from imagenet_prep.init.proposal import CERTAIN, LIKELY, POSSIBLE
+from imagenet_prep.recipes.labels_file import LABELS
+from imagenet_prep.recipes.splits import split_name
+from imagenet_prep.text import listed, number_of
+
+
+def evidence_of(inspection: Inspection, table: LabelsFile) -> str:
+    """How many images a table names, and how many classes it gives."""
+    column = f" in its column `{table.column}`" if table.column else ""
+    total = len(inspection.items or inspection.members)
+    counts = f"{len(table.named_rows):,} of {total:,} {inspection.noun}s"
+    evidence = f"{table.place} names {counts}{column}"
+    if table.label and table.label.lower() not in LABELS:
+        noun = "the columns" if "," in table.label else "the column"
+        classes = number_of(table.classes, "class", "classes")
+        evidence += f"; {noun} {table.label} gives {classes}"
+    return evidence
+
+
+def remarks_on(inspection: Inspection, table: LabelsFile, items: Sequence[str]) -> list[str]:
+    """The notes on names without an ending, on a table without a class, and on its splits."""
+    remarks: list[str] = []
+    line = next((line for line, row in enumerate(table.rows) if row >= 0), None)
+    if line is not None:
+        path, name = table.table.paths[line], items[table.rows[line]]
+        if not path.lower().endswith(name.rpartition(".")[2].lower()):
+            remarks.append(f"its names have no ending: {path} is {name}")
+    if table.table.splits is not None:
+        reason = (
+            "a file of each" if table.files else f"by its column `{table.options.get('split')}`"
+        )
+        remarks.append(f"splits: {listed(_splits_of(table))}, {reason}")
+    if not table.has_labels and table.table.columns and not table.candidates:
+        columns = list(table.table.columns)
+        remarks.append(
+            f"no class: no column ({listed(columns)}) looks like classes; one can be made them: "
+            f"{inspection.command(label=columns[0])}"
+        )
+    return remarks
+
+
+def _splits_of(table: LabelsFile) -> list[str]:
+    """The values of the column of splits, with the split of each that doesn't say it."""
+    values = sorted({value for value in table.table.splits or () if value is not None})
+    if table.splits is None:
+        return values
+    texts: list[str] = []
+    for value in values:
+        split = table.splits.splits[value]
+        texts.append(value if split_name(value) == split else f"{value} is {split}")
+    return texts
+
+
+# images without a label ---------------------------------------------------------------------------
+
+
+def losses_of(
+    inspection: Inspection, table: LabelsFile, items: Sequence[str]
+) -> tuple[list[InputError], list[str]]:
+    """The losses of a table; but images for a test, which have no label anywhere, are but noted."""
+    labelled_rows = table.label_by_row().keys() if table.has_labels else set(table.rows)
+    unlabelled = [name for row, name in enumerate(items) if row not in labelled_rows]
+    if not unlabelled or len(table.losses) > 1 or not _are_for_test(inspection, unlabelled, items):
+        return list(table.losses), []
+    noun = inspection.noun
+    count = number_of(len(unlabelled), f"{noun} for a test is", f"{noun}s for a test are")
+    return [], [f"{count} left out, without a label: {listed(unlabelled)}"]
+
+
+def _are_for_test(inspection: Inspection, names: Sequence[str], items: Sequence[str]) -> bool:
+    """Whether images are in folders of a test,
+    or a list of test images or a submission names them.
+    """
+    row_by_name = {name: row for row, name in enumerate(items)}
+    listed_rows: set[int] = set()
+    for table in (*inspection.labels, *inspection.partial):
+        if table.is_of_test:
+            listed_rows.update(table.rows)
+    return all(is_in_test(name) or row_by_name[name] in listed_rows for name in names)
+
+
+# tables and class folders -------------------------------------------------------------------------
+
+
+def certainty_of(items: Sequence[str], shape: Shape, table: LabelsFile) -> int:
+    """A table without labels is no rival of class folders;
+    one with labels is, if they are others.
+    """
+    has_question = bool(table.candidates) and not table.has_labels
+    if not shape.has_classes:
+        is_nameless = has_question and table.options.get("header") is False
+        return POSSIBLE if is_nameless else CERTAIN
+    if has_question:
+        return POSSIBLE if _has_agreeing_column(items, shape, table) else LIKELY
+    return _certainty_beside_folders(items, shape, table) if table.has_labels else POSSIBLE
+
+
+def _certainty_beside_folders(items: Sequence[str], shape: Shape, table: LabelsFile) -> int:
+    """How sure a table with labels is, whose images are in class folders, too."""
+    folders = shape.class_by_file()
+    pairs = [(folders.get(items[row], ""), label) for row, label in table.label_by_row().items()]
+    if not are_one_to_one(pairs):
+        return LIKELY
+    label_by_folder = dict(pairs)
+    numbers = [label_by_folder[name] for name in shape.classes if name in label_by_folder]
+    if table.class_names and all(isinstance(number, int) for number in numbers):
+        if table.table.splits is None and _count_up(numbers):
+            return POSSIBLE  # it says what the folders say
+        return LIKELY if table.losses else CERTAIN
+    return POSSIBLE if table.losses or shape.splits else CERTAIN
+
+
+def _count_up(numbers: Sequence[int]) -> bool:
+    """Whether each number is the one before and 1."""
+    return list(numbers) == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+def _has_agreeing_column(items: Sequence[str], shape: Shape, table: LabelsFile) -> bool:
+    """Whether one of several columns says what the folders say,
+    and no other one is called as classes are.
+    """
+    folders = shape.class_by_file()
+    agrees = False
+    for candidate in class_candidates(table.table.columns, table.column):
+        cells = table.table.columns[candidate.columns[0]]
+        pairs = [
+            (folders.get(items[row], ""), cell)
+            for row, cell in zip(table.rows, cells, strict=True)
+            if row >= 0 and cell is not None
+        ]
+        if not candidate.is_hot and are_one_to_one(pairs):
+            agrees = True
+        elif candidate.is_known:
+            return False
+    return agrees
+
+
+def are_one_to_one(pairs: Iterable[tuple[object, object]]) -> bool:
+    """Whether each left value goes with one right value,
+    and no name stands for another class on the other side.
+    """
+    different = {(str(left), str(right)) for left, right in pairs}
+    lefts = {left for left, _ in different}
+    rights = {right for _, right in different}
+    if not len(different) == len(lefts) == len(rights):
+        return False
+    if all(text.lstrip("-").isdigit() for text in (*lefts, *rights)):
+        return True
+    renamed = [(left, right) for left, right in different if left != right]
+    return not any(left in rights or right in lefts for left, right in renamed)
+
+
+def contradicts(table: LabelsFile, other: LabelsFile) -> bool:
+    """Whether two tables give an image different classes:
+    a class has one name each, or a name and a number.
+    """
+    labels = table.label_by_row()
+    other_labels = other.label_by_row()
+    pairs = [(labels[row], label) for row, label in other_labels.items() if row in labels]
+    return bool(pairs) and not are_one_to_one(pairs)

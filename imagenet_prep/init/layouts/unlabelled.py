@@ -1,0 +1,94 @@
+"""Files in any folders, without classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.init.folder_shapes import Shape, shape_of
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.init.proposal import ONLY_IF_ASKED, POSSIBLE, Interpretation, Proposal
+from imagenet_prep.init.split_options import named_folders
+from imagenet_prep.recipes.mask_names import is_image_folder
+from imagenet_prep.recipes.misread_folders import mixed_masks
+from imagenet_prep.recipes.splits import name_as_split, split_names, splits_above
+from imagenet_prep.sources.names import Names
+from imagenet_prep.text import listed, number_of
+
+
+def recognise(inspection: Inspection) -> Interpretation | None:
+    """Files without classes: all in one folder, or in none;
+    the folder of images alone where others are next to it.
+    """
+    if not inspection.items:
+        return None
+    assert inspection.content is not None
+    shape = shape_of(inspection.items)
+    items, lead = _images_alone(inspection, shape)
+    names = [name.removeprefix(lead) for name in items]
+    splits = named_folders(inspection) or {}
+    if splits:
+        leads = tuple(f"{folder}/" for folder in splits)
+        names = [name for name in names if name.startswith(leads)]
+    else:
+        splits = splits_above(names) or _splits_by_tops(names)
+    return Interpretation(
+        ONLY_IF_ASKED if shape.has_classes else POSSIBLE,
+        (f"{number_of(len(items), inspection.noun)} without a class",),
+        "records without labels",
+        Proposal("files", inspection.content, names, lead, splits=splits),
+        [] if shape.has_classes else _faults_of_masks(inspection, items),
+        is_labelled=False,
+        skip_notes=_notes_on_others(inspection, shape, items),
+    )
+
+
+def _notes_on_others(inspection: Inspection, shape: Shape, items: Sequence[str]) -> list[str]:
+    """The note on folders next to that of the images."""
+    left_out = len(inspection.items) - len(items)
+    if not left_out:
+        return []
+    _, others = _doubtful_folders(shape)
+    return [f"{number_of(left_out, inspection.noun)} in {listed(others)}: left out"]
+
+
+def _doubtful_folders(shape: Shape) -> tuple[list[str], list[str]]:
+    """The folders that have names of images in general, and the others that are hardly classes."""
+    doubtful = shape.roles.doubtful
+    holders = [name for name in doubtful if is_image_folder(name)]
+    return holders, [name for name in doubtful if not is_image_folder(name)]
+
+
+def _images_alone(inspection: Inspection, shape: Shape) -> tuple[Sequence[str], str]:
+    """The files of the folder of images, if others are next to it; and the folders that lead to
+    them, if it is one.
+    """
+    holders, others = _doubtful_folders(shape)
+    if not holders or not others or shape.roles.classes:
+        return inspection.items, ""
+    leads = tuple(f"{shape.lead}{name}/" for name in holders)
+    items = [name for name in inspection.items if name.startswith(leads)]
+    return items, leads[0] if len(leads) == 1 else ""
+
+
+def _faults_of_masks(inspection: Inspection, items: Sequence[str]) -> list[InputError]:
+    """The fault of masks next to their images."""
+    mixed = mixed_masks(Names.take(items))
+    if mixed is None:
+        return []
+    problem = f"{inspection.folder}: {mixed.what}"
+    return [InputError(problem, "expected images alone", f"a recipe can say: {mixed.choice}")]
+
+
+def _splits_by_tops(names: Sequence[str]) -> dict[str, str]:
+    """The first folders as splits, if some are called as splits are: train, val and extra."""
+    if not all("/" in name for name in names):
+        return {}
+    tops = {name.partition("/")[0] for name in names}
+    splits = split_names(tops)
+    if "train" not in splits.values() or len(splits) < 2:
+        return {}
+    return {top: splits.get(top) or name_as_split(top) for top in sorted(tops)}
+
+
+LAYOUTS = {"unlabelled": recognise}

@@ -1,0 +1,147 @@
+"""Which files of a folder hold whole sets, images with their labels: arrays, WebDataset tars,
+Parquet.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from imagenet_prep.images.arrays import names_in_npz
+from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.recipes import downsampled
+from imagenet_prep.recipes.array_sets import NAMES, are_sets
+from imagenet_prep.recipes.columns import is_of
+from imagenet_prep.recipes.joined_samples import split_of
+from imagenet_prep.recipes.splits import stem_of
+from imagenet_prep.sources.parquets import may_hold_images
+
+_USUAL_NAME = re.compile(
+    r"([xy]|images?|labels?|data|targets?)([_-]?(train|test|val|valid|validation|eval|dev|all))?|"
+    r"(train|test|val|valid|validation|eval|dev)([_-]?([xy]|images?|labels?|data|targets?))?",
+    re.IGNORECASE,
+)
+"""Names of arrays of a whole set."""
+
+_FEW = 12
+"""Files of usual names that can be a set; more are examples."""
+
+_BESIDE = (".h5", ".hdf5", ".mat", ".csv")
+"""Endings of files next to arrays that are no part of a set: weights of a network, or a table."""
+
+
+def holders_of(kind: str, inspection: Inspection) -> Sequence[str]:
+    """The files that inspection found to be of this kind."""
+    return inspection.holders.get(kind, ())
+
+
+# arrays -------------------------------------------------------------------------------------------
+
+
+def find_arrays(inspection: Inspection) -> Sequence[str]:
+    """Files of arrays that hold a whole set: of known formats, of usual names,
+    or by the shapes of what they hold.
+    """
+    if inspection.content not in (None, "array"):
+        return ()
+    holders = holders_of("arrays", inspection)
+    if inspection.items:
+        holders = [name for name in holders if not name.lower().endswith(_BESIDE)]
+    if not holders and not _are_called_sets(inspection) and not _are_sets(inspection):
+        return ()
+    files = [*inspection.items, *holders]
+    return [*files, *_files_of_names(inspection, files)]
+
+
+def _files_of_names(inspection: Inspection, arrays: Sequence[str]) -> list[str]:
+    """The files next to arrays that have the names of their classes."""
+    path_by_name = {name.rpartition("/")[2]: name for name in inspection.listing.names}
+    files = [path_by_name[name] for name in NAMES if name in path_by_name]
+    if downsampled.are_batches(arrays):
+        return files
+    return [name for name in files if not name.endswith(downsampled.SYNSETS)]
+
+
+def _are_called_sets(inspection: Inspection) -> bool:
+    """Whether the arrays have names of sets, or several arrays in a file do."""
+    items = inspection.items
+    are_few = len(items) <= _FEW
+    npz_files = [name for name in items if name.lower().endswith(".npz")]
+    if npz_files:
+        inner_names = _names_in(inspection.folder / npz_files[0])
+        return len(inner_names) > 1 or (are_few and not inner_names)
+    return are_few and all(_USUAL_NAME.fullmatch(stem_of(name)) for name in items)
+
+
+def _are_sets(inspection: Inspection) -> bool:
+    """Whether the files hold sets: they are in no folder but those of splits,
+    which class folders are not.
+    """
+    folders = {name.rpartition("/")[0] for name in inspection.items}
+    if not all(folder == "" or split_of(folder) for folder in folders):
+        return False
+    return are_sets([inspection.folder / name for name in inspection.items])
+
+
+def _names_in(path: Path) -> list[str]:
+    """The names of the arrays in a file; none if it can't be read."""
+    try:
+        with path.open("rb") as file:
+            return names_in_npz(file)
+    except OSError:
+        return []
+
+
+# tars and Parquet ---------------------------------------------------------------------------------
+
+
+def find_webdataset(inspection: Inspection) -> Sequence[str]:
+    """All tars, if one holds members such as 1.jpg and 1.cls."""
+    for listing in inspection.archives.values():
+        if _have_labels(listing.names) or _have_masks(listing.names):
+            return list(inspection.archives)
+    return ()
+
+
+def _have_labels(names: Iterable[str]) -> bool:
+    """Whether an image has a file of its key that may be its label: 1.jpg and 1.cls."""
+    parts = [name.rpartition(".") for name in names]
+    stems = {stem for stem, _, ending in parts if ending.lower() in ("cls", "json", "txt")}
+    return any(name.rpartition(".")[0] in stems for name in filter(_is_image, names))
+
+
+def _have_masks(names: Iterable[str]) -> bool:
+    """Whether most images have a second image of their key: 1.jpg and 1.seg.png."""
+    endings_by_key: dict[str, set[str]] = {}
+    for name in filter(_is_image, names):
+        folder, slash, file_name = name.rpartition("/")
+        stem, _, ending = file_name.partition(".")
+        endings_by_key.setdefault(f"{folder}{slash}{stem}", set()).add(ending.lower())
+    paired = [
+        key
+        for key, endings in endings_by_key.items()
+        if len({"." in ending for ending in endings}) == 2
+    ]
+    return bool(paired) and 2 * len(paired) >= len(endings_by_key)
+
+
+def _is_image(name: str) -> bool:
+    return is_of("image", name)
+
+
+def find_parquet(inspection: Inspection) -> Sequence[str]:
+    """The parquet files; none if they hold no images, and something else does."""
+    names = holders_of("parquet", inspection)
+    if not inspection.items and not inspection.archives:
+        return names
+    holds_images = any(may_hold_images(inspection.folder / name) for name in names)
+    return names if holds_images else ()
+
+
+def lists_beside(inspection: Inspection, kind: str) -> list[str]:
+    """The parquet files next to tars that hold no images:
+    img2dataset's lists of what it fetched.
+    """
+    names = holders_of("parquet", inspection) if kind == "webdataset" else ()
+    return [name for name in names if not may_hold_images(inspection.folder / name)]

@@ -1,0 +1,210 @@
+"""Folders that a recipe would misread as classes -> a Misread, with the recipe that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from imagenet_prep.recipes.folder_roles import FolderTree, Roles, classes_of_splits, roles_of
+from imagenet_prep.recipes.mask_names import is_image_folder, is_mask_folder, unmasked
+from imagenet_prep.recipes.recipe_lines import flow, flow_list, is_plain
+from imagenet_prep.recipes.splits import split_name, split_names, stem_of
+from imagenet_prep.sources.names import Names
+from imagenet_prep.text import listed
+
+_PAIRED = 0.9
+"""The least share of the files of a folder of masks are called as files of another folder,
+at the least.
+"""
+
+_MASKED = 0.1
+"""The least number of masks next to their images in a set that has masks."""
+
+_MASK_WORDS = (b"mask", b"gt", b"seg", b"label", b"annotation")
+_MOST_NAMED = 20
+
+
+class Misread(Struct, frozen=True):
+    """The reason why folders are no classes, and the recipe that fits."""
+
+    what: str
+    choice: str
+
+
+def misread(
+    trees: Mapping[str, FolderTree], splits: Mapping[str, str], *, is_divided: bool
+) -> Misread | None:
+    """The folders that a recipe would misread as classes; None without a sign of that.
+
+    Args:
+        trees: by what comes before the classes ("train/", or "") the class folders there.
+        splits: the split of each.
+        is_divided: whether the recipe says itself where its splits are.
+    """
+    reason = _misread_splits(trees, splits)
+    for lead, tree in trees.items():
+        reason = reason or _misread_in(lead, tree, is_divided=is_divided)
+    if reason is None:
+        return None
+    names = list(dict.fromkeys(name for tree in trees.values() for name in tree.below))
+    classes = ", ".join(map(flow, names[:_MOST_NAMED]))
+    if len(names) > _MOST_NAMED:
+        classes += ", ..."
+    all_classes = f"or classes: [{classes}], if that is what they are"
+    return Misread(reason.what, "; ".join(filter(None, (reason.choice, all_classes))))
+
+
+def _misread_splits(trees: Mapping[str, FolderTree], splits: Mapping[str, str]) -> Misread | None:
+    """The splits whose folders are no classes of the others."""
+    classes = classes_of_splits({lead: (lead, tree) for lead, tree in trees.items()}, splits)
+    bare = [lead for lead, tree in trees.items() if tree.below and not classes[lead]]
+    if not bare or len(bare) == len(trees):
+        return None
+    problem = (
+        f"{listed(bare)} holds {listed(trees[bare[0]].below)}, "
+        "which is no class of the other splits: those images have no labels"
+    )
+    if "" in splits:
+        return Misread(problem, "")
+    places = {
+        split: {"folder": lead.rstrip("/")} for lead, split in splits.items() if lead not in bare
+    }
+    return Misread(problem, f"splits: {in_flow(places)}")
+
+
+def misread_inner(folders: Iterable[str]) -> Misread | None:
+    """Inner folders, or paths, that are called as splits are, and would be misread as classes."""
+    names = list(folders)
+    if len(names) < 2 or not all(split_name(name.rpartition("/")[2]) for name in names):
+        return None
+    problem = f"the inner folders {listed(names)} are called as splits are, not as classes"
+    return Misread(
+        problem, "class_folder: first, and splits: {train: {files: '*/train/**/*'}, ...}"
+    )
+
+
+def _misread_in(lead: str, tree: FolderTree, *, is_divided: bool) -> Misread | None:
+    """The folders below one split, or below the source, that are no classes."""
+    roles = roles_of(tree)
+    if roles.lead:
+        folder = f"{lead}{roles.lead.rstrip('/')}"
+        problem = f"all files are in {folder}, and the folders there may be the classes"
+        return Misread(problem, f"source: {{folders: .../{folder}}}")
+    if roles.are_numbers:
+        return None
+    problem = ""
+    if any(roles.splits) or not roles.classes:
+        problem = _called_otherwise(list(tree.below))
+    elif roles.within and not is_divided:
+        problem = f"the folders within the classes are called as splits are: {listed(roles.within)}"
+    elif roles.parts and not is_divided:
+        problem = f"{listed(roles.parts)} hold the same folders: {listed(sorted(roles.classes))}"
+    elif roles.left_out:
+        verb = "is" if len(roles.left_out) == 1 else "are"
+        problem = f"{listed(roles.left_out)} next to the classes {verb} hardly a class"
+    return Misread(problem, _splits_that_fit(roles)) if problem else None
+
+
+def _called_otherwise(names: Sequence[str]) -> str:
+    """The fault of folders that are called as anything but classes."""
+    splits = split_names(names)
+    called_splits = [name for name in names if name in splits]
+    if called_splits:
+        return f"the folders {listed(called_splits)} are called as splits are, not as classes"
+    return (
+        f"the folders {listed(names)} are called as images and what is made of them, not as classes"
+    )
+
+
+def _splits_that_fit(roles: Roles) -> str:
+    places = roles.places()
+    if not roles.classes or not places:
+        return (
+            "a file of labels, and a pattern for each split (splits: {train: {files: "
+            "'train/*'}, ...})"
+        )
+    return f"splits: {in_flow(places)}"
+
+
+def in_flow(value: Any) -> str:
+    """Mappings and lists of names in one line of YAML."""
+    if isinstance(value, Mapping):
+        entries = [f"{in_flow(name)}: {in_flow(part)}" for name, part in value.items()]
+        return f"{{{', '.join(entries)}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(in_flow, value))}]"
+    text = str(value)
+    if is_plain(text) or not text.isprintable():
+        return flow(text)
+    quotes_twice = text.replace("'", "''")
+    return f"'{quotes_twice}'"
+
+
+def nested(classes: Mapping[str, Sequence[str]]) -> list[str]:
+    """The folders within classes that only paths distinguish; ``classes`` are the files of each, by
+    their paths.
+
+    One way down to all files of a class, as in class/images/file, tells nothing apart.
+    """
+    folders: list[str] = []
+    for name, files in classes.items():
+        inner_folders = sorted({path.rpartition("/")[0] for path in files})
+        if len(inner_folders) > 1:
+            folders += [f"{name}/{folder}".rstrip("/") for folder in inner_folders]
+    return folders
+
+
+# masks --------------------------------------------------------------------------------------------
+
+
+def mask_folders(classes: Mapping[str, Sequence[str]]) -> Misread | None:
+    """The folders of masks next to those of their images, or masks among their images;
+    ``classes`` as ``nested``.
+    """
+    masks = list(filter(is_mask_folder, classes))
+    others = [name for name in classes if not is_mask_folder(name)]
+    if not masks or not others or not _are_masks(masks, others, classes):
+        return None
+    problem = f"the folders {listed(classes)} look like images and their masks, not like classes"
+    images_alone = f"the images alone (source: {{files: '{others[0]}/**/*'}})"
+    all_classes = f"or classes: {flow_list(classes)}, if that is what they are"
+    return Misread(problem, f"{images_alone}; {all_classes}")
+
+
+def _are_masks(
+    masks: Sequence[str], others: Sequence[str], classes: Mapping[str, Sequence[str]]
+) -> bool:
+    """Whether most files in folders of masks have the names of images."""
+    if any(map(is_image_folder, others)):
+        return True
+    images = {stem_of(path) for name in others for path in classes[name]}
+    stems = [stem_of(path) for name in masks for path in classes[name]]
+    paired = sum(unmasked(stem) in images or stem in images for stem in stems)
+    return paired >= _PAIRED * len(stems)
+
+
+def mixed_masks(names: Names) -> Misread | None:
+    """The evidence for masks next to their images: a.jpg and a_mask.png."""
+    image_by_mask: dict[str, str] = {}
+    for name in names.holding(_MASK_WORDS):
+        stem = name.rpartition(".")[0]
+        image = unmasked(stem)
+        if image != stem:
+            image_by_mask[name] = image
+    least = _MASKED * len(names)
+    if not image_by_mask or len(image_by_mask) < least:
+        return None
+    stems = set(image_by_mask.values()).intersection(name.rpartition(".")[0] for name in names)
+    masks = [name for name, image in image_by_mask.items() if image in stems]
+    if not masks or len(masks) < least:
+        return None
+    problem = (
+        f"{len(masks):,} of {len(names):,} files are called as masks of others are: {listed(masks)}"
+    )
+    return Misread(
+        problem,
+        "take the masks to a folder of their own outside; or name the classes in the recipe "
+        "(classes: [...]), if these are images like the others",
+    )
