@@ -25,7 +25,7 @@ class DamageSkipper:
         self.left_out = LeftOut()
 
     def shards(self, shard_numbers: range) -> Any:
-        """Of each shard, the number of its first record, and that after its last one."""
+        """The number of the first record of each shard, and that after its last one."""
         starts = accumulate(self._records.counts, initial=0)
         bounds = list(pairwise(starts))
         chosen = [bounds[number] for number in shard_numbers]
