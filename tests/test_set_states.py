@@ -282,7 +282,7 @@ def test_no_manifest_beside_a_shard_of_others(
     assert not folder.layout.manifest_path.exists()
 
 
-@pytest.mark.parametrize("step", ["find", "joined", "compare"])
+@pytest.mark.parametrize("step", ["plan_set", "joined", "compare"])
 @pytest.mark.parametrize("text", [FEWER, OTHER], ids=["fewer shards", "other labels"])
 def test_a_rank_joins_an_overwrite_that_began_meanwhile(
     text: str, step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -301,7 +301,7 @@ def test_a_rank_joins_an_overwrite_that_began_meanwhile(
             folder.convert(text, Share(0, 2), overwrite=True)
         return result
 
-    monkeypatch.setattr(_Conversion, step, staticmethod(call) if step == "find" else call)
+    monkeypatch.setattr(_Conversion, step, staticmethod(call) if step == "plan_set" else call)
     folder.convert(text, Share(1, 2), overwrite=True)
     merge(folder.layout)
     assert calls == 2

@@ -21,7 +21,7 @@ from imagenet_prep.state.plan_file import Plan, Samples
 from imagenet_prep.storage.location import local_or_none
 from imagenet_prep.tfrecord import crc32c
 
-_AT_ONCE = 8
+_THREADS = 8  # that read samples at once
 
 
 def _take_samples(split: PlannedSplit) -> Samples:
@@ -32,7 +32,8 @@ def _take_samples(split: PlannedSplit) -> Samples:
     samples = [spread(split.rows(plan), len(split.plans)) for plan in split.plans]
     rows = [row for sample in samples for row in sample]
     rows.sort(key=lambda row: (catalog.container_ids.item(row), catalog.offsets.item(row)))
-    with ThreadPoolExecutor(1 if catalog.is_in_order else _AT_ONCE) as pool:
+    threads = 1 if catalog.is_in_order else _THREADS
+    with ThreadPoolExecutor(threads) as pool:
         crcs = pool.map(lambda row: crc32c(catalog.read(row, reader)), rows)
         crc_of = dict(zip(rows, crcs, strict=True))
     return tuple(tuple(crc_of[row] for row in sample) for sample in samples)
@@ -74,9 +75,10 @@ def with_samples(plan: Plan, splits: Sequence[PlannedSplit]) -> Plan:
     """
     samples = dict(plan.samples)
     for split in splits:
-        is_local = all(local_or_none(each.path) is not None for each in split.catalog.containers)
-        if split.catalog.split not in samples and is_local:
-            samples[split.catalog.split] = _take_samples(split)
+        name = split.catalog.split
+        paths = [local_or_none(container.path) for container in split.catalog.containers]
+        if name not in samples and None not in paths:
+            samples[name] = _take_samples(split)
     return replace(plan, samples=samples)
 
 
@@ -84,13 +86,17 @@ def without_damaged(plan: Plan, splits: Sequence[PlannedSplit], damaged: Collect
     """A plan that knows no checksum of these images; ``splits`` hold their shards."""
     samples = {name: list(shards) for name, shards in plan.samples.items()}
     for split in splits:
-        shards = samples.get(split.catalog.split, [])
-        for shard in split.plans if shards else ():
+        sampled_shards = samples.get(split.catalog.split)
+        if not sampled_shards:
+            continue
+        names = split.catalog.names
+        for shard in split.plans:
             rows = spread(split.rows(shard), shard.count)
-            shards[shard.index] = tuple(
-                UNKNOWN if split.catalog.names[row] in damaged else crc
-                for row, crc in zip(rows, shards[shard.index], strict=True)
-            )
+            crcs = list(sampled_shards[shard.index])
+            for number, row in enumerate(rows):
+                if names[row] in damaged:
+                    crcs[number] = UNKNOWN
+            sampled_shards[shard.index] = tuple(crcs)
     return replace(plan, samples={name: tuple(shards) for name, shards in samples.items()})
 
 
@@ -105,8 +111,8 @@ def _compare(split: PlannedSplit, samples: Samples) -> None:
 
 def _is_elsewhere(plan: Plan, before: Plan, split: str) -> bool:
     """Whether the images of a split are in another place, or in files with other times."""
-    place, known = ((each.origins.get(split), each.times.get(split)) for each in (plan, before))
-    return place != known
+    has_same_place = plan.origins.get(split) == before.origins.get(split)
+    return not has_same_place or plan.times.get(split) != before.times.get(split)
 
 
 def were_copies(plan: Plan) -> bool:

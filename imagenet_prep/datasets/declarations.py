@@ -43,8 +43,8 @@ def about(
     Args:
         words: its help.
         decides: whether it decides the bytes of each record, or only of the set, by their order.
-        Both are recorded. options: the commands with an option for it; any other accepts it as
-        ``--set``.
+            Both are recorded.
+        options: the commands with an option for it; any other accepts it as ``--set``.
         only_images: whether it is about image files: a recipe of arrays can't have it.
         is_rare: whether only --help-all shows its option.
         is_size: whether it is a number of bytes, which may be written with a unit: 100MB.
@@ -131,38 +131,40 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """How images are encoded again; None if they are kept."""
         if self.resize is None and self.max_side is None and self.quality is None:
             return None
-        return Reencode(
-            self.resize, self.max_side, QUALITY if self.quality is None else self.quality
-        )
+        quality = QUALITY if self.quality is None else self.quality
+        return Reencode(self.resize, self.max_side, quality)
 
     def replace(self: S, **changes: Any) -> S:
         """The same settings with some changes."""
         return msgspec.structs.replace(self, **changes)
 
     def deciding(self, *sorts: str) -> dict[str, Any]:
-        """The settings that decide bytes of ``sorts``, by name, as in fingerprints and manifests;
+        """The settings that decide bytes of ``sorts``, by name, as in fingerprints and manifests.
+
         None is left out.
         """
-        named = {
-            each.name: getattr(self, each.name)
-            for each in settings_of(type(self))
-            if each.decides in sorts
-        }
-        found = {name: value for name, value in named.items() if value is not None}
+        deciding: dict[str, Any] = {}
+        for setting in settings_of(type(self)):
+            value = getattr(self, setting.name)
+            if setting.decides in sorts and value is not None:
+                deciding[setting.name] = value
         if self.reencode is not None and "records" in sorts:
-            found["reencode"] = {**msgspec.to_builtins(self.reencode), "codec": codec()}
-        return found
+            deciding["reencode"] = {**msgspec.to_builtins(self.reencode), "codec": codec()}
+        return deciding
 
     def chosen(self) -> Settings:
-        """The settings that differ from the defaults, as options of convert:
-        for the command to run again.
+        """The settings that differ from the defaults, as options of convert.
+
+        They are for the command to run again.
         """
-        return tuple(each.as_option(value) for each, value in self._changed() if value is not None)
+        changed = self._changed()
+        return tuple(setting.as_option(value) for setting, value in changed if value is not None)
 
     def _changed(self) -> Iterator[tuple[Setting, Any]]:
-        for each in settings_of(type(self)):
-            if (value := getattr(self, each.name)) != each.default:
-                yield each, value
+        for setting in settings_of(type(self)):
+            value = getattr(self, setting.name)
+            if value != setting.default:
+                yield setting, value
 
 
 class MakingOptions(CommonSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -203,50 +205,57 @@ class Setting(Struct, frozen=True):
         """A value as an option of convert: one of its own, or ``--set``."""
         if "convert" in self.options:
             return self.name, value
-        return "set", f"{self.name}={str(value).lower() if isinstance(value, bool) else value}"
+        if isinstance(value, bool):
+            value = str(value).lower()
+        return "set", f"{self.name}={value}"
 
 
 @functools.cache
-def settings_of(kind: type[CommonSettings]) -> tuple[Setting, ...]:
+def settings_of(table: type[CommonSettings]) -> tuple[Setting, ...]:
     """The settings that a class declares, in order; fields without ``about`` are not settings."""
-    return tuple(
-        Setting(field.name, field.type, field.default, known.description, **known.extra)
-        for field in msgspec.structs.fields(kind)
-        for known in getattr(field.type, "__metadata__", ())
-        if known.extra is not None
-    )
+    settings: list[Setting] = []
+    for field in msgspec.structs.fields(table):
+        for meta in getattr(field.type, "__metadata__", ()):
+            if meta.extra is not None:
+                settings.append(
+                    Setting(field.name, field.type, field.default, meta.description, **meta.extra)
+                )
+    return tuple(settings)
 
 
-def recipe_keys(kind: type[CommonSettings]) -> list[Setting]:
+def recipe_keys(table: type[CommonSettings]) -> list[Setting]:
     """The settings that a recipe can have: all except those of a single call."""
     of_a_call = set(MakingOptions.__struct_fields__) - set(CommonSettings.__struct_fields__)
-    return [each for each in settings_of(kind) if each.name not in of_a_call]
+    return [setting for setting in settings_of(table) if setting.name not in of_a_call]
 
 
-def read_settings(kind: type[CommonSettings], texts: Iterable[str]) -> dict[str, Any]:
+def read_settings(table: type[CommonSettings], texts: Iterable[str]) -> dict[str, Any]:
     """Settings by name from texts such as "seed=7".
 
     Raises:
         UsageError: the setting does not exist, or can't have this value.
     """
-    known, found = {each.name: each for each in settings_of(kind)}, {}
+    settings = {setting.name: setting for setting in settings_of(table)}
+    values: dict[str, Any] = {}
     for text in texts:
-        name, is_given, value = text.partition("=")
-        if name not in known or not is_given:
-            raise UsageError(
-                f"--set {text}", f"expected NAME=VALUE, with one of {', '.join(known)}"
-            )
-        if name == "compression":
-            value = value.lower()  # TensorFlow writes GZIP
-        if known[name].is_size:
-            if (size := parse_size(value)) is None:
-                raise UsageError(f"--set {text}", SIZES)
-            found[name] = size
-            continue
-        try:
-            found[name] = msgspec.convert(value, known[name].type, strict=False)
-        except msgspec.ValidationError as error:
-            raise UsageError(
-                f"--set {text}", expected_words(str(error), known[name].type)
-            ) from error
-    return found
+        name, equals, value = text.partition("=")
+        if name not in settings or not equals:
+            names = ", ".join(settings)
+            raise UsageError(f"--set {text}", f"expected NAME=VALUE, with one of {names}")
+        values[name] = _read_value(settings[name], value, text)
+    return values
+
+
+def _read_value(setting: Setting, value: str, text: str) -> Any:
+    """The value of a setting; raises UsageError for ``text`` if it can't have it."""
+    if setting.name == "compression":
+        value = value.lower()  # TensorFlow writes GZIP
+    if setting.is_size:
+        size = parse_size(value)
+        if size is None:
+            raise UsageError(f"--set {text}", SIZES)
+        return size
+    try:
+        return msgspec.convert(value, setting.type, strict=False)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"--set {text}", expected_words(str(error), setting.type)) from error

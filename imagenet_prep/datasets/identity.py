@@ -1,5 +1,6 @@
-"""find_changed: the finished shards that a plan would not make again, since items, settings or
-files changed.
+"""find_changed: the finished shards that a plan would not make again.
+
+Items, settings or files changed since they were made.
 
 A shard is identified by its fingerprint, which holds no file times. So images may move: from
 archives to folders, to a copy. The plan on the disk has a stamp of each container that held them.
@@ -12,7 +13,8 @@ whatever they hold.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct, field
 
@@ -31,13 +33,18 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import scheme_of
 from imagenet_prep.tfrecord.framing import FOOTER, frame
 
-Moved = tuple[ShardPlan, PlannedSplit, ShardInfo]
-"""A plan whose images are in another place than those of its finished shard were."""
+
+class MovedShard(NamedTuple):
+    """A finished shard, and its plan: the images are in another place than when it was made."""
+
+    plan: ShardPlan
+    split: PlannedSplit
+    info: ShardInfo
 
 
 def find_changed(
     splits: Sequence[PlannedSplit],
-    kept: Plan | None,
+    before: Plan | None,
     layout: Layout,
     journal: Journal,
     engine: Engine,
@@ -47,44 +54,64 @@ def find_changed(
     """The names of the recorded shards that the plans would not make.
 
     Each has the evidence of other images if names, lengths and settings are the same, otherwise "".
-    ``may_be_copy``: machines read copies of their own, so that other times prove nothing.
+    ``before`` is the plan on the disk. ``may_be_copy``: machines read copies of their own, so that
+    other times prove nothing.
 
     Raises:
         InputError: a moved image can't be read.
     """
     changed: dict[str, str] = {}
-    moved: list[Moved] = []
+    moved: list[MovedShard] = []
     for split in splits:
-        known = kept.stamps.get(split.catalog.split, {}) if kept else {}
+        stamps_before = before.stamps.get(split.catalog.split, {}) if before else {}
         for plan, times in zip(split.plans, split.times, strict=True):
             info = journal.get(plan_name(plan))
             if info is None:
                 continue
             if info.fingerprint != plan.fingerprint:
                 changed[info.name] = ""
-            elif kept is None or not knows(kept, plan, times):
-                now = {
-                    each: split.stamps[each]
-                    for each in split.catalog.containers_of(split.rows(plan))
-                }
-                other = [each for each, stamp in now.items() if known.get(each) != stamp]
-                written_to = [
-                    each
-                    for each in other
-                    if each in known and not (may_be_copy and scheme_of(each) is None)
-                ]
-                if written_to:
-                    changed[info.name] = _written(written_to[0])
-                elif other:
-                    moved.append((plan, split, info))
-    for name, place in find_others(moved, layout, engine).items() if moved else ():
-        changed[name] = f"{place} has the same name and length as in its shard, but other bytes"
+                continue
+            if before is not None and knows(before, plan, times):
+                continue
+            other_containers = _other_containers(plan, split, stamps_before)
+            written_to = _find_written_to(other_containers, stamps_before, may_be_copy=may_be_copy)
+            if written_to is not None:
+                changed[info.name] = _describe_write(written_to)
+            elif other_containers:
+                moved.append(MovedShard(plan, split, info))
+    others = find_others(moved, layout, engine) if moved else {}
+    for name, image in others.items():
+        changed[name] = f"{image} has the same name and length as in its shard, but other bytes"
     return changed
 
 
-def _written(container: object) -> str:
-    """A description of a changed image file or archive;
-    an object has a new time only if it was replaced.
+def _other_containers(
+    plan: ShardPlan, split: PlannedSplit, stamps_before: Mapping[str, str]
+) -> list[str]:
+    """The containers of a shard's images that are not as the plan on the disk knows them."""
+    containers = split.catalog.containers_of(split.rows(plan))
+    return [
+        container
+        for container in containers
+        if stamps_before.get(container) != split.stamps[container]
+    ]
+
+
+def _find_written_to(
+    containers: Sequence[str], stamps_before: Mapping[str, str], *, may_be_copy: bool
+) -> str | None:
+    """The first of these containers that was in this place before, with another stamp."""
+    for container in containers:
+        is_file_of_machine = may_be_copy and scheme_of(container) is None
+        if container in stamps_before and not is_file_of_machine:
+            return container
+    return None
+
+
+def _describe_write(container: str) -> str:
+    """A description of a changed image file or archive.
+
+    An object has a new time only if it was replaced.
     """
     if scheme_of(container) is not None:
         return f"{container} was replaced by another object"
@@ -94,17 +121,21 @@ def _written(container: object) -> str:
 # images in another place --------------------------------------------------------------------------
 
 
-_Known = tuple[int, str, int]
-"""A row of a catalog, the shard that holds it, and the CRC of its record there."""
+class _RecordedRow(NamedTuple):
+    """A row of a catalog, the shard that holds it, and the CRC of its record there."""
+
+    row: int
+    shard: str
+    crc: int
 
 
-def find_others(moved: Sequence[Moved], layout: Layout, engine: Engine) -> dict[str, str]:
+def find_others(moved: Sequence[MovedShard], layout: Layout, engine: Engine) -> dict[str, str]:
     """By shard name, an image of its plan whose bytes differ from those in the shard.
 
     Raises:
         InputError: an image can't be read.
     """
-    tasks = list(_tasks(moved, layout))
+    tasks = list(_list_tasks(moved, layout))
     others: dict[str, str] = {}
     for outcome in engine.map(_Comparer(), tasks) if tasks else ():
         if isinstance(outcome, Failed):
@@ -113,7 +144,7 @@ def find_others(moved: Sequence[Moved], layout: Layout, engine: Engine) -> dict[
     return others
 
 
-class _Some(Struct, frozen=True):
+class _ComparedImages(Struct, frozen=True):
     """Some images of a split, and for each its shard and the CRC of its record."""
 
     catalog: Catalog
@@ -122,46 +153,48 @@ class _Some(Struct, frozen=True):
     crcs: tuple[int, ...]
 
 
-def _tasks(moved: Sequence[Moved], layout: Layout) -> Iterator[_Some]:
-    """A task per shard; a container that is read in order has one task,
-    for the images of all shards in that order.
+def _list_tasks(moved: Sequence[MovedShard], layout: Layout) -> Iterator[_ComparedImages]:
+    """A task per shard.
+
+    A container that is read in order has one task, for the images of all shards in that order.
     """
-    ordered: dict[int, tuple[PlannedSplit, list[_Known]]] = {}
-    for plan, split, info in moved:
-        known = _known(plan, split, info, layout, len(moved))
+    rows_in_order: dict[int, tuple[PlannedSplit, list[_RecordedRow]]] = {}
+    for shard in moved:
+        split = shard.split
+        rows = _list_recorded(shard, layout, len(moved))
         if split.catalog.is_in_order:
-            ordered.setdefault(id(split), (split, []))[1].extend(known)
-        elif known:
-            yield _some(split, known)
-    for split, known in ordered.values():
-        container, offset = split.catalog.container_ids, split.catalog.offsets
-        known.sort(key=lambda each: (container[each[0]], offset[each[0]]))
-        for _, group in itertools.groupby(known, key=lambda each: container[each[0]]):
-            yield _some(split, list(group))
+            rows_in_order.setdefault(id(split), (split, []))[1].extend(rows)
+        elif rows:
+            yield _compared_images(split, rows)
+    for split, rows in rows_in_order.values():
+        container_ids, offsets = split.catalog.container_ids, split.catalog.offsets
+        rows.sort(key=lambda recorded: (container_ids[recorded.row], offsets[recorded.row]))
+        for _, group in itertools.groupby(rows, key=lambda recorded: container_ids[recorded.row]):
+            yield _compared_images(split, list(group))
 
 
-def _some(split: PlannedSplit, known: Sequence[_Known]) -> _Some:
-    rows, shards, crcs = zip(*known, strict=True)
-    return _Some(split.catalog.whole(rows), split.recorder, shards, crcs)
+def _compared_images(split: PlannedSplit, recorded: Sequence[_RecordedRow]) -> _ComparedImages:
+    rows, shards, crcs = zip(*recorded, strict=True)
+    return _ComparedImages(split.catalog.whole(rows), split.recorder, shards, crcs)
 
 
-def _known(
-    plan: ShardPlan, split: PlannedSplit, info: ShardInfo, layout: Layout, shards: int
-) -> list[_Known]:
-    """Rows to compare, none if the index is missing (the shard is made
-    again then) and none that a codec repaired.
+def _list_recorded(shard: MovedShard, layout: Layout, shard_count: int) -> list[_RecordedRow]:
+    """The rows of a shard to compare, as many as if ``shard_count`` shards are.
+
+    None if the index is missing: the shard is made again then. None that a codec repaired.
     """
+    split = shard.split
     crcs: dict[str, int] = {}
-    if written := read_written(layout, info):
-        repaired = {repair.rpartition(" (")[0] for repair in info.repairs}
-        crcs = {
-            name: crc
-            for name, crc in zip(written.names, written.crcs, strict=True)
-            if name not in repaired
-        }
-    rows = [row for row in split.rows(plan) if split.catalog.names[row] in crcs]
-    compared = spread(rows, shards)
-    return [(row, plan_name(plan), crcs[split.catalog.names[row]]) for row in compared]
+    if written := read_written(layout, shard.info):
+        repaired = {repair.rpartition(" (")[0] for repair in shard.info.repairs}
+        for name, crc in zip(written.names, written.crcs, strict=True):
+            if name not in repaired:
+                crcs[name] = crc
+    names = split.catalog.names
+    rows = [row for row in split.rows(shard.plan) if names[row] in crcs]
+    compared_rows = spread(rows, shard_count)
+    shard_name = plan_name(shard.plan)
+    return [_RecordedRow(row, shard_name, crcs[names[row]]) for row in compared_rows]
 
 
 class _Comparer(Struct, frozen=True):
@@ -169,19 +202,21 @@ class _Comparer(Struct, frozen=True):
 
     reader: Reader = field(default_factory=Reader)
 
-    def __call__(self, some: _Some) -> dict[str, str]:
+    def __call__(self, images: _ComparedImages) -> dict[str, str]:
+        catalog = images.catalog
         others: dict[str, str] = {}
-        for row, (shard, crc) in enumerate(zip(some.shards, some.crcs, strict=True)):
-            if shard in others:
-                continue
-            data = some.catalog.read(row, self.reader)
-            try:  # a header check may have accepted an image that can't be decoded
-                _, footer, _ = frame(
-                    *some.recorder.of_headers().record(some.catalog.item(row), data).parts
-                )
-                is_other = FOOTER.unpack(footer) != (crc,)
-            except ImageError:
-                is_other = True
-            if is_other:
-                others[shard] = f"{some.catalog.names[row]} ({some.catalog.place(row)})"
+        for row, (shard, crc) in enumerate(zip(images.shards, images.crcs, strict=True)):
+            if shard not in others and self._is_other(images, row, crc):
+                others[shard] = f"{catalog.names[row]} ({catalog.place(row)})"
         return others
+
+    def _is_other(self, images: _ComparedImages, row: int, crc: int) -> bool:
+        """Whether the record of an image has another CRC than ``crc``."""
+        data = images.catalog.read(row, self.reader)
+        recorder = images.recorder.of_headers()
+        try:  # a header check may have accepted an image that can't be decoded
+            recorded = recorder.record(images.catalog.item(row), data)
+        except ImageError:
+            return True
+        _, footer, _ = frame(*recorded.parts)
+        return FOOTER.unpack(footer) != (crc,)

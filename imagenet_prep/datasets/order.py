@@ -46,34 +46,39 @@ def shuffled(count: int, seed: int) -> array[int]:
     indices = array("I", [0]) * count
     order = np.asarray(indices)
     order[:] = np.arange(count, dtype=np.uint32)
-    for last in range(count - 1, 0, -_DRAWN):
-        places = np.arange(last, max(last - _DRAWN, 0), -1)
+    for top in range(count - 1, 0, -_DRAWN):
+        places = np.arange(top, max(top - _DRAWN, 0), -1)
         drawn = np.array([draw() for _ in range(len(places))])
-        _swap(order, last, (drawn * (places + 1)).astype(np.int64))
+        _swap(order, top, (drawn * (places + 1)).astype(np.int64))
     return indices
 
 
-def _swap(order: Column, last: int, others: Column) -> None:
-    """Swap the items at ``last``, ``last`` - 1, ... with the items at each of ``others``, in order.
+def _swap(order: Column, top: int, partners: Column) -> None:
+    """Swap the items at ``top``, ``top`` - 1, ... with the items at ``partners``, one by one.
 
     Batches are small enough that swaps in one rarely collide: without a collision their order makes
     no difference.
     """
-    each = memoryview(order.data)
-    step = max(math.isqrt(last) // _APART, 1)
-    for start in range(0, len(others), step):
-        found = others[start : start + step]
-        top = last - start
-        low = top - len(found)
-        met = found.copy()
-        met.sort()
-        if len(found) >= _FEWEST and met[-1] <= low and (met[1:] != met[:-1]).all():
-            held = order[found]
-            order[found] = order[low + 1 : top + 1][::-1]
-            order[low + 1 : top + 1] = held[::-1]
+    items = memoryview(order.data)
+    step = max(math.isqrt(top) // _APART, 1)
+    for start in range(0, len(partners), step):
+        batch = partners[start : start + step]
+        high = top - start
+        low = high - len(batch)
+        if len(batch) >= _FEWEST and _is_apart(batch, low):
+            swapped = order[batch]
+            order[batch] = order[low + 1 : high + 1][::-1]
+            order[low + 1 : high + 1] = swapped[::-1]
             continue
-        for i, j in zip(range(top, low, -1), found.tolist(), strict=True):
-            each[i], each[j] = each[j], each[i]
+        for i, j in zip(range(high, low, -1), batch.tolist(), strict=True):
+            items[i], items[j] = items[j], items[i]
+
+
+def _is_apart(partners: Column, low: int) -> bool:
+    """Whether all of these places are different, and none is above ``low``."""
+    ascending = partners.copy()
+    ascending.sort()
+    return bool(ascending[-1] <= low and (ascending[1:] != ascending[:-1]).all())
 
 
 def bounds(count: int, shards: int) -> list[int]:
@@ -84,11 +89,10 @@ def bounds(count: int, shards: int) -> list[int]:
     """
     lanes = LANES if shards % LANES == 0 else 1
     lane_edges = _cut(0, count, lanes)
-    starts = [
-        edge
-        for lane in range(lanes)
-        for edge in _cut(lane_edges[lane], lane_edges[lane + 1], shards // lanes)[:-1]
-    ]
+    starts: list[int] = []
+    for lane in range(lanes):
+        edges = _cut(lane_edges[lane], lane_edges[lane + 1], shards // lanes)
+        starts += edges[:-1]
     return [*starts, count]
 
 
@@ -96,4 +100,5 @@ def _cut(start: int, stop: int, parts: int) -> list[int]:
     # The original took numpy.linspace and truncated it. linspace divides first: rounding moves a
     # few edges by one.
     step = (stop - start) / parts
-    return [int(k * step + start) for k in range(parts)] + [stop]
+    edges = [int(part * step + start) for part in range(parts)]
+    return [*edges, stop]

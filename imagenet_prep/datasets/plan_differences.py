@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.state.manifest import Manifest, SplitTotals
 from imagenet_prep.state.plan_file import Plan
 
 
@@ -14,56 +14,76 @@ def differences(
     plan: Plan, other: Plan | Manifest, or_else: str = "boxes or columns of some images"
 ) -> list[str]:
     """A list of the differences to another set; ``or_else`` if settings and totals are the same."""
-    found = _changed_settings(other.settings, plan.settings)
-    found += ["classes"] if plan.dataset.classes != other.dataset.classes else []
+    changes = _changed_settings(other.settings, plan.settings)
+    if plan.dataset.classes != other.dataset.classes:
+        changes.append("classes")
     for split, totals in plan.totals.items():
-        then = other.totals.get(split)
-        if then is None or then.shards != totals.shards:
-            found.append(
-                f"number of {split} shards ({then.shards if then else 'none'}, now {totals.shards})"
-            )
-        for name in ("boxes", "classes", "expected") if then is not None else ():
-            if getattr(then, name) != getattr(totals, name):
-                found.append(f"{split} boxes" if name == "boxes" else f"{name} of {split}")
+        changes += _changed_totals(split, other.totals.get(split), totals)
         if _content(other.sources.get(split)) != _content(plan.sources[split]):
-            found.append(f"{split} images")
-    return found or [or_else] * bool(or_else)
+            changes.append(f"{split} images")
+    if not changes and or_else:
+        return [or_else]
+    return changes
 
 
-def _changed_settings(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def _changed_totals(split: str, before: SplitTotals | None, now: SplitTotals) -> list[str]:
+    """The totals of a split that differ."""
+    if before is None:
+        return [f"number of {split} shards (none, now {now.shards})"]
+    changes: list[str] = []
+    if before.shards != now.shards:
+        changes.append(f"number of {split} shards ({before.shards}, now {now.shards})")
+    if before.boxes != now.boxes:
+        changes.append(f"{split} boxes")
+    if before.classes != now.classes:
+        changes.append(f"classes of {split}")
+    if before.expected != now.expected:
+        changes.append(f"expected of {split}")
+    return changes
+
+
+def _changed_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """The settings that differ, as the user writes them: "--resize (64, now 32)"."""
     from imagenet_prep.datasets.declarations import CommonSettings, settings_of
 
-    options = {each.name for each in settings_of(CommonSettings) if "convert" in each.options}
-    before, after = map(_flat, (then, now))
-    if "codec" not in before.keys() & after.keys():  # images that are kept have none
-        before, after = ({**each, "codec": None} for each in (before, after))
-    found = []
-    for name in sorted({*before, *after}):
-        values = before.get(name), after.get(name)
-        if values[0] != values[1]:
-            is_plain = all(value is None or isinstance(value, str | int) for value in values)
-            told = [
-                "none" if value is None else json.dumps(value).strip('"')
-                for value in values
-                if is_plain
-            ]
-            words = f"--{name.replace('_', '-')}" if name in options else name
-            found.append(f"{words} ({told[0]}, now {told[1]})" if is_plain else words)
-    return found
+    settings = settings_of(CommonSettings)
+    options = {setting.name for setting in settings if "convert" in setting.options}
+    values_before, values_now = _flatten(before), _flatten(now)
+    if "codec" not in values_before or "codec" not in values_now:  # kept images have none
+        values_before["codec"] = values_now["codec"] = None
+    changes: list[str] = []
+    for name in sorted({*values_before, *values_now}):
+        value_before, value_now = values_before.get(name), values_now.get(name)
+        if value_before == value_now:
+            continue
+        words = f"--{name.replace('_', '-')}" if name in options else name
+        if _is_plain(value_before) and _is_plain(value_now):
+            words += f" ({_show(value_before)}, now {_show(value_now)})"
+        changes.append(words)
+    return changes
 
 
-def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    how = settings.get("reencode")
-    return {**settings, **how, "reencode": None} if isinstance(how, dict) else dict(settings)
+def _is_plain(value: object) -> bool:
+    """Whether a message can show a value of a setting."""
+    return value is None or isinstance(value, str | int)
+
+
+def _show(value: object) -> str:
+    return "none" if value is None else json.dumps(value).strip('"')
+
+
+def _flatten(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, with those of encoding again among them."""
+    reencode = settings.get("reencode")
+    if isinstance(reencode, dict):
+        return {**settings, **reencode, "reencode": None}
+    return dict(settings)
 
 
 def _content(source: object) -> object:
     """The values of a source record that decide its images:
     the same ones may be in an archive or in folders.
     """
-    return (
-        (source.get("images"), source.get("names_and_sizes"))
-        if isinstance(source, dict)
-        else source
-    )
+    if isinstance(source, dict):
+        return source.get("images"), source.get("names_and_sizes")
+    return source

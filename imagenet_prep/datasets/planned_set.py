@@ -44,6 +44,16 @@ class PlannedSplit(Struct, frozen=True):
         """A digest of the modification times of each shard's image files or archives, in order."""
         return (self.catalog.times(self.rows(plan)) for plan in self.plans)
 
+    @property
+    def fingerprints(self) -> tuple[str, ...]:
+        """The fingerprint of each shard, in order."""
+        return tuple(plan.fingerprint for plan in self.plans)
+
+    @property
+    def boxes(self) -> int:
+        """The number of boxes of its images."""
+        return len(self.catalog.boxes) // 4
+
     def rows(self, plan: ShardPlan) -> range:
         """The catalog's rows of one shard, in record order."""
         return range(plan.start, plan.stop)
@@ -110,63 +120,68 @@ def cut(
     seed: int | None,
     deciding: Mapping[str, object],
 ) -> PlannedSplit:
-    """Shuffle a split, unless ``seed`` is None, and cut it into ``count`` plans;
-    ``deciding`` settings decide bytes.
+    """Shuffle a split, unless ``seed`` is None, and cut it into ``count`` plans.
+
+    ``deciding`` are the settings that decide bytes.
     """
-    rows = range(len(catalog)) if seed is None else order.shuffled(len(catalog), seed)
-    settings = json.dumps(deciding, sort_keys=True)
     from imagenet_prep.sources.fingerprint import Fingerprints, names_and_sizes
 
-    digest, stamps = names_and_sizes(catalog), catalog.stamps_of_containers()
+    rows = range(len(catalog)) if seed is None else order.shuffled(len(catalog), seed)
+    settings = json.dumps(deciding, sort_keys=True)
+    digest = names_and_sizes(catalog)
+    stamps = catalog.stamps_of_containers()
     arranged = catalog.picked(rows)
     fingerprints = Fingerprints(arranged, settings)
-
-    nothing, plans = fingerprints.compute(range(0)), []  # there may be many more shards than images
-    for i, (start, stop) in enumerate(itertools.pairwise(order.bounds(len(catalog), count))):
-        fingerprint = fingerprints.compute(range(start, stop)) if start < stop else nothing
-        plans.append(ShardPlan(catalog.split, i, count, start, stop, fingerprint))
+    of_empty_shard = fingerprints.compute(range(0))  # there may be many more shards than images
+    edges = itertools.pairwise(order.bounds(len(catalog), count))
+    plans: list[ShardPlan] = []
+    for number, (start, stop) in enumerate(edges):
+        fingerprint = fingerprints.compute(range(start, stop)) if start < stop else of_empty_shard
+        plans.append(ShardPlan(catalog.split, number, count, start, stop, fingerprint))
     return PlannedSplit(arranged, source, digest, recorder, tuple(plans), stamps)
 
 
 def source_record(planned: PlannedSplit) -> dict[str, object]:
-    """A manifest's entry for a split's images: their source, number,
-    digest of names, sizes and labels, and facts.
+    """A manifest's entry for a split's images.
+
+    It has their source, their number, a digest of names, sizes and labels, and the facts.
     """
     from imagenet_prep.sources.names import shown_name
 
-    images = {
+    return {
         "name": shown_name(planned.source),
         "images": len(planned.catalog),
         "names_and_sizes": planned.digest,
+        **planned.facts,
     }
-    return {**images, **planned.facts}
 
 
 def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
-    """Raise unless names, sizes, labels and boxes are the recorded ones;
-    times and the kind of container may differ.
+    """Raise unless names, sizes, labels and boxes are the recorded ones.
+
+    Times and the kind of container may differ.
     """
     split, source = planned.catalog.split, planned.source
-    expected, found = manifest.sources.get(split), source_record(planned)
+    expected = manifest.sources.get(split)
     if not isinstance(expected, dict):
         raise not_understood(f"source of the {split} images")
-    if any(expected.get(key) != found[key] for key in ("images", "names_and_sizes")):
-        detail = f"expected {expected.get('images')} images, got {found['images']}"
-        if expected.get("images") == found["images"]:
+    current = source_record(planned)
+    if any(expected.get(key) != current[key] for key in ("images", "names_and_sizes")):
+        detail = f"expected {expected.get('images')} images, got {current['images']}"
+        if expected.get("images") == current["images"]:
             detail = (
-                f"their number is the same, {found['images']}, but some have other names or sizes"
+                f"their number is the same, {current['images']}, but some have other names or sizes"
             )
         raise InputError(
             f"the {split} images in {source} are not those that the shards were made from",
             detail,
-            (
-                "restore them or name their folder with --raw, or make the set again: "
-                "imagenet-prep convert --overwrite"
-            ),
+            "restore them or name their folder with --raw, or make the set again: "
+            "imagenet-prep convert --overwrite",
         )
-    if (boxes := len(planned.catalog.boxes) // 4) != manifest.totals[split].boxes:
+    boxes, expected_boxes = planned.boxes, manifest.totals[split].boxes
+    if boxes != expected_boxes:
         raise InputError(
             f"the {split} boxes differ from those in the shards",
-            f"expected {manifest.totals[split].boxes} boxes, got {boxes}",
+            f"expected {expected_boxes} boxes, got {boxes}",
             "restore their file, or make it again with imagenet-prep annotate",
         )

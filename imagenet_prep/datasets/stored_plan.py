@@ -37,52 +37,64 @@ def plan_of(
     before: Plan | None,
     packed: Mapping[str, PackedCatalog],
 ) -> Plan:
-    """The plan of a set that was listed, ``packed`` by split;
-    known places from ``before`` are kept.
+    """The plan of a set that was listed, ``packed`` by split.
+
+    Places that ``before``, the plan on the disk, knows are kept.
     """
     splits = {split.catalog.split: split for split in planned.splits}
-    known = before.stamps if before else {}
-    # a recipe's images are relative to its own folder, which ``recipe`` holds
-    raw = layout.raw or (layout.own_raw_dir if layout.output and not planned.recipe else None)
+    stamps_before = before.stamps if before else {}
+    asked = planned.asked
     return Plan(
         dataset=planned.entry,
         settings=planned.settings,
         sources={name: source_record(split) for name, split in splits.items()},
-        totals={
-            name: SplitTotals(
-                images=len(split.catalog),
-                expected=planned.expected[name],
-                classes=len(split.catalog.count_by_label().keys() - {0}),
-                boxes=len(split.catalog.boxes) // 4,
-                shards=len(split.plans),
-                unlabelled=planned.count_unlabelled(split),
-            )
-            for name, split in splits.items()
-        },
-        fingerprints={
-            name: tuple(plan.fingerprint for plan in split.plans) for name, split in splits.items()
-        },
+        totals={name: _totals_of(planned, split) for name, split in splits.items()},
+        fingerprints={name: split.fingerprints for name, split in splits.items()},
         expected=planned.expected,
         options=planned.options,
-        raw=str(raw.resolve()) if raw else None,
+        raw=_recorded_raw_dir(planned, layout),
         recipe=planned.recipe,
-        stamps={name: {**known.get(name, {}), **split.stamps} for name, split in splits.items()},
+        stamps={
+            name: {**stamps_before.get(name, {}), **split.stamps} for name, split in splits.items()
+        },
         times={name: tuple(split.times) for name, split in splits.items()},
-        rows={name: each.name for name, each in packed.items()},
+        rows={name: catalog.name for name, catalog in packed.items()},
         origins={name: str(split.source.resolve()) for name, split in splits.items()},
         notes=planned.notes,
-        asked={"options": planned.asked.options, "raw": planned.asked.raw} if planned.asked else {},
+        asked={"options": asked.options, "raw": asked.raw} if asked else {},
     )
+
+
+def _totals_of(planned: PlannedSet, split: PlannedSplit) -> SplitTotals:
+    labels = split.catalog.count_by_label().keys()
+    return SplitTotals(
+        images=len(split.catalog),
+        expected=planned.expected[split.catalog.split],
+        classes=len(labels - {0}),
+        boxes=split.boxes,
+        shards=len(split.plans),
+        unlabelled=planned.count_unlabelled(split),
+    )
+
+
+def _recorded_raw_dir(planned: PlannedSet, layout: Layout) -> str | None:
+    """The folder of raw data, if one was given, or if the shards are not in DATA_DIR."""
+    raw_dir = layout.raw
+    # A recipe's images are relative to its own folder, which ``recipe`` holds.
+    if not raw_dir and layout.output and not planned.recipe:
+        raw_dir = layout.own_raw_dir
+    return str(raw_dir.resolve()) if raw_dir else None
 
 
 def shard_plans(plan: Plan, split: str) -> list[ShardPlan]:
     """The shards of a split, in order."""
     fingerprints = plan.fingerprints[split]
-    edges = itertools.pairwise(order.bounds(plan.totals[split].images, len(fingerprints)))
-    return [
-        ShardPlan(split, number, len(fingerprints), start, stop, fingerprint)
-        for number, (fingerprint, (start, stop)) in enumerate(zip(fingerprints, edges, strict=True))
-    ]
+    count = len(fingerprints)
+    edges = itertools.pairwise(order.bounds(plan.totals[split].images, count))
+    shards: list[ShardPlan] = []
+    for number, (start, stop) in enumerate(edges):
+        shards.append(ShardPlan(split, number, count, start, stop, fingerprints[number]))
+    return shards
 
 
 def planned_shards(plan: Plan) -> dict[str, ShardInfo]:
@@ -97,16 +109,24 @@ def planned_shards(plan: Plan) -> dict[str, ShardInfo]:
 
 def planned_manifest(plan: Plan) -> Manifest:
     """The manifest to come, except for facts of finished shards."""
-    values = dict(plan.settings), dict(plan.sources), dict(plan.totals)
-    return Manifest(__version__, plan.dataset, *values, planned_shards(plan))
+    return Manifest(
+        __version__,
+        plan.dataset,
+        dict(plan.settings),
+        dict(plan.sources),
+        dict(plan.totals),
+        planned_shards(plan),
+    )
 
 
 def knows(plan: Plan, shard: ShardPlan, times: str) -> bool:
     """Whether a shard is planned from exactly these items, in files of these times."""
-    fingerprints, known = plan.fingerprints.get(shard.split, ()), plan.times.get(shard.split, ())
-    if shard.index >= min(len(fingerprints), len(known)):
+    planned_fingerprints = plan.fingerprints.get(shard.split, ())
+    planned_times = plan.times.get(shard.split, ())
+    if shard.index >= min(len(planned_fingerprints), len(planned_times)):
         return False
-    return (fingerprints[shard.index], known[shard.index]) == (shard.fingerprint, times)
+    has_items = planned_fingerprints[shard.index] == shard.fingerprint
+    return has_items and planned_times[shard.index] == times
 
 
 def read_planned(
@@ -123,8 +143,10 @@ def read_planned(
     """
     try:
         splits = tuple(_read_split(plan, split, layout, asked, names) for split in asked.recorders)
-    except (InputError, KeyError) as error:
-        if progress is not None and isinstance(error, InputError):
+    except KeyError:
+        return None
+    except InputError as error:
+        if progress is not None:
             progress.note(f"warning: {error.what}: the raw data is listed again")
         return None
     if not all(split.catalog.is_current(trusts_folders=names is not None) for split in splits):
@@ -137,44 +159,57 @@ def read_planned(
 def _read_split(
     plan: Plan, split: str, layout: Layout, asked: Asked, names: Collection[str] | None
 ) -> PlannedSplit:
-    plans = shard_plans(plan, split)
-    folder, pieces = layout.plan_path.with_name(plan.rows[split]), None
-    if names is not None:
-        plans = [shard for shard in plans if plan_name(shard) in names]
-        pieces = [range(shard.start, shard.stop) for shard in plans]
     from imagenet_prep.sources.saved_catalog import load_catalog
 
-    catalog = load_catalog(folder, folder.name, pieces)
-    if names is not None:
-        plans = _renumbered(plans, catalog, json.dumps(asked.deciding, sort_keys=True))
-    digest = plan.sources[split]["names_and_sizes"]
-    origin = locate(plan.origins[split])
+    shards = shard_plans(plan, split)
+    folder = layout.plan_path.with_name(plan.rows[split])
+    if names is None:
+        catalog = load_catalog(folder, folder.name)
+    else:
+        shards = [shard for shard in shards if plan_name(shard) in names]
+        pieces = [range(shard.start, shard.stop) for shard in shards]
+        catalog = load_catalog(folder, folder.name, pieces)
+        settings = json.dumps(asked.deciding, sort_keys=True)
+        shards = _move_to_pieces(shards, catalog, settings)
     return PlannedSplit(
-        catalog, origin, digest, asked.recorders[split], tuple(plans), plan.stamps[split]
+        catalog,
+        locate(plan.origins[split]),
+        plan.sources[split]["names_and_sizes"],
+        asked.recorders[split],
+        tuple(shards),
+        plan.stamps[split],
     )
 
 
-def _renumbered(plans: Sequence[ShardPlan], catalog: Catalog, settings: str) -> list[ShardPlan]:
-    """The plans of shards whose rows a catalog has;
-    raises InputError if they are not the planned rows.
+def _move_to_pieces(
+    shards: Sequence[ShardPlan], catalog: Catalog, settings: str
+) -> list[ShardPlan]:
+    """The plans of shards whose rows alone a catalog has, one shard after another.
+
+    Raises:
+        InputError: they are not the planned rows.
     """
     from imagenet_prep.sources.fingerprint import Fingerprints
 
-    found, start, fingerprints = [], 0, Fingerprints(catalog, settings)
-    for plan in plans:
-        stop = start + plan.stop - plan.start
-        if fingerprints.compute(range(start, stop)) != plan.fingerprint:
-            raise InputError(f"the rows of {plan_name(plan)} are not those that were planned")
-        found.append(replace(plan, start=start, stop=stop))
+    fingerprints = Fingerprints(catalog, settings)
+    moved: list[ShardPlan] = []
+    start = 0
+    for shard in shards:
+        stop = start + shard.stop - shard.start
+        if fingerprints.compute(range(start, stop)) != shard.fingerprint:
+            raise InputError(f"the rows of {plan_name(shard)} are not those that were planned")
+        moved.append(replace(shard, start=start, stop=stop))
         start = stop
-    return found
+    return moved
 
 
 def remove_other_rows(plan: Plan, layout: Layout) -> None:
     """Remove the rows of earlier plans: they are not needed once the set is finished."""
     for path in layout.plan_path.parent.glob("*/*"):
-        if path.parent.name not in plan.rows.values():
-            path.unlink(missing_ok=True)
-            if (folder := local_or_none(path.parent)) is not None:
-                with contextlib.suppress(OSError):
-                    folder.rmdir()
+        if path.parent.name in plan.rows.values():
+            continue
+        path.unlink(missing_ok=True)
+        folder = local_or_none(path.parent)
+        if folder is not None:
+            with contextlib.suppress(OSError):
+                folder.rmdir()

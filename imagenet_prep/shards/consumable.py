@@ -9,6 +9,7 @@ from pathlib import Path
 from imagenet_prep.datasets.planned_set import PlannedSplit, plan_name
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import command
+from imagenet_prep.model import ShardPlan
 from imagenet_prep.shards.consumption import KINDS, Consumption, known_digests
 from imagenet_prep.sources.slices import Container, Gone, gone
 from imagenet_prep.state.plan_file import Plan
@@ -19,10 +20,11 @@ from imagenet_prep.storage.refusals import writing
 
 
 def is_gone(split: PlannedSplit) -> bool:
-    """Whether the raw data of a split exists only on record:
-    it was consumed, or is being consumed.
+    """Whether the raw data of a split exists only on record.
+
+    It was consumed, or is being consumed.
     """
-    return any(isinstance(each, Gone) for each in split.catalog.containers)
+    return any(isinstance(container, Gone) for container in split.catalog.containers)
 
 
 def refuse_another_output(layout: Layout) -> None:
@@ -41,37 +43,48 @@ def check_consumable(splits: Sequence[PlannedSplit], layout: Layout) -> None:
 
     Raises:
         UsageError: it is outside DATA_DIR/raw-data, or holds several splits, or its file system
-        can't free the space. InputError: none of its digests is known.
+            can't free the space.
+        InputError: none of its digests is known.
     """
     layout.refuse_urls()
     refuse_another_output(layout)
-    containers = [
-        each for split in splits if not is_gone(split) for each in split.catalog.containers
-    ]
-    splits_in = Counter(each.path for each in containers)
-    for each in containers:
-        path = local_path(each.path)
-        several = "it holds several splits, so none of it can be freed before the last one is made"
-        if obstacle := several if splits_in[path] > 1 else _obstacle(each, path, layout):
-            raise UsageError(f"{path} can't be consumed", obstacle, "convert without --consume")
-        if not known_digests(layout, path):
-            raise InputError(
-                f"{path} can't be consumed: nothing proves that it can be fetched again",
-                "expected a digest from a download, or from a check of the existing file",
-                (
-                    f"check it: {command('download', layout.data_dir)}    (with the site that "
-                    "it is "
-                    "from)"
-                ),
+    containers: list[Container] = []
+    for split in splits:
+        if not is_gone(split):
+            containers += split.catalog.containers
+    splits_of_path = Counter(container.path for container in containers)
+    for container in containers:
+        _refuse_obstacle(container, layout, splits=splits_of_path[container.path])
+    for folder in {local_path(container.path).parent for container in containers}:
+        _refuse_without_holes(folder)
+
+
+def _refuse_obstacle(container: Container, layout: Layout, *, splits: int) -> None:
+    """Refuse to consume a file that holds the images of so many splits; see check_consumable."""
+    path = local_path(container.path)
+    obstacle = _find_obstacle(container, path, layout)
+    if splits > 1:
+        obstacle = "it holds several splits, so none of it can be freed before the last one is made"
+    if obstacle:
+        raise UsageError(f"{path} can't be consumed", obstacle, "convert without --consume")
+    if not known_digests(layout, path):
+        check = command("download", layout.data_dir)
+        raise InputError(
+            f"{path} can't be consumed: nothing proves that it can be fetched again",
+            "expected a digest from a download, or from a check of the existing file",
+            f"check it: {check}    (with the site that it is from)",
+        )
+
+
+def _refuse_without_holes(folder: Path) -> None:
+    """Raise UsageError if the file system of a folder can't punch holes."""
+    with writing(folder):
+        if not can_punch(folder):
+            raise UsageError(
+                f"the file system of {folder} can't free space within a file",
+                "expected one that punches holes (ext4, XFS, Btrfs, ZFS, tmpfs) for --consume",
+                "convert without --consume, on a disk with space for both",
             )
-    for folder in {local_path(each.path).parent for each in containers}:
-        with writing(folder):
-            if not can_punch(folder):
-                raise UsageError(
-                    f"the file system of {folder} can't free space within a file",
-                    "expected one that punches holes (ext4, XFS, Btrfs, ZFS, tmpfs) for --consume",
-                    "convert without --consume, on a disk with space for both",
-                )
 
 
 def is_consumable(splits: Sequence[PlannedSplit], layout: Layout) -> bool:
@@ -85,15 +98,16 @@ def is_consumable(splits: Sequence[PlannedSplit], layout: Layout) -> bool:
     return True
 
 
-def _obstacle(container: Container, path: Path, layout: Layout) -> str:
+def _find_obstacle(container: Container, path: Path, layout: Layout) -> str:
     """The reason that forbids to consume a file; "" if there is none."""
-    own, data_dir = local_path(layout.own_raw_dir), local_path(layout.data_dir)
+    raw_dir, data_dir = local_path(layout.own_raw_dir), local_path(layout.data_dir)
     if type(container).__name__ not in KINDS:
         return "it is a folder, or a kind of file whose space can't be freed"
-    if not path.is_relative_to(own) or path.resolve() != data_dir.resolve() / path.relative_to(
-        data_dir
-    ):
-        return f"it is outside {own}, which is read-only for --consume; or it is a link"
+    outside = f"it is outside {raw_dir}, which is read-only for --consume; or it is a link"
+    if not path.is_relative_to(raw_dir):
+        return outside
+    if path.resolve() != data_dir.resolve() / path.relative_to(data_dir):
+        return outside
     if path.stat().st_nlink > 1:
         return "it has another name elsewhere (a hard link), which would lose it too"
     if path.stat().st_dev != data_dir.stat().st_dev:
@@ -107,21 +121,15 @@ def refuse_lost(before: Plan | None, splits: Sequence[PlannedSplit], layout: Lay
     """
     if before is None or ("consume", True) not in before.options:
         return
-    for split in before.totals.keys() - {each.catalog.split for each in splits}:
+    planned = {split.catalog.split for split in splits}
+    for name in before.totals.keys() - planned:
+        record = layout.consumed(name).record
         raise InputError(
-            (
-                f"{layout.consumed(split).record} is gone, and no {split} images are in "
-                f"{layout.raw_dir}"
-            ),
-            (
-                "expected it: their raw data was consumed, and images that are in no shard yet "
-                "were "
-                "only next to it"
-            ),
-            (
-                "put its folder back, or get the raw data again: "
-                f"{command('download', layout.data_dir)}"
-            ),
+            f"{record} is gone, and no {name} images are in {layout.raw_dir}",
+            "expected it: their raw data was consumed, and images that are in no shard yet "
+            "were only next to it",
+            "put its folder back, or get the raw data again: "
+            f"{command('download', layout.data_dir)}",
         )
 
 
@@ -141,28 +149,29 @@ def refuse_gone(
         UsageError: they are, but resuming requires ``consume``.
     """
     for split in splits:
-        plans = {name: plan for plan in split.plans if (name := plan_name(plan)) in waiting}
-        if not is_gone(split) or not plans:
+        if not is_gone(split):
             continue
-        found = Consumption.find(layout, split.catalog.split)
-        with_images = [
-            name for name, plan in plans.items() if plan.start < plan.stop
-        ]  # the others have no bundle
-        if (
-            found is None
-            or (
-                found.is_read
-                and not all((found.paths.bundles / name).exists() for name in with_images)
-            )
-            or any(found.shards.get(name) != plan.fingerprint for name, plan in plans.items())
-        ):
+        waiting_plans = [plan for plan in split.plans if plan_name(plan) in waiting]
+        if not waiting_plans:
+            continue
+        consumption = Consumption.find(layout, split.catalog.split)
+        if consumption is None or not _holds_images(consumption, waiting_plans):
             raise gone(split.source)
         if not consume:
             raise UsageError(
-                (
-                    f"{split.source} is being consumed, and {len(plans):,} of its shards are not "
-                    "made yet"
-                ),
+                f"{split.source} is being consumed, and {len(waiting_plans):,} of its shards are "
+                "not made yet",
                 "expected that conversion to resume",
                 "run the same imagenet-prep convert with --consume",
             )
+
+
+def _holds_images(consumption: Consumption, plans: Sequence[ShardPlan]) -> bool:
+    """Whether the images of these shards are in the consumed files or in bundles."""
+    for plan in plans:
+        if consumption.shards.get(plan_name(plan)) != plan.fingerprint:
+            return False
+        needs_bundle = consumption.is_read and plan.start < plan.stop
+        if needs_bundle and not (consumption.paths.bundles / plan_name(plan)).exists():
+            return False
+    return True

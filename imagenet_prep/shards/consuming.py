@@ -13,6 +13,7 @@ from imagenet_prep.shards.consumption import Consumption, consumed_step
 from imagenet_prep.shards.room import HELD, RECORD, PendingShards
 from imagenet_prep.shards.work import Work
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.space import Need
 from imagenet_prep.text import number_of
 
@@ -30,25 +31,25 @@ def consumed_needs(
         return []
     size = pending.size
     twice = max(min(size, consumed_step(size)), min(size, HELD + under_way))
-    what = f"{number_of(pending.shards, f'{pending.split} shard')} in the space of the raw data"
+    shards = number_of(pending.shards, f"{pending.split} shard")
+    words = f"{shards} in the space of the raw data"
     needed = RECORD * pending.images + twice + whole
-    return [Need("convert", what, layout.output_dir, needed, 4 * pending.shards, pending.is_about)]
+    return [Need("convert", words, layout.output_dir, needed, 4 * pending.shards, pending.is_about)]
 
 
 def consuming_needs(works: Sequence[Work], layout: Layout, workers: int) -> list[Need]:
     """The disk space needed to start consuming; resuming needs nothing beyond that."""
-    needs = []
+    needs: list[Need] = []
     for work in works:
-        if not is_gone(work.split):
-            wholes = (
-                each.path.stat().st_size
-                for each in work.split.catalog.containers
-                if not each.is_sliced
-            )
-            whole = max(wholes, default=0)
-            needs += consumed_needs(
-                layout, work.pending, under_way=workers * work.largest, whole=whole
-            )
+        if is_gone(work.split):
+            continue
+        containers = work.split.catalog.containers
+        wholes = [
+            container.path.stat().st_size for container in containers if not container.is_sliced
+        ]
+        under_way = workers * work.largest
+        whole = max(wholes, default=0)
+        needs += consumed_needs(layout, work.pending, under_way=under_way, whole=whole)
     return needs
 
 
@@ -60,46 +61,40 @@ def begin_consuming(works: Sequence[Work], layout: Layout, progress: Progress) -
     """
     layout.shards.sync()  # finished shards must be durable: the space of their images is freed, too
     layout.indexes.sync()
-    fresh = [
-        each.path
-        for work in works
-        if not is_gone(work.split)
-        for each in work.split.catalog.containers
-    ]
-    if fresh:
-        more = f" and {len(fresh) - 1:,} more" if len(fresh) > 1 else ""
-        what = f"{fresh[0].name}{more}, {sum(path.stat().st_size for path in fresh):,} bytes"
-        then = (
-            "give their space to the shards; then they are gone (imagenet-prep download fetches "
-            "them)"
+    new_files: list[AnyPath] = []
+    for work in works:
+        if not is_gone(work.split):
+            new_files += [container.path for container in work.split.catalog.containers]
+    if new_files:
+        size = sum(path.stat().st_size for path in new_files)
+        more = f" and {len(new_files) - 1:,} more" if len(new_files) > 1 else ""
+        progress.note(
+            f"--consume: {new_files[0].name}{more}, {size:,} bytes give their space to the shards; "
+            "then they are gone (imagenet-prep download fetches them)"
         )
-        progress.note(f"--consume: {what} {then}")
     return [_claim(work, layout) for work in works]
 
 
 def _claim(work: Work, layout: Layout) -> Work:
-    is_new = not is_gone(work.split)
-    found = (
-        Consumption.begin(work.split.catalog, work.plans, layout)
-        if is_new
-        else Consumption.find(layout, work.split.catalog.split)
-    )
-    if found is None or found.is_over:
+    if is_gone(work.split):
+        consumption = Consumption.find(layout, work.split.catalog.split)
+    else:
+        consumption = Consumption.begin(work.split.catalog, work.plans, layout)
+    if consumption is None or consumption.is_over:
         return work
-    found.take_files()
-    if not work.plans and not found.is_read:  # existing shards hold all images
-        found.keep(found.total, (), None)
-    if found.is_read:
-        for name in found.shards.keys() - set(
-            map(plan_name, work.plans)
-        ):  # a crash left their bundles behind
-            (found.paths.bundles / name).unlink(missing_ok=True)
-    return replace(work, consumption=found)
+    consumption.take_files()
+    if not work.plans and not consumption.is_read:  # existing shards hold all images
+        consumption.keep(consumption.total, (), None)
+    if consumption.is_read:
+        names = {plan_name(plan) for plan in work.plans}
+        for name in consumption.shards.keys() - names:  # a crash left their bundles behind
+            (consumption.paths.bundles / name).unlink(missing_ok=True)
+    return replace(work, consumption=consumption)
 
 
 def finish_consuming(splits: Sequence[PlannedSplit], layout: Layout) -> None:
     """Remove the rest of raw data and bundles, once all shards are made and on record."""
     for split in splits:
-        found = Consumption.find(layout, split.catalog.split)
-        if found is not None and found.is_read and not found.is_over:
-            found.finish()
+        consumption = Consumption.find(layout, split.catalog.split)
+        if consumption is not None and consumption.is_read and not consumption.is_over:
+            consumption.finish()

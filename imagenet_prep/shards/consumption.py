@@ -36,7 +36,7 @@ from imagenet_prep.storage.location import local_or_none, local_path
 from imagenet_prep.storage.refusals import writing
 
 KINDS: Mapping[str, type[Archive | ParquetImages]] = {
-    each.__name__: each for each in (Archive, ParquetImages)
+    container.__name__: container for container in (Archive, ParquetImages)
 }
 _LEAST_STEP = 16 << 20  # bytes; each step of a pass makes every bundle durable
 
@@ -52,11 +52,10 @@ class ConsumedFile(Struct, frozen=True):
 
     def is_at(self, path: Path) -> bool:
         """Whether the file is at ``path`` as it was recorded: a hole changes its time."""
-        status = path.stat() if path.exists() else None
-        return status is not None and (status.st_size, status.st_mtime_ns) == (
-            self.size,
-            self.mtime_ns,
-        )
+        if not path.exists():
+            return False
+        status = path.stat()
+        return status.st_size == self.size and status.st_mtime_ns == self.mtime_ns
 
 
 class ConsumptionRecord(Struct, kw_only=True):
@@ -69,7 +68,8 @@ class ConsumptionRecord(Struct, kw_only=True):
         shards: the shards with bundles: their fingerprints by name.
         total: the number of images of these shards.
         rows: how many of them, from the first of the pass, are durable in bundles; -1 while files
-        are moved. is_over: whether all images are in shards.
+            are moved.
+        is_over: whether all images are in shards.
     """
 
     split: str
@@ -116,16 +116,21 @@ class Consumption(ConsumptionRecord, kw_only=True):
 
         ``plans`` are the shards that need their images.
         """
-        data_dir, files = local_path(layout.data_dir), []
-        for each in catalog.containers:
-            path = local_path(each.path)
-            status, name = path.stat(), str(path.relative_to(data_dir))
-            digests = known_digests(layout, path)
+        files: list[ConsumedFile] = []
+        for container in catalog.containers:
+            path = local_path(container.path)
+            status = path.stat()
             files.append(
-                ConsumedFile(name, type(each).__name__, status.st_size, status.st_mtime_ns, digests)
+                ConsumedFile(
+                    path=str(path.relative_to(local_path(layout.data_dir))),
+                    kind=type(container).__name__,
+                    size=status.st_size,
+                    mtime_ns=status.st_mtime_ns,
+                    digests=known_digests(layout, path),
+                )
             )
         packed = PackedCatalog.pack(catalog)
-        found = cls(
+        consumption = cls(
             layout=layout,
             split=catalog.split,
             files=tuple(files),
@@ -133,18 +138,19 @@ class Consumption(ConsumptionRecord, kw_only=True):
             shards={plan_name(plan): plan.fingerprint for plan in plans},
             total=sum(plan.stop - plan.start for plan in plans),
         )
-        with writing(found.paths.folder):
-            if found.paths.folder.exists():
-                found.paths.record.unlink(missing_ok=True)
-                fsync_dir(found.paths.folder)
-                shutil.rmtree(found.paths.folder)
-        packed.save(found.paths.listing)
-        found._save()
-        return found
+        paths = consumption.paths
+        with writing(paths.folder):
+            if paths.folder.exists():
+                paths.record.unlink(missing_ok=True)
+                fsync_dir(paths.folder)
+                shutil.rmtree(paths.folder)
+        packed.save(paths.listing)
+        consumption._save()
+        return consumption
 
     def _save(self) -> None:
-        value = {name: getattr(self, name) for name in ConsumptionRecord.__struct_fields__}
-        save_bytes(self.paths.record, sealed_line(to_builtins(value)))
+        record = {name: getattr(self, name) for name in ConsumptionRecord.__struct_fields__}
+        save_bytes(self.paths.record, sealed_line(to_builtins(record)))
 
     @property
     def paths(self) -> ConsumedPaths:
@@ -159,20 +165,21 @@ class Consumption(ConsumptionRecord, kw_only=True):
     @property
     def _moved(self) -> list[Path]:
         """The current places of the files; a copy has them in one folder, so their names differ."""
-        return [self.paths.files / Path(each.path).name for each in self.files]
+        return [self.paths.files / Path(file.path).name for file in self.files]
 
     def catalog(self) -> Catalog:
         """The recorded content of the files."""
         try:
-            found = load_catalog(self.paths.listing, self.listing)
+            catalog = load_catalog(self.paths.listing, self.listing)
         except InputError as error:
             raise _changed(self.paths.listing) from error
-        found.containers = [Gone(self.layout.data_dir / each.path) for each in self.files]
-        return found
+        catalog.containers = [Gone(self.layout.data_dir / file.path) for file in self.files]
+        return catalog
 
     def containers(self) -> list[Container]:
         """The containers that read the files at their current place."""
-        return [KINDS[each.kind](path) for each, path in zip(self.files, self._moved, strict=True)]
+        places = zip(self.files, self._moved, strict=True)
+        return [KINDS[file.kind](path) for file, path in places]
 
     # the pass -------------------------------------------------------------------------------------
 
@@ -186,15 +193,15 @@ class Consumption(ConsumptionRecord, kw_only=True):
         make_folder(self.paths.bundles)
         if self.rows >= 0:  # all were moved, and some may be removed since
             return
-        for each, moved in zip(self.files, self._moved, strict=True):
-            path = local_path(self.layout.data_dir) / each.path
+        for file, moved in zip(self.files, self._moved, strict=True):
+            path = local_path(self.layout.data_dir) / file.path
             if moved.exists():
-                if not each.is_at(moved):  # the pass started after this record
+                if not file.is_at(moved):  # the pass started after this record
                     raise _changed(self.paths.record)
-                if each.is_at(path):  # a power cut may leave both names of what was moved
+                if file.is_at(path):  # a power cut may leave both names of what was moved
                     path.unlink()
                 continue
-            if not each.is_at(path):
+            if not file.is_at(path):
                 raise InputError(
                     f"{path} is gone, or was written to since it was to be consumed",
                     "expected the file whose images were listed",
@@ -216,17 +223,15 @@ class Consumption(ConsumptionRecord, kw_only=True):
         """
         if written:
             with writing(self.paths.bundles):
-                sync_file_system(
-                    self.paths.bundles
-                )  # all at once; fsync then reports errors per file
+                # All at once; fsync then reports errors per file.
+                sync_file_system(self.paths.bundles)
             for path in written:
                 with writing(path), path.open("rb") as file:
                     os.fsync(file.fileno())
             with writing(self.paths.bundles):
                 fsync_dir(self.paths.bundles)
-        if (
-            not self.is_read and self.rows != done
-        ):  # after the pass, a request may cover fewer shards
+        # After the pass, a request may cover fewer shards.
+        if not self.is_read and self.rows != done:
             self.rows = done
             self._save()
         current, offset = following or (len(self.files), 0)
@@ -252,18 +257,19 @@ def _changed(path: Path) -> InputError:
         f"{path} has changed since it was written, or is gone",
         "expected the record of raw data that was consumed",
         f"put it back; or move {path.parent} away and get the raw data again with imagenet-prep "
-        "download: "
-        "finished shards are kept",
+        "download: finished shards are kept",
     )
 
 
 def known_digests(layout: Layout, path: Path) -> dict[str, str]:
     """The digests of a file that a download or a check has seen."""
-    return seen_digests(layout, str(path.relative_to(local_path(layout.own_raw_dir))), path)
+    name = str(path.relative_to(local_path(layout.own_raw_dir)))
+    return seen_digests(layout, name, path)
 
 
 def consumed_step(size: int) -> int:
-    """Bytes after which a pass through ``size`` bytes frees their space:
-    a small part of it, but not too often.
+    """Bytes after which a pass through ``size`` bytes frees their space.
+
+    It is a small part of them, but not too small.
     """
     return max(size // 32, _LEAST_STEP)

@@ -41,11 +41,7 @@ class DoneShards(Struct, frozen=True):
 
     def _is_done(self, plan: ShardPlan, split: PlannedSplit, info: ShardInfo) -> bool:
         """Whether a shard is done: the journal lists it, and its size and its index agree."""
-        if info.fingerprint != plan.fingerprint:
-            return False
-        if info.set_aside and self.on_damaged == "refuse":
-            return False
-        if info.warned and split.recorder.check == "strict":
+        if info.fingerprint != plan.fingerprint or not self._is_accepted(info, split):
             return False
         if self.layout.shards.size(info.name) != info.size:
             return False
@@ -58,3 +54,9 @@ class DoneShards(Struct, frozen=True):
         if is_done and identity is not None:
             self.seen[info.name] = identity
         return is_done
+
+    def _is_accepted(self, info: ShardInfo, split: PlannedSplit) -> bool:
+        """Whether this run accepts the images that a shard left out, or that it warned of."""
+        if info.set_aside and self.on_damaged == "refuse":
+            return False
+        return not info.warned or split.recorder.check != "strict"

@@ -57,22 +57,18 @@ class ExistingShards(Struct, frozen=True):
                 a split that is not planned.
         """
         records = _Records.gather(layout, plan, before, journal)
-        own_splits = {
-            *known_splits,
-            *plan.totals,
-            *(before.totals if before else ()),
-        } - records.other_splits
-        own_splits = {grown_from(split)[0] for split in own_splits}
-        sizes, replaced, foreign = dict[str, int](), list[str](), list[str]()
+        splits = {*known_splits, *plan.totals, *(before.totals if before else ())}
+        splits_of_set = set(map(_base_split, splits - records.other_splits))
+        sizes: dict[str, int] = {}
+        replaced: list[str] = []
+        foreign: list[str] = []
         for name, size in layout.find_shards().items():
+            split = _base_split(split_of(name))
             is_recorded = records.is_recorded(name)
-            if not is_recorded and grown_from(split_of(name))[0] not in own_splits:
+            if not is_recorded and split not in splits_of_set:
                 continue
             sizes[name] = size
-            if (
-                journal.get(name) is not None
-                and grown_from(split_of(name))[0] not in records.planned_splits
-            ):
+            if journal.get(name) is not None and split not in records.planned_splits:
                 raise _of_another_set(layout, plan, split_of(name))
             if name in changed or records.is_replaced(name):
                 replaced.append(name)
@@ -128,6 +124,11 @@ def instead(layout: Layout, overwrite: str, *, is_rank: bool = False) -> str:
     return f"{overwrite}, or choose another folder with --output"
 
 
+def _base_split(split: str) -> str:
+    """The split that a growth belongs to; any other split is its own."""
+    return grown_from(split)[0]
+
+
 class _Records(Struct, frozen=True):
     """The records of a folder: plans, journal, manifest, and an unfinished replacement."""
 
@@ -148,22 +149,21 @@ class _Records(Struct, frozen=True):
             raise UsageError(
                 f"{layout.output_dir} holds the {split} shards of another set",
                 f"expected none: that set is recorded in {others[split].state_dir}",
-                (
-                    "give this set another output_file_prefix in its recipe, "
-                    "or choose another folder with --output"
-                ),
+                "give this set another output_file_prefix in its recipe, "
+                "or choose another folder with --output",
             )
-        pending = Replacement.find(layout, before) if before else None
+        pending = frozenset[str]()
+        replacement = Replacement.find(layout, before) if before else None
+        if replacement is not None and before is not None:
+            pending = frozenset(replacement.remaining(layout, before))
         return cls(
             layout=layout,
             journal=journal,
             manifest=usable_manifest(layout.manifest_path),
             planned=plan.fingerprints_by_name(),
-            planned_splits=frozenset(grown_from(split)[0] for split in plan.totals),
+            planned_splits=frozenset(map(_base_split, plan.totals)),
             planned_before=before.fingerprints_by_name() if before else {},
-            pending=frozenset(pending.remaining(layout, before))
-            if pending and before
-            else frozenset(),
+            pending=pending,
             other_splits=frozenset(others),
         )
 
@@ -177,15 +177,14 @@ class _Records(Struct, frozen=True):
         if name in self.pending:
             return True
         fingerprint = self._recorded_fingerprint(name)
-        if (
-            fingerprint is None
-        ):  # a killed run left it: it is made again in its place, if it is planned
+        if fingerprint is None:  # a killed run left it: it is made again in its place, if planned
             return name in self.planned_before and name not in self.planned
         return fingerprint != self.planned.get(name)
 
     def is_foreign(self, name: str) -> bool:
-        """Whether another program made a shard. A crash leaves an index without an entry:
-        that shard is made again.
+        """Whether another program made a shard.
+
+        A crash leaves an index without an entry: that shard is made again.
         """
         return name not in self.planned or not self.layout.index_path(name).exists()
 
@@ -198,31 +197,33 @@ class _Records(Struct, frozen=True):
 
 def _of_another_set(layout: Layout, plan: Plan, split: str) -> UsageError:
     """The error for finished shards of a split that is not planned."""
-    what = f"{layout.output_dir} holds finished {split} shards"
+    shards = f"{layout.output_dir} holds finished {split} shards"
     if plan.dataset.kind == RECIPE:
         return UsageError(
-            f"{what} of another recipe",
+            f"{shards} of another recipe",
             f"expected only shards of {', '.join(plan.totals)}",
             f"give this set its own prefix in the recipe: output_file_prefix: {plan.dataset.name}; "
             "or choose another folder with --output",
         )
     return UsageError(
-        f"{what}, but their raw data is missing",
+        f"{shards}, but their raw data is missing",
         f"expected the {split} images in {layout.raw_dir} too",
         "put their archive or folder back, or choose another folder with --output",
     )
 
 
 def _bring_boxes_back(other: Manifest | Plan | None, layout: Layout, plan: Plan) -> str:
-    """The advice if the finished shards have boxes, and their file is gone:
-    --overwrite would lose them; or "".
+    """The advice if the finished shards have boxes, and their file is gone; or "".
+
+    --overwrite would lose the boxes.
     """
+    if other is None or plan.dataset.kind != ILSVRC2012:
+        return ""
     for split, totals in plan.totals.items():
-        had_boxes = other is not None and split in other.totals and other.totals[split].boxes > 0
-        if had_boxes and totals.boxes == 0 and plan.dataset.kind == ILSVRC2012:
-            annotate = command(
-                "annotate", layout.data_dir, Layout(layout.data_dir, layout.raw).elsewhere()
-            )
+        had_boxes = split in other.totals and other.totals[split].boxes > 0
+        if had_boxes and totals.boxes == 0:
+            elsewhere = Layout(layout.data_dir, layout.raw).elsewhere()
+            annotate = command("annotate", layout.data_dir, elsewhere)
             return (
                 f"bring the boxes back, then convert again: {annotate}    (--overwrite would "
                 "leave the boxes out)"

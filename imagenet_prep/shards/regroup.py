@@ -26,7 +26,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress
 from imagenet_prep.shards.consumption import Consumption
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.names import places_of
+from imagenet_prep.sources.names import Column, places_of
 from imagenet_prep.sources.slices import Buffer, Container, Row
 from imagenet_prep.storage.durable import write_all
 from imagenet_prep.storage.local import map_file
@@ -77,62 +77,76 @@ def regroup(
     if an archive is shorter than before, or a bundle too short.
     """
     bundle_of = np.full(len(catalog), -1, np.int32)
-    for number, (_, rows) in enumerate(shards):
-        bundle_of[places_of(rows)] = number
-    chosen = np.flatnonzero(bundle_of >= 0)
-    wanted = chosen[np.lexsort((catalog.offsets[chosen], catalog.container_ids[chosen]))].tolist()
+    for number, (_, shard_rows) in enumerate(shards):
+        bundle_of[places_of(shard_rows)] = number
+    rows = _in_order_of_archives(catalog, np.flatnonzero(bundle_of >= 0))
     paths = [folder / name for name, _ in shards]
     bundles = _Bundles(paths, bundle_of.tolist(), memory)
-    offsets, container_ids = (
-        catalog.offsets.astype(np.int64),
-        catalog.container_ids.astype(np.int64),
-    )
+    offsets = catalog.offsets.astype(np.int64)
+    container_ids = catalog.container_ids.astype(np.int64)
+    start = _start_of_pass(keeper, len(rows))
     sizes = [0] * len(paths)
-    start = 0 if keeper is None else len(wanted) if keeper.is_read else keeper.rows
-    held: list[int] = []
-    for position, row in enumerate(wanted):
+    durable_sizes = sizes
+    for position, row in enumerate(rows):
         if position == start:
-            held = sizes.copy()
+            durable_sizes = sizes.copy()
         number = bundle_of[row]
-        offsets[row], container_ids[row] = sizes[number], len(catalog.containers) + number
+        offsets[row] = sizes[number]
+        container_ids[row] = len(catalog.containers) + number
         sizes[number] += int(catalog.lengths[row]) + _CRC.size
     if keeper:
-        _take_up(paths, held if start < len(wanted) else sizes)
-        keeper.keep(start, (), _place_of(catalog, wanted, start))
-    if start < len(wanted):
-        _copy(catalog, wanted, start, bundles, progress, keeper)
+        _take_up(paths, durable_sizes)
+        keeper.keep(start, (), _place_of(catalog, rows, start))
+    if start < len(rows):
+        _copy(catalog, rows, start, bundles, progress, keeper)
     containers = [*catalog.containers, *map(Bundle, paths)]
     return replace(catalog, containers=containers, offsets=offsets, container_ids=container_ids)
 
 
+def _in_order_of_archives(catalog: Catalog, rows: Column) -> list[int]:
+    """The rows by archive and offset."""
+    order = np.lexsort((catalog.offsets[rows], catalog.container_ids[rows]))
+    in_order: list[int] = rows[order].tolist()
+    return in_order
+
+
+def _start_of_pass(keeper: Consumption | None, rows: int) -> int:
+    """The number of the first row to copy, of so many ``rows``: earlier ones are in bundles."""
+    if keeper is None:
+        return 0
+    return rows if keeper.is_read else keeper.rows
+
+
 def _copy(
     catalog: Catalog,
-    wanted: Sequence[int],
+    rows: Sequence[int],
     start: int,
     bundles: _Bundles,
     progress: Progress,
     keeper: Consumption | None,
 ) -> None:
-    """Run the pass: copy the images of ``wanted`` from ``start`` on,
-    in their order, each to its bundle.
-    """
-    total, done = (catalog.size(rows) for rows in (wanted, wanted[:start]))
-    progress.begin(f"reading {_named(catalog, wanted)} in order", total, "B", done)
+    """Run the pass: copy the images of ``rows`` from ``start`` on, in order, each to its bundle."""
+    total = catalog.size(rows)
+    done = catalog.size(rows[:start])
+    progress.begin(f"reading {_name_archives(catalog, rows)} in order", total, "B", done)
     with bundles:
-        for position, (row, data) in enumerate(_read_in_order(catalog, wanted[start:]), start + 1):
+        images = _read_in_order(catalog, rows[start:])
+        for position, (row, data) in enumerate(images, start + 1):
             written = bundles.add(row, bytes(data))
             if keeper and written:
-                keeper.keep(position, written, _place_of(catalog, wanted, position))
+                keeper.keep(position, written, _place_of(catalog, rows, position))
             progress.advance(len(data))
     if keeper:
-        keeper.keep(len(wanted), bundles.written, None)
+        keeper.keep(len(rows), bundles.written, None)
     progress.end()
 
 
-def _place_of(catalog: Catalog, wanted: Sequence[int], position: int) -> tuple[int, int] | None:
+def _place_of(catalog: Catalog, rows: Sequence[int], position: int) -> tuple[int, int] | None:
     """Container and offset of a row of the pass; None after the last one."""
-    row = wanted[position] if position < len(wanted) else None
-    return None if row is None else (int(catalog.container_ids[row]), int(catalog.offsets[row]))
+    if position >= len(rows):
+        return None
+    row = rows[position]
+    return int(catalog.container_ids[row]), int(catalog.offsets[row])
 
 
 def _take_up(paths: Sequence[Path], sizes: Sequence[int]) -> None:
@@ -142,10 +156,10 @@ def _take_up(paths: Sequence[Path], sizes: Sequence[int]) -> None:
         InputError: one is shorter, so the pass did not write it.
     """
     for path, size in zip(paths, sizes, strict=True):
-        found = path.stat().st_size if path.exists() else 0
-        if found < size:
-            raise _damaged(path, f"expected at least {size:,} bytes, got {found:,}")
-        if found > size:
+        current_size = path.stat().st_size if path.exists() else 0
+        if current_size < size:
+            raise _damaged(path, f"expected at least {size:,} bytes, got {current_size:,}")
+        if current_size > size:
             with writing(path):
                 os.truncate(path, size)
 
@@ -158,22 +172,25 @@ def _damaged(path: AnyPath, detail: str) -> InputError:
     )
 
 
-def _named(catalog: Catalog, wanted: Sequence[int]) -> str:
+def _name_archives(catalog: Catalog, rows: Sequence[int]) -> str:
     """The name of the archive, or of the first of several, for messages."""
-    found = sorted({catalog.container_ids[row] for row in wanted})
-    more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
-    return f"{catalog.containers[found[0]].path.name}{more}" if found else "nothing"
+    numbers = sorted({catalog.container_ids[row] for row in rows})
+    if not numbers:
+        return "nothing"
+    more = f" and {len(numbers) - 1:,} more" if len(numbers) > 1 else ""
+    return f"{catalog.containers[numbers[0]].path.name}{more}"
 
 
-def _read_in_order(catalog: Catalog, wanted: Sequence[int]) -> Iterator[tuple[int, Buffer]]:
-    """Each wanted row with its bytes, one archive after another, by rising offset."""
-    for number, rows in itertools.groupby(wanted, catalog.container_ids.item):
+def _read_in_order(catalog: Catalog, rows: Sequence[int]) -> Iterator[tuple[int, Buffer]]:
+    """Each row with its bytes, one archive after another, by rising offset."""
+    for number, rows_of_archive in itertools.groupby(rows, catalog.container_ids.item):
         archive = catalog.containers[number]
         if archive.is_sliced:
-            yield from _read_forward(catalog, rows, local_path(archive.path))
+            yield from _read_forward(catalog, rows_of_archive, local_path(archive.path))
         else:
             read = archive.open()
-            yield from ((row, read(catalog.row(row))) for row in rows)
+            for row in rows_of_archive:
+                yield row, read(catalog.row(row))
 
 
 def _read_forward(

@@ -50,36 +50,29 @@ def shard_needs(
     counted. If records don't keep the size of their image, the size of the shards is unknown, and
     only bundles are counted.
     """
-    split, shards, is_about = pending.split, pending.shards, pending.is_about
-    made = pending.size + RECORD * pending.images if keeps_size else 0
-    needs = []
-    if shards:
-        what = number_of(shards, f"{split} shard")
-        needs.append(Need("convert", what, layout.output_dir, made, 3 * shards, is_about))
-    if shards and in_order:
-        bundles = made // 8 if keeps_size else pending.size
-        needs.append(
-            Need(
-                "convert",
-                f"bundles for {split} shards",
-                layout.bundle_dir,
-                bundles,
-                shards,
-                is_about,
-            )
-        )
+    shards, is_about = pending.shards, pending.is_about
+    if not shards:
+        return []
+    size = pending.size + RECORD * pending.images if keeps_size else 0
+    words = number_of(shards, f"{pending.split} shard")
+    needs = [Need("convert", words, layout.output_dir, size, 3 * shards, is_about)]
+    if in_order:
+        bundles = size // 8 if keeps_size else pending.size
+        words = f"bundles for {pending.split} shards"
+        needs.append(Need("convert", words, layout.bundle_dir, bundles, shards, is_about))
     return needs
 
 
-def is_pass_better(path: AnyPath, left: int, options: MakingOptions) -> bool:
-    """Whether one pass through ``path`` is faster for ``left`` bytes of
-    images than reading them in any order.
+def is_pass_better(path: AnyPath, size: int, options: MakingOptions) -> bool:
+    """Whether one pass through ``path`` is faster than reading its images in any order.
+
+    ``size`` is the bytes of the images to read.
     """
     local = local_or_none(path)
     if local is None:
         return False
     if options.read_order == "auto":
-        return is_seek_dear(nearest(local)) and left > available_memory()
+        return is_seek_dear(nearest(local)) and size > available_memory()
     return options.read_order == "sequential"
 
 
@@ -111,17 +104,19 @@ def _is_rotational(device: int, sys: Path) -> bool:
 
 def _file_system(path: Path, proc: Path) -> str:
     """The type of the file system with the longest mount point above ``path``."""
-    best, found = -1, ""
     try:
         lines = (proc / "self" / "mountinfo").read_text().splitlines()
     except OSError:
         return ""
+    longest = -1
+    file_system = ""
     for line in lines:
-        fields, _, rest = line.partition(" - ")
+        fields, _, type_and_source = line.partition(" - ")
         mount = Path(fields.split(" ")[4].encode().decode("unicode_escape"))
-        if path.is_relative_to(mount) and len(mount.parts) >= best:
-            best, found = len(mount.parts), rest.split(" ")[0]
-    return found
+        if path.is_relative_to(mount) and len(mount.parts) >= longest:
+            longest = len(mount.parts)
+            file_system = type_and_source.split(" ")[0]
+    return file_system
 
 
 def available_memory(*, proc: Path = Path("/proc")) -> int:

@@ -47,7 +47,7 @@ def prepare_tasks(
     ``expected`` are the entries that shards must match when they are made again. ``syncs`` is as in
     ShardTask.
     """
-    catalogs = [_prepared(each, layout, options, progress) for each in works]
+    catalogs = [_prepared(work, layout, options, progress) for work in works]
     return (
         ShardTask(
             plan_name(plan),
@@ -120,7 +120,7 @@ def make_shards(
     outcomes: list[Outcome] = []
     failures: list[Exception] = []
     unsynced: list[ShardTask] = []
-    held = 0
+    bundled = 0  # bytes of shards whose bundles still exist
     synced = time.monotonic()
     with contextlib.closing(engine.map(ShardMaker(), tasks)) as results:
         for result in results:
@@ -128,33 +128,40 @@ def make_shards(
             if not isinstance(result, Done):
                 failures.append(named(result.error, task.name))
                 continue
-            made: Outcome = result.value
-            outcomes.append(made)
-            if made.info is not None:
+            outcome: Outcome = result.value
+            outcomes.append(outcome)
+            if outcome.info is not None:
                 unsynced.append(task)
-                held += made.info.size if task.bundle else 0
-                before = journal.get(made.info.name)
-                if before is not None and _is_other(made.info, before):
-                    progress.note(
-                        f"{made.info.name} differs from the one made before from the same inputs: "
-                        f"{expected_and_got(before, made.info)}; its images changed and kept "
-                        "length and time, or a "
-                        "library makes other bytes of them"
-                    )
-                if made.info != before:
-                    journal.append(made.info)
+                if task.bundle:
+                    bundled += outcome.info.size
+                _record(outcome.info, journal, progress)
             progress.advance(len(task.catalog))
-            if time.monotonic() - synced > SYNC_SECONDS or held > HELD:
+            if time.monotonic() - synced > SYNC_SECONDS or bundled > HELD:
                 _sync(layout, journal, unsynced)
-                synced, held = time.monotonic(), 0
+                synced = time.monotonic()
+                bundled = 0
     _sync(layout, journal, unsynced)
     return Made(tuple(outcomes), tuple(failures))
 
 
-def _is_other(made: ShardInfo, before: ShardInfo) -> bool:
+def _record(info: ShardInfo, journal: Journal, progress: Progress) -> None:
+    """Write the line of a finished shard, unless it is there; note if it differs without reason."""
+    before = journal.get(info.name)
+    if before is not None and _is_other(info, before):
+        progress.note(
+            f"{info.name} differs from the one made before from the same inputs: "
+            f"{expected_and_got(before, info)}; its images changed and kept length and time, "
+            "or a library makes other bytes of them"
+        )
+    if info != before:
+        journal.append(info)
+
+
+def _is_other(info: ShardInfo, before: ShardInfo) -> bool:
     """Whether a shard has other records than before, although inputs and settings are the same."""
-    was_meant = (made.fingerprint, made.set_aside) == (before.fingerprint, before.set_aside)
-    return was_meant and made.digest != before.digest
+    if info.fingerprint != before.fingerprint or info.set_aside != before.set_aside:
+        return False
+    return info.digest != before.digest
 
 
 def _sync(layout: Layout, journal: Journal, unsynced: list[ShardTask]) -> None:
@@ -170,9 +177,10 @@ def _sync(layout: Layout, journal: Journal, unsynced: list[ShardTask]) -> None:
             for store in stores.values():
                 store.sync()
     except PrepError:
-        for path in (path for task in unsynced for path in layout.index_paths(task.name)):
-            with contextlib.suppress(OSError):
-                path.unlink()
+        for task in unsynced:
+            for path in layout.index_paths(task.name):
+                with contextlib.suppress(OSError):
+                    path.unlink()
         raise
     journal.sync()
     for task in unsynced:

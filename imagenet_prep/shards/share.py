@@ -30,11 +30,12 @@ class Share(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < self.world:
+            expected = "expected at least one rank"
+            if self.world > 0:
+                expected = f"expected a rank from 0 to {self.world - 1}"
             raise UsageError(
                 f"rank {self.rank} of {self.world}",
-                f"expected a rank from 0 to {self.world - 1}"
-                if self.world > 0
-                else "expected at least one rank",
+                expected,
                 "give --rank R/W, ranks counted from 0",
             )
 
@@ -52,11 +53,13 @@ class Share(Struct, frozen=True):
 
     def of_splits(self, splits: Sequence[PlannedSplit]) -> tuple[PlannedSplit, ...]:
         """The splits, each with only its own plans."""
-        own = set(self.of([plan_name(plan) for split in splits for plan in split.plans]))
-        return tuple(
-            replace(split, plans=tuple(plan for plan in split.plans if plan_name(plan) in own))
-            for split in splits
-        )
+        names = [plan_name(plan) for split in splits for plan in split.plans]
+        names_of_rank = set(self.of(names))
+        splits_of_rank: list[PlannedSplit] = []
+        for split in splits:
+            plans = tuple(plan for plan in split.plans if plan_name(plan) in names_of_rank)
+            splits_of_rank.append(replace(split, plans=plans))
+        return tuple(splits_of_rank)
 
 
 def ranks_of(
@@ -70,9 +73,13 @@ def ranks_of(
         shards: all of the set.
         parts: names of the ranks' files.
     """
-    worlds = [int(found[2]) for found in map(_NAME, parts) if found]
+    matches = filter(None, map(_NAME, parts))
+    worlds = [int(match[2]) for match in matches]
     if not worlds:
         return None
     world = max(worlds, key=worlds.count)
-    numbered = enumerate(sorted(shards, key=by_number))
-    return sorted({number % world for number, name in numbered if name in names}), world
+    ranks = set[int]()
+    for number, name in enumerate(sorted(shards, key=by_number)):
+        if name in names:
+            ranks.add(number % world)
+    return sorted(ranks), world

@@ -28,15 +28,15 @@ def unfinished(layout: Layout, spared: str = "") -> Iterator[Layout]:
     be running. In an object store nothing is left.
     """
     remove_unfinished(layout, spared)
-    with unfinished_of(layout, run_name()) as own:
-        yield own
+    with unfinished_of(layout, run_name()) as run_layout:
+        yield run_layout
 
 
 @contextlib.contextmanager
 def unfinished_of(layout: Layout, run: str) -> Iterator[Layout]:
     """The layout for a run of this name, without touching the files of others."""
-    own = replace(layout, run=run)
-    partial = local_or_none(own.partial_dir)
+    run_layout = replace(layout, run=run)
+    partial = local_or_none(run_layout.partial_dir)
     if partial is None:
         yield layout
         return
@@ -44,7 +44,7 @@ def unfinished_of(layout: Layout, run: str) -> Iterator[Layout]:
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
     try:
-        yield own
+        yield run_layout
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         with contextlib.suppress(OSError):
@@ -59,9 +59,8 @@ def take_in_parts(layout: Layout, journal: Journal) -> None:
         return
     remove_unfinished(layout)
     journal.take_in()
-    for path in layout.plan_path.parent.glob(
-        "*rank-*"
-    ):  # the mark of a rank that was killed may be unfinished
+    # The mark of a rank that was killed may be unfinished: its name starts otherwise.
+    for path in layout.plan_path.parent.glob("*rank-*"):
         path.unlink(missing_ok=True)
 
 
@@ -71,27 +70,30 @@ def run_name() -> str:
     return f"{host}-{os.getpid()}-{os.urandom(4).hex()}"
 
 
-def find_unfinished(layout: Layout, spared: str = "", own: str = "") -> list[Path]:
-    """The folders of unfinished files of other runs than ``own``,
-    except ranks with the key ``spared``.
+def find_unfinished(layout: Layout, spared: str = "", run: str = "") -> list[Path]:
+    """The folders of unfinished files of other runs than ``run``.
+
+    Ranks with the key ``spared`` are left out.
     """
     partials = local_or_none(layout.partials_dir)
     folders = list(partials.glob("*")) if partials else []
-    others = [folder for folder in folders if folder.name != own]
-    return [
-        folder for folder in others if not (spared and folder.name.startswith(f"rank-{spared}-"))
-    ]
+    others = [folder for folder in folders if folder.name != run]
+    if not spared:
+        return others
+    return [folder for folder in others if not folder.name.startswith(f"rank-{spared}-")]
 
 
-def remove_unfinished(layout: Layout, spared: str = "", own: str = "") -> None:
-    """Rename each run's unfinished files out of reach in one step, then remove them;
-    see ``find_unfinished``.
+def remove_unfinished(layout: Layout, spared: str = "", run: str = "") -> None:
+    """Rename each run's unfinished files out of reach in one step, then remove them.
+
+    The arguments are those of ``find_unfinished``.
     """
-    for path in find_unfinished(layout, spared, own):
+    for path in find_unfinished(layout, spared, run):
         gone = path.with_name(f"gone-{os.urandom(8).hex()}")
         with writing(path), contextlib.suppress(FileNotFoundError):
             path.rename(gone)
         shutil.rmtree(gone, ignore_errors=True)
-    if (partials := local_or_none(layout.partials_dir)) is not None:
+    partials = local_or_none(layout.partials_dir)
+    if partials is not None:
         with contextlib.suppress(OSError):
             partials.rmdir()

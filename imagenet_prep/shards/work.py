@@ -46,16 +46,19 @@ class Work(Struct, frozen=True):
     @property
     def largest(self) -> int:
         """Bytes of the images of the largest shard."""
-        return max(
-            (self.split.catalog.size(self.split.rows(plan)) for plan in self.plans), default=0
-        )
+        split = self.split
+        sizes = (split.catalog.size(split.rows(plan)) for plan in self.plans)
+        return max(sizes, default=0)
 
     def step(self, memory: int | None) -> int:
-        """Bytes that a pass holds before writing them out;
-        when consuming, they are on the disk twice.
+        """Bytes that a pass holds before writing them out.
+
+        When consuming, they are on the disk twice.
         """
-        most = memory or available_memory() // 4
-        return most if self.consumption is None else min(most, consumed_step(self.size))
+        limit = memory or available_memory() // 4
+        if self.consumption is None:
+            return limit
+        return min(limit, consumed_step(self.size))
 
 
 def lay_out(
@@ -70,7 +73,7 @@ def lay_out(
         UsageError: the source can't be read in the requested order, or needs files next to shards
             in an object store.
     """
-    works = []
+    works: list[Work] = []
     for split in splits:
         plans = tuple(plan for plan in todo if plan.split == split.catalog.split)
         size = sum(split.catalog.size(split.rows(plan)) for plan in plans)
@@ -79,10 +82,8 @@ def lay_out(
             raise UsageError(
                 f"{split.source} is read in one pass, and its images go to files first",
                 f"expected a folder of this machine for the shards, not {layout.output_dir}",
-                (
-                    "name a folder with --output, and copy the shards, or leave out read_order: "
-                    "sequential"
-                ),
+                "name a folder with --output, and copy the shards, or leave out read_order: "
+                "sequential",
             )
         works.append(Work(split, plans, size, in_order))
     return works
@@ -93,7 +94,8 @@ def count_images(plan: ShardPlan) -> int:
     return plan.stop - plan.start
 
 
-def _wants_pass(split: PlannedSplit, left: int, options: MakingOptions) -> bool:
+def _wants_pass(split: PlannedSplit, size: int, options: MakingOptions) -> bool:
+    """Whether the ``size`` bytes of images to read come from one pass through their archive."""
     if options.consume:
         return True
     if is_gone(split):
@@ -102,14 +104,11 @@ def _wants_pass(split: PlannedSplit, left: int, options: MakingOptions) -> bool:
         if options.read_order == "shuffled":
             raise UsageError(
                 f"{split.source} can't be read in a shuffled order",
-                (
-                    "expected read_order auto or sequential: each image requires reading "
-                    "everything "
-                    "before it in the file"
-                ),
+                "expected read_order auto or sequential: each image requires reading everything "
+                "before it in the file",
                 "leave the option out",
             )
         return True
-    if any(each.read_order == "alone" for each in split.catalog.containers):
+    if any(container.read_order == "alone" for container in split.catalog.containers):
         return False
-    return is_pass_better(split.source, left, options)
+    return is_pass_better(split.source, size, options)

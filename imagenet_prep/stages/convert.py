@@ -89,37 +89,37 @@ def convert(
         what = f"{share}: the raw data of several ranks can't give its space to shards"
         raise UsageError(what, "expected --consume without --rank", "use only one of them")
     with contextlib.nullcontext() if share else hold(layout.lock_paths):
-        planned = _Conversion.find(layout, engine, options, dataset, share, progress).joined()
-        with Journal(layout.journal_path, f"{share.name}-{run_name()}" if share else "") as journal:
-            work = planned.compare(journal)
-            todo, problems = work.make(journal)
+        planned = _Conversion.plan_set(layout, engine, options, dataset, share, progress).joined()
+        part = f"{share.name}-{run_name()}" if share else ""
+        with Journal(layout.journal_path, part) as journal:
+            conversion = planned.compare(journal)
+            shards, problems = conversion.make(journal)
             if share is None:
-                more, more_problems = work.make_lost(journal)
-                todo, problems = [*todo, *more], [*problems, *more_problems]
-                finish_set(work.plan, layout, journal, refuse_images)
-            else:
-                refuse_superseded(work.plan, layout)
-        summaries = tuple(summary_of(split, todo, journal) for split in work.splits)
-        if not todo:
-            _note_check(work, progress)
+                lost_shards, more_problems = conversion.make_lost(journal)
+                shards += lost_shards
+                problems += more_problems
+            conversion.finish(journal)
+        if not shards:
+            _note_check(conversion, progress)
         if share:
             progress.note(f"{share} is done; when all ranks are, run: {merge_command(layout)}")
         elif options.consume:
-            finish_consuming(work.splits, layout)
-        for each in () if share else summaries:
-            progress.note(f"{each.split}: Finished writing all {each.images} images in data set.")
+            finish_consuming(conversion.splits, layout)
+        splits = tuple(summary_of(split, shards, journal) for split in conversion.splits)
+        for split in () if share else splits:
+            progress.note(f"{split.split}: Finished writing all {split.images} images in data set.")
         named_in = None if share else layout.damaged_images_path
-        return ConvertSummary(summaries, tuple(problems), work.planned.notes, named_in)
+        return ConvertSummary(splits, tuple(problems), conversion.planned.notes, named_in)
 
 
-def _note_check(work: _Conversion, progress: Progress) -> None:
+def _note_check(conversion: _Conversion, progress: Progress) -> None:
     """Say that shards which were done before are kept,
     if the user asks for a check of all pixels.
     """
-    is_strict = any(split.recorder.check == "strict" for split in work.splits)
-    check = "strict" if is_strict else work.options.check
+    is_strict = any(split.recorder.check == "strict" for split in conversion.splits)
+    check = "strict" if is_strict else conversion.options.check
     if check in ("strict", "decode"):
-        decode = command("verify", work.layout.data_dir, (("depth", "decode"),))
+        decode = command("verify", conversion.layout.data_dir, (("depth", "decode"),))
         progress.note(
             f"every shard was done before and is kept: check {check} decides only about shards "
             "that are made"
@@ -144,11 +144,12 @@ def foresee(
     """
     progress, options = progress or Silent(), options or dataset.options
     layout = replace(layout, set_name=dataset.set_name)
-    planned = _Conversion.find(layout, engine, options, dataset, share, progress)
+    planned = _Conversion.plan_set(layout, engine, options, dataset, share, progress)
     with Journal(layout.journal_path) as journal:
-        work = planned.compare(journal)
-        todo = work.still_to_make(journal)
-    return tuple(work.needs(lay_out(work.splits, todo, layout, options)))
+        conversion = planned.compare(journal)
+        shards = conversion.list_unfinished(journal)
+    works = lay_out(conversion.splits, shards, layout, options)
+    return tuple(conversion.needs(works))
 
 
 class _Conversion(Struct, frozen=True):
@@ -173,7 +174,7 @@ class _Conversion(Struct, frozen=True):
     replacement: Replacement | None = None
 
     @classmethod
-    def find(
+    def plan_set(
         cls,
         layout: Layout,
         engine: Engine,
@@ -190,16 +191,18 @@ class _Conversion(Struct, frozen=True):
         if before is None and layout.plan_path.is_file():
             progress.note(f"warning: {layout.plan_path} is damaged: the raw data is listed again")
         with remembering(layout.raw_dir):
-            again = _read_again(before, layout, options, dataset, share, progress)
-            planned = again or dataset.plan(layout, engine, options, progress)
-        if again is not None and before is not None:
-            plan, splits, packed = before, planned.splits, {}
+            kept = _read_again(before, layout, options, dataset, share, progress)
+            planned = kept or dataset.plan(layout, engine, options, progress)
+        splits = planned.splits
+        packed: dict[str, PackedCatalog] = {}
+        if kept is not None and before is not None:
+            plan = before
         else:
-            packed = {
-                split.catalog.split: PackedCatalog.pack(split.catalog) for split in planned.splits
-            }
+            for split in planned.splits:
+                packed[split.catalog.split] = PackedCatalog.pack(split.catalog)
             plan = plan_of(planned, layout, before, packed)
-            splits = share.of_splits(planned.splits) if share else planned.splits
+            if share:
+                splits = share.of_splits(planned.splits)
         refuse_lost(before, planned.splits, layout)
         if options.consume:
             check_consumable(planned.splits, layout)
@@ -225,7 +228,9 @@ class _Conversion(Struct, frozen=True):
         """The conversion; after the plan that another rank has claimed since,
         if it is of the same shards.
         """
-        claimed = load_plan(self.layout) if self.share and self.plan is not self.before else None
+        if self.share is None or self.plan is self.before:
+            return self
+        claimed = load_plan(self.layout)
         if claimed is None or claimed.fingerprints != self.plan.fingerprints:
             return self
         return replace(self, before=claimed)
@@ -251,16 +256,14 @@ class _Conversion(Struct, frozen=True):
             existing.refuse_replaced(layout, self.plan, changed)
         replaced = existing.replaced if overwrite else ()
         journal.forget({*changed, *replaced})
-        generation, replacement = before.generation if before else "", None
-        if pending is not None and pending.shards.keys() >= set(
-            replaced
-        ):  # a killed run or another rank listed them
+        generation = before.generation if before else ""
+        replacement: Replacement | None = None
+        # A killed run or another rank may have listed the replaced shards.
+        if pending is not None and pending.shards.keys() >= set(replaced):
             replacement = pending
         elif replaced:
-            generation, replacement = (
-                next_generation(before, self.plan),
-                Replacement.plan(layout, replaced),
-            )
+            generation = next_generation(before, self.plan)
+            replacement = Replacement.plan(layout, replaced)
         elif self.options.overwrite and before is not None and not self.plan.extends(before):
             generation = next_generation(before, self.plan)  # another rank has removed them all
         plan = replace(self.plan, generation=generation)
@@ -272,12 +275,12 @@ class _Conversion(Struct, frozen=True):
         """
         layout, splits = self.layout, self.planned.splits
         settle(layout, journal, set().union(*self.plan.fingerprints.values()))
+        changed: dict[str, str] = {}
         if self.plan is self.before:
-            changed: Mapping[str, str] = {
-                name: ""
-                for name, fingerprint in self.plan.fingerprints_by_name().items()
-                if (info := journal.get(name)) and info.fingerprint != fingerprint
-            }
+            for name, fingerprint in self.plan.fingerprints_by_name().items():
+                info = journal.get(name)
+                if info is not None and info.fingerprint != fingerprint:
+                    changed[name] = ""
         else:
             may_be_copy = self.share is not None or bool(self.before and were_copies(self.before))
             changed = find_changed(
@@ -290,7 +293,7 @@ class _Conversion(Struct, frozen=True):
 
     # the work -------------------------------------------------------------------------------------
 
-    def still_to_make(self, journal: Journal) -> list[ShardPlan]:
+    def list_unfinished(self, journal: Journal) -> list[ShardPlan]:
         """The unfinished shards of this call."""
         return self.done.list_unfinished(self.splits, journal)
 
@@ -304,17 +307,13 @@ class _Conversion(Struct, frozen=True):
     def _may_consume(self) -> bool:
         """Whether the raw data could give its space to the shards, once its digests are known."""
         entry, options, layout = self.plan.dataset, self.options, self.layout
-        if (
-            self.share
-            or options.consume
-            or options.overwrite
-            or entry.kind == RECIPE
-            or entry.classes
-        ):
+        if self.share or options.consume or options.overwrite:
             return False
-        return SetState.read(layout).kind != "finished" and is_consumable(
-            self.planned.splits, layout
-        )
+        if entry.kind == RECIPE or entry.classes:
+            return False
+        if SetState.read(layout).kind == "finished":
+            return False
+        return is_consumable(self.planned.splits, layout)
 
     def make(self, journal: Journal) -> tuple[list[ShardPlan], list[Problem]]:
         """Save the plan, remove what it replaces, and make the unfinished shards.
@@ -327,42 +326,56 @@ class _Conversion(Struct, frozen=True):
                 done.
         """
         layout, plan, options = self.layout, self.plan, self.options
-        todo = self.still_to_make(journal)
+        todo = self.list_unfinished(journal)
         works = lay_out(self.splits, todo, layout, options)
         freed = freed_space(self.replacement, plan, layout, self.progress)
         refuse_lack([*self.needs(works), *freed], may_consume=self._may_consume)
         self._claim.check()
         name = run_name()
-        with unfinished_of(layout, f"rank-{plan.key}-{name}" if self.share else name) as own:
+        if self.share:
+            name = f"rank-{plan.key}-{name}"
+        with unfinished_of(layout, name) as run_layout:
             samples = samples_by_shard(self._save_plan(todo))
             if self.share is None or self.replacement:
-                remove_unfinished(layout, plan.key, own.run)
+                remove_unfinished(layout, plan.key, run_layout.run)
             self._claim.check()
             remove_superseded(self.replacement, plan, layout, is_locked=self.share is None)
             if self.share:
                 save_bytes(layout.rank_path(journal.part), b"")
             if options.consume:
                 works = begin_consuming(works, layout, self.progress)
-            tasks = prepare_tasks(works, own, options, self.progress, syncs=self.share is not None)
+            is_rank = self.share is not None
+            tasks = prepare_tasks(works, run_layout, options, self.progress, syncs=is_rank)
             tasks = (replace(task, sample=samples.get(task.name, {})) for task in tasks)
-            total = sum(count_images(shard) for split in self.splits for shard in split.plans)
+            shards = [shard for split in self.splits for shard in split.plans]
+            total = sum(map(count_images, shards))
             done = total - sum(map(count_images, todo))
             self.progress.begin("convert", total, "images", done=done)
-            made = make_shards(tasks, own, self.engine, journal, self.progress)
+            made = make_shards(tasks, run_layout, self.engine, journal, self.progress)
         self.progress.end()
+        return todo, self._accept(made)
+
+    def _accept(self, made: Made) -> list[Problem]:
+        """The images that were set aside.
+
+        Raises:
+            Exception: the error of the first shard that could not be made.
+        """
         for outcome in made.outcomes:
             if outcome.info is not None and outcome.identity is not None:
                 self.done.seen[outcome.info.name] = outcome.identity
-        if other := [each for each in made.failures if isinstance(each, OtherCopyError)]:
-            self._remove_made(made)
-            raise other[0]
+        for error in made.failures:
+            if isinstance(error, OtherCopyError):
+                self._remove_made(made)
+                raise error
         if made.failures:
             raise made.failures[0]
         problems = [problem for outcome in made.outcomes for problem in outcome.problems]
-        if refused := sum(outcome.info is None for outcome in made.outcomes):
+        refused_shards = sum(outcome.info is None for outcome in made.outcomes)
+        if refused_shards:
             self._forget_samples({problem.subject for problem in problems})
-            raise refusal_of(problems, refused, self.progress)
-        return todo, problems
+            raise refusal_of(problems, refused_shards, self.progress)
+        return problems
 
     def _forget_samples(self, damaged: Collection[str]) -> None:
         """Let sound images take the place of damaged ones that were sampled."""
@@ -387,25 +400,29 @@ class _Conversion(Struct, frozen=True):
         lost = find_lost(self.plan, self.layout, journal, self.done.seen)
         if not lost:
             return [], []
-        self.progress.note(
-            f"{number_of(len(lost), 'shard')} vanished or changed since: made again, "
-            f"{lost[0]} first"
-        )
+        count = number_of(len(lost), "shard")
+        self.progress.note(f"{count} vanished or changed since: made again, {lost[0]} first")
         journal.forget(lost)
         for name in lost:
             self.done.seen.pop(name, None)
         before = self._claim.check() or self.plan
         todo, problems = replace(self, replacement=None, before=before).make(journal)
-        if lost := find_lost(self.plan, self.layout, journal, self.done.seen):
+        lost = find_lost(self.plan, self.layout, journal, self.done.seen)
+        if lost:
+            count = number_of(len(lost), "shard")
             raise WriteError(
-                (
-                    f"{number_of(len(lost), 'shard')} of {self.layout.output_dir} vanished twice, "
-                    f"{lost[0]} first"
-                ),
+                f"{count} of {self.layout.output_dir} vanished twice, {lost[0]} first",
                 "expected that nothing else writes there",
                 "find out what removes or changes them, then run the same command again",
             )
         return todo, problems
+
+    def finish(self, journal: Journal) -> None:
+        """Write the manifest; ``merge`` does it for ranks."""
+        if self.share is None:
+            finish_set(self.plan, self.layout, journal, refuse_images)
+        else:
+            refuse_superseded(self.plan, self.layout)
 
     # the plan on the disk -------------------------------------------------------------------------
 
@@ -445,7 +462,9 @@ class _Conversion(Struct, frozen=True):
             return self.plan
         if before is not None and self.options.overwrite and self.share is None:
             before = replace(before, samples={})  # the images of this run are the right ones
-        present = [split for split in self.planned.splits if todo and not is_gone(split)]
+        present: list[PlannedSplit] = []
+        if todo:
+            present = [split for split in self.planned.splits if not is_gone(split)]
         plan = join_copies(self.plan, before, present)
         has_machines = self.share is not None or getattr(self.engine, "has_machines", False)
         return with_samples(plan, present) if has_machines else plan
@@ -464,12 +483,10 @@ def _read_again(
 
     A rank does not check separate image files: it reads images that another rank listed.
     """
-    asked = dataset.ask(layout, options) if before and not options.consume else None
-    if (
-        before is None
-        or asked is None
-        or before.asked != {"options": asked.options, "raw": asked.raw}
-    ):
+    if before is None or options.consume:
+        return None
+    asked = dataset.ask(layout, options)
+    if asked is None or before.asked != {"options": asked.options, "raw": asked.raw}:
         return None
     names = set(share.of(before.fingerprints_by_name())) if share else None
     return read_planned(before, layout, asked, names, progress)
