@@ -94,7 +94,8 @@ def test_the_tables_know_all_mappings() -> None:
         for each in vars(schema).values()
         if isinstance(each, type) and each.__module__ == schema.__name__
     }
-    bases = {schema.BoxKeys, schema.FormatKeys}  # Boxes has all of their keys
+    # Boxes and Source have all of their keys.
+    bases = {schema.BoxKeys, schema.FormatKeys, schema.SourceKeys}
     assert structs - bases == {*INSIDE, *NO_ENUMS}
     assert SETTINGS.keys() >= {"compression", "check", "read_order", "relabel"}
     assert len(IN_RECIPES) > 12
