@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from imagenet_prep.ilsvrc2012 import boxes as voc
-from imagenet_prep.ilsvrc2012.boxes import (
+from imagenet_prep.ilsvrc2012 import annotation_xml as voc
+from imagenet_prep.ilsvrc2012.annotation_xml import (
     LARGEST,
     Annotation,
     AnnotationFault,
-    encode_boxes,
     parse_annotation,
 )
+from imagenet_prep.ilsvrc2012.boxes import encode_boxes
 from imagenet_prep.model import Box
 
 Corners = tuple[object, object, object, object]

@@ -21,11 +21,10 @@ from imagenet_prep.ilsvrc2012.settings import (
     recorded_part,
 )
 from imagenet_prep.model import Engine, Progress, ShardInfo, StageStatus, State
-from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest
+from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.tfrecord import inception
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.inventory import Checked, Inventory
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
     from imagenet_prep.datasets.plan import Asked, PlannedSet
     from imagenet_prep.ilsvrc2012.copy_listing import CopyListing
     from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
-
-ENTRY = DatasetEntry(ILSVRC2012, facts.NAME, facts.SPLITS, inception.PROMISE, {})
-
 
 PUBLISHED = {
     split: Published(facts.IMAGES[split], facts.CLASSES, facts.SHARDS[split], boxes)
@@ -146,7 +142,7 @@ class ImageNet(Dataset):
 
     def following(self, layout: Layout, states: Mapping[str, State]) -> str:
         """The first of download, annotate and convert that is needed; see Dataset."""
-        from imagenet_prep.ilsvrc2012.boxes import find_annotations
+        from imagenet_prep.ilsvrc2012.box_search import find_annotations
         from imagenet_prep.ilsvrc2012.raw_data import (
             fetched_from,
             find_source,

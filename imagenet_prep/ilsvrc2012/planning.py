@@ -22,16 +22,9 @@ from imagenet_prep.datasets.plan import (
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import Settings, command, command_line
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.boxes import (
-    BOX_ARCHIVES,
-    BoxesFault,
-    BoxTable,
-    find_annotations,
-    find_boxes_csv,
-    parse_boxes,
-)
+from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, find_annotations, find_boxes_csv
+from imagenet_prep.ilsvrc2012.boxes import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.ilsvrc2012.devkit import devkit_paths, train_counts
-from imagenet_prep.ilsvrc2012.imagenet import ENTRY
 from imagenet_prep.ilsvrc2012.official import (
     ImageSource,
     count_by_wnid,
@@ -48,7 +41,7 @@ from imagenet_prep.ilsvrc2012.raw_data import (
     refuse_known_copies,
     refuse_unread,
 )
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions, Part, check_options
+from imagenet_prep.ilsvrc2012.settings import ENTRY, ConvertOptions, Part, check_options
 from imagenet_prep.images import format_of
 from imagenet_prep.images.grades import Check
 from imagenet_prep.model import Engine, Progress

@@ -18,7 +18,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import Settings, command, command_line, quoted
 from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.boxes import find_annotations, find_boxes_csv
+from imagenet_prep.ilsvrc2012.box_search import find_annotations, find_boxes_csv
 from imagenet_prep.ilsvrc2012.official import (
     FOLDERS,
     ClassTars,
@@ -133,7 +133,8 @@ def find_copies(layout: Layout, split: str) -> Iterator[ImageSource]:
 
 def _kinds() -> Iterator[type[ImageSource]]:
     yield from (OfficialTar, ClassTars, ImageFolders)
-    from imagenet_prep.ilsvrc2012.portals import HubFiles, KaggleZip  # late: few need them
+    from imagenet_prep.ilsvrc2012.huggingface import HubFiles  # late: few need them
+    from imagenet_prep.ilsvrc2012.kaggle import KaggleZip
 
     yield from (KaggleZip, HubFiles)
 
@@ -269,7 +270,7 @@ _UNPACK_ONCE = "expected the archives of image-net.org, Kaggle's zip, or folders
 
 def _astray_zip(path: AnyPath, head: bytes, split: str, raw_dir: AnyPath) -> Astray | None:
     """Kaggle's zip under another name, or a zip of folders."""
-    from imagenet_prep.ilsvrc2012.portals import ZIP
+    from imagenet_prep.ilsvrc2012.kaggle import ZIP
 
     content = Content("Kaggle") if _ZIP_BEGINNING.match(head) else content_of_zip(path)
     if content is None or content.split not in ("", split) or path == raw_dir / ZIP.filename:

@@ -17,10 +17,11 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import Settings
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.images.pixels import Reencode
-from imagenet_prep.state.manifest import Manifest, not_understood
+from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest, not_understood
 from imagenet_prep.storage.files import kind_of, read_plain
 from imagenet_prep.storage.layout import MAX_SHARDS, parse_shard_name
 from imagenet_prep.storage.location import refuse_url
+from imagenet_prep.tfrecord import inception
 
 LISTS = ("imagenette", "imagewoof", "imagenet-100")
 """Class lists in the package; data/README.md gives their sources."""
@@ -222,6 +223,9 @@ def _fault(word: str, lines: Mapping[str, int]) -> str:
 
 WHOLE = find_part()
 """ILSVRC2012: every class with its official label."""
+
+ENTRY = DatasetEntry(ILSVRC2012, facts.NAME, facts.SPLITS, inception.PROMISE, {})
+"""The entry of ILSVRC2012 in a manifest."""
 
 
 FORMAT_VERSION = 1
