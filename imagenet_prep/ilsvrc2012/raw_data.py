@@ -65,23 +65,23 @@ class ConsumedImages(ImageSource, frozen=True):
         """The record of a split."""
         if layout.raw_dir.resolve() != layout.own_raw_dir.resolve():
             return None
-        found = Consumption.find(layout, split)
-        return cls(layout.data_dir / found.files[0].path, split, found) if found else None
+        consumption = Consumption.find(layout, split)
+        if consumption is None:
+            return None
+        return cls(layout.data_dir / consumption.files[0].path, split, consumption)
 
     @property
     def size(self) -> int:
         """The recorded size of the files."""
-        return sum(each.size for each in self.consumption.files)
+        return sum(file.size for file in self.consumption.files)
 
     @property
     def words(self) -> str:
         """The place of its images."""
-        whose = f"the {self.split} shards"
-        return (
-            f"{whose} only: {self.path.name} was consumed"
-            if self.consumption.is_over
-            else f"{whose} and files not yet consumed"
-        )
+        shards = f"the {self.split} shards"
+        if self.consumption.is_over:
+            return f"{shards} only: {self.path.name} was consumed"
+        return f"{shards} and files not yet consumed"
 
     @property
     def md5(self) -> str:
@@ -118,20 +118,25 @@ def find_source(layout: Layout, split: str) -> ImageSource | None:
     consumed = ConsumedImages.find(layout, split)
     if consumed is not None and not consumed.consumption.is_over:
         return consumed
-    lacking = []
+    partial_copies = []
     for copy in find_copies(layout, split):
         if not _lacks_classes(copy):
             return copy
-        lacking.append(copy)
-    return next(iter(lacking), None) or ImageFolders.find_begun(layout, split) or consumed
+        partial_copies.append(copy)
+    if partial_copies:
+        return partial_copies[0]
+    return ImageFolders.find_begun(layout, split) or consumed
 
 
 def find_copies(layout: Layout, split: str) -> Iterator[ImageSource]:
     """All copies of a split in the raw folder, in order of preference."""
-    return (found for kind in _kinds() if (found := kind.find(layout, split)))
+    for copy_type in _copy_types():
+        copy = copy_type.find(layout, split)
+        if copy:
+            yield copy
 
 
-def _kinds() -> Iterator[type[ImageSource]]:
+def _copy_types() -> Iterator[type[ImageSource]]:
     yield from (OfficialTar, ClassTars, ImageFolders)
     from imagenet_prep.ilsvrc2012.huggingface import HubFiles  # late: few need them
     from imagenet_prep.ilsvrc2012.kaggle import KaggleZip
@@ -155,9 +160,9 @@ def has_images(layout: Layout, split: str, part: Part) -> bool:
     class tars may be incomplete.
     """
     source = find_source(layout, split)
-    return source is not None and (
-        not isinstance(source, ClassTars) or part.labels.keys() <= set(source.wnids())
-    )
+    if isinstance(source, ClassTars):
+        return part.labels.keys() <= set(source.wnids())
+    return source is not None
 
 
 def find_packed(layout: Layout, split: str) -> ImageSource | None:
@@ -185,17 +190,17 @@ ILSVRC2012_img_train_t3.tar has tars too.
 
 class Astray(Struct, frozen=True):
     """An archive that is not read where or as it is:
-    what was found, what was expected, the command that helps.
+    the finding, what was expected, the command that helps.
     """
 
-    what: str
+    finding: str
     expected: str
     mend: str
 
     @property
     def error(self) -> InputError:
         """The error that says so."""
-        return InputError(self.what, self.expected, f"{self.mend}    {AGAIN}")
+        return InputError(self.finding, self.expected, f"{self.mend}    {AGAIN}")
 
 
 def find_astray(layout: Layout, key: str) -> Astray | None:
@@ -204,31 +209,41 @@ def find_astray(layout: Layout, key: str) -> Astray | None:
 
     Call it for a split or boxes that no copy has.
     """
-    archive = facts.ARCHIVES[key]
     for folder in dict.fromkeys((layout.raw_dir, layout.own_raw_dir, layout.data_dir)):
-        raw_dir = layout.own_raw_dir if folder == layout.data_dir else folder
-        names = [
-            name
-            for name in _names(folder)
-            if any(part in name for part in _PACKED) and _TASK_3 not in name
-        ]
-        for name in [name for name in names if not name.endswith((UNPACKED, *_UNFINISHED))][
-            :_LOOKED_AT
-        ]:
-            found = None
-            if (
-                folder != layout.data_dir
-                and name == archive.filename
-                and (kind := kind_of(folder / name)) != "file"
-            ):
-                return _no_file(folder / name, IN_WORDS[kind])
-            if key in facts.SPLITS:
-                found = _astray_images(folder / name, key, raw_dir)
-            elif name == archive.filename:
-                found = _renamed(folder / name, raw_dir / name)
-            if found:
-                return found
+        in_data_dir = folder == layout.data_dir
+        raw_dir = layout.own_raw_dir if in_data_dir else folder
+        for name in _archive_names(folder)[:_LOOKED_AT]:
+            astray = _find_astray_at(folder / name, key, raw_dir, in_data_dir=in_data_dir)
+            if astray is not None:
+                return astray
     return None
+
+
+def _archive_names(folder: AnyPath) -> list[str]:
+    """The names of complete archives in a folder, except those already unpacked."""
+    return [
+        name
+        for name in _names(folder)
+        if _is_archive_name(name) and not name.endswith((UNPACKED, *_UNFINISHED))
+    ]
+
+
+def _is_archive_name(name: str) -> bool:
+    return any(part in name for part in _PACKED) and _TASK_3 not in name
+
+
+def _find_astray_at(
+    path: AnyPath, key: str, raw_dir: AnyPath, *, in_data_dir: bool
+) -> Astray | None:
+    """What is wrong with an archive, if it is that of ``key``."""
+    official_name = facts.ARCHIVES[key].filename
+    if path.name == official_name and not in_data_dir:
+        kind = kind_of(path)
+        if kind != "file":
+            return _no_file(path, IN_WORDS[kind])
+    if key in facts.SPLITS:
+        return _astray_images(path, key, raw_dir)
+    return _renamed(path, raw_dir / path.name) if path.name == official_name else None
 
 
 _PACKED = (".tar", ".tgz", ".zip")
@@ -245,23 +260,26 @@ def _astray_images(path: AnyPath, split: str, raw_dir: AnyPath) -> Astray | None
     content = content_of_tar(path)
     if content is None or content.split not in ("", split):
         return None
-    target, compression = raw_dir / facts.ARCHIVES[split].filename, compression_of(head)
-    if content.kind == "official" and compression:
-        return Astray(
-            f"{path} looks like {target.name}, compressed with {compression}",
-            f"expected {target}, a plain tar, whose images are read in place",
-            decompress_command(str(path), str(target), compression),
-        )
+    compression = compression_of(head)
     if content.kind == "official":
-        return _renamed(path, target)
-    what = (
-        "Kaggle's tree in a tar"
-        if content.kind == "Kaggle"
-        else f"{split} images of {facts.NAME} in folders"
-    )
+        return _astray_official(path, raw_dir / facts.ARCHIVES[split].filename, compression)
+    images = f"{split} images of {facts.NAME} in folders"
+    if content.kind == "Kaggle":
+        images = "Kaggle's tree in a tar"
     packed = f" and is compressed with {compression}" if compression else ""
     return Astray(
-        f"{path} holds {what}{packed}", _UNPACK_ONCE, unpack_command(path, content, raw_dir)
+        f"{path} holds {images}{packed}", _UNPACK_ONCE, unpack_command(path, content, raw_dir)
+    )
+
+
+def _astray_official(path: AnyPath, target: AnyPath, compression: str) -> Astray:
+    """The official archive under another name, or compressed."""
+    if not compression:
+        return _renamed(path, target)
+    return Astray(
+        f"{path} looks like {target.name}, compressed with {compression}",
+        f"expected {target}, a plain tar, whose images are read in place",
+        decompress_command(str(path), str(target), compression),
     )
 
 
@@ -277,8 +295,8 @@ def _astray_zip(path: AnyPath, head: bytes, split: str, raw_dir: AnyPath) -> Ast
         return None
     if content.kind == "Kaggle":
         return _renamed(path, raw_dir / ZIP.filename)
-    what = f"{path} holds {split} images of {facts.NAME} in folders"
-    return Astray(what, _UNPACK_ONCE, unzip_command(path, content, raw_dir))
+    finding = f"{path} holds {split} images of {facts.NAME} in folders"
+    return Astray(finding, _UNPACK_ONCE, unzip_command(path, content, raw_dir))
 
 
 def _astray_class_tars(path: AnyPath, raw_dir: AnyPath) -> Astray:
@@ -303,10 +321,12 @@ def _head(path: AnyPath) -> bytes:
     return b""
 
 
-def _no_file(path: AnyPath, kind: str) -> Astray:
+def _no_file(path: AnyPath, kind_in_words: str) -> Astray:
     """Something else than a file that has an archive's name."""
     move = command_line(["mv", "--", str(path), f"{path}.moved"])
-    return Astray(f"{path} is {kind}", "expected the archive itself, or a link to it", move)
+    return Astray(
+        f"{path} is {kind_in_words}", "expected the archive itself, or a link to it", move
+    )
 
 
 def _renamed(source: AnyPath, target: AnyPath) -> Astray:
@@ -351,12 +371,7 @@ def refuse_known_copies(layout: Layout, split: str) -> None:
     call it if there is no other copy.
     """
     for maker, patterns in ENCODED_AGAIN.items():
-        found = (
-            path
-            for pattern in patterns
-            for path in sorted(layout.raw_dir.glob(pattern.format(split)))
-        )
-        path = next(found, None)
+        path = _first_match(layout.raw_dir, patterns, split)
         if path is not None:
             raise InputError(
                 f"{path} is the copy of {maker}, which can't give the same records",
@@ -377,17 +392,23 @@ def refuse_known_copies(layout: Layout, split: str) -> None:
         )
 
 
+def _first_match(folder: AnyPath, patterns: Sequence[str], split: str) -> AnyPath | None:
+    """The first file of a split below a folder that one of the patterns matches."""
+    for pattern in patterns:
+        paths: list[AnyPath] = sorted(folder.glob(pattern.format(split)))
+        if paths:
+            return paths[0]
+    return None
+
+
 def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
     """Raise InputError for a copy without any image: its shards would be empty."""
-    is_folder = source.path.is_dir()
-    misplaced = (
-        find_misplaced(layout, source.split, FOLDERS[source.split], source.path)
-        if is_folder
-        else None
-    )
-    if misplaced is not None:
-        raise misplaced.error
-    names = _names(source.path) if is_folder else []
+    names: list[str] = []
+    if source.path.is_dir():
+        misplaced = find_misplaced(layout, source.split, FOLDERS[source.split], source.path)
+        if misplaced is not None:
+            raise misplaced.error
+        names = _names(source.path)
     compressed = next(filter(is_compressed_class_tar, names), None)
     if compressed is not None:
         raise compressed_in_folder(source.path, compressed)
@@ -408,50 +429,58 @@ def nothing_found(layout: Layout) -> InputError:
     """The error for a DATA_DIR without images of ImageNet;
     an unfinished conversion names their former place.
     """
-    there, names = _what_lies_there(layout)
+    folder, names = _names_in_raw_or_data_dir(layout)
     expected = (
         "expected the archives of image-net.org, folders train/ and val/, "
         "or a copy of Kaggle or Hugging Face"
     )
-    plan, own = load_plan(layout), own_images(layout)
-    hint = f"{command('download', layout.data_dir)}    (or name the folder with --raw)"
-    if plan is not None:
-        recorded = recorded_raw(layout)
-        if recorded is None or recorded == layout.raw_dir:  # gone from there, or just looked at
-            recorded = Path("FOLDER")
-        places = replace(layout, raw=None).elsewhere(recorded)
-        hint = command("convert", layout.data_dir, (*places, *plan.options))
-    elif own is not None:
-        hint = f"{command('init', own)}    (for images of your own)"
     return InputError(
         f"no images of ImageNet in {layout.raw_dir}",
-        f"{expected}; found {listed(names) or 'nothing'} in {there}",
-        hint,
+        f"{expected}; found {listed(names) or 'nothing'} in {folder}",
+        _hint_without_images(layout),
     )
+
+
+def _hint_without_images(layout: Layout) -> str:
+    """The command that names the raw folder, describes the user's own images, or downloads."""
+    plan = load_plan(layout)
+    if plan is not None:
+        former = recorded_raw(layout)
+        if former is None or former == layout.raw_dir:  # gone from there, or just looked at
+            former = Path("FOLDER")
+        places = replace(layout, raw=None).elsewhere(former)
+        return command("convert", layout.data_dir, (*places, *plan.options))
+    own_folder = own_images(layout)
+    if own_folder is not None:
+        return f"{command('init', own_folder)}    (for images of your own)"
+    return f"{command('download', layout.data_dir)}    (or name the folder with --raw)"
 
 
 def own_images(layout: Layout) -> AnyPath | None:
     """Find images that are not ImageNet's, in folders or in one place:
     a data set of the user's own.
     """
-    there, names = _what_lies_there(layout)
-    if not any(_holds_images(there / name) for name in names[:_LOOKED_AT]):
+    folder, names = _names_in_raw_or_data_dir(layout)
+    if not any(_holds_images(folder / name) for name in names[:_LOOKED_AT]):
         return None
-    return None if any(find_source(layout, split) for split in facts.SPLITS) else there
+    if any(find_source(layout, split) for split in facts.SPLITS):
+        return None
+    return folder
 
 
-def _what_lies_there(layout: Layout) -> tuple[AnyPath, list[str]]:
+def _names_in_raw_or_data_dir(layout: Layout) -> tuple[AnyPath, list[str]]:
     """The raw folder and its names; if it is empty, DATA_DIR and its names."""
-    raw, data = _names(layout.raw_dir), _names(layout.data_dir)
-    return (layout.data_dir, data) if data and not raw else (layout.raw_dir, raw)
+    raw_names, data_names = _names(layout.raw_dir), _names(layout.data_dir)
+    if data_names and not raw_names:
+        return layout.data_dir, data_names
+    return layout.raw_dir, raw_names
 
 
 def _names(folder: AnyPath) -> list[str]:
     """The names in a folder, except our own files; empty if it doesn't exist."""
     with suppress(OSError):
-        return sorted(
-            name for name in names_in(folder) if name != STATE_NAME and not name.startswith(".")
-        )
+        names = sorted(names_in(folder))
+        return [name for name in names if name != STATE_NAME and not name.startswith(".")]
     return []
 
 
@@ -460,9 +489,8 @@ def _holds_images(path: AnyPath) -> bool:
     if path.suffix.lower() in _IMAGES:
         return True
     with suppress(OSError), scan(path) as entries:
-        return any(
-            each.name.lower().endswith(_IMAGES) for each in itertools.islice(entries, _LOOKED_AT)
-        )
+        sample = itertools.islice(entries, _LOOKED_AT)
+        return any(entry.name.lower().endswith(_IMAGES) for entry in sample)
     return False
 
 
@@ -478,54 +506,58 @@ def stages_before(layout: Layout, classes: Mapping[str, int]) -> tuple[StageStat
 
 def _download(layout: Layout) -> StageStatus:
     archives = [facts.ARCHIVES[key] for key in facts.DEFAULT_ARCHIVES]
-    present = [archive for archive in archives if layout.archive_path(archive).is_file()]
-    checked = sum(bool(checked_md5(layout, layout.archive_path(archive))) for archive in present)
+    paths = [layout.archive_path(archive) for archive in archives]
+    present = [path for path in paths if path.is_file()]
     begun = _count(layout.raw_partial_dir, ".tar.part") + _count(layout.raw_partial_dir, ".gz.part")
-    details = [f"{len(present)} of {len(archives)} archives, {checked} of them checked"]
-    if begun:
-        details[0] += f", {begun} started"
-    sources = [source for split in facts.SPLITS if (source := find_source(layout, split))]
+    sources = _present_sources(layout)
     copies = [source.words for source in sources if not isinstance(source, OfficialTar)]
     damage = next((source.damage for source in sources if source.damage), "")
+    details: list[str] = []
+    if present or begun or not copies:  # another copy requires none of the archives
+        checked = sum(bool(checked_md5(layout, path)) for path in present)
+        started = f", {begun} started" if begun else ""
+        of_all = f"{len(present)} of {len(archives)} archives"
+        details.append(f"{of_all}, {checked} of them checked{started}")
     if copies:
         details.append(f"images in {' and '.join(dict.fromkeys(copies))}{damage}")
-    if copies and not (present or begun):
-        del details[0]  # another copy requires none of the archives
-    found = len(sources) + bool(find_annotations(layout, facts.TRAIN))
-    return StageStatus(
-        "download",
-        "partly" if damage else _state(found, len(archives), begun > 0),
-        "; ".join(details),
-    )
+    inputs = len(sources) + bool(find_annotations(layout, facts.TRAIN))
+    state = "partly" if damage else _state(inputs, len(archives), begun > 0)
+    return StageStatus("download", state, "; ".join(details))
+
+
+def _present_sources(layout: Layout) -> list[ImageSource]:
+    """The images of each split that is there."""
+    sources = [find_source(layout, split) for split in facts.SPLITS]
+    return [source for source in sources if source is not None]
 
 
 def fetched_from(layout: Layout) -> Settings:
     """The option for the folder that archives were fetched from, if it is not the official one."""
     checked = load_json(layout.checked_path)
     for archive in facts.ARCHIVES.values():
-        part = layout.raw_partial_dir / f"{archive.filename}.part.json"
-        for entry in (
-            load_json(part),
-            checked.get(archive.filename) if isinstance(checked, dict) else None,
-        ):
-            folder, _, name = str(entry.get("url") if isinstance(entry, dict) else "").rpartition(
-                "/"
-            )
+        for url in _recorded_urls(layout, archive.filename, checked):
+            folder, _, name = url.rpartition("/")
             if name == archive.filename and f"{folder}/" != BASE_URL:
                 return (("base_url", f"{folder}/"),)
     return ()
 
 
+def _recorded_urls(layout: Layout, filename: str, checked: object) -> Iterator[str]:
+    """The addresses of an archive: that of its unfinished download, and that of its check."""
+    part_entry = load_json(layout.raw_partial_dir / f"{filename}.part.json")
+    checked_entry = checked.get(filename) if isinstance(checked, dict) else None
+    for entry in (part_entry, checked_entry):
+        if isinstance(entry, dict):
+            yield str(entry.get("url"))
+
+
 def _untar(layout: Layout, classes: Mapping[str, int]) -> StageStatus:
     counts = {split: _count_classes(layout.images_dir(split)) for split in facts.SPLITS}
-    words = (
+    state = _state(sum(counts.values()), sum(classes.values()))
+    details = ", ".join(
         f"{count:,} of {classes[split]:,} {split} class folders" for split, count in counts.items()
     )
-    return StageStatus(
-        "untar",
-        _state(sum(counts.values()), sum(classes.values())),
-        f"{', '.join(words)} (optional)",
-    )
+    return StageStatus("untar", state, f"{details} (optional)")
 
 
 def _count_classes(folder: AnyPath) -> int:
@@ -610,30 +642,38 @@ def needs_behind(
 
     With ``extract``, untar makes image folders of everything not unpacked, for all present classes.
     """
-    amounts = [
-        amount
-        for split in facts.SPLITS
-        if (amount := _amount(layout, split, coming, options, options.part))
-    ]
-    for split in facts.SPLITS if extract else ():
-        part = (
-            options.part
-            if split in coming.by_class or isinstance(find_source(layout, split), ClassTars)
-            else WHOLE
-        )
-        packed = _amount(layout, split, coming, options, part)
-        if packed and not (packed.source and packed.source.is_unpacked):
-            yield _folders(layout, packed, part)
+    if extract:
+        for split in facts.SPLITS:
+            yield from _untar_needs(layout, split, coming, options)
+    estimates = [_amount(layout, split, coming, options, options.part) for split in facts.SPLITS]
+    amounts = [amount for amount in estimates if amount is not None]
     for amount in amounts:
-        is_annotated = amount.split == facts.TRAIN or options.validation_boxes
-        has_boxes = coming.has_boxes or find_annotations(layout, amount.split)
-        if is_annotated and has_boxes and not find_boxes_csv(layout, amount.split):
-            size = _BOXES * amount.images // facts.IMAGES[facts.TRAIN]
-            yield Need(
-                "annotate", f"boxes of {amount.split}", layout.own_raw_dir, size, is_about=True
-            )
+        yield from _annotate_needs(layout, amount, coming, options)
     for amount in amounts:
         yield from _shards(layout, amount, options)
+
+
+def _untar_needs(
+    layout: Layout, split: str, coming: Coming, options: ConvertOptions
+) -> Iterator[Need]:
+    """The space for the image folders of a split that is not unpacked."""
+    is_by_class = split in coming.by_class or isinstance(find_source(layout, split), ClassTars)
+    part = options.part if is_by_class else WHOLE
+    amount = _amount(layout, split, coming, options, part)
+    if amount and not (amount.source and amount.source.is_unpacked):
+        yield _folders(layout, amount, part)
+
+
+def _annotate_needs(
+    layout: Layout, amount: _Amount, coming: Coming, options: ConvertOptions
+) -> Iterator[Need]:
+    """The space for the boxes of a split that annotate has not made yet."""
+    if amount.split != facts.TRAIN and not options.validation_boxes:
+        return
+    has_boxes = coming.has_boxes or find_annotations(layout, amount.split)
+    if has_boxes and not find_boxes_csv(layout, amount.split):
+        size = _BOXES * amount.images // facts.IMAGES[facts.TRAIN]
+        yield Need("annotate", f"boxes of {amount.split}", layout.own_raw_dir, size, is_about=True)
 
 
 def about_images(split: str, size: int) -> int:
@@ -672,35 +712,44 @@ def _amount(
 def _folders(layout: Layout, amount: _Amount, part: Part) -> Need:
     """The space for missing class folders; an existing folder counts as complete."""
     folder, classes = layout.images_dir(amount.split), len(part.labels)
-    there = sum((folder / wnid).is_dir() for wnid in part.labels) if folder.is_dir() else 0
-    left = classes - there
-    return folders_need(layout, amount.split, classes=left, size=amount.size * left // classes)
+    present = sum((folder / wnid).is_dir() for wnid in part.labels) if folder.is_dir() else 0
+    missing = classes - present
+    size = amount.size * missing // classes
+    return folders_need(layout, amount.split, classes=missing, size=size)
 
 
 def _shards(layout: Layout, amount: _Amount, options: ConvertOptions) -> list[Need]:
     """The space for missing shards; a shard with its final name counts as finished."""
     count = options.shards(amount.split)
-    names = (
-        (parse_shard_name(name), size) for name, size in layout.find_shards((amount.split,)).items()
-    )
-    there = [size for parsed, size in names if parsed and parsed[2] == count]
-    left = max(count - len(there), 0)
-    size = amount.size * left // count
+    missing = max(count - _count_shards(layout, amount.split, count), 0)
+    size = amount.size * missing // count
     pending = PendingShards(
-        amount.split, left, about_images(amount.split, size), size, is_about=True
+        amount.split, missing, about_images(amount.split, size), size, is_about=True
     )
     if options.consume:
         return consumed_needs(
             layout,
             pending,
-            under_way=(os.cpu_count() or 1) * size // max(left, 1),
+            under_way=(os.cpu_count() or 1) * size // max(missing, 1),
             whole=amount.size // _LEAST_FILES if amount.in_order else 0,
         )
-    place = amount.source.path if amount.source else layout.own_raw_dir
-    may_choose = not (amount.in_order or (amount.source and amount.source.is_unpacked))
     return shard_needs(
         layout,
         pending,
-        in_order=amount.in_order or (may_choose and is_pass_better(place, size, options)),
+        in_order=amount.in_order or _reads_in_order(layout, amount, size, options),
         keeps_size=options.reencode is None or not options.reencode.may_shrink,
     )
+
+
+def _count_shards(layout: Layout, split: str, count: int) -> int:
+    """The shards of a split cut into ``count`` that have their final names."""
+    names = [parse_shard_name(name) for name in layout.find_shards((split,))]
+    return sum(name is not None and name[2] == count for name in names)
+
+
+def _reads_in_order(layout: Layout, amount: _Amount, size: int, options: ConvertOptions) -> bool:
+    """Whether convert will choose to read an archive in file order."""
+    if amount.source and amount.source.is_unpacked:
+        return False
+    place = amount.source.path if amount.source else layout.own_raw_dir
+    return is_pass_better(place, size, options)

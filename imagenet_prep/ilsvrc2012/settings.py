@@ -5,7 +5,7 @@ ConvertOptions: the settings of a conversion, from any source.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
@@ -143,8 +143,10 @@ def recorded_part(name: str, labels: Mapping[str, int]) -> Part:
         raise not_understood("classes")
     if labels not in [_labelled(labels, first) for first in (None, 0, 1)]:
         raise not_understood("classes")
-    said = "" if len(labels) == facts.CLASSES else name if name in LISTS else f"{name}.txt"
-    return Part(name, {wnid: labels[wnid] for wnid in sorted(labels)}, said)
+    argument = name if name in LISTS else f"{name}.txt"
+    if len(labels) == facts.CLASSES:
+        argument = ""
+    return Part(name, {wnid: labels[wnid] for wnid in sorted(labels)}, argument)
 
 
 def _part(name: str, wnids: Iterable[str], first: int | None, said: str) -> Part:
@@ -164,17 +166,18 @@ def _shipped(name: str) -> set[str]:
 
 def _name_of(path: Path, wnids: set[str]) -> str:
     """The name for a file's classes: that of the list with the same classes, or the file's own."""
-    known = {facts.NAME: set(facts.synsets()), **{name: _shipped(name) for name in LISTS}}
-    for name, theirs in known.items():
-        if wnids == theirs:
-            return name
+    lists = {facts.NAME: set(facts.synsets())}
+    lists |= {name: _shipped(name) for name in LISTS}
+    for list_name, listed_wnids in lists.items():
+        if wnids == listed_wnids:
+            return list_name
     from imagenet_prep.sources.names import shown_name  # NumPy, which verify does not need
 
     name = PurePosixPath(shown_name(path)).stem
-    if name in known:
+    if name in lists:
         raise UsageError(
             f"{path} has other classes than {name}",
-            f"expected its {len(known[name]):,} classes, got {len(wnids):,}",
+            f"expected its {len(lists[name]):,} classes, got {len(wnids):,}",
             "rename the file",
         )
     return name
@@ -199,23 +202,30 @@ def _read(name: str, path: Path, content: bytes) -> set[str]:
             faults.append(f"line {number}: {fault}")
         else:
             lines[words[0]] = number
-    if not faults and not lines:
-        raise UsageError(f"{path} names no class", "expected a wnid such as n01440764 in each line")
     if faults:
-        rest = faults[1 : 1 + _SHOWN]
-        more = len(faults) - 1 - len(rest)
-        also = "; ".join(rest) + (f"; and {more:,} more" if more else "")
         raise UsageError(
             f"{path}, {faults[0]}",
-            also or "expected a wnid such as n01440764 at the start of each line",
+            _further(faults[1:]) or "expected a wnid such as n01440764 at the start of each line",
             f"correct {name}: one wnid per line, comments after #",
         )
+    if not lines:
+        raise UsageError(f"{path} names no class", "expected a wnid such as n01440764 in each line")
     return set(lines)
+
+
+def _further(faults: Sequence[str]) -> str:
+    """The next faults, and the number of those not shown."""
+    shown = list(faults[:_SHOWN])
+    hidden = len(faults) - len(shown)
+    if hidden:
+        shown.append(f"and {hidden:,} more")
+    return "; ".join(shown)
 
 
 def _fault(word: str, lines: Mapping[str, int]) -> str:
     if not facts.is_wnid(word):
-        return f"{word if len(word) <= _LONGEST else word[:_LONGEST] + '...'!r} is not a wnid"
+        shown = word if len(word) <= _LONGEST else word[:_LONGEST] + "..."
+        return f"{shown!r} is not a wnid"
     if word not in facts.labels():
         return f"{word} is not one of the 1000 classes"
     return f"{word} is already in line {lines[word]}" if word in lines else ""
@@ -336,36 +346,47 @@ def options_from(manifest: Manifest) -> ConvertOptions:
             f"expected format {FORMAT_VERSION}, got {version!r}",
             "use that version, or make the set again with imagenet-prep convert --overwrite",
         )
-    counts = {**facts.SHARDS, **{split: total.shards for split, total in manifest.totals.items()}}
-    parsed = [parse_shard_name(name) for name in manifest.shards]
-    if not all(each and each[1] < each[2] == counts.get(each[0]) for each in parsed):
-        raise not_understood("names of shards")
+    shard_counts = _recorded_shard_counts(manifest)
     part = recorded_part(manifest.dataset.name, manifest.dataset.classes)
-    settings |= {name: counts[split] for split, name in SHARD_COUNTS.items()}
+    settings |= {name: shard_counts[split] for split, name in SHARD_COUNTS.items()}
     settings["allow_incomplete"] = not all(
         _was_complete(manifest, split, part) for split in facts.SPLITS
     )
     settings["on_damaged"] = "skip" if manifest.has_set_aside else "refuse"
     try:
-        if encoded := settings.pop("reencode", None):
-            settings |= {name: encoded[name] for name in Reencode.__struct_fields__}
-        if not ConvertOptions().settings().keys() - {"format"} <= settings.keys():
+        if reencode := settings.pop("reencode", None):
+            settings |= {name: reencode[name] for name in Reencode.__struct_fields__}
+        expected_settings = ConvertOptions().settings().keys() - {"format"}
+        if not expected_settings <= settings.keys():
             raise not_understood("settings")
-        return msgspec.convert(settings, ConvertOptions).replace(
-            recorded=part if part.recorded else None
-        )
+        options = msgspec.convert(settings, ConvertOptions)
+        return options.replace(recorded=part if part.recorded else None)
     except (msgspec.ValidationError, LookupError, TypeError) as error:
         raise not_understood("settings") from error
 
 
+def _recorded_shard_counts(manifest: Manifest) -> dict[str, int]:
+    """The number of shards of each split; InputError if their names don't fit it."""
+    shard_counts = dict(facts.SHARDS)
+    shard_counts |= {split: total.shards for split, total in manifest.totals.items()}
+    for shard in manifest.shards:
+        name = parse_shard_name(shard)
+        if name is None:
+            raise not_understood("names of shards")
+        split, number, count = name
+        if not number < count == shard_counts.get(split):
+            raise not_understood("names of shards")
+    return shard_counts
+
+
 def _was_complete(manifest: Manifest, split: str, part: Part) -> bool:
-    totals, images = manifest.totals.get(split), source_of(manifest, split).get("images")
-    if totals is None:
+    total, images = manifest.totals.get(split), source_of(manifest, split).get("images")
+    if total is None:
         return False
-    expected = (
-        totals.expected if expected_by_class(manifest) else part.images(split, totals.expected)
-    )
-    return (images, totals.classes) == (expected, len(part.labels))
+    expected = total.expected
+    if not expected_by_class(manifest):
+        expected = part.images(split, expected)
+    return (images, total.classes) == (expected, len(part.labels))
 
 
 def source_of(manifest: Manifest | None, split: str) -> Mapping[str, Any]:
