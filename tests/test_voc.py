@@ -310,16 +310,16 @@ blanks = st.sampled_from(["", "\n\t", " ", "\r\n"])
 plain = st.builds(official, objects, st.tuples(numbers, numbers), names, blanks)
 
 
-def counted(said: voc._Said) -> tuple[int, int, str, list[tuple[int, int, int, int] | None]]:
+def counted(pixels: voc._InPixels) -> tuple[int, int, str, list[tuple[int, int, int, int] | None]]:
     """What of a file counts: nothing of a box whose xmin is -1 (None here),
     and no box behind it.
     """
     rows: list[tuple[int, int, int, int] | None] = []
-    for row in said.rows:
+    for row in pixels.rows:
         if row[0] == -1:
-            return said.width, said.height, said.label, [*rows, None]
+            return pixels.width, pixels.height, pixels.label, [*rows, None]
         rows.append(row)
-    return said.width, said.height, said.label, rows
+    return pixels.width, pixels.height, pixels.label, rows
 
 
 @settings(max_examples=150, deadline=None)

@@ -73,15 +73,16 @@ def parse_annotation(content: bytes) -> Annotation:
     """
     if len(content) > LARGEST:
         raise AnnotationFault(f"larger than {LARGEST:,} bytes")
-    said = _read_usual(content) or _read_any(content)
+    pixels = _read_usual(content) or _read_any(content)
     boxes: list[Box] = []
-    for number, row in enumerate(said.rows):
+    for number, row in enumerate(pixels.rows):
         if row[0] == -1:
-            return Annotation(said.label, tuple(boxes), number - len(boxes), ended_early=True)
-        box = _scale(*row, said.width, said.height)
+            return Annotation(pixels.label, tuple(boxes), number - len(boxes), ended_early=True)
+        box = _scale(*row, pixels.width, pixels.height)
         if box is not None:
             boxes.append(box)
-    return Annotation(said.label, tuple(boxes), len(said.rows) - len(boxes), ended_early=False)
+    no_area = len(pixels.rows) - len(boxes)
+    return Annotation(pixels.label, tuple(boxes), no_area, ended_early=False)
 
 
 def _scale(x1: int, y1: int, x2: int, y2: int, width: int, height: int) -> Box | None:
@@ -99,7 +100,7 @@ def _place(pixel: int, side: int) -> float:
     return min(max(pixel / side, 0.0), 1.0)
 
 
-class _Said(NamedTuple):
+class _InPixels(NamedTuple):
     """The content of a file in pixels: ``rows`` are xmin, ymin, xmax, ymax of its boxes, unchanged.
 
     A row whose xmin is -1 ends the list; its other corners don't count.
@@ -119,9 +120,8 @@ _INTEGER = rb"-?[0-9]{1,8}"
 
 def _pattern(shape: bytes) -> re.Pattern[bytes]:
     """A pattern of tags, with optional blanks at each blank of ``shape``."""
-    return re.compile(
-        re.sub(rb"\s+", rb"[ \\t\\r\\n]*", shape) % {b"words": _WORDS, b"int": _INTEGER}
-    )
+    with_blanks = re.sub(rb"\s+", rb"[ \\t\\r\\n]*", shape)
+    return re.compile(with_blanks % {b"words": _WORDS, b"int": _INTEGER})
 
 
 _HEAD = rb"""<annotation>
@@ -141,20 +141,22 @@ _END = rb"</annotation> "
 @functools.cache
 def _patterns() -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
     """Patterns of a whole file, and of an object in it; compiled on first use."""
-    return _pattern(_HEAD + b"(?:" + _OBJECT.replace(b">(", b">(?:") + b")*" + _END), _pattern(
-        _OBJECT
-    )
+    any_object = b"(?:" + _OBJECT.replace(b">(", b">(?:") + b")*"
+    return _pattern(_HEAD + any_object + _END), _pattern(_OBJECT)
 
 
-def _read_usual(content: bytes) -> _Said | None:
+def _read_usual(content: bytes) -> _InPixels | None:
     """The content of a file of the usual shape; None for any other, which may be valid too."""
-    usual, usual_object = _patterns()
-    head = usual.fullmatch(content)
-    if head is None or not (int(head[1]) and int(head[2])):
+    usual_file, usual_object = _patterns()
+    head = usual_file.fullmatch(content)
+    if head is None:
+        return None
+    width, height = int(head[1]), int(head[2])
+    if not width or not height:
         return None
     objects = usual_object.findall(content, head.end(2))
     rows = [(int(x1), int(y1), int(x2), int(y2)) for _, x1, y1, x2, y2 in objects]
-    return _Said(int(head[1]), int(head[2]), objects[0][0].decode() if objects else "", rows)
+    return _InPixels(width, height, objects[0][0].decode() if objects else "", rows)
 
 
 # any XML ------------------------------------------------------------------------------------------
@@ -163,32 +165,31 @@ def _read_usual(content: bytes) -> _Said | None:
 _NUMBER = re.compile(f"[+-]?[0-9]{{1,{DIGITS}}}")
 
 
-def _read_any(content: bytes) -> _Said:
-    values = _read_elements(content)
-    width, height = _parse_side(values, "width"), _parse_side(values, "height")
-    return _Said(
-        width, height, values["name"][0] if values["name"] else "", list(_parse_rows(values))
-    )
+def _read_any(content: bytes) -> _InPixels:
+    texts = _read_elements(content)
+    width, height = _parse_side(texts, "width"), _parse_side(texts, "height")
+    label = texts["name"][0] if texts["name"] else ""
+    return _InPixels(width, height, label, list(_parse_rows(texts)))
 
 
-def _parse_rows(values: dict[str, list[str]]) -> Iterator[tuple[int, int, int, int]]:
+def _parse_rows(texts: dict[str, list[str]]) -> Iterator[tuple[int, int, int, int]]:
     """Rows as the original read them: the nth xmin with the nth of the others,
     -1 for a missing one.
     """
-    texts = zip_longest(*(values[tag] for tag in _CORNER_TAGS), fillvalue="-1")
-    for xmin_text, *others in islice(texts, len(values["xmin"])):
+    corners = zip_longest(*(texts[tag] for tag in _CORNER_TAGS), fillvalue="-1")
+    for xmin_text, *corner_texts in islice(corners, len(texts["xmin"])):
         xmin = _parse_integer(xmin_text, "xmin")
         if xmin == -1:
             yield -1, -1, -1, -1
             return
-        ymin, xmax, ymax = map(_parse_integer, others, _CORNER_TAGS[1:])
+        ymin, xmax, ymax = map(_parse_integer, corner_texts, _CORNER_TAGS[1:])
         yield xmin, ymin, xmax, ymax
 
 
-def _parse_side(values: dict[str, list[str]], tag: str) -> int:
-    if not values[tag]:
+def _parse_side(texts: dict[str, list[str]], tag: str) -> int:
+    if not texts[tag]:
         raise AnnotationFault(f"no size: <{tag}> is missing")
-    side = _parse_integer(values[tag][0], tag)
+    side = _parse_integer(texts[tag][0], tag)
     if side < 1:
         raise AnnotationFault(f"a size of {side} in <{tag}>")
     return side
@@ -210,25 +211,25 @@ class _Reader:
     """
 
     def __init__(self) -> None:
-        self.values: dict[str, list[str]] = {tag: [] for tag in _TAGS}
+        self.texts: dict[str, list[str]] = {tag: [] for tag in _TAGS}
         self._depth = 0
-        self._texts: list[str] | None = None  # text that follows belongs to its last entry
+        self._current: list[str] | None = None  # text that follows belongs to its last entry
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         self._depth += 1
         if self._depth > DEPTH:
             raise AnnotationFault(f"more than {DEPTH} elements nested in each other")
-        self._texts = self.values.get(tag)
-        if self._texts is not None:
-            self._texts.append("")
+        self._current = self.texts.get(tag)
+        if self._current is not None:
+            self._current.append("")
 
     def data(self, text: str) -> None:
-        if self._texts is not None:
-            self._texts[-1] += text
+        if self._current is not None:
+            self._current[-1] += text
 
     def end(self, tag: str) -> None:
         self._depth -= 1
-        self._texts = None
+        self._current = None
 
 
 def _read_elements(content: bytes) -> dict[str, list[str]]:
@@ -247,4 +248,4 @@ def _read_elements(content: bytes) -> dict[str, list[str]]:
         raise
     except (expat.ExpatError, ValueError, LookupError) as error:  # the last two: not a text codec
         raise AnnotationFault(f"not well-formed XML: {error}") from error
-    return reader.values
+    return reader.texts

@@ -44,10 +44,10 @@ class BoxFiles(Struct, frozen=True):
             InputError: they can't be read, an archive is damaged or unpacks to far too much, or an
                 image repeats.
         """
-        seen: set[tuple[str, str]] = set()
+        names: set[tuple[str, str]] = set()
         for count, file in enumerate(self._files(progress), 1):
-            seen.add(file[:2])
-            if len(seen) < count:
+            names.add(file[:2])
+            if len(names) < count:
                 folder, name, _ = file
                 raise InputError(
                     f"{self.path} holds {folder}/{name}.xml twice",
@@ -99,8 +99,8 @@ class BoxFolder(BoxFiles, frozen=True):
             names = sorted((entry.name, entry.is_dir()) for entry in entries)
         for name, is_folder in names:
             if is_folder:
-                inner = sorted(names_in(self.path / name))
-                yield from (self.path / name / each for each in inner if each.endswith(".xml"))
+                files = sorted(names_in(self.path / name))
+                yield from (self.path / name / file for file in files if file.endswith(".xml"))
             elif name.endswith(".xml"):
                 yield self.path / name
 
@@ -110,20 +110,19 @@ class BoxArchive(BoxFiles, frozen=True):
 
     def _files(self, progress: Progress) -> Iterator[File]:
         archive, size = self.path, self.path.stat().st_size
-        limit = most_unpacked(size)
         progress.begin(f"read {archive.name}", size, "B")
-        done = 0
+        reported = 0
         with stream_faults(archive), open_file(archive) as raw, stream_faults(archive, raw.tell):
             is_packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             stream = gzip.GzipFile(fileobj=raw) if is_packed else raw
-            for count, (member, content) in enumerate(
-                stream_members(stream, limit=limit, keep=LARGEST + 1)
-            ):
+            members = stream_members(stream, limit=most_unpacked(size), keep=LARGEST + 1)
+            for count, (member, content) in enumerate(members):
                 folder, _, name = member.decode("utf-8", "surrogateescape").rpartition("/")
                 if name.endswith(".xml"):
                     yield folder.rpartition("/")[2], name[:-4], content
                 if count % _STEP == 0:  # asking for each file would take a fifth of the time
-                    progress.advance(raw.tell() - done)
-                    done = raw.tell()
-            progress.advance(size - done)
+                    position = raw.tell()
+                    progress.advance(position - reported)
+                    reported = position
+            progress.advance(size - reported)

@@ -26,18 +26,22 @@ def find_annotations(layout: Layout, split: str) -> BoxFiles | None:
     archive = layout.archive_path(facts.ARCHIVES[BOX_ARCHIVES[split]])
     if archive.is_file():
         return BoxArchive(archive)
-    for folder in (layout.raw_dir / name for name in BOX_FOLDERS[split]):
+    for name in BOX_FOLDERS[split]:
+        folder = layout.raw_dir / name
         if folder.is_dir():
             return BoxFolder(folder)
     from imagenet_prep.ilsvrc2012.kaggle import ZIP, BoxesInZip  # late: it loads NumPy
 
-    zipped = layout.archive_path(ZIP)
-    return BoxesInZip(zipped, split) if zipped.is_file() else None
+    kaggle_zip = layout.archive_path(ZIP)
+    return BoxesInZip(kaggle_zip, split) if kaggle_zip.is_file() else None
 
 
 def find_boxes_csv(layout: Layout, split: str) -> AnyPath | None:
     """The boxes of a split: those that annotate made, or those in the raw folder;
     None if there are none.
     """
-    own = layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv
-    return next((path for path in (own, layout.raw_dir / own.name) if path.is_file()), None)
+    boxes_csv = layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv
+    for path in (boxes_csv, layout.raw_dir / boxes_csv.name):
+        if path.is_file():
+            return path
+    return None

@@ -82,14 +82,14 @@ def parse_boxes(content: bytes) -> BoxTable:
 
 def encode_boxes(rows: Iterable[tuple[str, Box]]) -> bytes:
     """The CSV of boxes, given as file name and box in any order."""
-    return b"".join(
-        sorted(
-            f"{name},{b.xmin:.4f},{b.ymin:.4f},{b.xmax:.4f},{b.ymax:.4f}\n".encode()
-            for name, b in rows
-        )
-    )
+    lines = [
+        f"{name},{box.xmin:.4f},{box.ymin:.4f},{box.xmax:.4f},{box.ymax:.4f}\n".encode()
+        for name, box in rows
+    ]
+    return b"".join(sorted(lines))
 
 
 def _show(line: bytes) -> str:
     line = line.removesuffix(b"\n")
-    return repr(line if len(line) <= 80 else line[:77] + b"...")[1:]
+    shown = line if len(line) <= 80 else line[:77] + b"..."
+    return repr(shown)[1:]

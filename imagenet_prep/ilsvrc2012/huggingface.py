@@ -49,8 +49,10 @@ class HubFiles(ImageSource, frozen=True):
     @classmethod
     def find(cls, layout: Layout, split: str) -> HubFiles | None:
         """The files of the most complete folder."""
-        found = (each for folder in hub_folders(layout) for each in _hub_files(folder, split))
-        return min(found, key=lambda each: len(each.lacking), default=None)
+        candidates = [
+            files for folder in hub_folders(layout) for files in _hub_files(folder, split)
+        ]
+        return min(candidates, key=lambda files: len(files.lacking), default=None)
 
     @property
     def size(self) -> int:
@@ -65,11 +67,11 @@ class HubFiles(ImageSource, frozen=True):
     @property
     def lacking(self) -> list[str]:
         """The names of the missing files."""
-        there = {path.name for path in self.paths}
-        names = (
+        present = {path.name for path in self.paths}
+        names = [
             f"{self.split}-{number:05d}-of-{self.count:05d}.parquet" for number in range(self.count)
-        )
-        return [name for name in names if name not in there]
+        ]
+        return [name for name in names if name not in present]
 
     @property
     def missing(self) -> str:
@@ -108,9 +110,12 @@ def _hub_files(folder: AnyPath, split: str) -> Iterator[HubFiles]:
     """The files of a folder, by their complete number: another export has another number."""
     by_count: dict[int, list[Path]] = {}
     for path in sorted(map(local_path, folder.glob(f"{split}-*.parquet"))):
-        named = _FILE(path.name)
-        if named and int(named[2]) < int(named[3]) and path.is_file():
-            by_count.setdefault(int(named[3]), []).append(path)
+        match = _FILE(path.name)
+        if match is None:
+            continue
+        number, count = int(match[2]), int(match[3])
+        if number < count and path.is_file():
+            by_count.setdefault(count, []).append(path)
     for count, paths in by_count.items():
         yield HubFiles(paths[0], split, tuple(paths), count)
 
@@ -121,29 +126,48 @@ class _HubListing(Struct, frozen=True):
     split: str
 
     def __call__(self, path: Path) -> Catalog:
-        found, stamp = CatalogBuilder(ParquetImages(path)), path.stat().st_mtime_ns
-        for number, own_name, label, length in iter_rows(path):
-            name, wnid = official_name(own_name)
-            known = label_of(name.encode(), self.split, wnid)
-            where = f"{path}, row {number:,}: {own_name[:100]!r}"
-            if known is None:
-                expected = f"expected a name such as {_EXAMPLES[self.split]}"
-                error = InputError(f"{where} is not a {self.split} image", expected, REMEDY)
-                refuse(error, ProblemKind.STRAY_FILE, path.name, image=own_name[:100])
-            elif label != known - 1:
-                expected = f"expected {known - 1}, got {label}"
-                error = InputError(f"{where} has the label of another class", expected, REMEDY)
-                refuse(
-                    error,
-                    ProblemKind.WRONG_LABEL,
-                    path.name,
-                    image=name,
-                    expected=wnid,
-                    got=_class_named(label),
-                )
+        rows, stamp = CatalogBuilder(ParquetImages(path)), path.stat().st_mtime_ns
+        for number, hub_name, hub_label, length in iter_rows(path):
+            name, wnid = official_name(hub_name)
+            label = label_of(name.encode(), self.split, wnid)
+            if label is None:
+                self._refuse_stranger(path, number, hub_name)
+            elif hub_label != label - 1:
+                place = _row_place(path, number, hub_name)
+                _refuse_wrong_label(path, place, name, wnid, label - 1, hub_label)
             else:
-                found.append(name, number, length, stamp, known)
-        return found.sorted()
+                rows.append(name, number, length, stamp, label)
+        return rows.sorted()
+
+    def _refuse_stranger(self, path: Path, number: int, hub_name: str) -> None:
+        """Refuse a row that is no image of this split."""
+        error = InputError(
+            f"{_row_place(path, number, hub_name)} is not a {self.split} image",
+            f"expected a name such as {_EXAMPLES[self.split]}",
+            REMEDY,
+        )
+        refuse(error, ProblemKind.STRAY_FILE, path.name, image=hub_name[:100])
+
+
+def _row_place(path: Path, number: int, hub_name: str) -> str:
+    return f"{path}, row {number:,}: {hub_name[:100]!r}"
+
+
+def _refuse_wrong_label(
+    path: Path, place: str, name: str, wnid: str, expected: int, got: int
+) -> None:
+    """Refuse a row whose label is not that of the class in its name."""
+    error = InputError(
+        f"{place} has the label of another class", f"expected {expected}, got {got}", REMEDY
+    )
+    refuse(
+        error,
+        ProblemKind.WRONG_LABEL,
+        path.name,
+        image=name,
+        expected=wnid,
+        got=_class_named(got),
+    )
 
 
 def _class_named(label: int) -> str:
@@ -151,9 +175,9 @@ def _class_named(label: int) -> str:
     return facts.synsets()[label] if 0 <= label < facts.CLASSES else f"label {label}"
 
 
-def official_name(name: str) -> tuple[str, str]:
+def official_name(hub_name: str) -> tuple[str, str]:
     """``n01440764_10026.JPEG`` and ``n01440764`` for a name ``n01440764_10026_n01440764.JPEG``;
     "" for any other.
     """
-    found = _NAME(name)
-    return (f"{found[1]}.JPEG", found[2]) if found else ("", "")
+    match = _NAME(hub_name)
+    return (f"{match[1]}.JPEG", match[2]) if match else ("", "")

@@ -75,9 +75,9 @@ def _place(folder: bytes) -> _Place | None:
     match = _in_tree(folder)
     if match is None:
         return None
-    return _Place(
-        match[1] == b"Annotations", _SPLITS[match[2] or match[4]], (match[3] or match[4]).decode()
-    )
+    content, train, wnid, validation = match.groups()
+    split, name = _SPLITS[train or validation], (wnid or validation).decode()
+    return _Place(content == b"Annotations", split, name)
 
 
 class KaggleZip(ImageSource, frozen=True):
@@ -101,8 +101,8 @@ class KaggleZip(ImageSource, frozen=True):
             try:
                 check_end(view)
             except ZipFault as fault:
-                what = "not complete" if isinstance(fault, CutZip) else "damaged"
-                return f", which is {what} ({size_text(len(view))})"
+                condition = "not complete" if isinstance(fault, CutZip) else "damaged"
+                return f", which is {condition} ({size_text(len(view))})"
         return ""
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
@@ -110,44 +110,64 @@ class KaggleZip(ImageSource, frozen=True):
         path = local_path(self.path)
         with FileSlices(path) as view:
             stamp = view.stamp
-        images, skipped, misplaced = _images_of(path, stamp)[self.split]
-        for folder, name in misplaced:
+        listing = _list_zip(path, stamp)[self.split]
+        for folder, name in listing.misplaced:
             refuse_misplaced(f"{path}/{folder}", name, self.split)
-        skipped.note(path, progress)
-        return finished([images], self.split, path)
+        listing.skipped.note(path, progress)
+        return finished([listing.images], self.split, path)
+
+
+class _SplitListing(NamedTuple):
+    """What a zip holds of a split: images, other files in their folders, and images in wrong
+    folders, each as a folder and a name.
+    """
+
+    images: Catalog
+    skipped: Skipped
+    misplaced: list[tuple[str, str]]
+
+
+class _SplitBuilder:
+    """Collects the listing of a split."""
+
+    def __init__(self, path: Path, split: str) -> None:
+        self.split = split
+        self.rows = CatalogBuilder(Zip(path))
+        self.skipped = Skipped()
+        self.misplaced: list[tuple[str, str]] = []
+
+    def skip(self, folder: str, name: str, *, is_system: bool) -> None:
+        """Count a file that is no image of its folder."""
+        if is_misplaced(folder, name, self.split):
+            self.misplaced.append((folder, name))
+        else:
+            self.skipped.add(SYSTEM_FILES if is_system else OTHER_NAMES, f"{folder}/{name}")
+
+    def listed(self) -> _SplitListing:
+        """All that was added."""
+        return _SplitListing(self.rows.listed(), self.skipped, self.misplaced)
 
 
 @functools.lru_cache(maxsize=1)  # both splits, annotate and convert need it; it can take minutes
-def _images_of(
-    path: Path, stamp: tuple[int, int, int]
-) -> dict[str, tuple[Catalog, Skipped, list[tuple[str, str]]]]:
-    """The images of both splits in a zip with this stamp, the other files in their folders, and
-    images in wrong ones.
-
-    Each of the last is a folder and a name.
-    """
-    found = {split: CatalogBuilder(Zip(path)) for split in facts.SPLITS}
-    skipped = {split: Skipped() for split in facts.SPLITS}
-    misplaced: dict[str, list[tuple[str, str]]] = {split: [] for split in facts.SPLITS}
+def _list_zip(path: Path, stamp: tuple[int, int, int]) -> dict[str, _SplitListing]:
+    """The content of both splits in a zip with this stamp."""
+    builders = {split: _SplitBuilder(path, split) for split in facts.SPLITS}
+    modified = stamp[2]
     with FileSlices(path) as view:
-        for name, address, length in walk_zip(view, _HINT):
-            folder, _, own = with_slashes(name).rpartition(b"/")
+        for member, address, length in walk_zip(view, _HINT):
+            folder, _, name = with_slashes(member).rpartition(b"/")
             place = _place(folder)
             if place is None or place.is_annotation:
                 continue
-            label = label_of(own, place.split, place.folder if place.split == facts.TRAIN else "")
-            if label is None:
-                other = own.decode("utf-8", "backslashreplace")
-                if is_misplaced(place.folder, other, place.split):
-                    misplaced[place.split].append((place.folder, other))
-                else:
-                    kind = SYSTEM_FILES if is_system_file(name) else OTHER_NAMES
-                    skipped[place.split].add(kind, f"{place.folder}/{other}")
+            builder = builders[place.split]
+            wnid = place.folder if place.split == facts.TRAIN else ""
+            label = label_of(name, place.split, wnid)
+            if label is not None:
+                builder.rows.append(name.decode(), address, length, modified, label)
             else:
-                found[place.split].append(own.decode(), address, length, stamp[2], label)
-    return {
-        split: (rows.listed(), skipped[split], misplaced[split]) for split, rows in found.items()
-    }
+                shown = name.decode("utf-8", "backslashreplace")
+                builder.skip(place.folder, shown, is_system=is_system_file(member))
+    return {split: builder.listed() for split, builder in builders.items()}
 
 
 class BoxesInZip(BoxFiles, frozen=True):
@@ -160,12 +180,12 @@ class BoxesInZip(BoxFiles, frozen=True):
         read = Zip(path).open()
         progress.begin(f"read {path.name}", None, "files")
         with FileSlices(path) as view:
-            for name, address, length in walk_zip(view, _HINT):
-                folder, _, own = with_slashes(name).rpartition(b"/")
-                is_xml = own.endswith(b".xml") and not is_system_file(name)
+            for member, address, length in walk_zip(view, _HINT):
+                folder, _, name = with_slashes(member).rpartition(b"/")
+                is_xml = name.endswith(b".xml") and not is_system_file(member)
                 place = _place(folder) if is_xml else None
                 if place and place.is_annotation and place.split == self.split:
-                    row = Row(os.fsdecode(with_slashes(name)), address, length, 0)
+                    row = Row(os.fsdecode(with_slashes(member)), address, length, 0)
                     content = bytes(read(row)) if length <= LARGEST else bytes(LARGEST + 1)
-                    yield place.folder, os.fsdecode(own[:-4]), content
+                    yield place.folder, os.fsdecode(name[:-4]), content
                     progress.advance()
