@@ -47,13 +47,13 @@ class ImageNet(Dataset):
         manifest: the manifest of its shards, if there is one.
         part: the classes of these shards.
         planned: the number of images that a part's unfinished conversion plans, by split.
-        said: the settings that a recipe gives its shards.
+        recipe_options: the settings that a recipe gives its shards.
     """
 
     manifest: Manifest | None = None
     part: Part = WHOLE
     planned: Mapping[str, int] = field(default_factory=dict)
-    said: ConvertOptions | None = None
+    recipe_options: ConvertOptions | None = None
 
     splits = facts.SPLITS
     set_name = ""
@@ -88,7 +88,9 @@ class ImageNet(Dataset):
         """The settings of a recipe or a manifest, or the defaults;
         InputError if the manifest has impossible ones.
         """
-        return self.said or (options_from(self.manifest) if self.manifest else ConvertOptions())
+        if self.recipe_options:
+            return self.recipe_options
+        return options_from(self.manifest) if self.manifest else ConvertOptions()
 
     # plans ----------------------------------------------------------------------------------------
 

@@ -38,12 +38,12 @@ class Part:
     Args:
         name: the name of the data set: ILSVRC2012 itself for all classes.
         labels: by wnid, in the order of sorted wnids: the official ones, or counted from 0 or 1.
-        said: the argument of ``--classes`` that selects it: a list or a path; "" for all classes.
+        argument: that of ``--classes`` which selects it: a list or a path; "" for all classes.
     """
 
     name: str
     labels: Mapping[str, int] = field(hash=False)
-    said: str = field(default="", compare=False)
+    argument: str = field(default="", compare=False)
 
     @property
     def is_whole(self) -> bool:
@@ -101,30 +101,30 @@ class Part:
         )
 
 
-def find_part(said: str | None = None, first: int | None = None) -> Part:
-    """Find the classes that ``said`` names, a list in the package or a file; None: all classes.
+def find_part(argument: str | None = None, first: int | None = None) -> Part:
+    """Find the classes that ``argument`` names, a list in the package or a file; None: all classes.
 
     A file has one wnid per line. Words after it, blank lines, and comments after "#" are skipped.
     The part is named after the file, without its suffix.
 
     Args:
-        said: a name in LISTS wins over a file of the same name.
+        argument: a name in LISTS wins over a file of the same name.
         first: the first label, in the order of sorted wnids; None: official labels.
 
     Raises:
         UsageError: it is neither, or lines of the file name no class. The error names every such
         line. InputError: the file can't be read.
     """
-    if said is None:
+    if argument is None:
         return _part(facts.NAME, facts.synsets(), first, "")
-    if said in LISTS:
-        return _part(said, _shipped(said), first, said)
-    refuse_url(said)
-    path = Path(said)
-    if not said or kind_of(path) == "nothing":
+    if argument in LISTS:
+        return _part(argument, _shipped(argument), first, argument)
+    refuse_url(argument)
+    path = Path(argument)
+    if not argument or kind_of(path) == "nothing":
         lists = ", ".join(LISTS)
         raise UsageError(
-            f"unknown class list or file {said!r}", f"expected {lists}, or a file of wnids"
+            f"unknown class list or file {argument!r}", f"expected {lists}, or a file of wnids"
         )
     wnids = _read(path.name, path, read_plain(path, _LARGEST))
     return _part(_name_of(path, wnids), wnids, first, str(path.absolute()))
@@ -149,8 +149,8 @@ def recorded_part(name: str, labels: Mapping[str, int]) -> Part:
     return Part(name, {wnid: labels[wnid] for wnid in sorted(labels)}, argument)
 
 
-def _part(name: str, wnids: Iterable[str], first: int | None, said: str) -> Part:
-    return Part(name, _labelled(wnids, first), "" if name == facts.NAME else said)
+def _part(name: str, wnids: Iterable[str], first: int | None, argument: str) -> Part:
+    return Part(name, _labelled(wnids, first), "" if name == facts.NAME else argument)
 
 
 def _labelled(wnids: Iterable[str], first: int | None) -> dict[str, int]:
@@ -306,7 +306,9 @@ class ConvertOptions(MakingOptions, frozen=True, kw_only=True, forbid_unknown_fi
 
     def chosen(self) -> Settings:
         """See CommonSettings; a file of classes is named by its absolute path."""
-        named = self.replace(classes=self.part.said or None, relabel=self.part.first, recorded=None)
+        named = self.replace(
+            classes=self.part.argument or None, relabel=self.part.first, recorded=None
+        )
         return super(ConvertOptions, named).chosen()
 
 
