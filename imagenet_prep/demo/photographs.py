@@ -226,7 +226,7 @@ def scene(seed: int, size: Size, wnid: str) -> tuple[Image.Image, tuple[Corners,
 
 
 def _add_grain(rng: random.Random, image: Image.Image) -> Image.Image:
-    """Lay fine and coarse noise over an image, as a camera's."""
+    """Add fine and coarse noise to an image, as a camera's."""
     width, height = image.size
     coarse = _noise(rng, (width // 2, height // 2)).resize(image.size, Image.Resampling.BILINEAR)
     fine = _noise(rng, image.size)

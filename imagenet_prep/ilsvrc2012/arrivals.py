@@ -94,7 +94,7 @@ def _fits(head: bytes, total: int, file_format: str) -> bool:
 
 
 def _describe(head: bytes, total: int) -> str:
-    """What a file with these first bytes seems to be."""
+    """Describe a file by its first bytes: a web page, text, or other data."""
     if not total:
         return "an empty file"
     if is_web_page(head):

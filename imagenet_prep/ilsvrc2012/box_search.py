@@ -1,4 +1,4 @@
-"""find_annotations and find_boxes_csv: where the boxes of a split are, beside or apart from its
+"""find_annotations and find_boxes_csv: where the boxes of a split are, which may be apart from its
 images.
 """
 

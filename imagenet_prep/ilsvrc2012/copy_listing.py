@@ -18,6 +18,7 @@ from imagenet_prep.datasets.plan import InceptionRecorder, Recorder
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.astray import nothing_found, refuse_known_copies, refuse_unread
 from imagenet_prep.ilsvrc2012.box_search import find_annotations, find_boxes_csv
 from imagenet_prep.ilsvrc2012.completeness import find_encoded_again, remedy_encoded_again
 from imagenet_prep.ilsvrc2012.devkit import train_counts
@@ -29,12 +30,7 @@ from imagenet_prep.ilsvrc2012.planning import (
     other_copies,
     sampled_repairs,
 )
-from imagenet_prep.ilsvrc2012.raw_data import (
-    ConsumedImages,
-    nothing_found,
-    refuse_known_copies,
-    refuse_unread,
-)
+from imagenet_prep.ilsvrc2012.raw_data import ConsumedImages
 from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions
 from imagenet_prep.images.grades import Check
 from imagenet_prep.images.prepare import repaired_images

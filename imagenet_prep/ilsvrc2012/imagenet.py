@@ -158,12 +158,8 @@ class ImageNet(Dataset):
 
     def _step_before(self, layout: Layout) -> str:
         """The command that makes the images of both splits readable; "" if they are."""
-        from imagenet_prep.ilsvrc2012.raw_data import (
-            fetched_from,
-            find_source,
-            find_unread,
-            own_images,
-        )
+        from imagenet_prep.ilsvrc2012.astray import find_unread, own_images
+        from imagenet_prep.ilsvrc2012.raw_data import fetched_from, find_source
 
         sources = {split: find_source(layout, split) for split in facts.SPLITS}
         missing = [split for split, source in sources.items() if source is None]

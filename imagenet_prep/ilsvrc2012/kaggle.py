@@ -118,8 +118,8 @@ class KaggleZip(ImageSource, frozen=True):
 
 
 class _SplitListing(NamedTuple):
-    """What a zip holds of a split: images, other files in their folders, and images in wrong
-    folders, each as a folder and a name.
+    """The content of a zip for a split: images, other files in their folders, and images in
+    wrong folders, each as a folder and a name.
     """
 
     images: Catalog

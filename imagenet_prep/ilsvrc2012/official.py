@@ -215,7 +215,7 @@ def missing_text(
 
 
 def _classes_text(quality: str, classes: Sequence[str]) -> str:
-    """Such as "; 2 classes without any: n01440764, n01443537", or "" for no class."""
+    """Describe classes, as "; 2 classes without any: n01440764, n01443537"; "" for none."""
     if not classes:
         return ""
     return f"; {number_of(len(classes), 'class', 'classes')} {quality}: {listed(classes)}"

@@ -22,6 +22,12 @@ from imagenet_prep.datasets.plan import (
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import Settings, command, command_line
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.astray import (
+    nothing_found,
+    refuse_empty,
+    refuse_known_copies,
+    refuse_unread,
+)
 from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, find_annotations, find_boxes_csv
 from imagenet_prep.ilsvrc2012.boxes import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.ilsvrc2012.devkit import devkit_paths, train_counts
@@ -31,16 +37,7 @@ from imagenet_prep.ilsvrc2012.official import (
     expected_images,
     missing_text,
 )
-from imagenet_prep.ilsvrc2012.raw_data import (
-    ConsumedImages,
-    checked_md5,
-    find_copies,
-    find_source,
-    nothing_found,
-    refuse_empty,
-    refuse_known_copies,
-    refuse_unread,
-)
+from imagenet_prep.ilsvrc2012.raw_data import ConsumedImages, checked_md5, find_copies, find_source
 from imagenet_prep.ilsvrc2012.settings import ENTRY, ConvertOptions, Part, check_options
 from imagenet_prep.images import format_of
 from imagenet_prep.images.grades import Check
