@@ -15,16 +15,10 @@ from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageErr
 from imagenet_prep.escaping import command
 from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite, Site
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.boxes import BOX_ARCHIVES, find_annotations, find_boxes_csv
-from imagenet_prep.ilsvrc2012.raw_data import (
-    Coming,
-    find_source,
-    has_images,
-    needs_behind,
-    own_images,
-    refuse_astray,
-    refuse_unread,
-)
+from imagenet_prep.ilsvrc2012.astray import own_images, refuse_astray, refuse_unread
+from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, find_annotations, find_boxes_csv
+from imagenet_prep.ilsvrc2012.coming_needs import Coming, needs_behind
+from imagenet_prep.ilsvrc2012.raw_data import find_source, has_images
 from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions, Part, check_options
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.reading.shard import Shard

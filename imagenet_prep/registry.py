@@ -46,7 +46,7 @@ def read_dataset(recipe: Path, *, allow_python: bool = False) -> CheckedDataset:
 
     file = read(recipe)
     if is_imagenet(file):
-        return ImageNet(said=imagenet_options(file))
+        return ImageNet(recipe_options=imagenet_options(file))
     return RecipeSet.read(file, allow_python=allow_python)
 
 

@@ -10,7 +10,7 @@ from made_tars import contents
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.ilsvrc2012.facts import SPLITS, TRAIN
-from imagenet_prep.ilsvrc2012.portals import ZIP
+from imagenet_prep.ilsvrc2012.kaggle import ZIP
 
 Tree = dict[str, bytes]
 

@@ -15,7 +15,7 @@ from kaggle_copies import tree
 from made_tars import contents, member, pack, save, unpack
 
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.ilsvrc2012.portals import ZIP
+from imagenet_prep.ilsvrc2012.kaggle import ZIP
 
 Write = Callable[[Path, MadeSet], None]
 

@@ -25,13 +25,9 @@ from imagenet_prep.demo.archives import BAD_QUIRKS, MadeSet, Quirk, boxes_csv
 from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.errors import DataProblemsError, InputError, UsageError
-from imagenet_prep.ilsvrc2012.boxes import (
-    LARGEST,
-    BoxesFault,
-    encode_boxes,
-    find_annotations,
-    parse_boxes,
-)
+from imagenet_prep.ilsvrc2012.annotation_xml import LARGEST
+from imagenet_prep.ilsvrc2012.box_search import find_annotations
+from imagenet_prep.ilsvrc2012.boxes import BoxesFault, encode_boxes, parse_boxes
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.model import Box, Engine
 from imagenet_prep.sources import tar_members

@@ -34,7 +34,7 @@ from imagenet_prep.cli import COMMANDS
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.cli.options import LongCommand
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.ilsvrc2012.raw_data import own_images
+from imagenet_prep.ilsvrc2012.astray import own_images
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import BytesList, encode_example
 

@@ -21,7 +21,7 @@ from imagenet_prep import Layout, annotate, convert, make_engine, repair, status
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.portals import HubFiles, official_name
+from imagenet_prep.ilsvrc2012.huggingface import HubFiles, official_name
 from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.shards.convert_summary import ConvertSummary
 

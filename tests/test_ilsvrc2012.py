@@ -154,7 +154,7 @@ def test_a_file_names_classes_a_line_each(tmp_path: Path) -> None:
         f"\ufeff# three\r\n\r\n{CHURCH} church, church building\r\n  {TENCH}\t0\n{DOG}# a dog\n".encode()
     )
     part = find_part(str(path))
-    assert (part.name, part.said) == ("mine", str(path))
+    assert (part.name, part.argument) == ("mine", str(path))
     assert list(part.labels.items()) == [(TENCH, 1), (DOG, 218), (CHURCH, 498)]
 
 
@@ -164,9 +164,9 @@ def test_a_file_goes_before_no_list(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """
     monkeypatch.chdir(tmp_path)
     Path("imagenette").write_text("".join(f"{wnid}\n" for wnid in find_part("imagenette").labels))
-    assert find_part("imagenette").said == "imagenette"
+    assert find_part("imagenette").argument == "imagenette"
     part = find_part("./imagenette")
-    assert (part.name, part.said) == ("imagenette", str(tmp_path / "imagenette"))
+    assert (part.name, part.argument) == ("imagenette", str(tmp_path / "imagenette"))
     Path("imagewoof.txt").write_text(f"{TENCH}\n")
     with pytest.raises(UsageError, match="other classes than imagewoof") as caught:
         find_part("imagewoof.txt")

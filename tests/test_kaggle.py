@@ -29,7 +29,7 @@ from imagenet_prep import (
 )
 from imagenet_prep.demo.archives import MadeSet, boxes_csv
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.ilsvrc2012 import portals
+from imagenet_prep.ilsvrc2012 import kaggle
 from imagenet_prep.model import Silent, StageStatus
 from imagenet_prep.pipeline import missing_archives, verify_and_repair
 from imagenet_prep.sources.catalog import Catalog
@@ -176,9 +176,9 @@ def test_a_zip_that_is_not_whole_is_not_done(
     """
     layout = Layout(tmp_path)
     layout.raw_dir.mkdir()
-    data = (copies["zip, deflated"] / portals.ZIP.filename).read_bytes()
+    data = (copies["zip, deflated"] / kaggle.ZIP.filename).read_bytes()
     content = data[: len(data) // 2] if change == "cut" else bytes(range(256)) * 100
-    layout.archive_path(portals.ZIP).write_bytes(content)
+    layout.archive_path(kaggle.ZIP).write_bytes(content)
     found, size = status(layout), size_text(len(content))
     detail = f"images in Kaggle's zip, which is {what} ({size})"
     assert found.stages[0] == StageStatus("download", "partly", detail)
@@ -197,7 +197,7 @@ def test_what_changed_since_it_was_listed_is_listed_again(
 ) -> None:
     """The listing is kept for one file as it was: another one under its name is read."""
     path = write_zip(tmp_path, files)
-    source = portals.KaggleZip(path, "validation")
+    source = kaggle.KaggleZip(path, "validation")
     first = source.catalog(ENGINE, Silent())
     assert catalog_rows(source.catalog(ENGINE, Silent())) == catalog_rows(first)
     gone = image(files, "val")
@@ -291,7 +291,7 @@ def test_a_copy_that_was_encoded_again_is_refused(
     assert name.format(split) in caught.value.what
     assert f"is the copy of {maker}" in caught.value.what
     assert "23 train images again" in str(caught.value.detail)
-    zipped = layout.raw_dir / portals.ZIP.filename
+    zipped = layout.raw_dir / kaggle.ZIP.filename
     zipped.symlink_to(copies["zip, stored"] / zipped.name)
     convert(layout, ENGINE, PLAIN)
     zipped.unlink()

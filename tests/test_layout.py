@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from imagenet_prep.escaping import command
-from imagenet_prep.ilsvrc2012.boxes import find_boxes_csv
+from imagenet_prep.ilsvrc2012.box_search import find_boxes_csv
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout, by_number, parse_shard_name, shard_name
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.ilsvrc2012.imagenet import ENTRY, ImageNet
+from imagenet_prep.ilsvrc2012.imagenet import ImageNet
+from imagenet_prep.ilsvrc2012.settings import ENTRY
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, SplitTotals, load_manifest

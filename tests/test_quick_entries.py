@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.ilsvrc2012.imagenet import ENTRY
+from imagenet_prep.ilsvrc2012.settings import ENTRY
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.state import journal
 from imagenet_prep.state.journal import Journal, ShardEntry, info_dict, seal, sealed_line

@@ -24,7 +24,7 @@ from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import AccessError, DataProblemsError, InputError, SpaceError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.portals import ZIP, KaggleZip
+from imagenet_prep.ilsvrc2012.kaggle import ZIP, KaggleZip
 from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.model import Silent
 from imagenet_prep.recipes.recipe_set import RecipeSet

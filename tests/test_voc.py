@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from imagenet_prep.ilsvrc2012 import boxes as voc
-from imagenet_prep.ilsvrc2012.boxes import (
+from imagenet_prep.ilsvrc2012 import annotation_xml as voc
+from imagenet_prep.ilsvrc2012.annotation_xml import (
     LARGEST,
     Annotation,
     AnnotationFault,
-    encode_boxes,
     parse_annotation,
 )
+from imagenet_prep.ilsvrc2012.boxes import encode_boxes
 from imagenet_prep.model import Box
 
 Corners = tuple[object, object, object, object]
@@ -310,16 +310,16 @@ blanks = st.sampled_from(["", "\n\t", " ", "\r\n"])
 plain = st.builds(official, objects, st.tuples(numbers, numbers), names, blanks)
 
 
-def counted(said: voc._Said) -> tuple[int, int, str, list[tuple[int, int, int, int] | None]]:
+def counted(pixels: voc._InPixels) -> tuple[int, int, str, list[tuple[int, int, int, int] | None]]:
     """What of a file counts: nothing of a box whose xmin is -1 (None here),
     and no box behind it.
     """
     rows: list[tuple[int, int, int, int] | None] = []
-    for row in said.rows:
+    for row in pixels.rows:
         if row[0] == -1:
-            return said.width, said.height, said.label, [*rows, None]
+            return pixels.width, pixels.height, pixels.label, [*rows, None]
         rows.append(row)
-    return said.width, said.height, said.label, rows
+    return pixels.width, pixels.height, pixels.label, rows
 
 
 @settings(max_examples=150, deadline=None)

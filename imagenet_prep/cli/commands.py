@@ -120,7 +120,7 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
     imagenet-prep download /data/imagenet --classes imagenette
     imagenet-prep download /data/imagenet --source huggingface
     """
-    from imagenet_prep.ilsvrc2012.raw_data import refuse_astray
+    from imagenet_prep.ilsvrc2012.astray import refuse_astray
     from imagenet_prep.ilsvrc2012.settings import find_part
     from imagenet_prep.stages.download import (
         all_come,

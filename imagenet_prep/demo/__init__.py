@@ -63,8 +63,8 @@ def run_demo(
     """
     progress, layout = progress or Silent(), Layout(data_dir)
     layout.refuse_urls()
-    wanted = {"classes": classes, "per_class": per_class}
-    _refuse_other(layout, wanted)
+    numbers = {"classes": classes, "per_class": per_class}
+    _refuse_other(layout, numbers)
     options = ConvertOptions(
         train_shards=TRAIN_SHARDS, validation_shards=VALIDATION_SHARDS, allow_incomplete=True
     )
@@ -76,30 +76,32 @@ def run_demo(
     if layout.demo_path.exists() and not missing_archives(layout):
         progress.note("the archives of an earlier run are kept")
         return run(layout, engine, extract=True, options=options, progress=of_stages)
-    save_json(layout.demo_path, wanted)
+    save_json(layout.demo_path, numbers)
     with tempfile.TemporaryDirectory(prefix="imagenet-prep-") as folder:
         progress.note(f"making a small ImageNet: {classes} classes of {per_class} images")
         count = max(2, classes * per_class // 4)
-        made = make(
+        demo_set = make(
             Path(folder), classes=classes, per_class=per_class, validation=count, progress=progress
         )
         credentials = Credentials(USERNAME, secrets.token_urlsafe(12))
         with _serve(Path(folder), credentials) as base_url:
-            source = DownloadOptions(base_url=base_url, credentials=credentials, digests=made.md5)
+            source = DownloadOptions(
+                base_url=base_url, credentials=credentials, digests=demo_set.md5
+            )
             return run(
                 layout, engine, fetching=source, extract=True, options=options, progress=of_stages
             )
 
 
-def _refuse_other(layout: Layout, wanted: Mapping[str, int]) -> None:
+def _refuse_other(layout: Layout, numbers: Mapping[str, int]) -> None:
     """Raise UsageError if the folder holds anything except a demo with the same numbers."""
-    folder, known = layout.data_dir, load_json(layout.demo_path)
-    if known is None and folder.is_dir() and any(folder.iterdir()):
+    folder, demo = layout.data_dir, load_json(layout.demo_path)
+    if demo is None and folder.is_dir() and any(folder.iterdir()):
         expected = "expected a new or empty folder, or an earlier demo"
         raise UsageError(f"{folder} holds other files", expected, _OTHER)
-    if isinstance(known, dict) and known != wanted and layout.raw_dir.exists():
-        numbers = f"{known.get('classes')} classes of {known.get('per_class')} images"
-        raise UsageError(f"{folder} holds a demo of {numbers}", "expected the same numbers", _OTHER)
+    if isinstance(demo, dict) and demo != numbers and layout.raw_dir.exists():
+        size = f"{demo.get('classes')} classes of {demo.get('per_class')} images"
+        raise UsageError(f"{folder} holds a demo of {size}", "expected the same numbers", _OTHER)
 
 
 # the server of the archives -----------------------------------------------------------------------
@@ -139,9 +141,8 @@ class _Handler(SimpleHTTPRequestHandler):
 
     def send_head(self) -> Any:
         """The requested file, once its headers are sent; None without the right credentials."""
-        if secrets.compare_digest(
-            self.headers.get("Authorization", "").encode(), self.server.authorization.encode()
-        ):
+        authorization = self.headers.get("Authorization", "")
+        if secrets.compare_digest(authorization.encode(), self.server.authorization.encode()):
             return super().send_head()
         self.send_response(HTTPStatus.UNAUTHORIZED)
         self.send_header("WWW-Authenticate", 'Basic realm="archives"')

@@ -91,7 +91,7 @@ class MadeSet(Struct, frozen=True):
     @property
     def wnids(self) -> tuple[str, ...]:
         """The classes, in label order."""
-        return tuple(sorted({image.wnid for image in self.images.values() if image.split == TRAIN}))
+        return tuple(sorted({image.wnid for image in self.of(TRAIN)}))
 
     def of(self, split: str) -> tuple[MadeImage, ...]:
         """The images of a split, in archive order."""
@@ -153,40 +153,31 @@ class _Writer(Struct, frozen=True):
         kinds = iter(self._kinds(TRAIN, len(wnids) * per_class))
         with tarfile.open(self.path("train"), "w", format=tarfile.GNU_FORMAT) as outer:
             for wnid in wnids:
-                inner_bytes = io.BytesIO()
-                with tarfile.open(
-                    fileobj=inner_bytes, mode="w", format=tarfile.GNU_FORMAT
-                ) as inner:
+                class_tar = io.BytesIO()
+                with tarfile.open(fileobj=class_tar, mode="w", format=tarfile.GNU_FORMAT) as inner:
                     for number in self._unsorted(range(1, _HIGHEST_NUMBER), per_class):
                         self._add_image(inner, TRAIN, f"{wnid}_{number}.JPEG", wnid, next(kinds))
-                _add(outer, f"{wnid}.tar", inner_bytes.getvalue())
+                _add(outer, f"{wnid}.tar", class_tar.getvalue())
 
     def write_validation(self, wnids: tuple[str, ...], count: int) -> None:
         """Write a flat, unsorted tar of official names whose true class is among ``wnids``."""
-        chosen = set(wnids)
-        numbers = [number for number, wnid in enumerate(validation_wnids(), 1) if wnid in chosen]
-        picked = self._unsorted(numbers, min(count, len(numbers)))
-        kinds = self._kinds(VALIDATION, len(picked))
+        wnid_of = dict(enumerate(validation_wnids(), 1))
+        of_classes = set(wnids)
+        candidates = [number for number, wnid in wnid_of.items() if wnid in of_classes]
+        numbers = self._unsorted(candidates, min(count, len(candidates)))
+        kinds = self._kinds(VALIDATION, len(numbers))
         with tarfile.open(self.path("validation"), "w", format=tarfile.GNU_FORMAT) as tar:
-            for number, kind in zip(picked, kinds, strict=True):
-                self._add_image(
-                    tar,
-                    VALIDATION,
-                    validation_filename(number),
-                    validation_wnids()[number - 1],
-                    kind,
-                )
+            for number, kind in zip(numbers, kinds, strict=True):
+                name = validation_filename(number)
+                self._add_image(tar, VALIDATION, name, wnid_of[number], kind)
 
     def finish(self) -> MadeSet:
         """Write the annotations of the images made so far."""
         train = self._annotations()
-        validation = tuple(
-            self._annotation(each, Quirk.NONE)
-            for each in self.images.values()
-            if each.split == VALIDATION
-        )
-        _write_boxes(self.path("boxes"), ((each.wnid, each) for each in train))
-        _write_boxes(self.path("validation-boxes"), (("val", each) for each in validation))
+        validation_images = [image for image in self.images.values() if image.split == VALIDATION]
+        validation = tuple(self._annotation(image, Quirk.NONE) for image in validation_images)
+        _write_boxes(self.path("boxes"), ((made.wnid, made) for made in train))
+        _write_boxes(self.path("validation-boxes"), (("val", made) for made in validation))
         archives = {
             key: self.path(key) for key in ("train", "validation", "boxes", "validation-boxes")
         }
@@ -196,16 +187,13 @@ class _Writer(Struct, frozen=True):
     def _annotations(self) -> tuple[MadeAnnotation, ...]:
         """Make annotations for most train images, in class order; each quirk appears once."""
         train = [image for image in self.images.values() if image.split == TRAIN]
-        annotated = self.rng.sample(train, math.ceil(0.85 * len(train)))
-        dogs = [index for index, image in enumerate(annotated) if image.label in DOGS]
-        breed = QUIRKS.index(Quirk.BREED_NAME)
-        if dogs and breed < len(annotated):
-            annotated[breed], annotated[dogs[0]] = annotated[dogs[0]], annotated[breed]
-        quirks = [*QUIRKS, *[Quirk.NONE] * len(annotated)]
-        made = [
-            self._annotation(image, quirk) for image, quirk in zip(annotated, quirks, strict=False)
+        images = self.rng.sample(train, math.ceil(0.85 * len(train)))
+        _move_dog(images, QUIRKS.index(Quirk.BREED_NAME))
+        quirks = [*QUIRKS, *[Quirk.NONE] * len(images)]
+        annotations = [
+            self._annotation(image, quirk) for image, quirk in zip(images, quirks, strict=False)
         ]
-        return tuple(sorted(made, key=lambda each: each.wnid))
+        return tuple(sorted(annotations, key=lambda made: made.wnid))
 
     def _annotation(self, image: MadeImage, quirk: Quirk) -> MadeAnnotation:
         """Make an image's annotation; its boxes are invented if the quirk
@@ -217,15 +205,17 @@ class _Writer(Struct, frozen=True):
 
     def _kinds(self, split: str, count: int) -> list[Kind]:
         """The kind of each of ``count`` images, with the odd ones in random places."""
-        others = (Kind.GREY if index % 40 == 39 else Kind.RGB for index in range(count))
-        kinds = [*ODD_KINDS[split], *others][:count]
+        kinds = list(ODD_KINDS[split])
+        for number in range(count):
+            kinds.append(Kind.GREY if number % 40 == 39 else Kind.RGB)
+        kinds = kinds[:count]
         self.rng.shuffle(kinds)
         return kinds
 
     def _unsorted(self, numbers: Sequence[int], count: int) -> list[int]:
         """A sample of ``numbers``, never in sorted order."""
-        picked = self.rng.sample(numbers, count)
-        return picked[::-1] if picked == sorted(picked) else picked
+        sample = self.rng.sample(numbers, count)
+        return sample[::-1] if sample == sorted(sample) else sample
 
     def _add_image(
         self, tar: tarfile.TarFile, split: str, filename: str, wnid: str, kind: Kind
@@ -246,23 +236,31 @@ class _Writer(Struct, frozen=True):
         self.progress.advance()
 
 
+def _move_dog(images: list[MadeImage], place: int) -> None:
+    """Exchange the image at a place with the first one of a dog, if both are there."""
+    for number, image in enumerate(images):
+        if image.label in DOGS and place < len(images):
+            images[place], images[number] = image, images[place]
+            return
+
+
 def _write_boxes(path: Path, files: Iterable[tuple[str, MadeAnnotation]]) -> None:
     """A compressed tar of <folder>/<name>.xml,
     with an entry for each folder before its first file.
     """
-    folder = ""
+    current_folder = ""
     with (
         path.open("wb") as raw,
         gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as tar,
     ):
-        for name, each in files:
-            if name != folder:
-                folder = name
+        for folder, file in files:
+            if folder != current_folder:
+                current_folder = folder
                 entry = tarfile.TarInfo(f"{folder}/")
                 entry.type, entry.mode, entry.mtime = tarfile.DIRTYPE, 0o755, _MTIME
                 tar.addfile(entry)
-            _add(tar, f"{folder}/{each.name}.xml", each.xml)
+            _add(tar, f"{folder}/{file.name}.xml", file.xml)
 
 
 def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
@@ -340,18 +338,19 @@ def annotation(
     ``boxes``, or one to three.
     """
     boxes = boxes or _random_boxes(random.Random(f"boxes {seed} {name}"), size, quirk)
-    draft = _CHANGES[quirk](_Draft(name, wnid, size, size, (wnid,) * len(boxes), boxes, boxes))
+    plain = _Draft(name, wnid, size, size, (wnid,) * len(boxes), boxes, boxes)
+    draft = _CHANGES[quirk](plain)
     xml = _xml(draft)
     if quirk is Quirk.BROKEN:
         xml = xml[: len(xml) * 2 // 3]
-    return MadeAnnotation(
-        name, wnid, quirk, xml, tuple(_line(name, box, size) for box in draft.kept), draft.skipped
-    )
+    lines = tuple(_line(name, box, size) for box in draft.kept)
+    return MadeAnnotation(name, wnid, quirk, xml, lines, draft.skipped)
 
 
 def boxes_csv(annotations: Iterable[MadeAnnotation]) -> bytes:
     """The whole expected CSV, its lines sorted by byte value."""
-    return b"".join(sorted(f"{line}\n".encode() for each in annotations for line in each.lines))
+    lines = [f"{line}\n".encode() for made in annotations for line in made.lines]
+    return b"".join(sorted(lines))
 
 
 # how a file is made: a plain draft, a quirk, the text ---------------------------------------------
@@ -387,9 +386,9 @@ def _corner(rng: random.Random, size: tuple[int, int], half: int) -> tuple[int, 
 
 
 def _line(name: str, box: Corners, size: tuple[int, int]) -> str:
-    return ",".join(
-        (f"{name}.JPEG", *(f"{edge / side:.4f}" for edge, side in zip(box, size * 2, strict=True)))
-    )
+    """A line of the CSV: the name, and the corners as shares of width and height."""
+    shares = [f"{edge / side:.4f}" for edge, side in zip(box, size * 2, strict=True)]
+    return ",".join((f"{name}.JPEG", *shares))
 
 
 def _xml(draft: _Draft) -> bytes:
@@ -397,15 +396,13 @@ def _xml(draft: _Draft) -> bytes:
     _add_texts(root, folder=draft.wnid, filename=draft.filename)
     _add_texts(SubElement(root, "source"), database="ILSVRC_2012")
     if draft.stated:
-        _add_texts(SubElement(root, "size"), width=draft.stated[0], height=draft.stated[1], depth=3)
+        width, height = draft.stated
+        _add_texts(SubElement(root, "size"), width=width, height=height, depth=3)
     _add_texts(root, segmented=0)
-    for name, corners in zip(draft.names, draft.boxes, strict=True):
+    for name, (xmin, ymin, xmax, ymax) in zip(draft.names, draft.boxes, strict=True):
         thing = SubElement(root, "object")
         _add_texts(thing, name=name, pose="Unspecified", truncated=0, difficult=0)
-        _add_texts(
-            SubElement(thing, "bndbox"),
-            **dict(zip(("xmin", "ymin", "xmax", "ymax"), corners, strict=True)),
-        )
+        _add_texts(SubElement(thing, "bndbox"), xmin=xmin, ymin=ymin, xmax=xmax, ymax=ymax)
     ElementTree.indent(root, "\t")
     return f"{ElementTree.tostring(root, 'unicode')}\n".encode()
 
@@ -456,19 +453,26 @@ def _other_class(draft: _Draft) -> _Draft:
 
 def _first_name(draft: _Draft) -> _Draft:
     """The first name is right: every box stays, including one with another name."""
-    return replace(draft, names=(draft.wnid, *(_another(draft.wnid) for _ in draft.names[1:])))
+    wrong_names = [_another(draft.wnid)] * (len(draft.names) - 1)
+    return replace(draft, names=(draft.wnid, *wrong_names))
 
 
 def _minus_one(draft: _Draft) -> _Draft:
     """The second box starts at -1: it and all later ones are ignored."""
-    first, *others = draft.boxes
-    boxes = (first, (-1, *others[0][1:]), *others)
-    return replace(draft, names=(draft.wnid, *draft.names), boxes=boxes, kept=(first,))
+    first_box, *later_boxes = draft.boxes
+    minus_one = (-1, *later_boxes[0][1:])
+    return replace(
+        draft,
+        names=(draft.wnid, *draft.names),
+        boxes=(first_box, minus_one, *later_boxes),
+        kept=(first_box,),
+    )
 
 
 def _another(wnid: str) -> str:
     """The class 500 further on."""
-    return synsets()[(synsets().index(wnid) + 500) % len(synsets())]
+    number = synsets().index(wnid)
+    return synsets()[(number + 500) % len(synsets())]
 
 
 _CHANGES: dict[Quirk, Callable[[_Draft], _Draft]] = {

@@ -51,9 +51,9 @@ class Kind(str, enum.Enum):
 
 def photograph_size(seed: int) -> Size:
     """The width and height of photograph ``seed`` in pixels, with the frequencies of ILSVRC2012."""
-    *sides, weights = zip(*shapes()["sizes"], strict=True)
-    width, height = random.Random(f"size {seed}").choices([*zip(*sides, strict=True)], weights)[0]
-    return width, height
+    sizes = [(width, height) for width, height, _ in shapes()["sizes"]]
+    weights = [weight for _, _, weight in shapes()["sizes"]]
+    return random.Random(f"size {seed}").choices(sizes, weights)[0]
 
 
 def photograph(seed: int, size: Size) -> Image.Image:
@@ -67,17 +67,20 @@ def encode(image: Image.Image, kind: Kind, quality: int = 90) -> bytes:
         return _encode_ycck(image, quality)
     if kind is Kind.PNG:
         return _save(image, {"format": "PNG", "compress_level": 1})
-    exif = Image.Exif()
-    exif[_ORIENTATION] = 6
-    more: dict[Kind, dict[str, Any]] = {
-        Kind.ROTATED: {"exif": exif},
-        Kind.PROGRESSIVE: {"progressive": True},
-        Kind.CORRUPT_EXIF: {"exif": _CORRUPT_EXIF},
-    }
-    image = (
-        image.convert("L") if kind is Kind.GREY else _cmyk(image) if kind is Kind.CMYK else image
-    )
-    return _save(image, {"format": "JPEG", "quality": quality, **more.get(kind, {})})
+    if kind is Kind.GREY:
+        image = image.convert("L")
+    elif kind is Kind.CMYK:
+        image = _cmyk(image)
+    options: dict[str, Any] = {"format": "JPEG", "quality": quality}
+    if kind is Kind.ROTATED:
+        exif = Image.Exif()
+        exif[_ORIENTATION] = 6
+        options["exif"] = exif
+    elif kind is Kind.PROGRESSIVE:
+        options["progressive"] = True
+    elif kind is Kind.CORRUPT_EXIF:
+        options["exif"] = _CORRUPT_EXIF
+    return _save(image, options)
 
 
 def photograph_quality(seed: int) -> int:
@@ -94,9 +97,8 @@ def photograph_bytes(seed: int, kind: Kind = Kind.RGB) -> tuple[bytes, Size]:
 def tiny(seed: int, kind: Kind = Kind.RGB) -> bytes:
     """Make a real image of 16x16 pixels in a few hundred bytes, for tests that require many."""
     rng = random.Random(f"tiny {seed}")
-    image = Image.frombytes("RGB", (2, 2), rng.randbytes(12)).resize(
-        TINY_SIZE, Image.Resampling.BICUBIC
-    )
+    four_pixels = Image.frombytes("RGB", (2, 2), rng.randbytes(12))
+    image = four_pixels.resize(TINY_SIZE, Image.Resampling.BICUBIC)
     if kind is Kind.RGB:
         return _save(image, {"format": "JPEG", "quality": 75, "optimize": True})
     return encode(image, kind, 75)
@@ -116,46 +118,53 @@ def shapes() -> dict[str, Any]:
     ``fruit`` the first label of edible things. ``named`` has hue and saturation of classes whose
     names imply them.
     """
-    table: dict[str, Any] = json.loads(
-        Path(__file__).with_name("shapes.json").read_text(encoding="utf-8")
-    )
+    text = Path(__file__).with_name("shapes.json").read_text(encoding="utf-8")
+    table: dict[str, Any] = json.loads(text)
     return table
 
 
 class Motif(NamedTuple):
-    """The look of the things of one class, in every picture."""
+    """The look of the things of one class, in every picture; ``shape`` is a key of the shapes."""
 
-    kind: str
+    shape: str
     colours: dict[str, Colour]
 
 
 def motif_of(wnid: str) -> Motif:
     """Compute the look of a class; the result is always the same."""
-    table, label, words, rng = (
-        shapes(),
-        labels()[wnid],
-        texts()[wnid].lower(),
-        random.Random(f"look {wnid}"),
-    )
-    things = table["things"]
-    made = "fruit" if label >= table["fruit"] else things[(label - 401) // 50 % len(things)]
-    kind = next((kind for last, kind in table["animals"] if label <= last), made)
-    hue, strength = label * 0.382 % 1, 0.7
-    if kind in table["furred"]:
-        hue, strength = rng.uniform(0.03, 0.12), rng.uniform(0.2, 0.75)
-    hue, strength = next(
-        (tone for word, tone in table["named"].items() if word in words), (hue, strength)
-    )
-    value = 0.28 if "black" in words else rng.uniform(0.45, 0.9)
+    rng = random.Random(f"look {wnid}")
+    label = labels()[wnid]
+    words = texts()[wnid].lower()
+    shape = _shape_of(label)
+    hue, saturation = label * 0.382 % 1, 0.7
+    if shape in shapes()["furred"]:
+        hue, saturation = rng.uniform(0.03, 0.12), rng.uniform(0.2, 0.75)
+    for word, named_tone in shapes()["named"].items():
+        if word in words:
+            hue, saturation = named_tone
+            break
+    brightness = 0.28 if "black" in words else rng.uniform(0.45, 0.9)
     tones = {
-        "body": (hue, strength, value),
-        "dark": (hue, strength, value * 0.6),
-        "light": (hue, strength * 0.35, min(1.0, value + 0.25)),
-        "accent": ((hue + 0.45) % 1, max(strength, 0.65), 0.85),
+        "body": (hue, saturation, brightness),
+        "dark": (hue, saturation, brightness * 0.6),
+        "light": (hue, saturation * 0.35, min(1.0, brightness + 0.25)),
+        "accent": ((hue + 0.45) % 1, max(saturation, 0.65), 0.85),
         "white": (0.15, 0.03, 0.96),
         "black": (0.7, 0.15, 0.1),
     }
-    return Motif(kind, {name: _rgb(*colorsys.hsv_to_rgb(*tone)) for name, tone in tones.items()})
+    return Motif(shape, {name: _rgb(*colorsys.hsv_to_rgb(*tone)) for name, tone in tones.items()})
+
+
+def _shape_of(label: int) -> str:
+    """The key of the shape of a class: an animal, a man-made thing, or something edible."""
+    table = shapes()
+    for last_label, animal in table["animals"]:
+        if label <= last_label:
+            return str(animal)
+    if label >= table["fruit"]:
+        return "fruit"
+    things = table["things"]
+    return str(things[(label - 401) // 50 % len(things)])
 
 
 def _rgb(red: float, green: float, blue: float) -> Colour:
@@ -166,30 +175,31 @@ def draw_thing(motif: Motif, size: Size) -> tuple[Image.Image, Image.Image]:
     """Draw a thing as its own RGB image, lit from above, with the mask of its shape."""
     large = size[0] * 2, size[1] * 2  # drawn twice as large, for soft edges
     paint, alpha = Image.new("RGB", large), Image.new("L", large)
-    for kind, tone, numbers in shapes()["shapes"][motif.kind]["marks"]:
-        _stroke(ImageDraw.Draw(paint), kind, numbers, large, motif.colours[tone])
-        _stroke(ImageDraw.Draw(alpha), kind, numbers, large, 255)
-    shade = (
-        Image.linear_gradient("L")
-        .resize(large)
-        .point([255 - value * 5 // 8 for value in range(256)])
-    )
+    for mark, tone, numbers in shapes()["shapes"][motif.shape]["marks"]:
+        _stroke(ImageDraw.Draw(paint), mark, numbers, large, motif.colours[tone])
+        _stroke(ImageDraw.Draw(alpha), mark, numbers, large, 255)
+    darker_below = [255 - level * 5 // 8 for level in range(256)]
+    shade = Image.linear_gradient("L").resize(large).point(darker_below)
     paint = ImageChops.multiply(paint, Image.merge("RGB", (shade,) * 3))
     return paint.resize(size, Image.Resampling.BOX), alpha.resize(size, Image.Resampling.BOX)
 
 
 def _stroke(
-    draw: ImageDraw.ImageDraw, kind: str, numbers: Sequence[float], size: Size, colour: Colour | int
+    draw: ImageDraw.ImageDraw, mark: str, numbers: Sequence[float], size: Size, colour: Colour | int
 ) -> None:
-    x, y = (size[0] - 1) / 100, (size[1] - 1) / 100
-    points = [(px * x, py * y) for px, py in zip(numbers[::2], numbers[1::2], strict=False)]
-    if kind != "line":
-        (draw.ellipse if kind == "ellipse" else draw.polygon)(points, colour)
+    x_scale, y_scale = (size[0] - 1) / 100, (size[1] - 1) / 100
+    coordinates = zip(numbers[::2], numbers[1::2], strict=False)
+    points = [(x * x_scale, y * y_scale) for x, y in coordinates]
+    if mark == "ellipse":
+        draw.ellipse(points, colour)
+    elif mark != "line":
+        draw.polygon(points, colour)
     else:
-        thick = max(2, round(numbers[-1] * min(x, y)))
+        thick = max(2, round(numbers[-1] * min(x_scale, y_scale)))
         draw.line(points, colour, thick, joint="curve")
-        for px, py in points:  # round ends
-            draw.ellipse((px - thick / 2, py - thick / 2, px + thick / 2, py + thick / 2), colour)
+        radius = thick / 2
+        for x, y in points:  # round ends
+            draw.ellipse((x - radius, y - radius, x + radius, y + radius), colour)
 
 
 # pictures -----------------------------------------------------------------------------------------
@@ -203,20 +213,25 @@ def scene(seed: int, size: Size, wnid: str) -> tuple[Image.Image, tuple[Corners,
     """
     rng = random.Random(f"scene {seed} {size} {wnid}")
     motif = motif_of(wnid)
-    place = shapes()["places"][shapes()["shapes"][motif.kind]["place"]]
+    place = shapes()["places"][shapes()["shapes"][motif.shape]["place"]]
     horizon = rng.uniform(*place["horizon"])
     image = _background(rng, size, place, horizon)
     things = rng.choice((1, 1, 1, 2, 3))
-    boxes = [
-        _put(rng, image, motif, horizon, ((number + 0.5) / things, things))
-        for number in range(things)
-    ]
+    boxes: list[Corners] = []
+    for number in range(things):
+        centre = (number + 0.5) / things
+        boxes.append(_put(rng, image, motif, horizon, (centre, things)))
     image = image.filter(ImageFilter.BoxBlur(size[0] / 450))  # as soft as a lens
-    coarse = _noise(rng, (size[0] // 2, size[1] // 2)).resize(size, Image.Resampling.BILINEAR)
-    grain = ImageChops.overlay(
-        image, Image.blend(_noise(rng, size).convert("RGB"), coarse.convert("RGB"), 0.4)
-    )
-    return Image.blend(image, grain, rng.uniform(0.22, 0.46)), tuple(boxes)
+    return _add_grain(rng, image), tuple(boxes)
+
+
+def _add_grain(rng: random.Random, image: Image.Image) -> Image.Image:
+    """Add fine and coarse noise to an image, as a camera's."""
+    width, height = image.size
+    coarse = _noise(rng, (width // 2, height // 2)).resize(image.size, Image.Resampling.BILINEAR)
+    fine = _noise(rng, image.size)
+    noise = Image.blend(fine.convert("RGB"), coarse.convert("RGB"), 0.4)
+    return Image.blend(image, ImageChops.overlay(image, noise), rng.uniform(0.22, 0.46))
 
 
 def _put(
@@ -225,22 +240,29 @@ def _put(
     """Draw one thing; ``among`` has the centre of its place,
     as a share of the width, and the number of things.
     """
-    shape, (width, height), (middle, things) = shapes()["shapes"][motif.kind], image.size, among
-    share = rng.uniform(0.8, 1.0) * (0.72 if things == 1 else 0.5 - 0.06 * things)
-    share *= min(width / shape["width"], height / shape["height"])
-    size = tuple(
-        min(most, max(_SMALLEST, round(share * shape[side])))
-        for side, most in zip(("width", "height"), image.size, strict=True)
-    )
-    left = round((middle + rng.uniform(-0.08, 0.08) / things) * width - size[0] / 2)
+    centre, things = among
+    width, height = image.size
+    size = _thing_size(rng, motif, image.size, things)
+    left = round((centre + rng.uniform(-0.08, 0.08) / things) * width - size[0] / 2)
     top = round(rng.uniform(horizon + 0.12, 0.97) * height - size[1])
     left, top = min(max(0, left), width - size[0]), min(max(0, top), height - size[1])
     thing, alpha = draw_thing(motif, size)
     if rng.random() < 0.5:
-        thing, alpha = (each.transpose(Image.Transpose.FLIP_LEFT_RIGHT) for each in (thing, alpha))
+        thing = thing.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+        alpha = alpha.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
     image.paste(thing, (left, top), alpha)
     box = alpha.point([0] * 96 + [255] * 160).getbbox() or (0, 0, *size)
     return left + box[0], top + box[1], left + box[2], top + box[3]
+
+
+def _thing_size(rng: random.Random, motif: Motif, image_size: Size, things: int) -> Size:
+    """The size of one of so many things in an image."""
+    shape, (width, height) = shapes()["shapes"][motif.shape], image_size
+    share = rng.uniform(0.8, 1.0) * (0.72 if things == 1 else 0.5 - 0.06 * things)
+    share *= min(width / shape["width"], height / shape["height"])
+    thing_width = max(_SMALLEST, round(share * shape["width"]))
+    thing_height = max(_SMALLEST, round(share * shape["height"]))
+    return min(width, thing_width), min(height, thing_height)
 
 
 def _background(
@@ -248,7 +270,8 @@ def _background(
 ) -> Image.Image:
     """Draw sky or a wall, and ground with a coarse grain in front."""
     width, top = size[0], round(size[1] * horizon)
-    sky, near = ([rng.randint(*each) for each in place[name]] for name in ("sky", "ground"))
+    sky = [rng.randint(*bounds) for bounds in place["sky"]]
+    near = [rng.randint(*bounds) for bounds in place["ground"]]
     image = _gradient(size, sky, _PALE)
     ground = _gradient((width, max(1, size[1] - top)), sky, near)
     cells = (width // (place["grain"][0] * 2), ground.height // (place["grain"][1] * 2))
@@ -258,9 +281,8 @@ def _background(
 
 
 def _gradient(size: Size, above: Sequence[int], below: Sequence[int]) -> Image.Image:
-    return Image.frombytes("RGB", (1, 2), bytes([*above, *below])).resize(
-        size, Image.Resampling.BICUBIC
-    )
+    two_pixels = Image.frombytes("RGB", (1, 2), bytes([*above, *below]))
+    return two_pixels.resize(size, Image.Resampling.BICUBIC)
 
 
 def _noise(rng: random.Random, size: Size) -> Image.Image:
@@ -282,7 +304,7 @@ def _cmyk(image: Image.Image) -> Image.Image:
     """Convert to four inks, with half of the grey part in black, as in a printer's separation."""
     inks = ImageChops.invert(image).split()
     grey = ImageChops.darker(ImageChops.darker(inks[0], inks[1]), inks[2])
-    black = grey.point([value // 2 for value in range(256)])
+    black = grey.point([level // 2 for level in range(256)])
     return Image.merge("CMYK", (*(ImageChops.subtract(ink, black) for ink in inks), black))
 
 
@@ -296,9 +318,7 @@ def _encode_ycck(image: Image.Image, quality: int) -> bytes:
     """
     *inks, black = _cmyk(image).split()
     planes = ImageChops.invert(Image.merge("RGB", inks).convert("YCbCr")).split()
-    content = _save(
-        Image.merge("CMYK", (*planes, black)),
-        {"format": "JPEG", "quality": quality, "subsampling": 0},
-    )
+    cmyk = Image.merge("CMYK", (*planes, black))
+    content = _save(cmyk, {"format": "JPEG", "quality": quality, "subsampling": 0})
     flag = content.index(b"\xff\xee\x00\x0eAdobe") + 15
     return content[:flag] + b"\x02" + content[flag + 1 :]

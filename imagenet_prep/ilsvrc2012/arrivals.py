@@ -29,7 +29,7 @@ from imagenet_prep.text import is_web_page
 
 _END_BLOCKS = 1024  # bytes of zeros at the end of a tar (POSIX.1-2017, ustar Interchange Format)
 _SMALL = 1 << 16  # bytes: a file that is read as a whole, if the server serves no parts
-_KINDS = {
+_FORMATS = {
     ".tar": "a tar archive",
     ".gz": "gzip data",
     ".tgz": "gzip data",
@@ -73,27 +73,35 @@ def fault_of(path: Path, name: str) -> str:
 
 def _fault_of_head(head: bytes, total: int, name: str) -> str:
     """Why these can't be the first bytes of a file of this name; "" if they can."""
-    kind = _KINDS.get(Path(name).suffix.lower(), "a binary file")
-    fits = {
-        "a tar archive": head[257:262] == b"ustar" and total % 512 == 0 and total >= _END_BLOCKS,
-        "gzip data": head[:3] == b"\x1f\x8b\x08"
-        and len(head) > 3
-        and head[3] < 0x20
-        and total >= 18,  # RFC 1952
-        "a zip archive": head[:4] == b"PK\x03\x04",
-        "a parquet file": head[:4] == b"PAR1",
-        "a binary file": not is_web_page(head) and not is_text(head),
-    }
-    if total and fits[kind]:
+    file_format = _FORMATS.get(Path(name).suffix.lower(), "a binary file")
+    if total and _fits(head, total, file_format):
         return ""
-    got = f"{total:,} bytes that start with {head[:8].hex(' ')}"
+    return f"expected {file_format}, got {_describe(head, total)}"
+
+
+def _fits(head: bytes, total: int, file_format: str) -> bool:
+    """Whether a file of this format can have these first bytes."""
+    if file_format == "a tar archive":
+        return head[257:262] == b"ustar" and total % 512 == 0 and total >= _END_BLOCKS
+    if file_format == "gzip data":  # RFC 1952
+        has_flags = len(head) > 3 and head[3] < 0x20
+        return head[:3] == b"\x1f\x8b\x08" and has_flags and total >= 18
+    if file_format == "a zip archive":
+        return head[:4] == b"PK\x03\x04"
+    if file_format == "a parquet file":
+        return head[:4] == b"PAR1"
+    return not is_web_page(head) and not is_text(head)
+
+
+def _describe(head: bytes, total: int) -> str:
+    """Describe a file by its first bytes: a web page, text, or other data."""
     if not total:
-        got = "an empty file"
-    elif is_web_page(head):
-        got = "a web page"
-    elif is_text(head):
-        got = "JSON" if head.lstrip()[:1] in (b"{", b"[") else "text"
-    return f"expected {kind}, got {got}"
+        return "an empty file"
+    if is_web_page(head):
+        return "a web page"
+    if is_text(head):
+        return "JSON" if head.lstrip()[:1] in (b"{", b"[") else "text"
+    return f"{total:,} bytes that start with {head[:8].hex(' ')}"
 
 
 def _fault_of_end(view: Sliceable, name: str) -> str:
@@ -163,31 +171,30 @@ class RemoteClasses(Struct, frozen=True):
 
     @classmethod
     def find(
-        cls, session: Session, url: str, remote: Remote, wanted: Collection[str], manner: Manner
+        cls, session: Session, url: str, remote: Remote, wnids: Collection[str], manner: Manner
     ) -> RemoteClasses:
-        """Walk the headers of the archive, one request each, until every wanted class is found.
+        """Walk the headers of the archive, one request each, until all classes are found.
 
         Raises:
             InputError: the archive is damaged, or lacks a class.
             NetworkError: the server can't be reached, or sends no parts of a file.
         """
         manner.progress.note(
-            f"looking for {len(wanted):,} classes in {remote.url.rpartition('/')[2]}"
+            f"looking for {len(wnids):,} classes in {remote.url.rpartition('/')[2]}"
         )
         source = RemoteFile(session, url, remote, manner.pace)
-        found = class_tars(source, wanted)
-        lacking = [wnid for wnid in wanted if wnid not in found]
+        places = class_tars(source, wnids)
+        lacking = [wnid for wnid in wnids if wnid not in places]
         if lacking:
             raise InputError(
                 f"{source.path} has no {lacking[0]}.tar",
-                f"expected {len(wanted):,} classes, {len(lacking):,} are missing",
+                f"expected {len(wnids):,} classes, {len(lacking):,} are missing",
                 "check the address given with --base-url",
             )
-        spans = {
-            wnid: (offset, offset + length)
-            for wnid, (offset, length) in found.items()
-            if wnid in wanted
-        }
+        spans: dict[str, Span] = {}
+        for wnid, (offset, length) in places.items():
+            if wnid in wnids:
+                spans[wnid] = (offset, offset + length)
         return cls(source, spans, manner)
 
     @property
@@ -197,11 +204,10 @@ class RemoteClasses(Struct, frozen=True):
 
     def bytes_to_come(self, layout: Layout) -> int:
         """Bytes still to fetch."""
-        kept = (
-            kept_bytes(layout.part_path(f"{wnid}.tar"), self._remote_of(wnid))
-            for wnid in self.spans
-        )
-        return self.size - sum(kept)
+        kept = 0
+        for wnid in self.spans:
+            kept += kept_bytes(layout.part_path(f"{wnid}.tar"), self._remote_of(wnid))
+        return self.size - kept
 
     def fetch(self, layout: Layout, places: ClassTars) -> None:
         """Fetch each class tar, check it, and give it its final name.
@@ -224,9 +230,10 @@ class RemoteClasses(Struct, frozen=True):
 
     def _check(self, layout: Layout, wnid: str) -> None:
         """Check a received class tar by its headers."""
+        tar = layout.part_path(f"{wnid}.tar")
         try:
-            found = len(ArchiveIndex("train")((layout.part_path(f"{wnid}.tar"), wnid, 0, None))[0])
-            fault = "" if found else "it holds no image"
+            images, _ = ArchiveIndex("train")((tar, wnid, 0, None))
+            fault = "" if len(images) else "it holds no image"
         except InputError as error:
             fault = f"{error.what}: {error.detail}"
         if fault:

@@ -52,25 +52,29 @@ class Evidence:
 
     def shortfalls(self) -> Iterator[str]:
         """Each number of images, classes and boxes that does not hold, as "3 of 5 train images"."""
-        manifest, labels = self.inventory.manifest, self.part.labels
-        for split, total in self.totals.items():
-            recorded = manifest.totals.get(split) if manifest else None
-            expected = recorded.expected if recorded else self.part.images(split, 0)
-            is_least = split == facts.TRAIN and not (self.part.is_whole or self.expected_by_class)
-            classes = list(self._other_counts()) if split == facts.TRAIN else []
-            if total.records != expected or classes:
-                details = f" ({listed(classes)})" if classes else ""
-                yield (
-                    f"{total.records:,} of {'at least ' * is_least}{expected:,} {split} "
-                    f"images{details}"
-                )
-            elif total.classes != len(labels):
-                yield f"{total.classes:,} of {len(labels):,} classes of {split}"
+        for total in self.totals.values():
+            yield from self._shortfall(total)
         boxes = self.totals[facts.TRAIN].boxes or 0
         if self.part.is_whole and boxes not in (0, facts.BOXES):
             yield f"{boxes:,} of {facts.BOXES:,} boxes"
 
-    def _other_counts(self) -> Iterator[str]:
+    def _shortfall(self, total: SplitReport) -> Iterator[str]:
+        """The number of images of a split that does not hold; if it does, that of classes."""
+        split, classes = total.split, len(self.part.labels)
+        manifest = self.inventory.manifest
+        recorded = manifest.totals.get(split) if manifest else None
+        expected = recorded.expected if recorded else self.part.images(split, 0)
+        differing = list(self._differing_counts()) if split == facts.TRAIN else []
+        if total.records != expected or differing:
+            is_exact = split != facts.TRAIN or self.part.is_whole or self.expected_by_class
+            at_least = "" if is_exact else "at least "
+            details = f" ({listed(differing)})" if differing else ""
+            yield f"{total.records:,} of {at_least}{expected:,} {split} images{details}"
+        elif total.classes != classes:
+            yield f"{total.classes:,} of {classes:,} classes of {split}"
+
+    def _differing_counts(self) -> Iterator[str]:
+        """The classes with another number of train images than the devkit's."""
         images = self.source.get("images_by_class", {})
         for wnid, expected in self.expected_by_class.items():
             if images.get(wnid, 0) != expected:
@@ -83,8 +87,8 @@ class Evidence:
         if self.part.is_whole:
             return ""
         if not self.expected_by_class:
-            whose = listed(self.part.labels) if len(self.part.labels) == 1 else "each class"
-            return f"How many {whose} should have is not known without the devkit."
+            classes = listed(self.part.labels) if len(self.part.labels) == 1 else "each class"
+            return f"How many {classes} should have is not known without the devkit."
         boxes = self.source.get("boxes", {}).get("count", 0)
         if boxes not in (0, facts.BOXES):
             return (
@@ -99,25 +103,26 @@ class Evidence:
         """The evidence that the images are not the published ones; "" if there is none."""
         not_published = "They are not the published images:"
         repaired = repaired_images(repairs_of(self.inventory.infos.values())).keys()
-        odd = {
-            name
-            for names in facts.ODD_IMAGES.values()
-            for name in names
-            if name[:9] in self.part.labels
-        }
-        if self.inventory.manifest is not None and repaired != odd:
-            there = f"{len(repaired & odd)} of {number_of(len(odd), 'PNG and CMYK image')}"
-            return f"{not_published} {there} are among them, and {len(repaired - odd):,} others."
-        comparable = self.comparable()
-        other = [
-            name for name in comparable if self.inventory.sizes[name] != facts.PUBLISHED_SIZES[name]
-        ]
-        if other:
+        odd_images = self._odd_images()
+        if self.inventory.manifest is not None and repaired != odd_images:
+            images = number_of(len(odd_images), "PNG and CMYK image")
             return (
-                f"{not_published} {len(other)} of {len(comparable)} comparable shards have "
+                f"{not_published} {len(repaired & odd_images)} of {images} are among them, "
+                f"and {len(repaired - odd_images):,} others."
+            )
+        comparable, sizes = self.comparable(), self.inventory.sizes
+        differing = [name for name in comparable if sizes[name] != facts.PUBLISHED_SIZES[name]]
+        if differing:
+            return (
+                f"{not_published} {len(differing)} of {len(comparable)} comparable shards have "
                 "other sizes."
             )
         return ""
+
+    def _odd_images(self) -> set[str]:
+        """The published PNG and CMYK images of these classes."""
+        published = frozenset().union(*facts.ODD_IMAGES.values())
+        return {name for name in published if name[:9] in self.part.labels}
 
     def comparable(self) -> list[str]:
         """The shards whose sizes can be compared with those published, which have the settings of
@@ -128,15 +133,14 @@ class Evidence:
         """
         if not self._is_as_in_2016():
             return []
-        boxes = {split: total.boxes for split, total in self.totals.items()}
-        usual = {
-            facts.TRAIN: boxes[facts.TRAIN] == facts.BOXES,
-            facts.VALIDATION: not boxes[facts.VALIDATION],
+        has_usual_boxes = {
+            facts.TRAIN: self.totals[facts.TRAIN].boxes == facts.BOXES,
+            facts.VALIDATION: not self.totals[facts.VALIDATION].boxes,
         }
-        known = [name for name in self.inventory.present if name in facts.PUBLISHED_SIZES]
-        return [
-            name for name in known if usual[split_of(name)] and name not in self.repaired_shards()
-        ]
+        repaired = self.repaired_shards()
+        published = [name for name in self.inventory.present if name in facts.PUBLISHED_SIZES]
+        untouched = [name for name in published if name not in repaired]
+        return [name for name in untouched if has_usual_boxes[split_of(name)]]
 
     def repaired_shards(self) -> set[str]:
         """The shards with repaired images."""
@@ -146,16 +150,10 @@ class Evidence:
         manifest = self.inventory.manifest
         if manifest is None:
             findings = self.findings
-            return (findings.flavour, findings.differences, findings.order) == (
-                "Inception",
-                (),
-                "canonical",
-            )
-        settings = {
-            name: manifest.settings.get(name)
-            for name in ("seed", "shuffle", "compression", "reencode")
-        }
+            form = (findings.flavour, findings.differences, findings.order)
+            return form == ("Inception", (), "canonical")
         usual = {"seed": order.SEED, "shuffle": True, "compression": "none", "reencode": None}
+        settings = {name: manifest.settings.get(name) for name in usual}
         return settings == usual and not self.part.recorded
 
 
@@ -165,13 +163,7 @@ def claim(evidence: Evidence, *, is_part: bool) -> ReasonedLevel:
     """
     name, inventory = evidence.name, evidence.inventory
     if inventory.manifest is None and is_part:
-        absent = "".join(
-            f" There is no {split} shard." for split in facts.SPLITS if not inventory.of(split)
-        )
-        return ReasonedLevel(
-            "part",
-            f"some records of {name}, intact. How many there should be is not recorded.{absent}",
-        )
+        return _unrecorded_part(name, inventory)
     if any(total.records is None for total in evidence.totals.values()):
         return ReasonedLevel("foreign", f"nothing records how much of {name} these shards hold.")
     if shortfalls := list(evidence.shortfalls()):
@@ -181,13 +173,27 @@ def claim(evidence: Evidence, *, is_part: bool) -> ReasonedLevel:
         return ReasonedLevel(
             "as listed", f"all {evidence.images:,} listed images are in. {' '.join(doubts)}"
         )
-    if evidence.part.is_whole and facts.PUBLISHED_SIZES.keys() - evidence.repaired_shards() == {
-        *evidence.comparable()
-    }:
+    if evidence.part.is_whole and _has_published_sizes(evidence):
         return ReasonedLevel(
             "official", f"the shards of {name} are whole and right, and have the published sizes."
         )
     return ReasonedLevel("complete", f"the shards of {name} are whole and right.")
+
+
+def _unrecorded_part(name: str, inventory: Inventory) -> ReasonedLevel:
+    """The level of some shards without a manifest."""
+    absent_splits = [split for split in facts.SPLITS if not inventory.of(split)]
+    absent = "".join(f" There is no {split} shard." for split in absent_splits)
+    return ReasonedLevel(
+        "part",
+        f"some records of {name}, intact. How many there should be is not recorded.{absent}",
+    )
+
+
+def _has_published_sizes(evidence: Evidence) -> bool:
+    """Whether all shards without repaired images are there, and can be compared."""
+    unrepaired = facts.PUBLISHED_SIZES.keys() - evidence.repaired_shards()
+    return unrepaired == set(evidence.comparable())
 
 
 # copies that were encoded again -------------------------------------------------------------------
@@ -217,14 +223,14 @@ def find_encoded_again(repairs: Iterable[str]) -> str:
     """The counts of PNGs and CMYK JPEGs if ILSVRC2012 has fewer: somebody encoded images again;
     otherwise "".
     """
-    kinds = Counter(repaired_images(repairs).values())
-    most = {kind: len(names) for kind, names in facts.ODD_IMAGES.items()}
-    too_many = [kind for kind in sorted(kinds) if kinds[kind] > most.get(kind, 0)]
-    words = (
-        f"{number_of(kinds[kind], f'{kind.upper()} image')}, {facts.NAME} has {most.get(kind, 0)}"
-        for kind in too_many
-    )
-    return "; ".join(words)
+    counts = Counter(repaired_images(repairs).values())
+    surpluses = []
+    for image_format, count in sorted(counts.items()):
+        published = len(facts.ODD_IMAGES.get(image_format, ()))
+        if count > published:
+            images = number_of(count, f"{image_format.upper()} image")
+            surpluses.append(f"{images}, {facts.NAME} has {published}")
+    return "; ".join(surpluses)
 
 
 def repairs_of(infos: Iterable[ShardInfo]) -> Iterator[str]:

@@ -17,7 +17,8 @@ from imagenet_prep.checks.verdict import Depth, ReasonedLevel
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.boxes import find_annotations, find_boxes_csv
+from imagenet_prep.ilsvrc2012.astray import nothing_found, refuse_known_copies, refuse_unread
+from imagenet_prep.ilsvrc2012.box_search import find_annotations, find_boxes_csv
 from imagenet_prep.ilsvrc2012.completeness import find_encoded_again, remedy_encoded_again
 from imagenet_prep.ilsvrc2012.devkit import train_counts
 from imagenet_prep.ilsvrc2012.digests import Digests, find_digests
@@ -28,12 +29,7 @@ from imagenet_prep.ilsvrc2012.planning import (
     other_copies,
     sampled_repairs,
 )
-from imagenet_prep.ilsvrc2012.raw_data import (
-    ConsumedImages,
-    nothing_found,
-    refuse_known_copies,
-    refuse_unread,
-)
+from imagenet_prep.ilsvrc2012.raw_data import ConsumedImages
 from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions
 from imagenet_prep.images.grades import Check
 from imagenet_prep.images.prepare import repaired_images
@@ -79,21 +75,17 @@ class CopyListing(Struct, frozen=True):
 
     def judge(self, findings: ImageFindings) -> tuple[tuple[Problem, ...], ReasonedLevel]:
         """Whether the images can be the published ones; see RawListing."""
-        is_read = self.depth != "quick"
-        repairs = (
-            findings.odd.names
-            if is_read
-            else sampled_repairs(split.catalog for split in self.splits)
-        )
+        repairs: Iterable[str] = findings.odd.names
+        if self.depth == "quick":
+            repairs = sampled_repairs(split.catalog for split in self.splits)
         encoded_again = find_encoded_again(repairs)
         level = self._level(findings)
         if not encoded_again:
             return (), level
         detail = f"somebody encoded the images again: {encoded_again}"
         remedy = remedy_encoded_again(self.layout.raw_dir)
-        return (
-            Problem(ProblemKind.WRONG_CONTENT, str(self.layout.raw_dir), detail, remedy),
-        ), level
+        problem = Problem(ProblemKind.WRONG_CONTENT, str(self.layout.raw_dir), detail, remedy)
+        return (problem,), level
 
     def _level(self, findings: ImageFindings) -> ReasonedLevel:
         images = sum(len(split.catalog) for split in self.splits)
@@ -104,43 +96,48 @@ class CopyListing(Struct, frozen=True):
             )
         if self.depth == "quick":
             return ReasonedLevel("complete", "")
-        proven = [split.name for split in self.splits if split.name in self.digests.published]
-        if len(proven) == len(facts.SPLITS):
+        if self._is_published:
             return ReasonedLevel(
                 "official", "the archives have the published MD5: every byte is the published one."
             )
-        doubts = [*self._doubts(findings)]
+        all_images = f"all {images:,} images of {facts.NAME} are there."
+        doubts = list(self._doubts(findings))
         if self.depth == "full":
             doubts.append("They were not decoded: --depth decode finds damage inside.")
-        there = f"all {images:,} images of {facts.NAME} are there."
         if doubts:
-            return ReasonedLevel("as listed", f"{there} {' '.join(doubts)}")
-        known = "Their names, numbers and odd images are the published ones"
-        sizes = (
-            "; so are their sizes, packed as the published archives are."
-            if self._has_published_sizes
-            else "."
-        )
-        return ReasonedLevel("complete", f"{there} {known}{sizes}")
+            return ReasonedLevel("as listed", f"{all_images} {' '.join(doubts)}")
+        evidence = "Their names, numbers and odd images are the published ones"
+        if self._has_published_sizes:
+            evidence += "; so are their sizes, packed as the published archives are"
+        return ReasonedLevel("complete", f"{all_images} {evidence}.")
+
+    @property
+    def _is_published(self) -> bool:
+        """Whether the archives of both splits have the published MD5."""
+        published = [split for split in self.splits if split.name in self.digests.published]
+        return len(published) == len(facts.SPLITS)
 
     @property
     def _shown_lacking(self) -> str:
         """The first two gaps, which are sentences with commas, and the number of the others."""
-        others = len(self.lacking) - 2
-        return "; ".join((*self.lacking[:2], *([f"{others:,} more"] if others > 0 else [])))
+        shown = list(self.lacking[:2])
+        hidden = len(self.lacking) - len(shown)
+        if hidden:
+            shown.append(f"{hidden:,} more")
+        return "; ".join(shown)
 
     def _doubts(self, findings: ImageFindings) -> Iterator[str]:
         """The evidence that the images are not the published ones."""
         yield from self.digests.others
-        odd = repaired_images(findings.odd.names).keys()
+        odd_images = repaired_images(findings.odd.names).keys()
         published = frozenset().union(*facts.ODD_IMAGES.values())
-        if odd != published:
-            count = number_of(len(published), "PNG and CMYK image")
-            there = (
-                f"{len(odd & published)} of {count} are among them, "
-                f"and {len(odd - published):,} others"
+        if odd_images != published:
+            images = number_of(len(published), "PNG and CMYK image")
+            yield (
+                "They are not the published images: "
+                f"{len(odd_images & published)} of {images} are among them, "
+                f"and {len(odd_images - published):,} others."
             )
-            yield f"They are not the published images: {there}."
         if findings.twin_count and not self._has_published_sizes:
             pairs = number_of(findings.twin_count, "pair")
             yield f"{pairs} of images have the same bytes: one may have taken the place of another."
@@ -204,22 +201,23 @@ def list_copy(
     by_class = listing.read_devkit()
     for split in facts.SPLITS:
         source = sources.get(split)
-        if isinstance(source, ConsumedImages):
+        if source is None:
+            detail = f"expected {facts.IMAGES[split]:,} images, found none"
+            listing.lack(ProblemKind.MISSING_IMAGE, split, detail, count=facts.IMAGES[split])
+        elif isinstance(source, ConsumedImages):
             listing.problems.append(_consumed(source))
-        elif source is not None:
-            progress.note(f"indexing {source.path}")
-            check: Check = (
-                "header"
-                if depth == "full" or (depth is None and _is_proven(source, digests))
-                else "decode"
-            )
-            recorder = check_as(InceptionRecorder(), check)
-            listing.take(source, engine, progress, recorder, by_class)
         else:
-            listing.lack(
-                ProblemKind.MISSING_IMAGE, split, _none_of(split), count=facts.IMAGES[split]
-            )
+            progress.note(f"indexing {source.path}")
+            recorder = check_as(InceptionRecorder(), _check_of(source, digests, depth))
+            listing.take(source, engine, progress, recorder, by_class)
     return listing.done(digests, depth or "decode")
+
+
+def _check_of(source: ImageSource, digests: Digests, depth: Depth | None) -> Check:
+    """How closely the images of a source are checked."""
+    if depth == "full" or (depth is None and _is_proven(source, digests)):
+        return "header"
+    return "decode"
 
 
 def _with_images(layout: Layout) -> Layout:
@@ -232,10 +230,6 @@ def _with_images(layout: Layout) -> Layout:
 
 def _is_proven(source: ImageSource, digests: Digests) -> bool:
     return isinstance(source, OfficialTar) and source.split in digests.published
-
-
-def _none_of(split: str) -> str:
-    return f"expected {facts.IMAGES[split]:,} images, found none"
 
 
 def _consumed(source: ImageSource) -> Problem:
@@ -324,15 +318,15 @@ class _CopyListing:
 
     def _compare_validation(self, catalog: Catalog, counts: Counter[str]) -> None:
         """Compare the validation images with the table, which has all names."""
-        names = _validation_names()
-        short = {
-            wnid: len(own) - counts[wnid] for wnid, own in names.items() if counts[wnid] < len(own)
-        }
-        there = set(catalog.names) if short else set()
-        for wnid, count in short.items():
-            missing = listed(name for name in names[wnid] if name not in there)
+        names_by_class = _validation_names()
+        short = [wnid for wnid, names in names_by_class.items() if counts[wnid] < len(names)]
+        present = set(catalog.names) if short else set()
+        for wnid in short:
+            names = names_by_class[wnid]
+            missing = listed(name for name in names if name not in present)
             named = f": missing {missing}" if counts[wnid] else ""
-            self._short(facts.VALIDATION, wnid, counts[wnid], f"{len(names[wnid]):,}", count, named)
+            lacking = len(names) - counts[wnid]
+            self._short(facts.VALIDATION, wnid, counts[wnid], f"{len(names):,}", lacking, named)
 
     def _compare_train(self, counts: Counter[str], by_class: Mapping[str, int]) -> None:
         """Compare the train images with the devkit's numbers;
@@ -343,32 +337,29 @@ class _CopyListing:
             self._too_many(facts.TRAIN, total, expected)
         elif total < expected and not by_class:
             devkit = command("download", self.layout.data_dir, (("only", "devkit"),))
-            detail = (
-                f"expected {expected:,} images in all, found {total:,}: "
-                f"{expected - total:,} missing"
-            )
-            remedy = f"the devkit tells which classes are short; get it: {devkit}"
+            missing = expected - total
             self.lack(
                 ProblemKind.MISSING_IMAGE,
                 facts.TRAIN,
-                detail,
-                count=expected - total,
-                remedy=remedy,
+                f"expected {expected:,} images in all, found {total:,}: {missing:,} missing",
+                count=missing,
+                remedy=f"the devkit tells which classes are short; get it: {devkit}",
             )
         for wnid in facts.synsets():
             self._compare_class(wnid, counts[wnid], by_class.get(wnid))
 
-    def _compare_class(self, wnid: str, got: int, known: int | None) -> None:
+    def _compare_class(self, wnid: str, got: int, devkit_count: int | None) -> None:
         """Compare the train images of a class with the devkit's number,
         or with that of the smallest class.
         """
-        least = facts.FEWEST[facts.TRAIN]
-        wanted = least if known is None else known
-        if got < wanted:
-            expected = f"at least {wanted:,}" if known is None else f"{wanted:,}"
-            self._short(facts.TRAIN, wnid, got, expected, wanted - got)
-        elif known is not None and got > known:
-            self._too_many(f"{facts.TRAIN}/{wnid}", got, known)
+        if devkit_count is None:
+            fewest = facts.FEWEST[facts.TRAIN]
+            if got < fewest:
+                self._short(facts.TRAIN, wnid, got, f"at least {fewest:,}", fewest - got)
+        elif got < devkit_count:
+            self._short(facts.TRAIN, wnid, got, f"{devkit_count:,}", devkit_count - got)
+        elif got > devkit_count:
+            self._too_many(f"{facts.TRAIN}/{wnid}", got, devkit_count)
 
     def _short(
         self, split: str, wnid: str, got: int, expected: str, count: int, names: str = ""
@@ -376,13 +367,8 @@ class _CopyListing:
         """Images of a class are missing, or all of them."""
         kind = ProblemKind.MISSING_IMAGE if got else ProblemKind.MISSING_CLASS
         noun = "image" if expected == "1" else "images"
-        found = f"{got:,}" if got else "none"
-        self.lack(
-            kind,
-            f"{split}/{wnid}",
-            f"expected {expected} {noun}, found {found}{names}",
-            count=count,
-        )
+        detail = f"expected {expected} {noun}, found {f'{got:,}' if got else 'none'}{names}"
+        self.lack(kind, f"{split}/{wnid}", detail, count=count)
 
     def _too_many(self, subject: str, got: int, expected: int) -> None:
         detail = f"expected {expected:,} images, found {got:,}"
@@ -454,24 +440,22 @@ def _grouped(obstacles: Obstacles, split: str, images: int) -> Iterator[Problem]
     misplaced: dict[tuple[str, str, str], list[Problem]] = {}
     for problem in obstacles.listed(split):
         if problem.kind is ProblemKind.WRONG_LABEL:
-            misplaced.setdefault((problem.subject, problem.expected, problem.got), []).append(
-                problem
-            )
+            place = (problem.subject, problem.expected, problem.got)
+            misplaced.setdefault(place, []).append(problem)
         else:
             yield problem
     if len(misplaced) > _MANY:
         yield _in_another_order(misplaced, split, images)
     else:
-        yield from (_misplaced(*key, problems) for key, problems in misplaced.items())
+        yield from (_misplaced(*place, problems) for place, problems in misplaced.items())
 
 
-def _misplaced(place: str, wnid: str, wrong: str, problems: Sequence[Problem]) -> Problem:
+def _misplaced(place: str, wnid: str, wrong_class: str, problems: Sequence[Problem]) -> Problem:
     """Images of one class under another one."""
     images = number_of(len(problems), f"image of {wnid} is", f"images of {wnid} are")
     names = listed(problem.image for problem in problems)
-    return replace(
-        problems[0], subject=place, detail=f"{images} under {wrong}: {names}", count=len(problems)
-    )
+    detail = f"{images} under {wrong_class}: {names}"
+    return replace(problems[0], subject=place, detail=detail, count=len(problems))
 
 
 def _in_another_order(
@@ -479,13 +463,13 @@ def _in_another_order(
 ) -> Problem:
     """Images of many classes under others: their labels were taken from another list."""
     count = sum(map(len, misplaced.values()))
-    first = [
-        f"{problems[0].image} of {wnid} under {wrong}"
-        for (_, wnid, wrong), problems in misplaced.items()
+    examples = [
+        f"{problems[0].image} of {wnid} under {wrong_class}"
+        for (_, wnid, wrong_class), problems in misplaced.items()
     ]
     detail = (
         f"{count:,} of {images:,} images are under another class, as if by other labels: "
-        f"{listed(first)}"
+        f"{listed(examples)}"
     )
     remedy = (
         "sort the images by their names, or get another copy: "

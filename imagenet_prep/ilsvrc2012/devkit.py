@@ -65,10 +65,9 @@ def train_counts(layout: Layout) -> Mapping[str, int] | None:
 
 def devkit_paths(layout: Layout) -> list[AnyPath]:
     """The devkit's archive and tables that are there; the first one counts."""
-    tables = (raw_dir / FOLDER / META for raw_dir in (layout.raw_dir, layout.own_raw_dir))
-    return [
-        path for path in (layout.archive_path(facts.ARCHIVES["devkit"]), *tables) if path.exists()
-    ]
+    archive = layout.archive_path(facts.ARCHIVES["devkit"])
+    tables = [raw_dir / FOLDER / META for raw_dir in (layout.raw_dir, layout.own_raw_dir)]
+    return [path for path in (archive, *tables) if path.exists()]
 
 
 def _read_member(archive_path: AnyPath, layout: Layout) -> bytes:
@@ -129,7 +128,7 @@ def _counts(content: bytes) -> dict[str, int]:
 class _Element(NamedTuple):
     """A typed piece of data; ``order`` is "<" or ">"."""
 
-    kind: int
+    data_type: int
     data: memoryview
     order: str
 
@@ -139,7 +138,7 @@ class _Element(NamedTuple):
 
     def numbers(self) -> tuple[float, ...]:
         """Its numbers."""
-        code = _FORMATS.get(self.kind)
+        code = _FORMATS.get(self.data_type)
         width = struct.calcsize(f"<{code}") if code else 1
         if code is None or len(self.data) % width or len(self.data) > _MOST_NUMBERS:
             raise _Fault("a value is not a number")
@@ -151,7 +150,7 @@ class _Matrix(NamedTuple):
     and the elements of their values, each read once.
     """
 
-    kind: int
+    matrix_class: int
     name: bytes
     size: int
     values: Iterator[_Element]
@@ -159,8 +158,8 @@ class _Matrix(NamedTuple):
     def text(self) -> str:
         """Its characters."""
         element = next(self.values, None)
-        encoding = _ENCODINGS.get(element.kind) if element else None
-        if element is None or encoding is None or self.kind != _CHARACTERS:
+        encoding = _ENCODINGS.get(element.data_type) if element else None
+        if element is None or encoding is None or self.matrix_class != _CHARACTERS:
             raise _Fault("a name is not text")
         suffix = {"<": "le", ">": "be"}[element.order] if encoding.endswith("-") else ""
         try:
@@ -171,7 +170,7 @@ class _Matrix(NamedTuple):
     def number(self) -> int:
         """Its only number, a count."""
         element = next(self.values, None)
-        numbers = element.numbers() if element and self.kind in _NUMERIC else ()
+        numbers = element.numbers() if element and self.matrix_class in _NUMERIC else ()
         if len(numbers) != 1 or not 0 < numbers[0] < _MOST_IMAGES or numbers[0] % 1:
             raise _Fault("a number of images is not a whole number above 0")
         return int(numbers[0])
@@ -192,32 +191,36 @@ def _synsets(content: bytes) -> Iterator[Mapping[str, _Matrix]]:
 
 
 def _structs(matrix: _Matrix) -> Iterator[Mapping[str, _Matrix]]:
-    if matrix.kind != _STRUCT or matrix.size > _MOST_SYNSETS:
+    if matrix.matrix_class != _STRUCT or matrix.size > _MOST_SYNSETS:
         raise _Fault(f"synsets is not an array of at most {_MOST_SYNSETS:,} structs")
-    width, names = next(matrix.values, None), next(matrix.values, None)
-    length = width.numbers() if width else ()
-    if names is None or len(length) != 1 or not 0 < length[0] <= len(names.data) <= _MOST_FIELDS:
-        raise _Fault("synsets has no fields")
-    step = int(length[0])
-    fields = [
-        bytes(names.data[at : at + step]).partition(b"\0")[0]
-        for at in range(0, len(names.data), step)
-    ]
-    keys = [str(field, "ascii", "replace") for field in fields]
+    keys = _field_names(matrix)
     if not {"WNID", "num_train_images"} <= set(keys):
         raise _Fault("synsets lacks WNID or num_train_images")
     for _ in range(matrix.size):
         yield {key: _matrix(_next(matrix.values)) for key in keys}
 
 
+def _field_names(matrix: _Matrix) -> list[str]:
+    """The names of a struct's fields: all of one width, filled up with zeros."""
+    width_element, names = next(matrix.values, None), next(matrix.values, None)
+    widths = width_element.numbers() if width_element else ()
+    if names is None or len(widths) != 1:
+        raise _Fault("synsets has no fields")
+    if not 0 < widths[0] <= len(names.data) <= _MOST_FIELDS:
+        raise _Fault("synsets has no fields")
+    width = int(widths[0])
+    fields = [bytes(names.data[at : at + width]) for at in range(0, len(names.data), width)]
+    return [str(field.partition(b"\0")[0], "ascii", "replace") for field in fields]
+
+
 def _matrix(element: _Element) -> _Matrix:
-    if element.kind != _MATRIX:
-        raise _Fault(f"an element of type {element.kind} in place of a matrix")
+    if element.data_type != _MATRIX:
+        raise _Fault(f"an element of type {element.data_type} in place of a matrix")
     if not element.data:  # MATLAB writes an empty matrix so
         return _Matrix(0, b"", 0, iter(()))
     values = element.inner()
     flags, dimensions, name = _next(values), _next(values), _next(values)
-    if flags.kind != _UINT32 or dimensions.kind != _INT32 or not flags.data:
+    if flags.data_type != _UINT32 or dimensions.data_type != _INT32 or not flags.data:
         raise _Fault("a matrix without a class or a size")
     return _Matrix(
         int(flags.numbers()[0]) & 0xFF,
@@ -242,27 +245,24 @@ def _elements(data: memoryview, order: str) -> Iterator[_Element]:
         tag = data[position : position + _TAG]
         if len(tag) < _TAG:
             raise _Fault("it ends within a tag")
-        kind, length = struct.unpack(f"{order}II", tag)
+        data_type, length = struct.unpack(f"{order}II", tag)
         start = position + _TAG
-        if (
-            kind >> 16
-            # a small element: its length in the upper half of the type, its data in place of the
-            # length
-        ):
-            kind, length, start = kind & 0xFFFF, kind >> 16, position + 4
+        # a small element: its length in the upper half of the type, its data in place of the length
+        if data_type >> 16:
+            data_type, length, start = data_type & 0xFFFF, data_type >> 16, position + 4
             if length > 4:
                 raise _Fault("a small element of more than 4 bytes")
         if length > len(data) - start:
             raise _Fault("it ends within an element")
-        yield _Element(kind, data[start : start + length], order)
+        yield _Element(data_type, data[start : start + length], order)
         position = max(position + _TAG, start + length)
-        if kind != _COMPRESSED:
+        if data_type != _COMPRESSED:
             position += -position % _TAG
 
 
 def _decompress(element: _Element) -> _Element:
     """The element that a compressed one holds."""
-    if element.kind != _COMPRESSED:
+    if element.data_type != _COMPRESSED:
         return element
     unpacker = zlib.decompressobj()
     try:

@@ -66,8 +66,8 @@ def _fault(
         return f"expected {archive.size:,} bytes, found {size:,}"
     if not reads:
         return None
-    found = _md5(path, size, progress)
-    return "" if found == archive.md5 else f"expected MD5 {archive.md5}, found {found}"
+    md5 = _md5(path, size, progress)
+    return "" if md5 == archive.md5 else f"expected MD5 {archive.md5}, found {md5}"
 
 
 def _md5(path: AnyPath, size: int, progress: Progress) -> str:

@@ -21,11 +21,10 @@ from imagenet_prep.ilsvrc2012.settings import (
     recorded_part,
 )
 from imagenet_prep.model import Engine, Progress, ShardInfo, StageStatus, State
-from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest
+from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.tfrecord import inception
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.inventory import Checked, Inventory
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
     from imagenet_prep.datasets.planned_set import Asked, PlannedSet
     from imagenet_prep.ilsvrc2012.copy_listing import CopyListing
     from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
-
-ENTRY = DatasetEntry(ILSVRC2012, facts.NAME, facts.SPLITS, inception.PROMISE, {})
-
 
 PUBLISHED = {
     split: Published(facts.IMAGES[split], facts.CLASSES, facts.SHARDS[split], boxes)
@@ -51,13 +47,13 @@ class ImageNet(CheckedDataset):
         manifest: the manifest of its shards, if there is one.
         part: the classes of these shards.
         planned: the number of images that a part's unfinished conversion plans, by split.
-        said: the settings that a recipe gives its shards.
+        recipe_options: the settings that a recipe gives its shards.
     """
 
     manifest: Manifest | None = None
     part: Part = WHOLE
     planned: Mapping[str, int] = field(default_factory=dict)
-    said: ConvertOptions | None = None
+    recipe_options: ConvertOptions | None = None
 
     splits = facts.SPLITS
     set_name = ""
@@ -92,7 +88,9 @@ class ImageNet(CheckedDataset):
         """The settings of a recipe or a manifest, or the defaults;
         InputError if the manifest has impossible ones.
         """
-        return self.said or (options_from(self.manifest) if self.manifest else ConvertOptions())
+        if self.recipe_options:
+            return self.recipe_options
+        return options_from(self.manifest) if self.manifest else ConvertOptions()
 
     # plans ----------------------------------------------------------------------------------------
 
@@ -138,55 +136,57 @@ class ImageNet(CheckedDataset):
         from imagenet_prep.ilsvrc2012.raw_data import stages_before
 
         totals = self.manifest.totals if self.manifest else {}
-        made = {
-            split: totals[split].classes if split in totals else len(self.part.labels)
-            for split in facts.SPLITS
-        }
-        return stages_before(layout, made)
+        classes: dict[str, int] = {}
+        for split in facts.SPLITS:
+            total = totals.get(split)
+            classes[split] = total.classes if total else len(self.part.labels)
+        return stages_before(layout, classes)
 
     def following(self, layout: Layout, states: Mapping[str, State]) -> str:
         """The first of download, annotate and convert that is needed; see Dataset."""
-        from imagenet_prep.ilsvrc2012.boxes import find_annotations
-        from imagenet_prep.ilsvrc2012.raw_data import (
-            fetched_from,
-            find_source,
-            find_unread,
-            own_images,
-        )
+        if states["convert"] == "not started":
+            missing_step = self._step_before(layout)
+            if missing_step:
+                return missing_step
+            from imagenet_prep.ilsvrc2012.box_search import find_annotations
+
+            is_annotated = states["annotate"] != "not started"
+            if not is_annotated and find_annotations(layout, facts.TRAIN) is not None:
+                elsewhere = Layout(layout.data_dir, layout.raw).elsewhere()
+                return command("annotate", layout.data_dir, elsewhere)
+        return self._convert_command(layout)
+
+    def _step_before(self, layout: Layout) -> str:
+        """The command that makes the images of both splits readable; "" if they are."""
+        from imagenet_prep.ilsvrc2012.astray import find_unread, own_images
+        from imagenet_prep.ilsvrc2012.raw_data import fetched_from, find_source
 
         sources = {split: find_source(layout, split) for split in facts.SPLITS}
-        if states["convert"] == "not started":
-            for split in [split for split, source in sources.items() if source is None]:
-                images = find_unread(layout, split)
-                if images is not None:
-                    return images.mend
-        found = list(sources.values())
-        if not all(found) and states["convert"] == "not started":
-            own = own_images(layout)
-            return (
-                command("init", own)
-                if own
-                else command("download", layout.data_dir, fetched_from(layout))
-            )
-        if any(source.damage for source in found if source) and states["convert"] == "not started":
+        missing = [split for split, source in sources.items() if source is None]
+        for split in missing:
+            unread = find_unread(layout, split)
+            if unread is not None:
+                return unread.mend
+        if missing:
+            own_folder = own_images(layout)
+            if own_folder:
+                return command("init", own_folder)
+            return command("download", layout.data_dir, fetched_from(layout))
+        if any(source.damage for source in sources.values() if source):
             return command("download", layout.data_dir, (("source", "kaggle"),))
-        has_boxes = find_annotations(layout, facts.TRAIN) is not None
-        if states["convert"] == states["annotate"] == "not started" and has_boxes:
-            return command(
-                "annotate", layout.data_dir, Layout(layout.data_dir, layout.raw).elsewhere()
-            )
+        return ""
+
+    def _convert_command(self, layout: Layout) -> str:
+        """The command that makes these shards, or continues them."""
         plan = load_plan(layout)
         settings: Settings = plan.options if plan else ()
-        if self.manifest is not None and not (
-            plan and self.part.recorded
-        ):  # it records a file's name, not its path
+        # of a part, the manifest records a file's name, and the plan its path
+        is_in_plan = plan is not None and self.part.recorded
+        if self.manifest is not None and not is_in_plan:
             with suppress(InputError):
                 settings = self.options.chosen()
-        return command(
-            "convert",
-            layout.data_dir,
-            (*layout.elsewhere(plan.raw_dir if plan else None), *settings),
-        )
+        places = layout.elsewhere(plan.raw_dir if plan else None)
+        return command("convert", layout.data_dir, (*places, *settings))
 
     # expectations for its shards ------------------------------------------------------------------
 
@@ -207,12 +207,10 @@ class ImageNet(CheckedDataset):
         """
         if self.manifest is None:
             return False
-        return {
-            split: (total.images, total.classes) for split, total in self.manifest.totals.items()
-        } != {
-            split: (published.images, published.classes)
-            for split, published in self.published.items()
-        }
+        totals, published = self.manifest.totals, self.published
+        recorded_counts = {split: (total.images, total.classes) for split, total in totals.items()}
+        known_counts = {split: (known.images, known.classes) for split, known in published.items()}
+        return recorded_counts != known_counts
 
     @property
     def published(self) -> Mapping[str, Published]:
@@ -221,8 +219,10 @@ class ImageNet(CheckedDataset):
         """
         if self.part.is_whole:
             return PUBLISHED
-        totals = self.manifest.totals if self.manifest else {}
-        counted = {**self.planned, **{split: total.expected for split, total in totals.items()}}
+        counted = dict(self.planned)
+        if self.manifest is not None:
+            totals = self.manifest.totals
+            counted |= {split: total.expected for split, total in totals.items()}
         images = {split: self.part.images(split, counted.get(split, 0)) for split in facts.SPLITS}
         if by_class := expected_by_class(self.manifest):
             images[facts.TRAIN] = sum(by_class.values())
@@ -237,16 +237,14 @@ class ImageNet(CheckedDataset):
         name = self.part.name
         if self.part.recorded:
             yield f"{name}: {self.part.words}"
-        if inventory.manifest is None:
-            what = "a part" if is_part else "a whole"
-            if inventory.is_unfinished:
-                yield "each shard is compared with the journal of the conversion"
-            elif inventory.infos:
-                yield (
-                    "no usable manifest; each shard is compared with the journal of the conversion"
-                )
-            else:
-                yield f"no manifest; compared with {name} as {what}"
+        if inventory.manifest is not None:
+            return
+        if inventory.is_unfinished:
+            yield "each shard is compared with the journal of the conversion"
+        elif inventory.infos:
+            yield "no usable manifest; each shard is compared with the journal of the conversion"
+        else:
+            yield f"no manifest; compared with {name} as {'a part' if is_part else 'a whole'}"
 
     def examiner(self, foreign: Sequence[AnyPath], *, decode: bool) -> ImageNetExaminer:
         """The examiner that compares each record with the facts, and with its maker's flavour."""

@@ -120,8 +120,8 @@ def label_of(name: bytes, split: str, wnid: str) -> int | None:
             and name[10:-5].isdigit()
         )
         return facts.labels().get(wnid) if is_ours and len(name) <= _LONGEST else None
-    found = facts.class_of(name.decode("ascii", "replace"), split)
-    return facts.labels()[found] if found and wnid in ("", found) else None
+    true_wnid = facts.class_of(name.decode("ascii", "replace"), split)
+    return facts.labels()[true_wnid] if true_wnid and wnid in ("", true_wnid) else None
 
 
 def is_misplaced(class_folder: str, name: str, split: str) -> bool:
@@ -182,7 +182,8 @@ def expected_images(
     if by_class and split == facts.TRAIN:
         return sum(by_class[wnid] for wnid in part.labels)
     counts = catalog.count_by_label() if catalog and split == facts.TRAIN else {}
-    return sum(max(counts.get(label, 0), facts.FEWEST[split]) for label in part.rows())
+    fewest = facts.FEWEST[split]
+    return sum(max(counts.get(label, 0), fewest) for label in part.rows())
 
 
 def missing_text(
@@ -191,46 +192,54 @@ def missing_text(
     """A description of the images that a split of the part lacks;
     None if it is complete; see ``expected_images``.
     """
-    expected, floor = expected_images(catalog, split, part, by_class), facts.FEWEST[split]
+    expected = expected_images(catalog, split, part, by_class)
     is_counted = bool(by_class) and split == facts.TRAIN
     counts = catalog.count_by_label() if catalog else {}
-    got = sum(counts.values())
-    wnids = facts.synsets()
-    other = _other_counts(counts, by_class) if is_counted else []
-    if got == expected and len(counts) == len(part.labels) and not other:
+    present = sum(counts.values())
+    differing = _differing_classes(counts, by_class) if is_counted else []
+    if present == expected and len(counts) == len(part.labels) and not differing:
         return None
-    absent = [
-        wnid for label, wnid in enumerate(wnids, 1) if wnid in part.labels and label not in counts
-    ]
-    short = [
-        f"{wnids[label - 1]} ({count})" for label, count in sorted(counts.items()) if count < floor
-    ]
+    is_exact = part.is_whole or is_counted or split == facts.VALIDATION
+    at_least = "" if is_exact else "at least "
     difference = (
-        f"{expected - got:,} missing" if got <= expected else f"{got - expected:,} too many"
+        f"{expected - present:,} missing"
+        if present <= expected
+        else f"{present - expected:,} too many"
     )
-    least = "" if part.is_whole or is_counted or split == facts.VALIDATION else "at least "
-    text = f"{split}: {got:,} of {least}{expected:,} images, {difference}"
-    if absent:
-        text += f"; {number_of(len(absent), 'class', 'classes')} without any: {listed(absent)}"
-    if other:
-        text += (
-            f"; {number_of(len(other), 'class', 'classes')} with other numbers than the "
-            f"devkit's: {listed(other)}"
-        )
-    elif short:
-        text += (
-            f"; {number_of(len(short), 'class', 'classes')} with fewer than {floor}: "
-            f"{listed(short)}"
-        )
-    return text
+    text = f"{split}: {present:,} of {at_least}{expected:,} images, {difference}"
+    text += _classes_text("without any", _absent_classes(counts, part))
+    if differing:
+        return text + _classes_text("with other numbers than the devkit's", differing)
+    fewest = facts.FEWEST[split]
+    return text + _classes_text(f"with fewer than {fewest}", _short_classes(counts, fewest))
 
 
-def _other_counts(counts: Mapping[int, int], by_class: Mapping[str, int]) -> list[str]:
-    """Each class that is there with another number of images than the devkit's."""
-    by_wnid = count_by_wnid(counts)
+def _classes_text(quality: str, classes: Sequence[str]) -> str:
+    """Describe classes, as "; 2 classes without any: n01440764, n01443537"; "" for none."""
+    if not classes:
+        return ""
+    return f"; {number_of(len(classes), 'class', 'classes')} {quality}: {listed(classes)}"
+
+
+def _absent_classes(counts: Mapping[int, int], part: Part) -> list[str]:
+    """The classes of the part without an image."""
+    labels = facts.labels()
+    return [wnid for wnid in facts.synsets() if wnid in part.labels and labels[wnid] not in counts]
+
+
+def _short_classes(counts: Mapping[int, int], fewest: int) -> list[str]:
+    """The classes with fewer images than the smallest class has, with their numbers."""
+    wnids = facts.synsets()
+    return [
+        f"{wnids[label - 1]} ({count})" for label, count in sorted(counts.items()) if count < fewest
+    ]
+
+
+def _differing_classes(counts: Mapping[int, int], by_class: Mapping[str, int]) -> list[str]:
+    """The classes that are there with another number of images than the devkit's."""
     return [
         f"{wnid} ({count:,} of {by_class[wnid]:,})"
-        for wnid, count in by_wnid.items()
+        for wnid, count in count_by_wnid(counts).items()
         if count != by_class[wnid]
     ]
 
@@ -306,16 +315,13 @@ class ClassTars(ImageSource, frozen=True):
         """The first folder with class tars that has no class folders."""
         if split != facts.TRAIN:
             return None
-        own = layout.class_tars_dir(facts.ARCHIVES[split])
-        places = [layout.raw_dir / own.name, own, layout.raw_dir / facts.TRAIN]
-        return next(
-            (
-                found
-                for path in places
-                if (found := cls(path)).wnids() and not any(_class_folders(path))
-            ),
-            None,
-        )
+        own_folder = layout.class_tars_dir(facts.ARCHIVES[split])
+        raw_dir = layout.raw_dir
+        for folder in (raw_dir / own_folder.name, own_folder, raw_dir / facts.TRAIN):
+            tars = cls(folder)
+            if tars.wnids() and not any(_class_folders(folder)):
+                return tars
+        return None
 
     @property
     def words(self) -> str:
@@ -341,16 +347,22 @@ class ClassTars(ImageSource, frozen=True):
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images: one task per class."""
-        skipped, tars = Skipped(), {f"{wnid}.tar" for wnid in self.wnids()}
-        for name in sorted(names_in(self.path)):
-            if name not in tars:
-                is_system = is_system_file(os.fsencode(name))
-                skipped.add(SYSTEM_FILES if is_system else "entries that are no class tars", name)
-        tasks = ((self.tar(wnid), wnid, 0, None) for wnid in self.wnids())
+        wnids = self.wnids()
+        skipped = self._skip_strangers(wnids)
+        tasks = ((self.tar(wnid), wnid, 0, None) for wnid in wnids)
         parts = in_order(engine, ArchiveIndex(self.split), tasks)
         catalog = finished(_counted(parts, skipped), self.split, self.path)
         skipped.note(self.path, progress)
         return catalog
+
+    def _skip_strangers(self, wnids: Iterable[str]) -> Skipped:
+        """The entries of the folder that are no class tars."""
+        skipped = Skipped()
+        tars = {f"{wnid}.tar" for wnid in wnids}
+        for name in sorted(set(names_in(self.path)) - tars):
+            is_system = is_system_file(os.fsencode(name))
+            skipped.add(SYSTEM_FILES if is_system else "entries that are no class tars", name)
+        return skipped
 
 
 def class_tars_in(layout: Layout) -> ClassTars:
@@ -360,8 +372,8 @@ def class_tars_in(layout: Layout) -> ClassTars:
 
 def _counted(parts: Iterable[tuple[Catalog, Skipped]], skipped: Skipped) -> Iterator[Catalog]:
     """The rows of each part; ``skipped`` counts the other entries of all parts."""
-    for catalog, others in parts:
-        skipped.update(others)
+    for catalog, skipped_in_part in parts:
+        skipped.update(skipped_in_part)
         yield catalog
 
 
@@ -377,8 +389,8 @@ def class_tars(
         InputError: a member is no tar of one of the 1000 classes, a class repeats, or the archive
             is damaged.
     """
-    found: dict[str, tuple[int, int]] = {}
-    left = set(wanted)
+    places: dict[str, tuple[int, int]] = {}
+    pending_wnids = set(wanted)
     archive = str(view.path).rpartition("/")[2]
     for member, offset, length in until_fault(walk(view, hint=REMEDY), archive):
         name = without_folders(member)
@@ -388,15 +400,15 @@ def class_tars(
                 error = foreign_member(view.path, member, offset, "tars named <wnid>.tar")
                 refuse(error, ProblemKind.STRAY_FILE, archive)
             continue
-        if wnid in found:
-            error = duplicate(view.path, f"{wnid}.tar", found[wnid][0], offset)
+        if wnid in places:
+            error = duplicate(view.path, f"{wnid}.tar", places[wnid][0], offset)
             refuse(error, ProblemKind.DUPLICATE, f"{wnid}.tar")
             continue
-        found[wnid] = offset, length
-        left.discard(wnid)
-        if wanted and not left:
+        places[wnid] = offset, length
+        pending_wnids.discard(wnid)
+        if wanted and not pending_wnids:
             break
-    return found
+    return places
 
 
 _AT_ONCE = 4 << 20  # bytes of small tars in an archive of a store that are fetched by one request
@@ -426,10 +438,10 @@ class _GroupIndex(Struct, frozen=True):
     def __call__(self, tasks: Sequence[TarTask]) -> list[tuple[Catalog, Skipped]]:
         """The images of each, as ArchiveIndex lists them."""
         archive, _, start, _ = tasks[0]
-        last = tasks[-1][3]
+        stop = tasks[-1][3]
         with slices_of(archive) as view:
-            if last is not None and last - start <= _AT_ONCE and len(tasks) > 1:
-                view[start:last]  # one request: the next ones are in it
+            if stop is not None and stop - start <= _AT_ONCE and len(tasks) > 1:
+                view[start:stop]  # one request: the next ones are in it
             return [ArchiveIndex(self.split).of(view, task) for task in tasks]
 
 
@@ -497,9 +509,9 @@ def _refuse_member(error: InputError, name: str, split: str, wnid: str, archive:
     """Refuse a member of an archive that is no image of its class;
     it may be one of another class.
     """
-    other = facts.class_of(name, split)
-    if wnid and other in facts.labels():
-        refuse(error, ProblemKind.WRONG_LABEL, archive, image=name, expected=other, got=wnid)
+    true_wnid = facts.class_of(name, split)
+    if wnid and true_wnid in facts.labels():
+        refuse(error, ProblemKind.WRONG_LABEL, archive, image=name, expected=true_wnid, got=wnid)
     else:
         refuse(error, ProblemKind.STRAY_FILE, archive, image=name)
 
@@ -535,22 +547,20 @@ class ImageFolders(ImageSource, frozen=True):
         """The first of the folders that exists,
         except one that untar has started and not finished.
         """
-        found = cls.find_begun(layout, split)
+        folders = cls.find_begun(layout, split)
         is_begun = (layout.raw_partial_dir / split).is_dir()
-        return None if found and is_begun and found.path == layout.images_dir(split) else found
+        if folders and is_begun and folders.path == layout.images_dir(split):
+            return None
+        return folders
 
     @classmethod
     def find_begun(cls, layout: Layout, split: str) -> ImageFolders | None:
         """A folder that untar has not finished counts too: its archive may be gone."""
-        folders = (layout.raw_dir / name for name in FOLDERS[split])
-        return next(
-            (
-                cls(folder, split)
-                for folder in folders
-                if folder.is_dir() and not _is_wrapper(folder)
-            ),
-            None,
-        )
+        for name in FOLDERS[split]:
+            folder = layout.raw_dir / name
+            if folder.is_dir() and not _is_wrapper(folder):
+                return cls(folder, split)
+        return None
 
     @property
     def words(self) -> str:
@@ -560,13 +570,15 @@ class ImageFolders(ImageSource, frozen=True):
     @property
     def size(self) -> int:
         """Bytes of all files in it and in its class folders."""
-        return sum(map(_size_of, (self.path / wnid for wnid in ("", *_class_folders(self.path)))))
+        folders = ("", *_class_folders(self.path))
+        return sum(_size_of(self.path / folder) for folder in folders)
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images: one task per class folder, and one for images in the folder itself."""
         tasks = ("", *_class_folders(self.path))
         skipped = Skipped()
-        parts = [*_counted(in_order(engine, _FolderScan(self.path, self.split), tasks), skipped)]
+        scans = in_order(engine, _FolderScan(self.path, self.split), tasks)
+        parts = list(_counted(scans, skipped))
         skipped.note(self.path, progress)
         return finished(parts, self.split, self.path)
 
@@ -604,7 +616,7 @@ class _FolderScan(Struct, frozen=True):
 
     def __call__(self, wnid: str) -> tuple[Catalog, Skipped]:
         folder = self.folder / wnid
-        found, skipped, no_files = CatalogBuilder(Folder(folder)), Skipped(), Skipped()
+        rows, skipped, no_files = CatalogBuilder(Folder(folder)), Skipped(), Skipped()
         with stream_faults(folder), scan(folder) as entries:  # no read permission
             for entry in entries:
                 label = label_of(os.fsencode(entry.name), self.split, wnid)
@@ -614,12 +626,12 @@ class _FolderScan(Struct, frozen=True):
                     else:
                         self._skip(entry, wnid, skipped)
                 elif (status := status_of(entry)) and stat.S_ISREG(status.st_mode):
-                    found.append(entry.name, 0, status.st_size, status.st_mtime_ns, label)
+                    rows.append(entry.name, 0, status.st_size, status.st_mtime_ns, label)
                 else:
                     no_files.add(NOT_FILES, entry.name)
         if no_files.entries:
             _refuse(folder, *no_files.entries[NOT_FILES])
-        return found.sorted(), skipped
+        return rows.sorted(), skipped
 
     def _skip(self, entry: FolderEntry, wnid: str, skipped: Skipped) -> None:
         name = f"{wnid}/{entry.name}" if wnid else entry.name
@@ -639,9 +651,9 @@ class _FolderScan(Struct, frozen=True):
 
 def _refuse(folder: AnyPath, count: int, name: str) -> None:
     """Refuse entries with names of images that can't be read as files, or never end."""
-    others = f", and {count - 1:,} more like it" if count > 1 else ""
+    more = f", and {count - 1:,} more like it" if count > 1 else ""
     error = InputError(
-        f"{folder / name} is not a plain file{others}",
+        f"{folder / name} is not a plain file{more}",
         "expected an image, got a pipe, a socket, a device, a folder or a broken link",
         "remove it, or put the image in its place",
     )

@@ -40,19 +40,17 @@ def examine_order(
     The order covers the official validation images of a part, or the train images present: if one
     of them is missing, all others move.
     """
-    names = _listing(
-        split, reports, part, is_complete=len(reports) == len(shards)
-    )  # a repeated record counts once
+    names = _listing(split, reports, part, is_complete=len(reports) == len(shards))
     if not names or not shards:
         return None
-    picked = order.shuffled(len(names), order.SEED)
-    edges = pairwise(order.bounds(len(names), len(shards)))
-    planned = {
-        shard: b"\0".join(names[i] for i in picked[start:stop])
-        for shard, (start, stop) in zip(shards, edges, strict=True)
-    }
-    equal = sum(planned[report.name] == report.names for report in reports)
-    return Ordering(planned, equal == len(shards), 2 * equal >= len(shards) > 1)
+    places = order.shuffled(len(names), order.SEED)
+    bounds = pairwise(order.bounds(len(names), len(shards)))
+    planned: dict[str, bytes] = {}
+    for shard, (start, stop) in zip(shards, bounds, strict=True):
+        planned[shard] = b"\0".join(names[place] for place in places[start:stop])
+    equal_shards = sum(planned[report.name] == report.names for report in reports)
+    is_mostly = 2 * equal_shards >= len(shards) > 1
+    return Ordering(planned, equal_shards == len(shards), is_mostly)
 
 
 def _listing(
@@ -61,14 +59,26 @@ def _listing(
     """Every name of the split in the order of the original's listing;
     empty if not all are known.
     """
+    # a repeated record counts once
     names = list({name for report in reports for name in report.filenames})
     if split == facts.TRAIN:
         return sorted(names) if is_complete and all(names) else []
+    return _validation_listing(names, part, is_complete=is_complete)
+
+
+def _validation_listing(names: list[bytes], part: Part, *, is_complete: bool) -> list[bytes]:
+    """The validation images by class, then by name; the official ones if most are there."""
     if not all(facts.validation_number(name.decode()) for name in names):
         return []
-    if not is_complete or 2 * len(names) > part.images(split, 0):
+    if not is_complete or 2 * len(names) > part.images(facts.VALIDATION, 0):
         names = [name.encode() for name in part.validation_filenames()]
-    return sorted(names, key=lambda name: (facts.validation_wnids()[int(name[15:23]) - 1], name))
+    wnids = facts.validation_wnids()
+
+    def class_and_name(name: bytes) -> tuple[str, bytes]:
+        number = int(name[15:23])  # in ILSVRC2012_val_00000001.JPEG
+        return wnids[number - 1], name
+
+    return sorted(names, key=class_and_name)
 
 
 def check_order(
@@ -84,12 +94,8 @@ def check_order(
             continue
         owner = owners.get(report.names)
         if owner is not None:
-            finding = Finding(
-                ProblemKind.EXCHANGED_SHARD,
-                f"this is {owner} under a wrong name",
-                report.name,
-                owner,
-            )
+            detail = f"this is {owner} under a wrong name"
+            finding = Finding(ProblemKind.EXCHANGED_SHARD, detail, report.name, owner)
             yield problem(finding, report.name, f"rename it to {owner}"), ()
         elif report.is_whole:
             yield from _check_records(planned.split(b"\0"), report, ordering)
@@ -101,21 +107,26 @@ def _check_records(
     deviation = departure(planned, report.filenames)
     if deviation is None or deviation.kind is ProblemKind.OTHER_CONVERSION:
         return
-    lost = tuple(planned[number].decode() for number in deviation.lost)
-    name = lost[0] if deviation.kind is ProblemKind.MISSING_RECORD else ""
-    finding = Finding(deviation.kind, f"{deviation.way}, by the order of all other shards", name)
+    lost_images = tuple(planned[number].decode() for number in deviation.lost)
+    image = lost_images[0] if deviation.kind is ProblemKind.MISSING_RECORD else ""
+    finding = Finding(deviation.kind, f"{deviation.way}, by the order of all other shards", image)
     if deviation.kind is ProblemKind.EXTRA_RECORD and report.records == len(planned) + 1:
-        finding = _stray(report.filenames[deviation.record], report.name, ordering) or finding
-    yield problem(finding, report.name, REMEDY_FOREIGN, report.place(deviation.record, name)), lost
+        stray = report.filenames[deviation.record]
+        finding = _stray(stray, report.name, ordering) or finding
+    place = report.place(deviation.record, image)
+    yield problem(finding, report.name, REMEDY_FOREIGN, place), lost_images
 
 
 def _stray(name: bytes, shard: str, ordering: Ordering) -> Finding | None:
     """The finding about a record that belongs to another shard."""
-    for home, names in ordering.planned.items():
-        if home != shard and name in names.split(b"\0"):
-            where = f"record {names.split(bytes(1)).index(name)} of {home}"
+    for home, joined_names in ordering.planned.items():
+        if home == shard:
+            continue
+        names = joined_names.split(b"\0")
+        if name in names:
+            place = f"record {names.index(name)} of {home}"
             detail = (
-                f"this image is also {where}, where it belongs by the order of all other shards"
+                f"this image is also {place}, where it belongs by the order of all other shards"
             )
-            return Finding(ProblemKind.DUPLICATE, detail, got=where)
+            return Finding(ProblemKind.DUPLICATE, detail, got=place)
     return None

@@ -16,33 +16,23 @@ from imagenet_prep.datasets.stored_plan import read_planned
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import Settings, command, command_line
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.boxes import (
-    BOX_ARCHIVES,
-    BoxesFault,
-    BoxTable,
-    find_annotations,
-    find_boxes_csv,
-    parse_boxes,
+from imagenet_prep.ilsvrc2012.astray import (
+    nothing_found,
+    refuse_empty,
+    refuse_known_copies,
+    refuse_unread,
 )
+from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, find_annotations, find_boxes_csv
+from imagenet_prep.ilsvrc2012.boxes import BoxesFault, BoxTable, parse_boxes
 from imagenet_prep.ilsvrc2012.devkit import devkit_paths, train_counts
-from imagenet_prep.ilsvrc2012.imagenet import ENTRY
 from imagenet_prep.ilsvrc2012.official import (
     ImageSource,
     count_by_wnid,
     expected_images,
     missing_text,
 )
-from imagenet_prep.ilsvrc2012.raw_data import (
-    ConsumedImages,
-    checked_md5,
-    find_copies,
-    find_source,
-    nothing_found,
-    refuse_empty,
-    refuse_known_copies,
-    refuse_unread,
-)
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions, Part, check_options
+from imagenet_prep.ilsvrc2012.raw_data import ConsumedImages, checked_md5, find_copies, find_source
+from imagenet_prep.ilsvrc2012.settings import ENTRY, ConvertOptions, Part, check_options
 from imagenet_prep.images import format_of
 from imagenet_prep.images.grades import Check
 from imagenet_prep.model import Engine, Progress
@@ -69,39 +59,30 @@ def plan(
     With ``splits`` the digests of the shards prove the images, so ``check`` is "header".
     """
     check_options(options)
-    found = _require_sources(layout, splits)
+    sources = _require_sources(layout, splits)
+    notes: list[str] = []
     if splits:
         options = options.replace(check="header")
-        if kept := _kept(layout, options, found):
-            return kept
-    lacking = [
-        f"{split} lacks {source.missing}"
-        for split, source in found.items()
-        if source.missing and not splits
-    ]
-    notes = _told(lacking, "files", options)
+        saved = _saved_plan(layout, options, sources)
+        if saved is not None:
+            return saved
+    else:
+        notes += _note_missing_files(sources, options)
     catalogs = {
-        split: _read(source, engine, progress, options.part) for split, source in found.items()
+        split: _read(source, engine, progress, options.part) for split, source in sources.items()
     }
     by_class = train_counts(layout) or {}
     if not splits:
-        notes += _check_complete(layout, found, catalogs, options, by_class)
+        notes += _check_complete(layout, sources, catalogs, options, by_class)
         _refuse_encoded_again(catalogs.values(), layout)
     planned: list[PlannedSplit] = []
     for split, catalog in catalogs.items():
         if not catalog:
-            refuse_empty(layout, found[split], options.part)
+            refuse_empty(layout, sources[split], options.part)
         notes += _check_count(split, len(catalog), options.shards(split))
-        boxes, boxes_notes = attach_boxes(catalog, layout, options)
-        notes += boxes_notes
-        source, seed = found[split], options.seed if options.shuffle else None
-        recorder = _recorder(source, layout, options)
-        split_plan = cut(
-            catalog, source.path, recorder, options.shards(split), seed, options.fingerprinted()
-        )
-        planned.append(
-            replace(split_plan, facts={**boxes, **_by_class(catalog, by_class, options.part)})
-        )
+        split_plan, split_notes = _plan_split(catalog, sources[split], layout, options, by_class)
+        planned.append(split_plan)
+        notes += split_notes
     part = options.part
     return PlannedSet(
         entry=replace(ENTRY, name=part.name, classes=part.recorded),
@@ -113,8 +94,37 @@ def plan(
         },
         options=options.chosen(),
         notes=tuple(notes),
-        asked=ask(layout, options, found),
+        asked=ask(layout, options, sources),
     )
+
+
+def _note_missing_files(sources: Mapping[str, ImageSource], options: ConvertOptions) -> list[str]:
+    """Notes on copies that lack files; raises IncompleteError if that is not allowed."""
+    lacking = [
+        f"{split} lacks {source.missing}" for split, source in sources.items() if source.missing
+    ]
+    return _allow_incomplete(lacking, "files", options)
+
+
+def _plan_split(
+    catalog: Catalog,
+    source: ImageSource,
+    layout: Layout,
+    options: ConvertOptions,
+    by_class: Mapping[str, int],
+) -> tuple[PlannedSplit, list[str]]:
+    """Give the images of a split their boxes, and cut it into shards; notes too."""
+    boxes, notes = attach_boxes(catalog, layout, options)
+    split_plan = cut(
+        catalog,
+        source.path,
+        _recorder(source, layout, options),
+        options.shards(catalog.split),
+        options.seed if options.shuffle else None,
+        options.fingerprinted(),
+    )
+    entries = {**boxes, **_by_class(catalog, by_class, options.part)}
+    return replace(split_plan, facts=entries), notes
 
 
 def _require_sources(layout: Layout, splits: Collection[str]) -> dict[str, ImageSource]:
@@ -123,9 +133,9 @@ def _require_sources(layout: Layout, splits: Collection[str]) -> dict[str, Image
     Raises:
         InputError: one is missing, or all are.
     """
-    found = find_sources(layout)
+    sources = find_sources(layout)
     for split in splits or facts.SPLITS:
-        if split in found:
+        if split in sources:
             continue
         refuse_unread(layout, split)
         refuse_known_copies(layout, split)
@@ -137,18 +147,19 @@ def _require_sources(layout: Layout, splits: Collection[str]) -> dict[str, Image
                 "get these shards again from their owner, or, with the raw data: "
                 f"{command('repair', layout.data_dir, elsewhere)}",
             )
-    if not found:
+    if not sources:
         raise nothing_found(layout)
-    return {split: found[split] for split in splits} if splits else found
+    return {split: sources[split] for split in splits} if splits else sources
 
 
 def find_sources(layout: Layout) -> dict[str, ImageSource]:
     """The source of each split that is present."""
-    return {
-        split: source
-        for split in facts.SPLITS
-        if (source := find_source(layout, split)) is not None
-    }
+    sources: dict[str, ImageSource] = {}
+    for split in facts.SPLITS:
+        source = find_source(layout, split)
+        if source is not None:
+            sources[split] = source
+    return sources
 
 
 def ask(
@@ -159,49 +170,59 @@ def ask(
         return None
     recorders = {split: _recorder(source, layout, options) for split, source in sources.items()}
     labels = json.dumps(options.part.recorded, sort_keys=True)
-    chosen = [
-        [name, str(value)]
-        for name, value in options.replace(overwrite=False, consume=False).chosen()
-    ]
+    chosen = options.replace(overwrite=False, consume=False).chosen()
+    settings = [[name, str(value)] for name, value in chosen]
     checks = [[split, recorder.check] for split, recorder in recorders.items()]
-    tables = {split: [find_boxes_csv(layout, split), *devkit_paths(layout)] for split in sources}
-    raw = {split: _seen(source, tables[split]) for split, source in sources.items()}
-    return Asked([*chosen, *checks, ["labels", labels]], raw, recorders, options.fingerprinted())
+    raw = {split: _identify(source, layout) for split, source in sources.items()}
+    asked_settings = [*settings, *checks, ["labels", labels]]
+    return Asked(asked_settings, raw, recorders, options.fingerprinted())
 
 
-def _seen(source: ImageSource, tables: Sequence[AnyPath | None]) -> list[str]:
-    """Values that identify a copy and its state, without reading it."""
-    found = [type(source).__name__, source.words, source.missing]
-    for path in (source.path, *[table for table in tables if table]):
-        found.append(str(path.resolve()))
+def _identify(source: ImageSource, layout: Layout) -> list[str]:
+    """Values that identify a copy, its tables and their state, without reading them."""
+    boxes_csv = find_boxes_csv(layout, source.split)
+    paths = [source.path]
+    if boxes_csv is not None:
+        paths.append(boxes_csv)
+    paths += devkit_paths(layout)
+    identity = [type(source).__name__, source.words, source.missing]
+    for path in paths:
+        identity.append(str(path.resolve()))
         if path.is_file():
             status = path.stat()
-            found.append(f"{status.st_size} bytes of {status.st_mtime_ns}")
-    return found
+            identity.append(f"{status.st_size} bytes of {status.st_mtime_ns}")
+    return identity
 
 
-def _kept(
+def _saved_plan(
     layout: Layout, options: ConvertOptions, sources: Mapping[str, ImageSource]
 ) -> PlannedSet | None:
     """These splits from the saved plan, if their copies are unchanged."""
     plan, asked = load_plan(layout), ask(layout, options, sources)
     if plan is None or asked is None:
         return None
-    if any(plan.asked.get("raw", {}).get(split) != raw for split, raw in asked.raw.items()):
+    saved_raw = plan.asked.get("raw", {})
+    if any(saved_raw.get(split) != identity for split, identity in asked.raw.items()):
         return None
     return read_planned(plan, layout, asked)
 
 
 def _check_count(split: str, images: int, shards: int) -> list[str]:
     """A note if some shards will be empty; raises UsageError if most will."""
-    if shards > (most := order.most_shards(images)):
-        what = f"can't cut {number_of(images, 'image')} into {number_of(shards, f'{split} shard')}"
-        raise UsageError(what, f"expected at most {most:,}")
+    most_shards = order.most_shards(images)
+    if shards > most_shards:
+        raise UsageError(
+            f"can't cut {number_of(images, 'image')} into {number_of(shards, f'{split} shard')}",
+            f"expected at most {most_shards:,}",
+        )
     if shards <= images:
         return []
-    there = f"{split}: {number_of(images, 'image')} in {number_of(shards, 'shard')}"
+    counts = f"{number_of(images, 'image')} in {number_of(shards, 'shard')}"
     option = "--train-shards" if split == facts.TRAIN else "--validation-shards"
-    return [f"{there}: {shards - images:,} of these will be empty; set their number with {option}"]
+    return [
+        f"{split}: {counts}: {shards - images:,} of these will be empty; "
+        f"set their number with {option}"
+    ]
 
 
 def _read(source: ImageSource, engine: Engine, progress: Progress, part: Part) -> Catalog:
@@ -225,23 +246,21 @@ def _check_complete(
     """Check that all images are present; if not,
     the message also names copies that were not read.
     """
-    missing = {
-        split: missing_text(catalogs.get(split), split, options.part, by_class)
-        for split in facts.SPLITS
-    }
-    lacking = {split: text for split, text in missing.items() if text}
-    others = [
-        text
-        for split in lacking
-        if split in sources
-        for text in other_copies(layout, sources[split])
-    ]
-    if lacking:
-        _told([*lacking.values(), *others], "images", options)
-    return [
-        *(_part_of(catalogs.get(split), split, options.part, by_class) for split in lacking),
-        *others,
-    ]
+    missing: list[str] = []
+    parts: list[str] = []
+    unread: list[str] = []
+    for split in facts.SPLITS:
+        catalog = catalogs.get(split)
+        text = missing_text(catalog, split, options.part, by_class)
+        if not text:
+            continue
+        missing.append(text)
+        parts.append(_part_of(catalog, split, options.part, by_class))
+        if split in sources:
+            unread += other_copies(layout, sources[split])
+    if missing:
+        _allow_incomplete([*missing, *unread], "images", options)
+    return [*parts, *unread]
 
 
 _LOOKED_AT = 8
@@ -265,27 +284,28 @@ def sampled_repairs(catalogs: Iterable[Catalog]) -> list[str]:
     """
     repairs = []
     for catalog in catalogs:
-        rows = (
-            sorted({number * len(catalog) // _LOOKED_AT for number in range(_LOOKED_AT)})
-            if catalog
-            else []
-        )
-        sample = catalog.picked(rows)
-        if sample.is_in_order or any(
-            local_or_none(container.path) is None for container in sample.containers
-        ):
+        rows = {number * len(catalog) // _LOOKED_AT for number in range(_LOOKED_AT)}
+        sample = catalog.picked(sorted(rows) if catalog else [])
+        if sample.is_in_order or not _is_local(sample):
             continue
         with contextlib.suppress(InputError):  # convert names an image that can't be read
-            for name, data in zip(sample.names, read_in_turn(sample, Reader()), strict=True):
-                if (kind := format_of(data)) not in ("", "JPEG"):
-                    repairs.append(f"{name} ({kind.lower()})")
+            for name, image in zip(sample.names, read_in_turn(sample, Reader()), strict=True):
+                image_format = format_of(image)
+                if image_format not in ("", "JPEG"):
+                    repairs.append(f"{name} ({image_format.lower()})")
     return repairs
+
+
+def _is_local(catalog: Catalog) -> bool:
+    """Whether all its files are on this machine."""
+    return all(local_or_none(container.path) is not None for container in catalog.containers)
 
 
 def other_copies(layout: Layout, source: ImageSource) -> list[str]:
     """The other copies of a split, for messages."""
-    others = [copy.path for copy in find_copies(layout, source.split) if copy.path != source.path]
-    return [f"{path} was not read: to use it, move {source.path} away" for path in others]
+    copies = find_copies(layout, source.split)
+    unread = [copy.path for copy in copies if copy.path != source.path]
+    return [f"{path} was not read: to use it, move {source.path} away" for path in unread]
 
 
 def _part_of(catalog: Catalog | None, split: str, part: Part, by_class: Mapping[str, int]) -> str:
@@ -303,13 +323,16 @@ def _part_of(catalog: Catalog | None, split: str, part: Part, by_class: Mapping[
     )
 
 
-def _told(lacking: Sequence[str], what: str, options: ConvertOptions) -> list[str]:
-    """Notes on an incomplete set, if it is allowed; else raise InputError."""
+def _allow_incomplete(lacking: Sequence[str], noun: str, options: ConvertOptions) -> list[str]:
+    """Notes on an incomplete set, if it is allowed; else raise IncompleteError.
+
+    ``noun`` is what has to be got: images, or files.
+    """
     if lacking and not options.allow_incomplete:
         raise IncompleteError(
             f"{options.part.name} is incomplete",
             " | ".join(lacking),
-            f"get the missing {what}, or run the same command with --allow-incomplete",
+            f"get the missing {noun}, or run the same command with --allow-incomplete",
         )
     return [f"a part of {options.part.name}: {text}" for text in lacking]
 
@@ -346,7 +369,7 @@ def attach_boxes(
         raise InputError(
             f"no boxes for {catalog.split}: {layout.validation_boxes_csv} does not exist",
             "expected it, since validation_boxes is set",
-            _way_to_validation_boxes(layout),
+            _command_for_validation_boxes(layout),
         )
     if path is None:
         return {}, [_note_without_boxes(layout, catalog.split)]
@@ -363,20 +386,20 @@ def _note_without_boxes(layout: Layout, split: str) -> str:
     It names no path of this set: the plan keeps the note.
     """
     unread = find_annotations(layout, split)
-    way = (
+    steps = (
         "imagenet-prep annotate with the same DATA_DIR and --raw, "
         "then this convert with --overwrite"
     )
     if unread is None:
-        way = f"imagenet-prep download DATA_DIR --only {BOX_ARCHIVES[split]}, {way}"
-        return f"no boxes for {split}: this copy has none; to add them run {way}"
+        download = f"imagenet-prep download DATA_DIR --only {BOX_ARCHIVES[split]}"
+        return f"no boxes for {split}: this copy has none; to add them run {download}, {steps}"
     return (
         f"warning: the {split} records have no boxes, although {unread.path} holds them; "
-        f"to add them run {way}"
+        f"to add them run {steps}"
     )
 
 
-def _way_to_validation_boxes(layout: Layout) -> str:
+def _command_for_validation_boxes(layout: Layout) -> str:
     """The command that makes the file of validation boxes;
     without annotations the one that downloads them.
     """
@@ -396,26 +419,29 @@ def _refuse_other_boxes(
     path: AnyPath, split: str, entry: Mapping[str, object], layout: Layout
 ) -> None:
     """Raise InputError for a file of boxes that has changed since annotate wrote it."""
-    annotated = Layout(path.parent.parent).annotate_path
-    known = load_json(annotated)
-    written = known.get(split) if isinstance(known, dict) else None
+    record_path = Layout(path.parent.parent).annotate_path
+    record = load_json(record_path)
+    written = record.get(split) if isinstance(record, dict) else None
     if not isinstance(written, dict) or written.get("csv_sha256") == entry["sha256"]:
         return
     totals = written.get("totals")
     count = totals.get("boxes") if isinstance(totals, dict) else None
     settings: Settings = (("validation_boxes", True),) if split == facts.VALIDATION else ()
-    again = command(
-        "annotate", layout.data_dir, (*Layout(layout.data_dir, layout.raw).elsewhere(), *settings)
-    )
-    move, use = (command_line(["mv", "--", str(each), f"{each}.old"]) for each in (path, annotated))
+    elsewhere = Layout(layout.data_dir, layout.raw).elsewhere()
+    annotate = command("annotate", layout.data_dir, (*elsewhere, *settings))
+    move_file, move_record = _set_aside_command(path), _set_aside_command(record_path)
     raise InputError(
         f"{path} is not the file that annotate wrote",
         (
             f"expected {count} boxes and SHA-256 {written.get('csv_sha256')}, "
             f"got {entry['count']} and {entry['sha256']}"
         ),
-        f"{move} && {again}    (to use it as it is: {use})",
+        f"{move_file} && {annotate}    (to use it as it is: {move_record})",
     )
+
+
+def _set_aside_command(path: AnyPath) -> str:
+    return command_line(["mv", "--", str(path), f"{path}.old"])
 
 
 def _read_boxes(path: AnyPath, content: bytes, layout: Layout) -> BoxTable:

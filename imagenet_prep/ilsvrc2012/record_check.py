@@ -93,12 +93,15 @@ def recognise(paths: Sequence[AnyPath]) -> Flavour:
         _shared(record.traits.channels for record in samples),
         _shared(record.traits.format for record in samples),
     )
-    own_words = not any(
-        record.text in (None, facts.texts().get(record.wnid or "")) for record in samples
-    )
+    own_words = not any(map(_has_usual_words, samples))
     own_names = not any(record.filename == plain_name(record.filename) for record in samples)
     differences = tuple(_differences(nearest, traits, own_words=own_words, own_names=own_names))
     return Flavour(nearest.name, traits, own_words, own_names, differences)
+
+
+def _has_usual_words(record: ImageRecord) -> bool:
+    """Whether the words of a record are those of its wnid, or it has none."""
+    return record.text in (None, facts.texts().get(record.wnid or ""))
 
 
 def plain_name(filename: str) -> str:
@@ -116,10 +119,10 @@ def _first_record(path: AnyPath) -> Iterator[ImageRecord]:
         return
 
 
-def _shared(values: Iterable[V | None]) -> V | None:
+def _shared(constants: Iterable[V | None]) -> V | None:
     """The one value that all share, or None."""
-    every = set(values)
-    return every.pop() if len(every) == 1 else None
+    distinct = set(constants)
+    return distinct.pop() if len(distinct) == 1 else None
 
 
 def _differences(
@@ -131,12 +134,12 @@ def _differences(
         yield f"{name} is extra"
     for name in ("colorspace", "channels", "format"):
         expected, got = getattr(nearest.traits, name), getattr(traits, name)
-        if f"image/{name}" in traits.features and got != expected:
-            yield (
-                f"image/{name} is {got!r}, not {expected!r}"
-                if got is not None
-                else f"image/{name} varies"
-            )
+        if f"image/{name}" not in traits.features or got == expected:
+            continue
+        if got is None:
+            yield f"image/{name} varies"
+        else:
+            yield f"image/{name} is {got!r}, not {expected!r}"
     if own_words:
         yield "image/class/text holds other words"
     if own_names:
@@ -195,7 +198,7 @@ def check_traits(record: ImageRecord, flavour: Flavour) -> Iterator[Finding]:
     for name in ("colorspace", "channels", "format"):
         expected, got = getattr(promised, name), getattr(traits, name)
         if expected is not None and got is not None and got != expected:
-            yield _wrong(ProblemKind.BAD_FIELD, f"image/{name}", repr(expected), repr(got))
+            yield _mismatch(ProblemKind.BAD_FIELD, f"image/{name}", repr(expected), repr(got))
 
 
 # the class ----------------------------------------------------------------------------------------
@@ -204,19 +207,22 @@ def check_traits(record: ImageRecord, flavour: Flavour) -> Iterator[Finding]:
 def check_class(record: ImageRecord, split: str, flavour: Flavour, part: Part) -> Iterator[Finding]:
     """Check that file name, label, wnid and words agree; the file name gives the true class."""
     name = plain_name(record.filename) if flavour.has_own_names else record.filename
-    true = facts.class_of(name, split)
-    if true == record.wnid and _is_class(
-        record, None if flavour.has_own_words else record.text, part
-    ):
+    true_wnid = facts.class_of(name, split)
+    text = None if flavour.has_own_words else record.text
+    if true_wnid == record.wnid and _is_class(record, text, part):
         return
-    if true is None and "image/filename" in record.traits.features:
-        form = (
-            "<wnid>_<number>.JPEG"
-            if split == facts.TRAIN
-            else "ILSVRC2012_val_<number of eight digits>.JPEG"
+    if true_wnid is None and "image/filename" in record.traits.features:
+        yield _mismatch(
+            ProblemKind.BAD_FIELD, "image/filename", _NAME_FORMS[split], printable(record.filename)
         )
-        yield _wrong(ProblemKind.BAD_FIELD, "image/filename", form, printable(record.filename))
-    yield from _check_label(record, true or record.wnid, flavour, part)
+    yield from _check_label(record, true_wnid or record.wnid, text, part)
+
+
+_NAME_FORMS = {
+    facts.TRAIN: "<wnid>_<number>.JPEG",
+    facts.VALIDATION: "ILSVRC2012_val_<number of eight digits>.JPEG",
+}
+"""The form of the official file names, by split."""
 
 
 def _is_class(record: ImageRecord, text: str | None, part: Part) -> bool:
@@ -229,46 +235,49 @@ def _is_class(record: ImageRecord, text: str | None, part: Part) -> bool:
 
 
 def _check_label(
-    record: ImageRecord, true: str | None, flavour: Flavour, part: Part
+    record: ImageRecord, true_wnid: str | None, text: str | None, part: Part
 ) -> Iterator[Finding]:
-    label = part.labels.get(true or "")
-    if label is None:
-        if true is not None or record.label not in part.labels.values():
-            values = part.labels.values()
-            expected = f"{min(values)} to {max(values)} and a wnid of {part.name}"
-            got = f"{record.label}, {printable(true or 'none')}"
-            yield _wrong(ProblemKind.WRONG_LABEL, "image/class/label", expected, got)
+    """Compare label, wnid and words with the true class; the first that differs counts."""
+    label = part.labels.get(true_wnid or "")
+    if true_wnid is None or label is None:
+        if true_wnid is not None or record.label not in part.labels.values():
+            yield _no_class_of_part(record, true_wnid, part)
         return
+    words = facts.texts()[true_wnid]
     if record.label != label:
-        kind = (
-            _way(record.label, true or "", label) if part.first is None else ProblemKind.WRONG_LABEL
+        yield _mismatch(
+            _kind_of_wrong_label(record.label, true_wnid, label, part),
+            f"image/class/label of an image of {true_wnid}",
+            str(label),
+            str(record.label),
         )
-        yield _wrong(
-            kind, f"image/class/label of an image of {true}", str(label), str(record.label)
-        )
-    elif record.wnid not in (None, true):
-        yield _wrong(
-            ProblemKind.WRONG_LABEL, "image/class/synset", str(true), printable(record.wnid or "")
-        )
-    elif (
-        record.text is not None
-        and not flavour.has_own_words
-        and record.text != facts.texts()[true or ""]
-    ):
-        expected = facts.texts()[true or ""]
-        yield _wrong(
-            ProblemKind.WRONG_LABEL,
-            "image/class/text",
-            repr(expected),
-            repr(printable(record.text)),
-        )
+    elif record.wnid not in (None, true_wnid):
+        got = printable(record.wnid or "")
+        yield _mismatch(ProblemKind.WRONG_LABEL, "image/class/synset", true_wnid, got)
+    elif text not in (None, words):
+        got = repr(printable(text or ""))
+        yield _mismatch(ProblemKind.WRONG_LABEL, "image/class/text", repr(words), got)
 
 
-def _way(got: int | None, wnid: str, label: int) -> ProblemKind:
+def _no_class_of_part(record: ImageRecord, true_wnid: str | None, part: Part) -> Finding:
+    """The finding about an image whose class or label is none of the part's."""
+    labels = part.labels.values()
+    expected = f"{min(labels)} to {max(labels)} and a wnid of {part.name}"
+    got = f"{record.label}, {printable(true_wnid or 'none')}"
+    return _mismatch(ProblemKind.WRONG_LABEL, "image/class/label", expected, got)
+
+
+def _kind_of_wrong_label(
+    record_label: int | None, wnid: str, label: int, part: Part
+) -> ProblemKind:
     """The well-known mistake that explains a wrong label, if any does."""
-    if got == label - 1:
+    if part.first is not None:
+        return ProblemKind.WRONG_LABEL
+    if record_label == label - 1:
         return ProblemKind.ZERO_BASED_LABELS
-    return ProblemKind.DEVKIT_LABELS if got == facts.devkit_ids()[wnid] else ProblemKind.WRONG_LABEL
+    if record_label == facts.devkit_ids()[wnid]:
+        return ProblemKind.DEVKIT_LABELS
+    return ProblemKind.WRONG_LABEL
 
 
 # boxes --------------------------------------------------------------------------------------------
@@ -279,18 +288,16 @@ def check_boxes(record: ImageRecord, part: Part) -> Iterator[Finding]:
     for number, box in enumerate(record.boxes):
         if not box.is_inside:
             corners = f"x {box.xmin:g} to {box.xmax:g}, y {box.ymin:g} to {box.ymax:g}"
-            yield _wrong(ProblemKind.BAD_BOX, f"box {number}", "0 <= min <= max <= 1", corners)
-    if record.box_labels.count(record.label) != len(record.box_labels):
-        right = {
-            record.label,
-            part.labels.get(record.wnid or ""),
-        }  # two labels, if the record's is wrong
-        for number, label in enumerate(record.box_labels):
-            if label not in right:
-                yield _wrong(
-                    ProblemKind.BAD_BOX, f"label of box {number}", str(record.label), str(label)
-                )
+            yield _mismatch(ProblemKind.BAD_BOX, f"box {number}", "0 <= min <= max <= 1", corners)
+    if record.box_labels.count(record.label) == len(record.box_labels):
+        return
+    # two labels, if the record's is wrong
+    allowed_labels = {record.label, part.labels.get(record.wnid or "")}
+    for number, label in enumerate(record.box_labels):
+        if label not in allowed_labels:
+            field = f"label of box {number}"
+            yield _mismatch(ProblemKind.BAD_BOX, field, str(record.label), str(label))
 
 
-def _wrong(kind: ProblemKind, what: str, expected: str, got: str) -> Finding:
-    return Finding(kind, f"{what}: expected {expected}, got {got}", expected, got)
+def _mismatch(kind: ProblemKind, field: str, expected: str, got: str) -> Finding:
+    return Finding(kind, f"{field}: expected {expected}, got {got}", expected, got)

@@ -40,9 +40,10 @@ def without_folders(member: bytes, wnid: str = "") -> bytes:
 
     A name in any other folder is left as it is.
     """
-    folder, _, name = member.rpartition(b"/")
-    known = {*_AROUND, wnid} if wnid else _AROUND
-    return name if known.issuperset(folder.decode("ascii", "replace").split("/")) else member
+    path, _, name = member.rpartition(b"/")
+    expected_folders = {*_AROUND, wnid} if wnid else _AROUND
+    folders = path.decode("ascii", "replace").split("/")
+    return name if expected_folders.issuperset(folders) else member
 
 
 class Content(Struct, frozen=True):
@@ -63,24 +64,37 @@ class Content(Struct, frozen=True):
 
 def content_of(name: str) -> Content | None:
     """The content of an archive that has a file of this name; None if the name doesn't tell."""
-    *folders, last = name.split("/")
+    *folders, filename = name.split("/")
     if not {"", ".."}.isdisjoint(folders):
         return None  # absolute, or out of the archive
     if "CLS-LOC" in folders[1:]:
-        top = folders.index("CLS-LOC") - 1
-        return Content("Kaggle", outer=folders[: top - (top > 0 and folders[top - 1] == "ILSVRC")])
-    if last.endswith(".tar") and last[:-4] in facts.labels():
+        return Content("Kaggle", outer=_folders_around_kaggle(folders))
+    if filename.endswith(".tar") and filename[:-4] in facts.labels():
         return Content("official", facts.TRAIN) if _AROUND.issuperset(folders) else None
-    split = split_of_image(last)
+    split = split_of_image(filename)
     if not split:
         return None
     if split == facts.VALIDATION and _AROUND.issuperset(folders):
         return Content("official", split)
-    place = next((place for place, folder in enumerate(folders) if folder in _SPLIT_FOLDERS), None)
-    if place is not None:
-        return Content("folders", split, folders[:place])
+    return _content_of_folders(folders, split)
+
+
+def _folders_around_kaggle(folders: Sequence[str]) -> Sequence[str]:
+    """The folders around ILSVRC/Data/CLS-LOC, or around Data/CLS-LOC."""
+    top = folders.index("CLS-LOC") - 1
+    if top > 0 and folders[top - 1] == "ILSVRC":
+        top -= 1
+    return folders[:top]
+
+
+def _content_of_folders(folders: Sequence[str], split: str) -> Content:
+    """The content of an archive with an image of a split in these folders."""
+    for depth, folder in enumerate(folders):
+        if folder in _SPLIT_FOLDERS:
+            return Content("folders", split, folders[:depth])
     is_in_class = bool(folders) and facts.is_wnid(folders[-1])
-    return Content("folders", split, folders[: len(folders) - is_in_class], _FOLDERS[split])
+    outer = folders[:-1] if is_in_class else folders
+    return Content("folders", split, outer, _FOLDERS[split])
 
 
 def split_of_image(name: str) -> str:
@@ -106,7 +120,7 @@ def content_of_tar(path: AnyPath) -> Content | None:
     """The content of a tar, compressed or not, by its first files;
     None if they don't tell, or it is no tar.
     """
-    return next((content for name in _first_names(path) if (content := content_of(name))), None)
+    return next(filter(None, map(content_of, _first_names(path))), None)
 
 
 def _first_names(path: AnyPath) -> Iterator[str]:
@@ -169,10 +183,10 @@ def foreign_member(archive: object, member: bytes, offset: int, expected: str) -
     content = content_of(member.decode("utf-8", "replace")) if b"/" in member else None
     if content is None or content.kind == "official":
         return stranger(archive, member, offset, expected)
-    what = "Kaggle's tree" if content.kind == "Kaggle" else "images in folders"
+    images = "Kaggle's tree" if content.kind == "Kaggle" else "images in folders"
     unpack = unpack_command(archive, content, archive.parent)
     return InputError(
-        f"{archive} holds {what}, in place of {expected}",
+        f"{archive} holds {images}, in place of {expected}",
         f"got {member[:100].decode('utf-8', 'backslashreplace')!r}; unpack it once",
         f"{unpack} && {_move_away(archive)}    {AGAIN}",
     )
@@ -245,31 +259,34 @@ def find_image(folder: Path, split: str) -> Path | None:
     return None
 
 
-def _entries(folder: Path, most: int | None) -> tuple[list[str], list[str]]:
+def _entries(folder: Path, limit: int | None) -> tuple[list[str], list[str]]:
     """The names of files and of folders in a folder, of its first entries;
     hidden ones and our own are left out.
     """
     files: list[str] = []
     folders: list[str] = []
     with suppress(OSError), scan(folder) as entries:
-        for entry in itertools.islice(entries, most):
-            if not entry.name.startswith(".") and entry.name != STATE_NAME:
-                (folders if entry.is_dir() else files).append(entry.name)
+        for entry in itertools.islice(entries, limit):
+            if entry.name.startswith(".") or entry.name == STATE_NAME:
+                continue
+            if entry.is_dir():
+                folders.append(entry.name)
+            else:
+                files.append(entry.name)
     return sorted(files), sorted(folders)
 
 
 class Misplaced(Struct, frozen=True):
-    """Images that are not where, or not as, they are read: what was found, what was expected, what
-    helps.
+    """Images that are not where, or not as, they are read.
 
     Args:
-        what: the finding.
+        finding: where or as what they are.
         expected: how the images are read.
         mend: the command that makes them readable.
         folder: where they are, for a recipe of their own.
     """
 
-    what: str
+    finding: str
     expected: str
     mend: str
     folder: AnyPath
@@ -277,11 +294,11 @@ class Misplaced(Struct, frozen=True):
     @property
     def error(self) -> InputError:
         """The error that says so."""
-        own = command("init", self.folder)
+        init = command("init", self.folder)
         return InputError(
-            self.what,
+            self.finding,
             self.expected,
-            f"{self.mend}    {AGAIN}; other images than ILSVRC2012's: {own}",
+            f"{self.mend}    {AGAIN}; other images than ILSVRC2012's: {init}",
         )
 
 
@@ -304,44 +321,55 @@ def find_misplaced(
     image = find_image(local, split) if local else None
     if local is None or image is None:
         return None
-    class_folder = next(
-        (each for each in image.parents if each.name.lower() in facts.labels()), None
-    )
-    if class_folder is not None and not class_folder.is_relative_to(local):
-        class_folder = None
-    root = class_folder.parent if class_folder else image.parent
-    is_flat = split == facts.TRAIN and class_folder is None
-    flat = _without_class_folders(image) if is_flat else None
-    return (
-        _wrong_names(image, class_folder, root)
-        or flat
-        or _wrong_place(layout, root, split, places, keeps)
-    )
+    class_folder = _class_folder(image, local)
+    if class_folder is not None:
+        root = class_folder.parent
+        misplaced = _wrong_names_in_class(image, class_folder) or _wrong_ending(image, root)
+    else:
+        root = image.parent
+        misplaced = _wrong_ending(image, root)
+        if misplaced is None and split == facts.TRAIN:
+            misplaced = _without_class_folders(image)
+    return misplaced or _wrong_place(layout, root, split, places, keeps)
 
 
-def _wrong_names(image: Path, class_folder: Path | None, root: Path) -> Misplaced | None:
-    """Images too deep in their class folders, class folders in upper case, and other endings."""
-    shown = image.relative_to(root)
-    if class_folder and image.parent != class_folder:
+def _class_folder(image: Path, top: Path) -> Path | None:
+    """The class folder of an image, at or below a folder; None if it is in none."""
+    for folder in image.parents:
+        if folder.name.lower() in facts.labels():
+            return folder if folder.is_relative_to(top) else None
+    return None
+
+
+def _wrong_names_in_class(image: Path, class_folder: Path) -> Misplaced | None:
+    """Images too deep in their class folders, and class folders in upper case."""
+    root = class_folder.parent
+    if image.parent != class_folder:
         loop = _in_each("-mindepth 2 -maxdepth 2 -type d", root, 'mv -n -- "$each"/* "${each%/*}"')
-        what = f"{root} has its images in folders within class folders: {shown}"
-        return Misplaced(what, f"expected {class_folder.name}/{image.name}", loop, root)
-    if class_folder and class_folder.name not in facts.labels():
+        shown = image.relative_to(root)
+        finding = f"{root} has its images in folders within class folders: {shown}"
+        return Misplaced(finding, f"expected {class_folder.name}/{image.name}", loop, root)
+    if class_folder.name not in facts.labels():
         loop = _in_each(
             "-mindepth 1 -maxdepth 1 -name 'N*'",
             root,
             'mv -n -- "$each" "${each%/*}/n${each##*/N}"',
         )
-        what = f"{root} has class folders in upper case: {class_folder.name}"
-        return Misplaced(what, f"expected {class_folder.name.lower()}", loop, root)
-    if image.suffix != ".JPEG":
-        name = quoted(f"*{image.suffix}")
-        loop = _in_each(f"-type f -name {name}", root, 'mv -n -- "$each" "${each%.*}.JPEG"')
-        what = f"{root} has images that are named {image.suffix}: {shown}"
-        return Misplaced(
-            what, f"expected {image.stem}.JPEG: the records hold the published names", loop, root
-        )
+        finding = f"{root} has class folders in upper case: {class_folder.name}"
+        return Misplaced(finding, f"expected {class_folder.name.lower()}", loop, root)
     return None
+
+
+def _wrong_ending(image: Path, root: Path) -> Misplaced | None:
+    """Images with another ending than .JPEG."""
+    if image.suffix == ".JPEG":
+        return None
+    pattern = quoted(f"*{image.suffix}")
+    loop = _in_each(f"-type f -name {pattern}", root, 'mv -n -- "$each" "${each%.*}.JPEG"')
+    shown = image.relative_to(root)
+    finding = f"{root} has images that are named {image.suffix}: {shown}"
+    expected = f"expected {image.stem}.JPEG: the records hold the published names"
+    return Misplaced(finding, expected, loop, root)
 
 
 def _without_class_folders(image: Path) -> Misplaced:
@@ -350,8 +378,8 @@ def _without_class_folders(image: Path) -> Misplaced:
     names = 'name="${each##*/}"; wnid="${each%/*}/${name%%_*}"'
     body = names + '; mkdir -p -- "$wnid" && mv -n -- "$each" "$wnid"'
     loop = _in_each("-maxdepth 1 -type f -name 'n????????_*'", root, body)
-    what = f"{root} has its images in no class folders: {image.name}"
-    return Misplaced(what, f"expected {image.name.partition('_')[0]}/{image.name}", loop, root)
+    finding = f"{root} has its images in no class folders: {image.name}"
+    return Misplaced(finding, f"expected {image.name.partition('_')[0]}/{image.name}", loop, root)
 
 
 def _in_each(test: str, folder: Path, body: str) -> str:
@@ -368,38 +396,33 @@ def _wrong_place(
     folder = local_path(layout.raw_dir)
     if any(root == folder / place for place in places):
         return None
-    what = f"{root} holds {split} images, and is not where they are looked for"
+    finding = f"{root} holds {split} images, and is not where they are looked for"
     expected = f"expected {' or '.join(places[:2])} in {folder}"
-    bases = [base for place in places if (base := _base_of(root, place))]
-    above = min(bases, key=lambda base: len(base.parts), default=None)
-    if above is not None and not keeps and _has_both(folder, above):
-        return Misplaced(
-            what, expected, command("convert", layout.data_dir, _elsewhere(layout, above)), root
-        )
-    target = folder / _FOLDERS[split]
-    if root == folder:
+    base = _outermost_base(root, places)
+    if base is not None and not keeps and _has_both(folder, base):
+        mend = command("convert", layout.data_dir, _elsewhere(layout, base))
+    else:
+        mend = _move_command(root, folder, folder / _FOLDERS[split])
+    return Misplaced(finding, expected, mend, root)
+
+
+def _outermost_base(root: Path, places: Sequence[str]) -> Path | None:
+    """The outermost raw folder in which ``root`` would be at one of the places."""
+    bases = [_base_of(root, place) for place in places]
+    return min(filter(None, bases), key=lambda base: len(base.parts), default=None)
+
+
+def _move_command(root: Path, raw_dir: Path, target: Path) -> str:
+    """The command that moves images to the folder where they are read."""
+    if root == raw_dir:
         make = command_line(["mkdir", "-p", "--", str(target)])
-        names = (
-            "n????????"
-            if any(facts.is_wnid(name) for name in names_in(folder))
-            else "ILSVRC2012_val_*"
-        )
-        return Misplaced(
-            what,
-            expected,
-            f"{make} && mv -- {quoted(str(folder))}/{names} {quoted(str(target))}",
-            root,
-        )
+        has_classes = any(facts.is_wnid(name) for name in names_in(raw_dir))
+        pattern = "n????????" if has_classes else "ILSVRC2012_val_*"
+        return f"{make} && mv -- {quoted(str(raw_dir))}/{pattern} {quoted(str(target))}"
     if not target.exists():
-        return Misplaced(what, expected, command_line(["mv", "--", str(root), str(target)]), root)
-    aside = f"{target}.old"
-    moves = ((root, f"{target}.new"), (target, aside), (f"{target}.new", target))
-    return Misplaced(
-        what,
-        expected,
-        " && ".join(command_line(["mv", "--", *map(str, move)]) for move in moves),
-        root,
-    )
+        return command_line(["mv", "--", str(root), str(target)])
+    moves = ((root, f"{target}.new"), (target, f"{target}.old"), (f"{target}.new", target))
+    return " && ".join(command_line(["mv", "--", *map(str, move)]) for move in moves)
 
 
 def _has_both(folder: Path, inner: Path) -> bool:

@@ -7,7 +7,7 @@ This works on shards from anywhere, without a manifest.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from itertools import pairwise
 
 from msgspec import Struct
@@ -107,11 +107,7 @@ def check_set(
     notes: list[str] = []
     for split in splits:
         problems += _check_split(split, is_part=is_part)
-        manifest = split.inventory.manifest
-        is_counted = (
-            manifest is not None and not manifest.has_set_aside
-        )  # no image may be set aside
-        if not is_part and split.reports and split.has_labels and is_counted and split.is_all_read:
+        if not is_part and _must_have_all_classes(split):
             problems += _classes_problem(split, split.missing_classes)
         notes += _class_notes(split, is_part=is_part)
     if counts := find_encoded_again(repairs_of(inventory.infos.values())):
@@ -126,6 +122,16 @@ def check_set(
         examiner.flavour.differences,
         _order(splits, examiner, problems),
     )
+
+
+def _must_have_all_classes(split: _Split) -> bool:
+    """Whether a class without an image is a fault: all records were read,
+    and the manifest tells that no image was set aside.
+    """
+    manifest = split.inventory.manifest
+    if manifest is None or manifest.has_set_aside:
+        return False
+    return bool(split.reports) and split.has_labels and split.is_all_read
 
 
 def _take(inventory: Inventory, checked: Checked, part: Part, split: str) -> _Split:
@@ -144,20 +150,21 @@ def _order(
     splits: Sequence[_Split], examiner: ImageNetExaminer, problems: Sequence[Problem]
 ) -> str:
     """The order of the images, as far as known: by names, or as convert made it."""
-    known: list[bool | None] = []
-    for split in splits:
-        manifest = split.inventory.manifest
-        if split.is_proven and manifest is not None and split.shards:
-            settings = manifest.settings
-            known.append((settings.get("seed"), settings.get("shuffle")) == (order.SEED, True))
-        elif split.shards:
-            known.append(split.ordering.is_canonical if split.ordering else None)
-    if False in known:
-        has_records_of_2016 = (
-            None not in known and not problems and _has_records_of_2016(splits, examiner)
-        )
-        return ANOTHER_ORDER if has_records_of_2016 else "not canonical"
-    return "canonical" if known and all(known) else "unknown"
+    verdicts = [_is_canonical(split) for split in splits if split.shards]
+    if False in verdicts:
+        is_sound = None not in verdicts and not problems
+        is_of_2016 = is_sound and _has_records_of_2016(splits, examiner)
+        return ANOTHER_ORDER if is_of_2016 else "not canonical"
+    return "canonical" if verdicts and all(verdicts) else "unknown"
+
+
+def _is_canonical(split: _Split) -> bool | None:
+    """Whether the images of a split are in the order of 2016; None if that is unknown."""
+    manifest = split.inventory.manifest
+    if split.is_proven and manifest is not None:
+        settings = manifest.settings
+        return (settings.get("seed"), settings.get("shuffle")) == (order.SEED, True)
+    return split.ordering.is_canonical if split.ordering else None
 
 
 def _has_records_of_2016(splits: Sequence[_Split], examiner: ImageNetExaminer) -> bool:
@@ -186,36 +193,42 @@ def _check_split(split: _Split, *, is_part: bool) -> list[Problem]:
     """Each shard's own problems in order, then those that only show across
     the shards of a split.
     """
-    own = [problem for report in split.reports for problem in report.problems]
+    problems = [problem for report in split.reports for problem in report.problems]
     manifest, reports = split.inventory.manifest, split.reports
     if not split.is_proven:
-        own = _name_label_patterns(split, own)
+        problems = _name_label_patterns(split, problems)
         if split.inventory.infos:
-            own += _check_unique(reports)
+            problems += _check_unique(reports)
     if manifest is not None:
-        if split.name in manifest.totals and not own and len(reports) == len(split.shards):
-            own += check_totals(split.name, reports, len(split.labels), manifest)
-        return own
+        is_sound = not problems and len(reports) == len(split.shards)
+        if is_sound and split.name in manifest.totals:
+            problems += check_totals(split.name, reports, len(split.labels), manifest)
+        return problems
     if split.inventory.infos:
         # the conversion is unfinished, or its manifest damaged: only the journal knows the shards
-        return own
-    return own + list(_check_facts(split, is_part=is_part))
+        return problems
+    return problems + list(_check_facts(split, is_part=is_part))
 
 
 def _class_notes(split: _Split, *, is_part: bool) -> Iterator[str]:
     """Describe the few classes that a part lacks, and how another tool's shards are cut."""
-    lacking, reports = split.missing_classes, split.reports
-    if is_part and 0 < len(lacking) <= 5:
-        yield (
-            f"{split.name}: no image of "
-            f"{', '.join(f'{wnid} ({facts.texts()[wnid]})' for wnid in lacking)}"
-        )
+    missing_classes, reports = split.missing_classes, split.reports
+    if is_part and 0 < len(missing_classes) <= 5:
+        yield f"{split.name}: no image of {', '.join(_with_words(missing_classes))}"
     if split.inventory.manifest is None and reports and not split.inventory.is_unfinished:
-        edges = order.bounds(sum(report.records for report in reports), len(reports))
-        if [stop - start for start, stop in pairwise(edges)] != [
-            report.records for report in reports
-        ]:
+        sizes = [report.records for report in reports]
+        if sizes != _original_sizes(sum(sizes), len(sizes)):
             yield f"{split.name}: the records per shard differ from the original's partition"
+
+
+def _with_words(wnids: Iterable[str]) -> list[str]:
+    """Each class with its words, as "n01440764 (tench, Tinca tinca)"."""
+    return [f"{wnid} ({facts.texts()[wnid]})" for wnid in wnids]
+
+
+def _original_sizes(images: int, shards: int) -> list[int]:
+    """The records of each shard, as the original's script cuts so many images."""
+    return [stop - start for start, stop in pairwise(order.bounds(images, shards))]
 
 
 # a split without a record of it -------------------------------------------------------------------
@@ -225,96 +238,105 @@ def _check_facts(split: _Split, *, is_part: bool) -> Iterator[Problem]:
     """Compare it with ILSVRC2012: every image once, every class, the order."""
     problems, copies = find_copies(split.name, split.reports)
     yield from problems
-    found = check_order(split.ordering, split.reports) if split.ordering else ()
-    departures = [(problem, lost) for problem, lost in found if problem.subject not in copies]
+    departures = _find_departures(split, copies)
     strays = {problem.subject for problem, _ in departures if problem.kind in TWICE}
     yield from _check_unique(split.reports, copies | strays)
     whole = replace(split, part=WHOLE)
-    gone = whole.missing_classes if split.is_all_read and split.has_labels and not is_part else []
-    for each, lost in departures:
-        if (
-            not lost
-            or not gone
-            or not all(facts.class_of(name, split.name) in gone for name in lost)
-        ):
-            yield each
+    missing_classes: list[str] = []
+    if not is_part and split.is_all_read and split.has_labels:
+        missing_classes = whole.missing_classes
+    for problem, lost_images in departures:
+        if not _is_explained(lost_images, split.name, missing_classes):
+            yield problem
     if not is_part:
-        own = replace(split, reports=[each for each in split.reports if each.name not in strays])
-        yield from _check_complete(own, {name for _, lost in departures for name in lost})
-    yield from _classes_problem(whole, gone)
+        in_place = [report for report in split.reports if report.name not in strays]
+        reported = {image for _, lost_images in departures for image in lost_images}
+        yield from _check_complete(replace(split, reports=in_place), reported)
+    yield from _classes_problem(whole, missing_classes)
+
+
+def _find_departures(
+    split: _Split, copies: Collection[str]
+) -> list[tuple[Problem, tuple[str, ...]]]:
+    """The faults of shards by their order, each with the images it lost, except those of copies."""
+    if split.ordering is None:
+        return []
+    departures = check_order(split.ordering, split.reports)
+    return [departure for departure in departures if departure[0].subject not in copies]
+
+
+def _is_explained(images: Sequence[str], split: str, missing_classes: Collection[str]) -> bool:
+    """Whether there are lost images, and all are of classes that are missing as a whole."""
+    if not images or not missing_classes:
+        return False
+    return all(facts.class_of(image, split) in missing_classes for image in images)
 
 
 def _check_unique(reports: Sequence[ShardReport], explained: Collection[str] = ()) -> list[Problem]:
     """Check that every file name occurs once in a split;
     shards already known to repeat images are left out.
     """
-    reports = [
-        each
-        for each in reports
-        if not EXPLAINED & each.counts.keys() and each.name not in explained
-    ]
-    every = b"\0".join(report.names for report in reports).split(b"\0")
-    every.sort()
-    twice = {name for name, following in pairwise(every) if name == following and name}
-    if not twice:
+    reports = [report for report in reports if report.name not in explained]
+    reports = [report for report in reports if not EXPLAINED & report.counts.keys()]
+    repeated = _repeated_names(reports)
+    if not repeated:
         return []
-    first: dict[bytes, tuple[ShardReport, int]] = {}
+    first_places: dict[bytes, tuple[ShardReport, int]] = {}
     problems: list[Problem] = []
     for report in reports:
         findings = Findings(report.name, REMEDY_FOREIGN)
         for number, name in enumerate(report.filenames):
-            if name in first:
-                findings.add(_duplicate(report, number, *first[name]), report.place(number))
-            elif name in twice:
-                first[name] = report, number
+            if name in first_places:
+                findings.add(_duplicate(report, number, *first_places[name]), report.place(number))
+            elif name in repeated:
+                first_places[name] = report, number
         problems += findings.problems()
     return problems
 
 
-def _duplicate(report: ShardReport, number: int, other: ShardReport, first: int) -> Finding:
+def _repeated_names(reports: Sequence[ShardReport]) -> set[bytes]:
+    """The file names that occur more than once in these shards."""
+    names = b"\0".join(report.names for report in reports).split(b"\0")
+    names.sort()
+    return {name for name, following in pairwise(names) if name == following and name}
+
+
+def _duplicate(
+    report: ShardReport, number: int, first_report: ShardReport, first_number: int
+) -> Finding:
     """The finding about an image in two records, which may be the same record."""
-    where = f"record {first} of {other.name}"
-    is_same = other is report and report.identity(number) == report.identity(first)
-    detail = f"it repeats record {first}" if is_same else f"this image is also {where}"
-    return Finding(ProblemKind.DUPLICATE, detail, got=where)
+    first_place = f"record {first_number} of {first_report.name}"
+    is_in_shard = first_report is report
+    is_same = is_in_shard and report.identity(number) == report.identity(first_number)
+    detail = f"it repeats record {first_number}" if is_same else f"this image is also {first_place}"
+    return Finding(ProblemKind.DUPLICATE, detail, got=first_place)
 
 
-def _check_complete(split: _Split, named: set[str]) -> Iterator[Problem]:
+def _check_complete(split: _Split, reported: set[str]) -> Iterator[Problem]:
     """Check that there are as many images as in ILSVRC2012.
 
-    For shards that are missing or unreadable, the original's partition gives the count. ``named``
-    are images whose loss is already reported.
+    For shards that are missing or unreadable, the original's partition gives the count.
+    ``reported`` are images whose loss has a problem of its own.
     """
+    images = facts.IMAGES[split.name]
     whole = {report.name: report for report in split.reports if report.is_whole}
     broken = [shard for shard in split.shards if shard not in whole]
-    edges = order.bounds(facts.IMAGES[split.name], len(split.shards)) if split.shards else []
-    widths = {
-        shard: stop - start
-        for shard, (start, stop) in zip(split.shards, pairwise(edges), strict=True)
-    }
     records = sum(report.records for report in whole.values())
-    missing = (
-        facts.IMAGES[split.name] - records - sum(widths[shard] for shard in broken) - len(named)
-    )
-    expected, got = f"{facts.IMAGES[split.name]:,}", f"{records:,}"
+    missing = images - records - _count_planned(split, broken) - len(reported)
+    expected, got = f"{images:,}", f"{records:,}"
     if missing > 0:
-        found = {name for report in whole.values() for name in report.filenames}
-        official = (
-            split.part.validation_filenames()
-            if split.name == facts.VALIDATION and not broken
-            else ()
-        )
-        names = [name for name in official if name.encode() not in found and name not in named]
-        what = f"{missing:,} of {expected} images {'is' if missing == 1 else 'are'} missing"
-        what += ": " + listed(names, 5) if names else ""
-        image = names[0] if len(names) == 1 else ""
-        remedy = f"get the missing shards, or make the set again; {_REMEDY_PART}"
+        names: list[str] = []
+        if split.name == facts.VALIDATION and not broken:
+            names = _missing_validation_images(split.part, whole.values(), reported)
+        detail = f"{missing:,} of {expected} images {'is' if missing == 1 else 'are'} missing"
+        if names:
+            detail += f": {listed(names, 5)}"
         yield Problem(
             ProblemKind.MISSING_IMAGE,
             split.name,
-            what,
-            remedy,
-            image=image,
+            detail,
+            f"get the missing shards, or make the set again; {_REMEDY_PART}",
+            image=names[0] if len(names) == 1 else "",
             expected=expected,
             got=got,
             count=missing,
@@ -326,15 +348,32 @@ def _check_complete(split: _Split, named: set[str]) -> Iterator[Problem]:
         )
 
 
+def _count_planned(split: _Split, shards: Sequence[str]) -> int:
+    """The records that the original's partition gives these shards of a split."""
+    if not split.shards:
+        return 0
+    sizes = _original_sizes(facts.IMAGES[split.name], len(split.shards))
+    size_of = dict(zip(split.shards, sizes, strict=True))
+    return sum(size_of[shard] for shard in shards)
+
+
+def _missing_validation_images(
+    part: Part, reports: Iterable[ShardReport], reported: set[str]
+) -> list[str]:
+    """The official names that no record has, except those already reported."""
+    present = {name for report in reports for name in report.filenames}
+    missing = [name for name in part.validation_filenames() if name.encode() not in present]
+    return [name for name in missing if name not in reported]
+
+
 def _classes_problem(split: _Split, wnids: Sequence[str]) -> Iterator[Problem]:
     """The problem of classes without an image, if there are any."""
     if wnids:
-        shown = listed(f"{wnid} ({facts.texts()[wnid]})" for wnid in wnids)
-        what = number_of(len(wnids), "class has", "classes have")
+        classes_have = number_of(len(wnids), "class has", "classes have")
         yield Problem(
             ProblemKind.MISSING_CLASS,
             split.name,
-            f"{what} no image: {shown}",
+            f"{classes_have} no image: {listed(_with_words(wnids))}",
             f"make the set again from all classes; {_REMEDY_PART}",
             expected=str(len(split.part.labels)),
             got=str(len(split.part.labels) - len(wnids)),
@@ -351,22 +390,30 @@ def _name_label_patterns(split: _Split, problems: Sequence[Problem]) -> list[Pro
     If only a few records match such a pattern, that is chance: each keeps its own problem.
     """
     records = sum(report.records for report in split.reports)
-    wrong = {
-        kind: sum(report.counts.get(kind, 0) for report in split.reports) for kind in LABEL_PATTERNS
-    }
-    named = [kind for kind, count in wrong.items() if 2 * count > records]
-    kept = []
-    for each in problems:
-        if named and each.kind in (*LABEL_PATTERNS, ProblemKind.WRONG_LABEL):
-            continue
-        is_chance = each.kind in LABEL_PATTERNS
-        kept.append(replace(each, kind=ProblemKind.WRONG_LABEL) if is_chance else each)
-    count = sum(wrong.values())  # a label of one or two classes is wrong in both ways
-    said = [(kind, *LABEL_PATTERNS[kind]) for kind in named]
-    return [
-        Problem(kind, split.name, what.format(f"{count:,}", f"{records:,}"), remedy, count=count)
-        for kind, what, remedy in said
-    ] + kept
+    matches = {pattern: _count_kind(split, pattern) for pattern in LABEL_PATTERNS}
+    # a label of one or two classes matches both patterns
+    count = sum(matches.values())
+    merged: list[Problem] = []
+    for pattern, (detail, remedy) in LABEL_PATTERNS.items():
+        if 2 * matches[pattern] > records:
+            text = detail.format(f"{count:,}", f"{records:,}")
+            merged.append(Problem(pattern, split.name, text, remedy, count=count))
+    about_labels = {*LABEL_PATTERNS, ProblemKind.WRONG_LABEL}
+    if merged:
+        return merged + [problem for problem in problems if problem.kind not in about_labels]
+    return [_without_pattern(problem) for problem in problems]
+
+
+def _count_kind(split: _Split, kind: ProblemKind) -> int:
+    """The number of findings of one kind in all shards of a split."""
+    return sum(report.counts.get(kind, 0) for report in split.reports)
+
+
+def _without_pattern(problem: Problem) -> Problem:
+    """The problem; if its label matches a pattern by chance, as that of any wrong label."""
+    if problem.kind in LABEL_PATTERNS:
+        return replace(problem, kind=ProblemKind.WRONG_LABEL)
+    return problem
 
 
 # shards that hold the same records ----------------------------------------------------------------
@@ -378,16 +425,17 @@ def find_copies(split: str, reports: Sequence[ShardReport]) -> tuple[list[Proble
     """A problem for each group of shards with the same records,
     and the names of all these shards.
     """
-    same: defaultdict[str, list[str]] = defaultdict(list)
+    shards_by_digest: defaultdict[str, list[str]] = defaultdict(list)
     for report in reports:
         if report.is_whole and report.records:
-            same[report.digest].append(report.name)
-    groups = [names for names in same.values() if len(names) > 1]
+            shards_by_digest[report.digest].append(report.name)
+    groups = [shards for shards in shards_by_digest.values() if len(shards) > 1]
     problems = []
-    for names in groups:
-        said = " and ".join((", ".join(names[:-1]), names[-1]))
+    for shards in groups:
+        *all_but_one, final = shards
         detail = (
-            f"{said} hold the same records: all except one are copies, but the original is unknown"
+            f"{', '.join(all_but_one)} and {final} hold the same records: "
+            "all except one are copies, but the original is unknown"
         )
         problems.append(Problem(ProblemKind.DUPLICATE, split, detail, REMEDY_COPIES))
-    return problems, {name for names in groups for name in names}
+    return problems, {shard for shards in groups for shard in shards}

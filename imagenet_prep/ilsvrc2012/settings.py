@@ -5,7 +5,7 @@ ConvertOptions: the settings of a conversion, from any source.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
@@ -17,10 +17,11 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import Settings
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.images.pixels import Reencode
-from imagenet_prep.state.manifest import Manifest, not_understood
+from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest, not_understood
 from imagenet_prep.storage.files import kind_of, read_plain
 from imagenet_prep.storage.layout import MAX_SHARDS, parse_shard_name
 from imagenet_prep.storage.location import refuse_url
+from imagenet_prep.tfrecord import inception
 
 LISTS = ("imagenette", "imagewoof", "imagenet-100")
 """Class lists in the package; data/README.md gives their sources."""
@@ -37,12 +38,12 @@ class Part:
     Args:
         name: the name of the data set: ILSVRC2012 itself for all classes.
         labels: by wnid, in the order of sorted wnids: the official ones, or counted from 0 or 1.
-        said: the argument of ``--classes`` that selects it: a list or a path; "" for all classes.
+        argument: that of ``--classes`` which selects it: a list or a path; "" for all classes.
     """
 
     name: str
     labels: Mapping[str, int] = field(hash=False)
-    said: str = field(default="", compare=False)
+    argument: str = field(default="", compare=False)
 
     @property
     def is_whole(self) -> bool:
@@ -100,30 +101,30 @@ class Part:
         )
 
 
-def find_part(said: str | None = None, first: int | None = None) -> Part:
-    """Find the classes that ``said`` names, a list in the package or a file; None: all classes.
+def find_part(argument: str | None = None, first: int | None = None) -> Part:
+    """Find the classes that ``argument`` names, a list in the package or a file; None: all classes.
 
     A file has one wnid per line. Words after it, blank lines, and comments after "#" are skipped.
     The part is named after the file, without its suffix.
 
     Args:
-        said: a name in LISTS wins over a file of the same name.
+        argument: a name in LISTS wins over a file of the same name.
         first: the first label, in the order of sorted wnids; None: official labels.
 
     Raises:
         UsageError: it is neither, or lines of the file name no class. The error names every such
         line. InputError: the file can't be read.
     """
-    if said is None:
+    if argument is None:
         return _part(facts.NAME, facts.synsets(), first, "")
-    if said in LISTS:
-        return _part(said, _shipped(said), first, said)
-    refuse_url(said)
-    path = Path(said)
-    if not said or kind_of(path) == "nothing":
+    if argument in LISTS:
+        return _part(argument, _shipped(argument), first, argument)
+    refuse_url(argument)
+    path = Path(argument)
+    if not argument or kind_of(path) == "nothing":
         lists = ", ".join(LISTS)
         raise UsageError(
-            f"unknown class list or file {said!r}", f"expected {lists}, or a file of wnids"
+            f"unknown class list or file {argument!r}", f"expected {lists}, or a file of wnids"
         )
     wnids = _read(path.name, path, read_plain(path, _LARGEST))
     return _part(_name_of(path, wnids), wnids, first, str(path.absolute()))
@@ -142,12 +143,14 @@ def recorded_part(name: str, labels: Mapping[str, int]) -> Part:
         raise not_understood("classes")
     if labels not in [_labelled(labels, first) for first in (None, 0, 1)]:
         raise not_understood("classes")
-    said = "" if len(labels) == facts.CLASSES else name if name in LISTS else f"{name}.txt"
-    return Part(name, {wnid: labels[wnid] for wnid in sorted(labels)}, said)
+    argument = name if name in LISTS else f"{name}.txt"
+    if len(labels) == facts.CLASSES:
+        argument = ""
+    return Part(name, {wnid: labels[wnid] for wnid in sorted(labels)}, argument)
 
 
-def _part(name: str, wnids: Iterable[str], first: int | None, said: str) -> Part:
-    return Part(name, _labelled(wnids, first), "" if name == facts.NAME else said)
+def _part(name: str, wnids: Iterable[str], first: int | None, argument: str) -> Part:
+    return Part(name, _labelled(wnids, first), "" if name == facts.NAME else argument)
 
 
 def _labelled(wnids: Iterable[str], first: int | None) -> dict[str, int]:
@@ -163,17 +166,18 @@ def _shipped(name: str) -> set[str]:
 
 def _name_of(path: Path, wnids: set[str]) -> str:
     """The name for a file's classes: that of the list with the same classes, or the file's own."""
-    known = {facts.NAME: set(facts.synsets()), **{name: _shipped(name) for name in LISTS}}
-    for name, theirs in known.items():
-        if wnids == theirs:
-            return name
+    lists = {facts.NAME: set(facts.synsets())}
+    lists |= {name: _shipped(name) for name in LISTS}
+    for list_name, listed_wnids in lists.items():
+        if wnids == listed_wnids:
+            return list_name
     from imagenet_prep.sources.names import shown_name  # NumPy, which verify does not need
 
     name = PurePosixPath(shown_name(path)).stem
-    if name in known:
+    if name in lists:
         raise UsageError(
             f"{path} has other classes than {name}",
-            f"expected its {len(known[name]):,} classes, got {len(wnids):,}",
+            f"expected its {len(lists[name]):,} classes, got {len(wnids):,}",
             "rename the file",
         )
     return name
@@ -198,23 +202,30 @@ def _read(name: str, path: Path, content: bytes) -> set[str]:
             faults.append(f"line {number}: {fault}")
         else:
             lines[words[0]] = number
-    if not faults and not lines:
-        raise UsageError(f"{path} names no class", "expected a wnid such as n01440764 in each line")
     if faults:
-        rest = faults[1 : 1 + _SHOWN]
-        more = len(faults) - 1 - len(rest)
-        also = "; ".join(rest) + (f"; and {more:,} more" if more else "")
         raise UsageError(
             f"{path}, {faults[0]}",
-            also or "expected a wnid such as n01440764 at the start of each line",
+            _further(faults[1:]) or "expected a wnid such as n01440764 at the start of each line",
             f"correct {name}: one wnid per line, comments after #",
         )
+    if not lines:
+        raise UsageError(f"{path} names no class", "expected a wnid such as n01440764 in each line")
     return set(lines)
+
+
+def _further(faults: Sequence[str]) -> str:
+    """The next faults, and the number of those not shown."""
+    shown = list(faults[:_SHOWN])
+    hidden = len(faults) - len(shown)
+    if hidden:
+        shown.append(f"and {hidden:,} more")
+    return "; ".join(shown)
 
 
 def _fault(word: str, lines: Mapping[str, int]) -> str:
     if not facts.is_wnid(word):
-        return f"{word if len(word) <= _LONGEST else word[:_LONGEST] + '...'!r} is not a wnid"
+        shown = word if len(word) <= _LONGEST else word[:_LONGEST] + "..."
+        return f"{shown!r} is not a wnid"
     if word not in facts.labels():
         return f"{word} is not one of the 1000 classes"
     return f"{word} is already in line {lines[word]}" if word in lines else ""
@@ -222,6 +233,9 @@ def _fault(word: str, lines: Mapping[str, int]) -> str:
 
 WHOLE = find_part()
 """ILSVRC2012: every class with its official label."""
+
+ENTRY = DatasetEntry(ILSVRC2012, facts.NAME, facts.SPLITS, inception.PROMISE, {})
+"""The entry of ILSVRC2012 in a manifest."""
 
 
 FORMAT_VERSION = 1
@@ -292,7 +306,9 @@ class ConvertOptions(MakingOptions, frozen=True, kw_only=True, forbid_unknown_fi
 
     def chosen(self) -> Settings:
         """See CommonSettings; a file of classes is named by its absolute path."""
-        named = self.replace(classes=self.part.said or None, relabel=self.part.first, recorded=None)
+        named = self.replace(
+            classes=self.part.argument or None, relabel=self.part.first, recorded=None
+        )
         return super(ConvertOptions, named).chosen()
 
 
@@ -332,36 +348,47 @@ def options_from(manifest: Manifest) -> ConvertOptions:
             f"expected format {FORMAT_VERSION}, got {version!r}",
             "use that version, or make the set again with imagenet-prep convert --overwrite",
         )
-    counts = {**facts.SHARDS, **{split: total.shards for split, total in manifest.totals.items()}}
-    parsed = [parse_shard_name(name) for name in manifest.shards]
-    if not all(each and each[1] < each[2] == counts.get(each[0]) for each in parsed):
-        raise not_understood("names of shards")
+    shard_counts = _recorded_shard_counts(manifest)
     part = recorded_part(manifest.dataset.name, manifest.dataset.classes)
-    settings |= {name: counts[split] for split, name in SHARD_COUNTS.items()}
+    settings |= {name: shard_counts[split] for split, name in SHARD_COUNTS.items()}
     settings["allow_incomplete"] = not all(
         _was_complete(manifest, split, part) for split in facts.SPLITS
     )
     settings["on_damaged"] = "skip" if manifest.has_set_aside else "refuse"
     try:
-        if encoded := settings.pop("reencode", None):
-            settings |= {name: encoded[name] for name in Reencode.__struct_fields__}
-        if not ConvertOptions().settings().keys() - {"format"} <= settings.keys():
+        if reencode := settings.pop("reencode", None):
+            settings |= {name: reencode[name] for name in Reencode.__struct_fields__}
+        expected_settings = ConvertOptions().settings().keys() - {"format"}
+        if not expected_settings <= settings.keys():
             raise not_understood("settings")
-        return msgspec.convert(settings, ConvertOptions).replace(
-            recorded=part if part.recorded else None
-        )
+        options = msgspec.convert(settings, ConvertOptions)
+        return options.replace(recorded=part if part.recorded else None)
     except (msgspec.ValidationError, LookupError, TypeError) as error:
         raise not_understood("settings") from error
 
 
+def _recorded_shard_counts(manifest: Manifest) -> dict[str, int]:
+    """The number of shards of each split; InputError if their names don't fit it."""
+    shard_counts = dict(facts.SHARDS)
+    shard_counts |= {split: total.shards for split, total in manifest.totals.items()}
+    for shard in manifest.shards:
+        name = parse_shard_name(shard)
+        if name is None:
+            raise not_understood("names of shards")
+        split, number, count = name
+        if not number < count == shard_counts.get(split):
+            raise not_understood("names of shards")
+    return shard_counts
+
+
 def _was_complete(manifest: Manifest, split: str, part: Part) -> bool:
-    totals, images = manifest.totals.get(split), source_of(manifest, split).get("images")
-    if totals is None:
+    total, images = manifest.totals.get(split), source_of(manifest, split).get("images")
+    if total is None:
         return False
-    expected = (
-        totals.expected if expected_by_class(manifest) else part.images(split, totals.expected)
-    )
-    return (images, totals.classes) == (expected, len(part.labels))
+    expected = total.expected
+    if not expected_by_class(manifest):
+        expected = part.images(split, expected)
+    return (images, total.classes) == (expected, len(part.labels))
 
 
 def source_of(manifest: Manifest | None, split: str) -> Mapping[str, Any]:

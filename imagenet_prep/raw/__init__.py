@@ -22,6 +22,7 @@ from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.datasets.declarations import MakingOptions
+    from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit
     from imagenet_prep.raw.raw_set import RawSet
 
 _Path = str | os.PathLike[str]
@@ -86,21 +87,20 @@ def open(  # noqa: PLR0913 - options of the public interface, by keyword
             recipe is wrong.
     """
     if source == "raw":
-        return _open_raw(
-            Layout(locate(data_dir), raw=locate(raw) if raw else None), split, options, config, join
-        )
+        layout = Layout(locate(data_dir), raw=locate(raw) if raw else None)
+        return _open_raw(layout, split, options, config, join)
     if source != "shards":
         raise UsageError(f"source {source!r}", "expected 'shards' or 'raw'")
     if (raw, options, config) != (None, None, None):
         raise UsageError(
             "raw, options and config say how raw data is read", "expected source='raw' with them"
         )
-    found = ShardSet(data_dir, split, check=check)
-    if found.is_imagenet:
-        found.name_classes(_name_imagenet)
+    records = ShardSet(data_dir, split, check=check)
+    if records.is_imagenet:
+        records.name_classes(_name_imagenet)
     if join is not None:
-        found.join(_joined(ShardSet(data_dir, split, check=False), join))
-    return found
+        records.join(_joined(ShardSet(data_dir, split, check=False), join))
+    return records
 
 
 def _open_raw(
@@ -117,11 +117,26 @@ def _open_raw(
     from imagenet_prep.model import Silent
     from imagenet_prep.raw.raw_set import RawSet
 
-    engine = make_engine(
-        "threads"
-    )  # a training process may hold resources that don't survive a fork
+    # a training process may hold resources that don't survive a fork
+    engine = make_engine("threads")
     dataset = registry.read_dataset(Path(config)) if config else registry.ILSVRC2012
     options = options or dataset.options
+    _refuse_skipping(options)
+    registry.refuse_other_set(layout, dataset)
+    planned = dataset.plan(layout, engine, options, Silent())
+    for note in planned.notes:
+        warnings.warn(note.removeprefix("warning: "), stacklevel=3)
+    planned_split = _require_split(planned, split, layout)
+    lists = any_number(planned.entry.features)
+    numbering = Numbering.read(planned.entry, planned.settings)
+    records = RawSet(planned_split, numbering, lists, planned.count_unlabelled(planned_split))
+    if planned.entry.kind == ILSVRC2012:
+        records.name_classes(_name_imagenet)
+    return records
+
+
+def _refuse_skipping(options: MakingOptions) -> None:
+    """Raise UsageError if damaged images would have to be known in advance."""
     if options.on_damaged == "skip":
         hint = (
             "leave it out: Loader(on_damaged='skip') goes on past them; or convert, "
@@ -129,31 +144,31 @@ def _open_raw(
         )
         expected = "expected refuse: damaged images are found only when all are read"
         raise UsageError("on_damaged: skip of raw data", expected, hint)
-    registry.refuse_other_set(layout, dataset)
-    planned = dataset.plan(layout, engine, options, Silent())
-    for note in planned.notes:
-        warnings.warn(note.removeprefix("warning: "), stacklevel=3)
-    found = {each.catalog.split: each for each in planned.splits}
-    if split not in found:
-        there = f"found: {', '.join(sorted(found))}"
+
+
+def _require_split(planned: PlannedSet, split: str, layout: Layout) -> PlannedSplit:
+    """A split of the planned set.
+
+    Raises:
+        InputError: there is none of this name.
+        UsageError: it has grown.
+    """
+    splits = {planned_split.catalog.split: planned_split for planned_split in planned.splits}
+    if split not in splits:
         raise InputError(
             f"no {split} images among the raw data of {layout.data_dir}",
-            there,
+            f"found: {', '.join(sorted(splits))}",
             "name another split",
         )
-    if grown := [each for each in found if each != split and grown_from(each)[0] == split]:
-        hint = f"imagenet_prep.open({str(layout.data_dir)!r}, {split!r}) reads its shards"
-        raise UsageError(
-            f"{split} has grown: {grown[0]} has shards of its own",
-            "expected a set that has not",
-            hint,
-        )
-    lists = any_number(planned.entry.features)
-    numbering = Numbering.read(planned.entry, planned.settings)
-    records = RawSet(found[split], numbering, lists, planned.count_unlabelled(found[split]))
-    if planned.entry.kind == ILSVRC2012:
-        records.name_classes(_name_imagenet)
-    return records
+    for name in splits:
+        if name != split and grown_from(name)[0] == split:
+            hint = f"imagenet_prep.open({str(layout.data_dir)!r}, {split!r}) reads its shards"
+            raise UsageError(
+                f"{split} has grown: {name} has shards of its own",
+                "expected a set that has not",
+                hint,
+            )
+    return splits[split]
 
 
 def _name_imagenet(numbering: Numbering) -> Numbering:
@@ -178,25 +193,32 @@ def _joined(records: ShardSet, path: _Path) -> list[Any]:
         InputError: the file can't be read, has another form or length, lacks a record, or names one
             that is not there.
     """
-    values = _load_values(Path(path))
-    whole = (
-        records
-        if records.compression != "none"
-        else (records[number] for number in range(len(records)))
-    )
-    names = [record.filename for record in whole]
-    known = values.keys()
-    lacking = [name for name in names if name not in known]
+    value_by_name = _load_values(Path(path))
+    names = _filenames(records)
+    lacking = [name for name in names if name not in value_by_name]
     if lacking:
-        what = f"{path} has no value for {number_of(len(lacking), 'record')} of {records!r}"
         raise InputError(
-            what, f"the first one: {lacking[0]!r}", "name each record by its file name"
+            f"{path} has no value for {number_of(len(lacking), 'record')} of {records!r}",
+            f"the first one: {lacking[0]!r}",
+            "name each record by its file name",
         )
-    unknown = [] if isinstance(values, _RealByImage) else sorted(known - set(names))
+    unknown: list[str] = []
+    if not isinstance(value_by_name, _RealByImage):
+        unknown = sorted(value_by_name.keys() - set(names))
     if unknown:
-        what = f"{path} names {number_of(len(unknown), 'image')} that {records!r} does not have"
-        raise InputError(what, f"the first one: {unknown[0]!r}", "give a file for this split")
-    return [values[name] for name in names]
+        raise InputError(
+            f"{path} names {number_of(len(unknown), 'image')} that {records!r} does not have",
+            f"the first one: {unknown[0]!r}",
+            "give a file for this split",
+        )
+    return [value_by_name[name] for name in names]
+
+
+def _filenames(records: ShardSet) -> list[str]:
+    """The file name of each record; compressed shards are read in order, others at random."""
+    if records.compression != "none":
+        return [record.filename for record in records]
+    return [records[number].filename for number in range(len(records))]
 
 
 class _RealByImage(dict[str, Any]):
@@ -205,19 +227,22 @@ class _RealByImage(dict[str, Any]):
 
 def _load_values(path: Path) -> dict[str, Any]:
     try:
-        values = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except OSError as error:
         raise unreadable(path, error) from error
     except ValueError as error:
         raise InputError(f"{path} is not JSON", str(error)) from None
-    if isinstance(values, dict):
-        return values
-    if not isinstance(values, list) or len(values) != _VALIDATION:
-        held = number_of(len(values), "value") if isinstance(values, list) else repr(values)[:40]
-        raise InputError(
-            f"{path} holds {held}",
-            f"expected {{file name: value}}, or a list of {_VALIDATION:,} values",
-        )
+    if isinstance(content, dict):
+        return content
+    if not isinstance(content, list):
+        raise _other_content(path, repr(content)[:40])
+    if len(content) != _VALIDATION:
+        raise _other_content(path, number_of(len(content), "value"))
     return _RealByImage(
-        {f"ILSVRC2012_val_{number:08d}.JPEG": value for number, value in enumerate(values, 1)}
+        {f"ILSVRC2012_val_{number:08d}.JPEG": value for number, value in enumerate(content, 1)}
     )
+
+
+def _other_content(path: Path, content: str) -> InputError:
+    expected = f"expected {{file name: value}}, or a list of {_VALIDATION:,} values"
+    return InputError(f"{path} holds {content}", expected)

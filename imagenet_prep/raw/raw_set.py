@@ -50,13 +50,11 @@ class RawSet(RecordSequence):
             if isinstance(container, Gone):
                 raise gone(container.path)
             if container.read_order == "in order":
-                what = (
-                    f"{container.path} can't be read at random: each image requires reading "
-                    "everything before it"
-                )
-                hint = "imagenet-prep convert it, and open its shards"
                 raise UsageError(
-                    what, "expected tars that are not compressed, zips or folders", hint
+                    f"{container.path} can't be read at random: each image requires reading "
+                    "everything before it",
+                    "expected tars that are not compressed, zips or folders",
+                    "imagenet-prep convert it, and open its shards",
                 )
         self._numbering = numbering
         self.unlabelled = unlabelled
@@ -76,14 +74,14 @@ class RawSet(RecordSequence):
         assert self._starts is not None, "known from the beginning"
         return self._starts
 
-    def _record(self, which: int, number: int) -> Record:
-        at = self._find_starts()[which] + number
+    def _record(self, shard_number: int, number: int) -> Record:
+        row = self._find_starts()[shard_number] + number
         conventions = Conventions(self._lists, self.first_label)
-        return RawRecord(self._catalog, at, self._recorder, self._opened, conventions)
+        return RawRecord(self._catalog, row, self._recorder, self._opened, conventions)
 
-    def _records(self, which: int) -> Iterator[Record]:
-        starts = self._find_starts()
-        return (self._record(which, number) for number in range(starts[which + 1] - starts[which]))
+    def _records(self, shard_number: int) -> Iterator[Record]:
+        start, stop = self._find_starts()[shard_number : shard_number + 2]
+        return (self._record(shard_number, number) for number in range(stop - start))
 
 
 class RawRecord(Record):
@@ -112,17 +110,12 @@ class RawRecord(Record):
         self._item = catalog.item(row)
         self._recorded: Recorded | None = None
         self._image = self._head = None
-        self._is_known = (
-            isinstance(recorder, InceptionRecorder)
-            and not recorder.upright
-            and self._item.label > 0
-        )
-        if isinstance(recorder, InceptionRecorder) and self._is_known:
-            self._head = (
-                (recorder.numbered(self._item).label, self._item.wnid, self._item.text),
-                0,
-                None,
-            )
+        self._is_known = False
+        if isinstance(recorder, InceptionRecorder):
+            self._is_known = not recorder.upright and self._item.label > 0
+            if self._is_known:
+                label = recorder.numbered(self._item).label
+                self._head = ((label, self._item.wnid, self._item.text), 0, None)
 
     def __getattr__(self, name: str) -> Any:
         """The data, built on first use."""
@@ -160,16 +153,19 @@ class RawRecord(Record):
             try:
                 self._recorded = self._recorder.record(self._item, image)
             except ImageError as error:
-                name, what = self._item.filename, f"{self.place} is damaged"
-                hint = f"get a sound copy of {self.shard}"
                 raise DamagedRecordError.of(
-                    "image", self.number, name, what, str(error), hint
+                    "image",
+                    self.number,
+                    self._item.filename,
+                    f"{self.place} is damaged",
+                    str(error),
+                    f"get a sound copy of {self.shard}",
                 ) from error
         return self._recorded
 
     def _read_image(self) -> Buffer:
-        which = int(self._catalog.container_ids[self._row])
-        read = self._opened.get(which)
+        container_id = int(self._catalog.container_ids[self._row])
+        read = self._opened.get(container_id)
         if read is None:  # two threads may be here at once: either map will do
-            read = self._opened[which] = self._catalog.containers[which].open()
+            read = self._opened[container_id] = self._catalog.containers[container_id].open()
         return read(self._catalog.row(self._row))

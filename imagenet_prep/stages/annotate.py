@@ -20,18 +20,10 @@ from msgspec import Struct, convert, to_builtins
 from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError, named
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.boxes import (
-    BOX_ARCHIVES,
-    BOX_FOLDERS,
-    LARGEST,
-    AnnotationFault,
-    BoxFiles,
-    File,
-    box_files_at,
-    encode_boxes,
-    find_annotations,
-    parse_annotation,
-)
+from imagenet_prep.ilsvrc2012.annotation_xml import LARGEST, AnnotationFault, parse_annotation
+from imagenet_prep.ilsvrc2012.box_archives import BoxFiles, File, box_files_at
+from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, BOX_FOLDERS, find_annotations
+from imagenet_prep.ilsvrc2012.boxes import encode_boxes
 from imagenet_prep.model import Box, Done, Engine, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.sources.tar_members import REMEDY, WHOLE_COPY
 from imagenet_prep.storage.files import load_json, save_bytes, save_json

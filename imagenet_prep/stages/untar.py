@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WriteError, named
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.coming_needs import folders_need
 from imagenet_prep.ilsvrc2012.official import (
     ArchiveIndex,
     ImageSource,
@@ -31,7 +32,7 @@ from imagenet_prep.ilsvrc2012.official import (
     class_tars,
     finished,
 )
-from imagenet_prep.ilsvrc2012.raw_data import find_packed, folders_need
+from imagenet_prep.ilsvrc2012.raw_data import find_packed
 from imagenet_prep.model import Done, Engine, Failed, Outcomes, Progress, Silent
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.reading import refuse_changed, write_rows

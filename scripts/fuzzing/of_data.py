@@ -18,6 +18,7 @@ from imagenet_prep.checks.examiner import PromiseExaminer
 from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012 import boxes
+from imagenet_prep.ilsvrc2012.annotation_xml import AnnotationFault, parse_annotation
 from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.images import arrays, jpeg, png, rasters
 from imagenet_prep.images import prepare as images
@@ -245,8 +246,8 @@ def file_pattern(data: bytes) -> None:
 )
 def annotation_xml(data: bytes) -> None:
     """An annotation: every box lies within its image and has an area."""
-    with suppress(boxes.AnnotationFault):
-        for box in boxes.parse_annotation(data).boxes:
+    with suppress(AnnotationFault):
+        for box in parse_annotation(data).boxes:
             assert 0 <= box.xmin <= box.xmax <= 1
             assert 0 <= box.ymin <= box.ymax <= 1
 

@@ -1,0 +1,375 @@
+"""find_unread: images that are not where or as they are read, and the command that helps.
+
+The refusals say what was found instead: archives of other names, copies that can't be used, images
+of the user's own, or nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command, command_line, quoted
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.official import (
+    FOLDERS,
+    ImageSource,
+)
+from imagenet_prep.ilsvrc2012.raw_data import find_source
+from imagenet_prep.ilsvrc2012.repacked import (
+    AGAIN,
+    UNPACKED,
+    Content,
+    Misplaced,
+    compressed_in_folder,
+    content_of_tar,
+    content_of_zip,
+    find_misplaced,
+    is_compressed_class_tar,
+    unpack_command,
+    unzip_command,
+)
+from imagenet_prep.ilsvrc2012.settings import Part
+from imagenet_prep.sources.tars import compression_of, decompress_command
+from imagenet_prep.state.plan_file import load_plan, recorded_raw
+from imagenet_prep.storage.files import IN_WORDS, kind_of, names_in, open_file, scan
+from imagenet_prep.storage.layout import STATE_NAME, Layout
+from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.text import listed
+
+ENCODED_AGAIN = {
+    "TensorFlow Datasets": (
+        "imagenet2012-{}.tfrecord-*",
+        "imagenet2012/*/imagenet2012-{}.tfrecord-*",
+    ),
+    "timm's webdataset": ("imagenet1k-{}-*.tar", "imagenet-1k-wds/imagenet1k-{}-*.tar"),
+}
+"""Copies that can't give the same bytes, by their makers: patterns of their files below the raw
+folder.
+
+For TFDS see ``_fix_image`` in its imagenet2012_dataset_builder.py; for timm see
+https://huggingface.co/datasets/timm/imagenet-1k-wds.
+"""
+
+_IMAGES = (".jpeg", ".jpg", ".png", ".tif", ".tiff")
+_LOOKED_AT = 50  # names of a folder to look at
+
+_UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".aria2", ".tmp")
+
+_TASK_3 = "_t3."
+"""In the names of the archives of another task of 2012, with dogs only:
+ILSVRC2012_img_train_t3.tar has tars too.
+"""
+
+
+class Astray(Struct, frozen=True):
+    """An archive that is not read where or as it is:
+    the finding, what was expected, the command that helps.
+    """
+
+    finding: str
+    expected: str
+    mend: str
+
+    @property
+    def error(self) -> InputError:
+        """The error that says so."""
+        return InputError(self.finding, self.expected, f"{self.mend}    {AGAIN}")
+
+
+def find_astray(layout: Layout, key: str) -> Astray | None:
+    """Find an archive in DATA_DIR itself, under another name, compressed, or of folders; None if
+    there is none.
+
+    Call it for a split or boxes that no copy has.
+    """
+    for folder in dict.fromkeys((layout.raw_dir, layout.own_raw_dir, layout.data_dir)):
+        in_data_dir = folder == layout.data_dir
+        raw_dir = layout.own_raw_dir if in_data_dir else folder
+        for name in _archive_names(folder)[:_LOOKED_AT]:
+            astray = _find_astray_at(folder / name, key, raw_dir, in_data_dir=in_data_dir)
+            if astray is not None:
+                return astray
+    return None
+
+
+def _archive_names(folder: AnyPath) -> list[str]:
+    """The names of complete archives in a folder, except those already unpacked."""
+    return [
+        name
+        for name in _names(folder)
+        if _is_archive_name(name) and not name.endswith((UNPACKED, *_UNFINISHED))
+    ]
+
+
+def _is_archive_name(name: str) -> bool:
+    return any(part in name for part in _PACKED) and _TASK_3 not in name
+
+
+def _find_astray_at(
+    path: AnyPath, key: str, raw_dir: AnyPath, *, in_data_dir: bool
+) -> Astray | None:
+    """Describe the fault of an archive, if it is that of ``key``."""
+    official_name = facts.ARCHIVES[key].filename
+    if path.name == official_name and not in_data_dir:
+        kind = kind_of(path)
+        if kind != "file":
+            return _no_file(path, IN_WORDS[kind])
+    if key in facts.SPLITS:
+        return _astray_images(path, key, raw_dir)
+    return _renamed(path, raw_dir / path.name) if path.name == official_name else None
+
+
+_PACKED = (".tar", ".tgz", ".zip")
+"""Parts of the names of archives."""
+
+
+def _astray_images(path: AnyPath, split: str, raw_dir: AnyPath) -> Astray | None:
+    """An archive with images of a split, by the names in it."""
+    head = _head(path)
+    if head.startswith(b"PK"):
+        return _astray_zip(path, head, split, raw_dir)
+    if path.name[:-4] in facts.labels() and path.name.endswith(".tar"):
+        return _astray_class_tars(path, raw_dir) if split == facts.TRAIN else None
+    content = content_of_tar(path)
+    if content is None or content.split not in ("", split):
+        return None
+    compression = compression_of(head)
+    if content.kind == "official":
+        return _astray_official(path, raw_dir / facts.ARCHIVES[split].filename, compression)
+    images = f"{split} images of {facts.NAME} in folders"
+    if content.kind == "Kaggle":
+        images = "Kaggle's tree in a tar"
+    packed = f" and is compressed with {compression}" if compression else ""
+    return Astray(
+        f"{path} holds {images}{packed}", _UNPACK_ONCE, unpack_command(path, content, raw_dir)
+    )
+
+
+def _astray_official(path: AnyPath, target: AnyPath, compression: str) -> Astray:
+    """The official archive under another name, or compressed."""
+    if not compression:
+        return _renamed(path, target)
+    return Astray(
+        f"{path} looks like {target.name}, compressed with {compression}",
+        f"expected {target}, a plain tar, whose images are read in place",
+        decompress_command(str(path), str(target), compression),
+    )
+
+
+_UNPACK_ONCE = "expected the archives of image-net.org, Kaggle's zip, or folders: unpack it once"
+
+
+def _astray_zip(path: AnyPath, head: bytes, split: str, raw_dir: AnyPath) -> Astray | None:
+    """Kaggle's zip under another name, or a zip of folders."""
+    from imagenet_prep.ilsvrc2012.kaggle import ZIP
+
+    content = Content("Kaggle") if _ZIP_BEGINNING.match(head) else content_of_zip(path)
+    if content is None or content.split not in ("", split) or path == raw_dir / ZIP.filename:
+        return None
+    if content.kind == "Kaggle":
+        return _renamed(path, raw_dir / ZIP.filename)
+    finding = f"{path} holds {split} images of {facts.NAME} in folders"
+    return Astray(finding, _UNPACK_ONCE, unzip_command(path, content, raw_dir))
+
+
+def _astray_class_tars(path: AnyPath, raw_dir: AnyPath) -> Astray:
+    """Class tars that are in no folder of their own."""
+    folder = raw_dir / facts.ARCHIVES[facts.TRAIN].filename.removesuffix(".tar")
+    make = command_line(["mkdir", "-p", "--", str(folder)])
+    move = f"mv -- {quoted(str(path.parent))}/n????????.tar {quoted(str(folder))}"
+    return Astray(
+        f"{path} is a class tar outside a folder of class tars",
+        f"expected it in {folder}",
+        f"{make} && {move}",
+    )
+
+
+_ZIP_BEGINNING = re.compile(rb"PK\x03\x04.{26}[^\0]{0,200}?ILSVRC[/\\]", re.DOTALL)
+"""The first bytes of Kaggle's zip, whatever its name."""
+
+
+def _head(path: AnyPath) -> bytes:
+    with suppress(OSError), open_file(path) as file:
+        return file.read(512)
+    return b""
+
+
+def _no_file(path: AnyPath, kind_in_words: str) -> Astray:
+    """Something else than a file that has an archive's name."""
+    move = command_line(["mv", "--", str(path), f"{path}.moved"])
+    return Astray(
+        f"{path} is {kind_in_words}", "expected the archive itself, or a link to it", move
+    )
+
+
+def _renamed(source: AnyPath, target: AnyPath) -> Astray:
+    """An archive in another place, or under another name."""
+    move = command_line(["mv", "--", str(source), str(target)])
+    if not target.parent.is_dir():
+        move = f"{command_line(['mkdir', '-p', str(target.parent)])} && {move}"
+    return Astray(f"{source} looks like {target.name}; rename it", f"expected it as {target}", move)
+
+
+def refuse_astray(layout: Layout, key: str) -> None:
+    """Raise InputError if a missing archive is in DATA_DIR itself,
+    has another name, or is packed in another way.
+    """
+    archive = find_astray(layout, key)
+    if archive is not None:
+        raise archive.error
+
+
+def find_unread(layout: Layout, split: str) -> Astray | Misplaced | None:
+    """Find the images of a split that no copy has:
+    in an archive, in other folders, or under other names.
+    """
+    archive = find_astray(layout, split)
+    if archive is not None:
+        return archive
+    keeps = any(find_source(layout, other) for other in facts.SPLITS if other != split)
+    return find_misplaced(layout, split, FOLDERS[split], keeps=keeps)
+
+
+def refuse_unread(layout: Layout, split: str) -> None:
+    """Raise InputError if the images of a split that no copy has are there,
+    and are not where or as they are read.
+    """
+    images = find_unread(layout, split)
+    if images is not None:
+        raise images.error
+
+
+def refuse_known_copies(layout: Layout, split: str) -> None:
+    """Raise InputError if the raw folder holds a split only in an unusable copy;
+    call it if there is no other copy.
+    """
+    for maker, patterns in ENCODED_AGAIN.items():
+        path = _first_match(layout.raw_dir, patterns, split)
+        if path is not None:
+            raise InputError(
+                f"{path} is the copy of {maker}, which can't give the same records",
+                (
+                    "expected the published images; that copy encoded 23 train images again: "
+                    "22 CMYK images and one PNG"
+                ),
+                "get the archives of image-net.org, Kaggle's zip or Hugging Face's parquet files, "
+                "and name their folder with --raw",
+            )
+    archive_name = facts.ARCHIVES[split].filename
+    path = layout.raw_dir / archive_name.replace(".tar", f"{_TASK_3}tar")
+    if path.is_file():
+        raise InputError(
+            f"{path} holds the dogs of task 3, not the {split} images of {facts.NAME}",
+            f"expected {archive_name}",
+            f"move it away, and get that one: {command('download', layout.data_dir)}",
+        )
+
+
+def _first_match(folder: AnyPath, patterns: Sequence[str], split: str) -> AnyPath | None:
+    """The first file of a split below a folder that one of the patterns matches."""
+    for pattern in patterns:
+        paths: list[AnyPath] = sorted(folder.glob(pattern.format(split)))
+        if paths:
+            return paths[0]
+    return None
+
+
+def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
+    """Raise InputError for a copy without any image: its shards would be empty."""
+    names: list[str] = []
+    if source.path.is_dir():
+        misplaced = find_misplaced(layout, source.split, FOLDERS[source.split], source.path)
+        if misplaced is not None:
+            raise misplaced.error
+        names = _names(source.path)
+    compressed = next(filter(is_compressed_class_tar, names), None)
+    if compressed is not None:
+        raise compressed_in_folder(source.path, compressed)
+    raise InputError(
+        f"{source.path} holds no {source.split} image of {part.name}",
+        (
+            "expected folders such as n01440764, or an archive of image-net.org; "
+            f"found {listed(names) or 'nothing'}"
+        ),
+        (
+            "move it away, and run the same command again; for images of your own: "
+            f"{command('init', source.path)}"
+        ),
+    )
+
+
+def nothing_found(layout: Layout) -> InputError:
+    """The error for a DATA_DIR without images of ImageNet;
+    an unfinished conversion names their former place.
+    """
+    folder, names = _names_in_raw_or_data_dir(layout)
+    expected = (
+        "expected the archives of image-net.org, folders train/ and val/, "
+        "or a copy of Kaggle or Hugging Face"
+    )
+    return InputError(
+        f"no images of ImageNet in {layout.raw_dir}",
+        f"{expected}; found {listed(names) or 'nothing'} in {folder}",
+        _hint_without_images(layout),
+    )
+
+
+def _hint_without_images(layout: Layout) -> str:
+    """The command that names the raw folder, describes the user's own images, or downloads."""
+    plan = load_plan(layout)
+    if plan is not None:
+        former = recorded_raw(layout)
+        if former is None or former == layout.raw_dir:  # gone from there, or just looked at
+            former = Path("FOLDER")
+        places = replace(layout, raw=None).elsewhere(former)
+        return command("convert", layout.data_dir, (*places, *plan.options))
+    own_folder = own_images(layout)
+    if own_folder is not None:
+        return f"{command('init', own_folder)}    (for images of your own)"
+    return f"{command('download', layout.data_dir)}    (or name the folder with --raw)"
+
+
+def own_images(layout: Layout) -> AnyPath | None:
+    """Find images that are not ImageNet's, in folders or in one place:
+    a data set of the user's own.
+    """
+    folder, names = _names_in_raw_or_data_dir(layout)
+    if not any(_holds_images(folder / name) for name in names[:_LOOKED_AT]):
+        return None
+    if any(find_source(layout, split) for split in facts.SPLITS):
+        return None
+    return folder
+
+
+def _names_in_raw_or_data_dir(layout: Layout) -> tuple[AnyPath, list[str]]:
+    """The raw folder and its names; if it is empty, DATA_DIR and its names."""
+    raw_names, data_names = _names(layout.raw_dir), _names(layout.data_dir)
+    if data_names and not raw_names:
+        return layout.data_dir, data_names
+    return layout.raw_dir, raw_names
+
+
+def _names(folder: AnyPath) -> list[str]:
+    """The names in a folder, except our own files; empty if it doesn't exist."""
+    with suppress(OSError):
+        names = sorted(names_in(folder))
+        return [name for name in names if name != STATE_NAME and not name.startswith(".")]
+    return []
+
+
+def _holds_images(path: AnyPath) -> bool:
+    """Whether it is an image, or a folder of images, by names."""
+    if path.suffix.lower() in _IMAGES:
+        return True
+    with suppress(OSError), scan(path) as entries:
+        sample = itertools.islice(entries, _LOOKED_AT)
+        return any(entry.name.lower().endswith(_IMAGES) for entry in sample)
+    return False

@@ -1,0 +1,188 @@
+"""needs_behind: images that a download will fetch -> the disk space of the steps after it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.box_search import find_annotations, find_boxes_csv
+from imagenet_prep.ilsvrc2012.official import (
+    ClassTars,
+    ImageSource,
+)
+from imagenet_prep.ilsvrc2012.raw_data import ConsumedImages, find_source
+from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions, Part
+from imagenet_prep.shards.consuming import consumed_needs
+from imagenet_prep.shards.room import PendingShards, is_pass_better, shard_needs
+from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.storage.space import Need
+
+_BOXES = 50_000_000
+"""Approximate bytes of the boxes of train images as a CSV;
+those of validation images are a sixth of it.
+"""
+
+_BLOCK = 4096
+"""Bytes of a disk block: a file wastes half of its last one on average."""
+
+
+_LEAST_FILES = 14
+"""The minimum number of parquet files of a split."""
+
+
+class Coming(Struct, frozen=True, kw_only=True):
+    """Images that a download is about to fetch.
+
+    Args:
+        splits: their splits.
+        size: bytes of all files, including those already received.
+        by_class: splits of which only the wanted classes are fetched.
+        in_order: whether they can only be read in file order.
+        has_boxes: whether annotations are fetched, with them or separately.
+    """
+
+    splits: Sequence[str] = ()
+    size: int = 0
+    by_class: Sequence[str] = ()
+    in_order: bool = False
+    has_boxes: bool = True
+
+
+class _Amount(Struct, frozen=True):
+    """The approximate images of a split: their bytes, and how to read them;
+    ``source`` if they are present.
+    """
+
+    split: str
+    size: int
+    in_order: bool
+    source: ImageSource | None
+
+    @property
+    def images(self) -> int:
+        """The number of images."""
+        return about_images(self.split, self.size)
+
+
+def needs_behind(
+    layout: Layout, coming: Coming, options: ConvertOptions, *, extract: bool
+) -> Iterator[Need]:
+    """Estimate the needs of the steps after a download, for present and incoming images, less
+    finished shards.
+
+    With ``extract``, untar makes image folders of everything not unpacked, for all present classes.
+    """
+    if extract:
+        for split in facts.SPLITS:
+            yield from _untar_needs(layout, split, coming, options)
+    estimates = [_amount(layout, split, coming, options, options.part) for split in facts.SPLITS]
+    amounts = [amount for amount in estimates if amount is not None]
+    for amount in amounts:
+        yield from _annotate_needs(layout, amount, coming, options)
+    for amount in amounts:
+        yield from _shards(layout, amount, options)
+
+
+def _untar_needs(
+    layout: Layout, split: str, coming: Coming, options: ConvertOptions
+) -> Iterator[Need]:
+    """The space for the image folders of a split that is not unpacked."""
+    is_by_class = split in coming.by_class or isinstance(find_source(layout, split), ClassTars)
+    part = options.part if is_by_class else WHOLE
+    amount = _amount(layout, split, coming, options, part)
+    if amount and not (amount.source and amount.source.is_unpacked):
+        yield _folders(layout, amount, part)
+
+
+def _annotate_needs(
+    layout: Layout, amount: _Amount, coming: Coming, options: ConvertOptions
+) -> Iterator[Need]:
+    """The space for the boxes of a split that annotate has not made yet."""
+    if amount.split != facts.TRAIN and not options.validation_boxes:
+        return
+    has_boxes = coming.has_boxes or find_annotations(layout, amount.split)
+    if has_boxes and not find_boxes_csv(layout, amount.split):
+        size = _BOXES * amount.images // facts.IMAGES[facts.TRAIN]
+        yield Need("annotate", f"boxes of {amount.split}", layout.own_raw_dir, size, is_about=True)
+
+
+def about_images(split: str, size: int) -> int:
+    """The number of images in so many bytes of a split, in proportion to the official archive."""
+    return facts.IMAGES[split] * size // facts.ARCHIVES[split].about
+
+
+def folders_need(layout: Layout, split: str, *, classes: int, size: int) -> Need:
+    """The disk space of class folders with images of ``size`` bytes in all."""
+    images = about_images(split, size)
+    needed = size + images * _BLOCK // 2
+    return Need(
+        "untar",
+        f"image folders of {split}",
+        layout.images_dir(split),
+        needed,
+        images + classes,
+        is_about=True,
+    )
+
+
+def _amount(
+    layout: Layout, split: str, coming: Coming, options: ConvertOptions, part: Part
+) -> _Amount | None:
+    """The approximate amount of a split, None if nothing:
+    ``part`` of the facts, but no more than present.
+    """
+    source = None if split in coming.splits else find_source(layout, split)
+    if (source is None and split not in coming.splits) or isinstance(source, ConsumedImages):
+        return None  # a resumed conversion requires no more than its first run checked
+    whole = facts.ARCHIVES[split].about * len(part.labels) // facts.CLASSES
+    size = min(whole, source.size if source else coming.size)
+    return _Amount(split, size, source.is_in_order if source else coming.in_order, source)
+
+
+def _folders(layout: Layout, amount: _Amount, part: Part) -> Need:
+    """The space for missing class folders; an existing folder counts as complete."""
+    folder, classes = layout.images_dir(amount.split), len(part.labels)
+    present = sum((folder / wnid).is_dir() for wnid in part.labels) if folder.is_dir() else 0
+    missing = classes - present
+    size = amount.size * missing // classes
+    return folders_need(layout, amount.split, classes=missing, size=size)
+
+
+def _shards(layout: Layout, amount: _Amount, options: ConvertOptions) -> list[Need]:
+    """The space for missing shards; a shard with its final name counts as finished."""
+    count = options.shards(amount.split)
+    missing = max(count - _count_shards(layout, amount.split, count), 0)
+    size = amount.size * missing // count
+    pending = PendingShards(
+        amount.split, missing, about_images(amount.split, size), size, is_about=True
+    )
+    if options.consume:
+        return consumed_needs(
+            layout,
+            pending,
+            under_way=(os.cpu_count() or 1) * size // max(missing, 1),
+            whole=amount.size // _LEAST_FILES if amount.in_order else 0,
+        )
+    return shard_needs(
+        layout,
+        pending,
+        in_order=amount.in_order or _reads_in_order(layout, amount, size, options),
+        keeps_size=options.reencode is None or not options.reencode.may_shrink,
+    )
+
+
+def _count_shards(layout: Layout, split: str, count: int) -> int:
+    """The shards of a split cut into ``count`` that have their final names."""
+    names = [parse_shard_name(name) for name in layout.find_shards((split,))]
+    return sum(name is not None and name[2] == count for name in names)
+
+
+def _reads_in_order(layout: Layout, amount: _Amount, size: int, options: ConvertOptions) -> bool:
+    """Whether convert will choose to read an archive in file order."""
+    if amount.source and amount.source.is_unpacked:
+        return False
+    place = amount.source.path if amount.source else layout.own_raw_dir
+    return is_pass_better(place, size, options)
