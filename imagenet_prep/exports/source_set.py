@@ -315,8 +315,10 @@ class Meaning(Struct, frozen=True):
 
 
 def _not_as_recorded(record: Record, feature: str) -> InputError:
-    what = f"{record.shard}: record {record.number}: {feature!r} is not as its manifest says"
-    return InputError(what, "expected one image, and one number for its label")
+    return InputError(
+        f"{record.shard}: record {record.number}: {feature!r} is not as its manifest says",
+        "expected one image, and one number for its label",
+    )
 
 
 def _numbered(record: Record) -> str:

@@ -309,8 +309,9 @@ def _is_there(target: Target) -> bool:
     folder = target.path.parent
     if not folder.is_dir() and (folder.exists() or folder.is_symlink()):
         move = command_line(["mv", "--", str(folder), f"{folder}.moved"])
-        what = f"{folder} is {IN_WORDS[kind_of(folder)]}"
-        raise InputError(what, "expected a folder", f"run {move}, {AGAIN}")
+        raise InputError(
+            f"{folder} is {IN_WORDS[kind_of(folder)]}", "expected a folder", f"run {move}, {AGAIN}"
+        )
     is_there = target.is_there()
     fault = fault_of(target.path, target.filename) if is_there and not target.digests else ""
     if fault:

@@ -94,10 +94,7 @@ def export(
     packer_class = load_format(container)
     _refuse_options(container, packer_class, layout, out, on_damaged)
     source = SourceSet.load(layout, on_damaged)
-    try:
-        packer = packer_class(source)  # it may read records
-    except DamagedRecordError as error:
-        raise _with_hint(error) from error
+    packer = _open_packer(packer_class, source)
     folder = out or local_path(layout.output_dir) / container
     target = Layout(folder)
     identity = _identity(container, packer, source)
@@ -142,6 +139,14 @@ def _refuse_options(
         )
 
 
+def _open_packer(packer_class: type[Packer], source: SourceSet) -> Packer:
+    """The packer of a set, some of whose records it may read."""
+    try:
+        return packer_class(source)
+    except DamagedRecordError as error:
+        raise _with_hint(error) from error
+
+
 def _without(source: SourceSet, run: ExportRun) -> SourceSet:
     """The set without the damaged records that an export left out."""
     shards = [
@@ -175,20 +180,13 @@ def _export_shards(
 ) -> ExportRun:
     """Export all shards whose files are missing, or differ in size from those that were written."""
     damaged_images = load_damaged_images(target.damaged_images_path)
-    left_out = {
-        shard.name: damaged_images[shard.name]
-        for shard in source.shards
-        if shard.name in damaged_images
-    }
-    sizes = {}
-    if packer.unit == "shard":
-        # those with damaged records are exported again: the set may have been repaired since
-        candidates = [shard for shard in source.shards if shard.name not in left_out]
-        sizes = _sizes_of_finished(target, packer, candidates)
+    names = [shard.name for shard in source.shards]
+    left_out = {name: damaged_images[name] for name in names if name in damaged_images}
+    # those with damaged records are exported again: the set may have been repaired since
+    candidates = [shard for shard in source.shards if shard.name not in left_out]
+    sizes = _sizes_of_finished(target, packer, candidates) if packer.unit == "shard" else {}
     todo = [shard for shard in source.shards if shard.name not in sizes]
-    is_new = not target.export_path.exists()
-    if packer.unit == "shard" or (packer.unit == "image" and is_new):  # otherwise unknown
-        _refuse_lack(target, packer, todo, identity["container"])
+    _refuse_lack(target, packer, todo, identity["container"])
     save_json(target.export_path, identity)
     total = sum(shard.size for shard in source.shards)
     with unfinished(target) as run_layout:
@@ -230,12 +228,15 @@ def _refuse_lack(
     """Raise SpaceError if an export does not fit, by estimate;
     only a manifest knows the number of images.
     """
-    if todo:
+    is_known = packer.unit == "shard" or (
+        packer.unit == "image" and not target.export_path.exists()
+    )
+    if todo and is_known:
         images = sum(shard.recorded.records for shard in todo if shard.recorded)
         files = images if packer.unit == "image" else len(todo)
-        what = f"{number_of(len(todo), 'shard')} exported to {container}"
+        subject = f"{number_of(len(todo), 'shard')} exported to {container}"
         size = sum(shard.size for shard in todo)
-        refuse_lack([Need("export", what, target.output_dir, size, files, is_about=True)])
+        refuse_lack([Need("export", subject, target.output_dir, size, files, is_about=True)])
 
 
 def _refuse_other(target: Layout, identity: dict[str, Any]) -> None:

@@ -253,8 +253,8 @@ class _Repair(Struct, frozen=True):
         bundles = sum(work.size for work in works if work.in_order)
         freed = sum(map(_bytes_below, find_unfinished(self.layout, _plan_key(self.layout))))
         needed = growth + unfinished_shards + bundles - freed
-        what = f"{number_of(len(todo), 'shard')} made again"
-        refuse_lack([Need("repair", what, self.layout.output_dir, needed, self.engine.workers)])
+        subject = f"{number_of(len(todo), 'shard')} made again"
+        refuse_lack([Need("repair", subject, self.layout.output_dir, needed, self.engine.workers)])
 
 
 def _bytes_below(folder: Path) -> int:

@@ -140,11 +140,11 @@ def _look(images: Images, subject: Subject, contents: Contents) -> dict[str, Any
     measured_rows = best[splits == splits.min()] if len(best) else best
     pictures, colours = images.show(forms, spread(census, measured_rows, MEASURED))
     shown = [pictures[row] for row in shown_rows if row in pictures]
-    filtered = within_limit(pictures[row] for row in filtered_rows if row in pictures)
+    filtered = [pictures[row] for row in filtered_rows if row in pictures]
     return {
         "charts": charts,
         "samples": _ordered(shown, census),
-        "more": _ordered(list(filtered), census),
+        "more": _ordered(list(within_limit(filtered)), census),
         "pictures": pictures,
         "colours": colours,
         "copies": copies,

@@ -97,10 +97,7 @@ def _convert(state: SetState) -> StageStatus:
 
 def _convert_of_plan(state: SetState) -> StageStatus:
     """The progress of convert towards the shards that the manifest or the plan names."""
-    if state.covers_plan:
-        planned = [*state.infos]
-    else:
-        planned = [*state.plan.fingerprints_by_name()] if state.plan else []
+    planned = _planned_names(state)
     missing = set(state.missing)
     done = [name for name in planned if name not in missing]
     detail = f"{len(done):,} of {number_of(len(planned), 'shard')}"
@@ -111,6 +108,12 @@ def _convert_of_plan(state: SetState) -> StageStatus:
         return StageStatus("convert", "done", detail)
     says_all = state.covers_plan or (state.kind == "unfinished" and missing)
     return StageStatus("convert", "partly", detail if says_all else f"{detail}; {state.sentence}")
+
+
+def _planned_names(state: SetState) -> list[str]:
+    if state.covers_plan:
+        return [*state.infos]
+    return [*state.plan.fingerprints_by_name()] if state.plan else []
 
 
 def _verify(state: SetState) -> StageStatus:
