@@ -315,21 +315,22 @@ class Result:
 def time_row(row: Row, given: argparse.Namespace) -> Result:
     """Run the commands of a row in turn, round by round."""
     rivals = [rival for rival in row.rivals if not (rival.needs_tensorflow and given.no_tensorflow)]
-    ours, before = row.ours, [row.before] if row.before else []
+    ours = row.ours
+    preparations = [row.before] if row.before else []
     if given.against:
-        ours, theirs = (
-            version(ours, PROJECT),
-            version(ours, given.against).replace("{shards}", "{earlier}"),
-        )
-        before += [version(each, given.against).replace("{shards}", "{earlier}") for each in before]
-        rivals = [Run("earlier version", theirs)]
-    where = places(row, given)
-    runs = [ours, *([row.limit.command] if row.limit else []), *(rival.command for rival in rivals)]
-    commands = [fill(command, where) for command in runs]
-    folders = [Path(where[name]) for name in ("out", "shards", "earlier")]
-    out = folders[0]
-    for command, folder in zip(before, folders[1:], strict=False):
-        timed(fill(command, where), folder)
+        preparations += [earlier_version(command, given.against) for command in preparations]
+        rivals = [Run("earlier version", earlier_version(ours, given.against))]
+        ours = version(ours, PROJECT)
+    runs = [ours]
+    if row.limit:
+        runs.append(row.limit.command)
+    runs += [rival.command for rival in rivals]
+    words = places(row, given)
+    commands = [fill(command, words) for command in runs]
+    folders = [Path(words[name]) for name in ("out", "shards", "earlier")]
+    out, *prepared = folders
+    for command, folder in zip(preparations, prepared, strict=False):
+        timed(fill(command, words), folder)
     rounds = [
         [timed(command, out) for command in commands] for _ in range(given.warm_up + given.repeat)
     ]
@@ -344,6 +345,11 @@ def version(command: str, checkout: Path) -> str:
     return command.replace(
         "{prep}", f"env PYTHONPATH={shlex.quote(str(checkout.resolve()))} {{prep}}"
     )
+
+
+def earlier_version(command: str, checkout: Path) -> str:
+    """Our command with the code of an earlier checkout, on shards of its own."""
+    return version(command, checkout).replace("{shards}", "{earlier}")
 
 
 def places(row: Row, given: argparse.Namespace) -> dict[str, str]:

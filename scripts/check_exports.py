@@ -29,22 +29,23 @@ def check_split(layout: Layout, out: Path, split: str) -> int:
     """Compare each record of a split, and count them."""
     from streaming import StreamingDataset
 
-    wanted = samples_of(layout, split)
-    if not wanted:  # it refuses an empty split
+    expected = samples_of(layout, split)
+    if not expected:  # it refuses an empty split
         return 0
     samples = StreamingDataset(local=str(out), split=split, batch_size=1)
-    assert len(samples) == len(wanted), (len(samples), len(wanted))
-    for number, sample in enumerate(wanted):
+    assert len(samples) == len(expected), (len(samples), len(expected))
+    for number, sample in enumerate(expected):
         shard_number, place = samples.spanner[number]
         shard = samples.shards[int(shard_number)]
-        read, told = samples[number], json.loads(samples[number]["json"])
+        columns = samples[number]
+        description = json.loads(columns["json"])
         assert sample.encoded in shard.get_sample_data(place)
-        assert read["x"].size
-        assert (read.get("y"), told["wnid"]) == (sample.index, sample.class_name)
-        assert told["filename"].encode() == sample.features["image/filename"]
-        if "image/object/bbox/xmin" in told:
-            assert told["image/object/bbox/xmin"] == [box[0] for box in sample.boxes]
-    return len(wanted)
+        assert columns["x"].size
+        assert (columns.get("y"), description["wnid"]) == (sample.index, sample.class_name)
+        assert description["filename"].encode() == sample.features["image/filename"]
+        if "image/object/bbox/xmin" in description:
+            assert description["image/object/bbox/xmin"] == [box[0] for box in sample.boxes]
+    return len(expected)
 
 
 def main() -> None:

@@ -41,27 +41,41 @@ def row(option: click.Option) -> str:
 
 def options_of(command: click.Command) -> list[click.Option]:
     """Its declared options, without click's own --help."""
-    return [each for each in command.params if isinstance(each, click.Option)]
+    return [option for option in command.params if isinstance(option, click.Option)]
+
+
+def table_of(rows: list[str]) -> str:
+    """A table of options."""
+    return "| option | default | meaning |\n|---|---|---|\n" + "\n".join(rows)
+
+
+def describe_options(command: click.Command, shared_rows: list[str]) -> str:
+    """The table of a command's own options, and the names of those it shares with others."""
+    rows = []
+    shared_names = []
+    for option in options_of(command):
+        text = row(option)
+        if text in shared_rows:
+            shared_names.append(f"`{max(option.opts, key=len)}`")
+        else:
+            rows.append(text)
+    paragraphs = []
+    if rows:
+        paragraphs.append(table_of(rows))
+    if shared_names:
+        paragraphs.append(f"Shared options: {', '.join(shared_names)}.")
+    return "\n\n".join(paragraphs)
 
 
 def render(page: str) -> str:
     """The page with every table generated again."""
-    head = "| option | default | meaning |\n|---|---|---|\n"
-    counted = Counter(
-        row(each) for command in cli.commands.values() for each in options_of(command)
-    )
-    shared = [text for text, count in counted.items() if count >= SHARED]
-    tables = {"shared": head + "\n".join(shared)}
+    counts = Counter[str]()
+    for command in cli.commands.values():
+        counts.update(map(row, options_of(command)))
+    shared_rows = [text for text, count in counts.items() if count >= SHARED]
+    tables = {"shared": table_of(shared_rows)}
     for name, command in cli.commands.items():
-        rows = [row(each) for each in options_of(command)]
-        own = [each for each in rows if each not in shared]
-        others = ", ".join(
-            f"`{max(each.opts, key=len)}`" for each in options_of(command) if row(each) in shared
-        )
-        table = head + "\n".join(own) if own else ""
-        tables[name] = "\n\n".join(
-            filter(None, (table, f"Shared options: {others}." if others else ""))
-        )
+        tables[name] = describe_options(command, shared_rows)
 
     def filled(match: re.Match[str]) -> str:
         return f"<!-- options: {match[1]} -->\n\n{tables[match[1]]}\n\n<!-- end -->"
@@ -70,9 +84,8 @@ def render(page: str) -> str:
 
 
 if __name__ == "__main__":
-    made = render(PAGE.read_text())
+    rendered = render(PAGE.read_text())
     if "--check" in sys.argv:
-        sys.exit(
-            0 if made == PAGE.read_text() else f"{PAGE} is out of date: run python {sys.argv[0]}"
-        )
-    PAGE.write_text(made)
+        is_current = rendered == PAGE.read_text()
+        sys.exit(0 if is_current else f"{PAGE} is out of date: run python {sys.argv[0]}")
+    PAGE.write_text(rendered)

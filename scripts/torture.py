@@ -397,6 +397,24 @@ def _timed(recording: Recording, commands: Commands, folder: Path) -> float:
     return time.monotonic() - began
 
 
+def _run_rounds(
+    count: int,
+    pairs: list[tuple[str, str]],
+    recordings: dict[str, Recording],
+    bench: Bench,
+    tally: Tally,
+    draw: random.Random,
+) -> None:
+    """Run the pairs of kind and command in random order, again and again."""
+    for number in range(count):
+        if number % len(pairs) == 0:
+            draw.shuffle(pairs)
+        kind, name = pairs[number % len(pairs)]
+        tally.add(kind, name, globals()[kind](bench, recordings[name]))
+        if (number + 1) % 20 == 0:
+            print(f"{number + 1} of {count} rounds", file=sys.stderr, flush=True)
+
+
 def main() -> int:
     """Run all rounds; returns the exit status."""
     options = _parse()
@@ -418,16 +436,11 @@ def main() -> int:
             for name, recording in recordings.items()
         }
         bench = Bench(folder, commands, draw, took)
-        rounds = [kind for kind in kinds if kind != "replay"]
-        pairs = [(kind, name) for name in names for kind in rounds]
-        for number in range(options.rounds if rounds else 0):
-            if number % len(pairs) == 0:
-                draw.shuffle(pairs)
-            kind, name = pairs[number % len(pairs)]
-            tally.add(kind, name, globals()[kind](bench, recordings[name]))
-            if (number + 1) % 20 == 0:
-                print(f"{number + 1} of {options.rounds} rounds", file=sys.stderr, flush=True)
-        for kind in rounds:
+        drawn_kinds = [kind for kind in kinds if kind != "replay"]
+        if drawn_kinds:
+            pairs = [(kind, name) for name in names for kind in drawn_kinds]
+            _run_rounds(options.rounds, pairs, recordings, bench, tally, draw)
+        for kind in drawn_kinds:
             print(tally.line(kind), flush=True)
         if "replay" in kinds:
             tiny = make(folder / "tiny", classes=2, per_class=4, validation=4, tiny=True)

@@ -67,29 +67,26 @@ def compare(
     for turn in range(rounds + 1):
         for name, way in random.sample([*ways.items()], len(ways)):
             clear()
-            began = _spent()
-            own = way()
-            cost = (
-                own
-                if isinstance(own, Cost)
-                else Cost(*(now - then for now, then in zip(_spent(), began, strict=True)))
-            )
+            before = _spent()
+            cost = way()
+            if not isinstance(cost, Cost):
+                after = _spent()
+                cost = Cost(*(end - start for end, start in zip(after, before, strict=True)))
             if turn:
                 took[name].append(cost)
-    first = took[next(iter(ways))]
+    costs_of_first = took[next(iter(ways))]
     print(f"\n{heading}; rounds: {rounds}")
     print(
         f"{'':34}{'wall s':>9}{'CPU s':>9}{'per second':>12}{'CPU us each':>13}{'speed / 1st':>13}{'CPU / 1st':>11}"
     )
     for name, costs in took.items():
-        wall, cpu = (median(values) for values in zip(*costs, strict=True))
-        pairs = [*zip(costs, first, strict=True)]
-        speed, used = (
-            median(a.wall / b.wall for b, a in pairs),
-            median(a.cpu / b.cpu for a, b in pairs),
-        )
-        each = f"{amount / wall:12,.0f}{1e6 * cpu / amount:13.2f}"
-        print(f"{name:34}{wall:9.3f}{cpu:9.3f}{each}{speed:13.2f}{used:11.2f}", flush=True)
+        wall = median(cost.wall for cost in costs)
+        cpu = median(cost.cpu for cost in costs)
+        pairs = [*zip(costs, costs_of_first, strict=True)]
+        speed = median(first.wall / cost.wall for cost, first in pairs)
+        cpu_ratio = median(cost.cpu / first.cpu for cost, first in pairs)
+        rates = f"{amount / wall:12,.0f}{1e6 * cpu / amount:13.2f}"
+        print(f"{name:34}{wall:9.3f}{cpu:9.3f}{rates}{speed:13.2f}{cpu_ratio:11.2f}", flush=True)
 
 
 def _spent() -> Cost:

@@ -44,8 +44,8 @@ def load_format(name: str) -> type[Packer]:
     """
     if name not in FORMATS:
         raise UsageError(f"no container {name!r}", f"expected one of {', '.join(FORMATS)}")
-    found: type[Packer] = _load_module(name).PACKER
-    return found
+    packer_class: type[Packer] = _load_module(name).PACKER
+    return packer_class
 
 
 def _load_module(name: str) -> ModuleType:

@@ -8,6 +8,7 @@ datasets.Features)
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -41,12 +42,12 @@ def encode_card(source: SourceSet, meaning: Meaning, tars: Mapping[str, Sequence
         members.append({"name": "cls", "dtype": _class_type(source)})
     members.append({"name": "json", "struct": _json_fields(source, meaning)})
     files = [{"split": split, "path": list(names)} for split, names in tars.items()]
-    head = {
+    metadata = {
         "configs": [{"config_name": "default", "data_files": files}],
         "dataset_info": {"config_name": "default", "features": members},
     }
-    front = _NOT_IN_YAML.sub(_escape, json.dumps(head, ensure_ascii=False, indent=1))
-    return f"---\n{front}\n---\n{_TEXT_OF_CARD}".encode()
+    front_matter = _NOT_IN_YAML.sub(_escape, json.dumps(metadata, ensure_ascii=False, indent=1))
+    return f"---\n{front_matter}\n---\n{_TEXT_OF_CARD}".encode()
 
 
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
@@ -61,37 +62,32 @@ def _escape(character: re.Match[str]) -> str:
 
 def _class_type(source: SourceSet) -> Any:
     names = names_from_0({index: name for name, index in source.numbering.indices.items()})
-    return (
-        {"class_label": {"names": {str(index): name for index, name in enumerate(names)}}}
-        if names
-        else "int64"
-    )
+    if not names:
+        return "int64"
+    return {"class_label": {"names": {str(index): name for index, name in enumerate(names)}}}
 
 
 def _json_fields(source: SourceSet, meaning: Meaning) -> list[dict[str, Any]]:
     """The values in a sample's JSON."""
-    usual = {name: {"name": name, "dtype": dtype} for name, dtype in _USUAL.items()}
     if source.manifest is None or not meaning.features:
-        return [
-            *usual.values(),
-            *({"name": name, "dtype": dtype} for name, dtype in _OF_INCEPTION.items()),
-        ]
-    columns = features_by_column(source.manifest.settings)
-    binary = {feature for column in _BINARY for feature in columns.get(column, ())}
-    own = {
-        name: _field(name, promised, is_binary=name in binary)
-        for name, promised in meaning.others.items()
+        dtypes = _USUAL | _OF_INCEPTION
+        return [{"name": name, "dtype": dtype} for name, dtype in dtypes.items()]
+    fields: dict[str, dict[str, Any]] = {
+        name: {"name": name, "dtype": dtype} for name, dtype in _USUAL.items()
     }
-    return [*(usual | own).values()]
+    columns = features_by_column(source.manifest.settings)
+    binary = set(itertools.chain.from_iterable(columns.get(column, ()) for column in _BINARY))
+    for name, feature in meaning.others.items():
+        fields[name] = _field(name, feature, is_binary=name in binary)
+    return [*fields.values()]
 
 
-def _field(name: str, promised: Mapping[str, Any], *, is_binary: bool) -> dict[str, Any]:
+def _field(name: str, feature: Mapping[str, Any], *, is_binary: bool) -> dict[str, Any]:
     """One value of the JSON: itself, or a list where there may be several."""
     base64 = [{"name": "base64", "dtype": "string"}]
-    if promised["values"] == 1:
-        return (
-            {"name": name, "struct": base64}
-            if is_binary
-            else {"name": name, "dtype": _DTYPES[promised["kind"]]}
-        )
-    return {"name": name, "list": base64 if is_binary else _DTYPES[promised["kind"]]}
+    dtype = _DTYPES[feature["kind"]]
+    if feature["values"] != 1:
+        return {"name": name, "list": base64 if is_binary else dtype}
+    if is_binary:
+        return {"name": name, "struct": base64}
+    return {"name": name, "dtype": dtype}

@@ -135,7 +135,7 @@ class Files:
         Raises:
             InputError: the shard has another file with this path.
         """
-        self._refuse_taken(path)
+        self._refuse_second(path)
         final = below(self._out, path)
         if not final.exists() or final.stat().st_size != size:
             return False
@@ -164,12 +164,13 @@ class Files:
         Raises:
             InputError: the shard has another file with this path.
         """
-        self._refuse_taken(path)
+        self._refuse_second(path)
         stored = self._folder / f"{len(self.sizes):06d}"
         yield stored
-        self.sizes[path], self.made[path] = stored.stat().st_size, stored
+        self.sizes[path] = stored.stat().st_size
+        self.made[path] = stored
 
-    def _refuse_taken(self, path: str) -> None:
+    def _refuse_second(self, path: str) -> None:
         if path in self.sizes:
             raise same_name(self._shard.name, path)
 
@@ -185,11 +186,11 @@ class Files:
             self._folder.rmdir()
 
 
-def check_read_back(path: Path, found: object, written: object) -> None:
+def check_read_back(path: Path, crcs_read: object, crcs_written: object) -> None:
     """Raise WriteError unless the checksums of a file that was read back
     are those of what was written.
     """
-    if found != written:
+    if crcs_read != crcs_written:
         raise WriteError(
             f"{path} does not read back as it was written", "", f"check the disk {AGAIN}"
         )
@@ -282,10 +283,9 @@ class ExportRun(Struct, frozen=True):
         Raises:
             SpaceError, WriteError: the disk is full, or fails.
         """
-        taken: set[str] = set()
-        with contextlib.closing(
-            engine.map(functools.partial(pack_shard, packer, target), shards)
-        ) as results:
+        paths: set[str] = set()
+        pack = functools.partial(pack_shard, packer, target)
+        with contextlib.closing(engine.map(pack, shards)) as results:
             for result in results:
                 name = result.task.name
                 progress.advance(result.task.size)
@@ -294,12 +294,14 @@ class ExportRun(Struct, frozen=True):
                     continue
                 packed: Packed = result.value
                 sizes = packed.sizes
-                if again := taken & sizes.keys():
-                    self.failures.append(same_name(name, min(again)))
+                repeated_paths = paths & sizes.keys()
+                if repeated_paths:
+                    self.failures.append(same_name(name, min(repeated_paths)))
                     continue
-                taken |= sizes.keys()
+                paths |= sizes.keys()
                 self.sizes[name] = sum(sizes.values())
-                self.made.update([name] * packed.is_made)
+                if packed.is_made:
+                    self.made.add(name)
                 self._keep_names(name, packed.left_out)
                 if packer.unit == "shard":
                     self._record(sizes)
@@ -314,8 +316,8 @@ class ExportRun(Struct, frozen=True):
         if left_out == self.left_out.get(shard, ()):
             return
         self.left_out[shard] = left_out
-        names = sorted(self.left_out, key=by_number)
-        write_damaged_images(self.names, itertools.chain(*(self.left_out[name] for name in names)))
+        images = [self.left_out[name] for name in sorted(self.left_out, key=by_number)]
+        write_damaged_images(self.names, itertools.chain.from_iterable(images))
 
     def _record(self, sizes: Mapping[str, int]) -> None:
         lines = [encode(ExportedFile(path, size)) + b"\n" for path, size in sizes.items()]

@@ -68,12 +68,9 @@ class SourceShard(Struct, frozen=True):
         """The number of its records without those left out,
         from the manifest or from their headers.
         """
-        held = (
-            self.recorded.records
-            if self.recorded
-            else sum(1 for _ in Shard.open(self.path).stored())
-        )
-        return held - self.left_out
+        if self.recorded:
+            return self.recorded.records - self.left_out
+        return sum(1 for _ in Shard.open(self.path).stored()) - self.left_out
 
     def records(
         self, damaged: Callable[[DamagedRecordError], object] = lambda _: None
@@ -136,31 +133,25 @@ class SourceSet(Struct, frozen=True):
         layout, manifest = state.layout, state.manifest
         state.refuse_unusable()
         _refuse_orphans(state)
-        splits = set(map(split_of, state.sizes))
-        splits = {split for split in splits if grown_from(split)[0] not in splits - {split}}
+        splits = _splits_in_order(state)
         if not splits:
             raise InputError(
                 f"no shards in {layout.output_dir}",
                 "expected files such as train-00000-of-01024",
                 "name the folder that holds them",
             )
-        place = {
-            split: number
-            for number, split in enumerate(manifest.dataset.splits if manifest else ())
-        }
         lists = any_number(manifest.dataset.features if manifest else {})
         conventions = Conventions(lists, Numbering.find(manifest).first_label)
-        found = []
-        for split in sorted(splits, key=lambda each: (place.get(each, len(place)), each)):
-            for index, path in enumerate(
-                ShardSet(layout.output_dir, split).paths
-            ):  # with those that it has grown by
+        shards = []
+        for split in splits:
+            paths = ShardSet(layout.output_dir, split).paths  # with those that it has grown by
+            for index, path in enumerate(paths):
                 recorded = find_recorded(manifest, path.name)
                 size = state.sizes[path.name]
-                found.append(
+                shards.append(
                     SourceShard(path, split, index, size, layout, recorded, on_damaged, conventions)
                 )
-        return cls(layout, manifest, tuple(found))
+        return cls(layout, manifest, tuple(shards))
 
     @property
     def numbering(self) -> Numbering:
@@ -175,19 +166,30 @@ class SourceSet(Struct, frozen=True):
     @property
     def splits(self) -> dict[str, list[SourceShard]]:
         """The shards of each split."""
-        found: dict[str, list[SourceShard]] = {}
+        splits: dict[str, list[SourceShard]] = {}
         for shard in self.shards:
-            found.setdefault(shard.split, []).append(shard)
-        return found
+            splits.setdefault(shard.split, []).append(shard)
+        return splits
+
+
+def _splits_in_order(state: SetState) -> list[str]:
+    """The splits with shards as the manifest lists them, then others by name;
+    the shards that a split has grown by are its own.
+    """
+    names = set(map(split_of, state.sizes))
+    splits = [name for name in names if grown_from(name)[0] not in names - {name}]
+    listed = list(state.manifest.dataset.splits) if state.manifest else []
+    places = {split: place for place, split in enumerate(listed)}
+    return sorted(splits, key=lambda split: (places.get(split, len(listed)), split))
 
 
 def _counts_by(labels: Mapping[str, int], shard: SourceShard) -> bool:
     """Whether the first record of a shard has the label of its class, if it names both."""
     with contextlib.suppress(InputError):  # the export itself reports the record
         for record in shard.records():
-            return (
-                None in (record.wnid, record.label) or labels.get(record.wnid or "") == record.label
-            )
+            if record.wnid is None or record.label is None:
+                return True
+            return labels.get(record.wnid) == record.label
     return True
 
 
@@ -197,8 +199,8 @@ def names_from_0(names: Mapping[int, str]) -> list[str]:
     """
     if not names or max(names) > MOST_CLASSES:
         return []
-    every = [names.get(number, f"label_{number}") for number in range(max(names) + 1)]
-    return every if len(set(every)) == len(every) else []
+    all_names = [names.get(number, f"label_{number}") for number in range(max(names) + 1)]
+    return all_names if len(set(all_names)) == len(all_names) else []
 
 
 def are_lines(names: Iterable[str]) -> bool:
@@ -257,7 +259,9 @@ class ImageValues(Struct, frozen=True):
         "" for "a.JPEG".
         """
         endings = ENDINGS.get(format_of(self.encoded[:16]), ())
-        return "" if not endings or self.filename.lower().endswith(endings) else endings[0]
+        if not endings or self.filename.lower().endswith(endings):
+            return ""
+        return endings[0]
 
 
 class Meaning(Struct, frozen=True):
@@ -292,20 +296,29 @@ class Meaning(Struct, frozen=True):
         return ImageValues(name, record.encoded, label, index, wnid, text, others)
 
     def _by_role(self, record: Record) -> ImageValues:
-        features, roles = dict(record.features), self.features
-        found = {role: features.pop(name, None) for role, name in roles.items()}
-        encoded, label = found["encoded"], found.get("label")
-        if not isinstance(encoded, bytes) or not (label is None or isinstance(label, int)):
-            wrong = roles["label"] if isinstance(encoded, bytes) else roles["encoded"]
-            what = f"{record.shard}: record {record.number}: {wrong!r} is not as its manifest says"
-            raise InputError(what, "expected one image, and one number for its label")
-        name = _text(found.get("path")) or _text(found.get("filename")) or _numbered(record)
-        wnid, text = _text(found.get("class")), _text(found.get("text"))
+        features = dict(record.features)
+        by_role = {role: features.pop(name, None) for role, name in self.features.items()}
+        encoded = by_role["encoded"]
+        label = by_role.get("label")
+        if not isinstance(encoded, bytes):
+            raise _not_as_recorded(record, self.features["encoded"])
+        if not isinstance(label, int | None):
+            raise _not_as_recorded(record, self.features["label"])
+        name = _text(by_role.get("path")) or _text(by_role.get("filename")) or _numbered(record)
+        wnid = _text(by_role.get("class"))
+        text = _text(by_role.get("text"))
         if label is not None:
             wnid = wnid or self.names.get(label)
             text = text or self.texts.get(label)
         index = class_index(label, self.first_label, record)
         return ImageValues(name, encoded, label, index, wnid, text, features)
+
+
+def _not_as_recorded(record: Record, feature: str) -> InputError:
+    return InputError(
+        f"{record.shard}: record {record.number}: {feature!r} is not as its manifest says",
+        "expected one image, and one number for its label",
+    )
 
 
 def _numbered(record: Record) -> str:
@@ -327,27 +340,26 @@ def find_meaning(manifest: Manifest | None) -> Meaning:
         UsageError: the records hold no image.
     """
     numbering = Numbering.find(manifest)
-    first = numbering.first_label
     if manifest is None or not isinstance(manifest.settings.get("record"), dict):
-        return Meaning(first_label=first)
+        return Meaning(first_label=numbering.first_label)
     roles = find_roles(manifest)
+    features = manifest.dataset.features
     if "encoded" not in roles:
-        held = ", ".join(sorted(manifest.dataset.features))
         raise UsageError(
-            f"the records of {manifest.dataset.name} hold no image", f"they hold {held}", _NO_IMAGE
+            f"the records of {manifest.dataset.name} hold no image",
+            f"they hold {', '.join(sorted(features))}",
+            _NO_IMAGE,
         )
     texts = {numbering.labels[name]: text for name, text in numbering.texts.items()}
-    used = set(roles.values())
-    others = {
-        name: promised for name, promised in manifest.dataset.features.items() if name not in used
-    }
-    return Meaning(roles, first, numbering.names, texts, others)
+    with_role = set(roles.values())
+    without_role = {name: features[name] for name in features if name not in with_role}
+    return Meaning(roles, numbering.first_label, numbering.names, texts, without_role)
 
 
 def find_roles(manifest: Manifest | None) -> dict[str, str]:
     """The feature for each role in the records of a set; without a manifest, those of Inception."""
-    held = features_by_column(manifest.settings if manifest else {})
-    return {role: min(held[role]) for role in _ROLES if role in held}
+    features = features_by_column(manifest.settings if manifest else {})
+    return {role: min(features[role]) for role in _ROLES if role in features}
 
 
 def find_object_names(manifest: Manifest | None) -> dict[str, dict[int, str]]:
@@ -360,15 +372,18 @@ def find_object_names(manifest: Manifest | None) -> dict[str, dict[int, str]]:
         "label.list": Numbering.find(manifest).names,
         "boxes.label": box_classes(manifest.settings),
     }
-    held = features_by_column(manifest.settings)
-    return {feature: names[column] for column in names for feature in held.get(column, ())}
+    features = features_by_column(manifest.settings)
+    return {feature: names[column] for column in names for feature in features.get(column, ())}
 
 
-def held_by(record: Record) -> dict[str, Mapping[str, Any]]:
+def features_in(record: Record) -> dict[str, Mapping[str, Any]]:
     """The features of a set without a manifest, in the form of a manifest's, judged by one of its
     records.
 
     Inception's features that this record has are listed as in Inception's layout.
     """
-    found = {name: KINDS[type(feature)] for name, feature in record.parse(parse_example).items()}
-    return {name: told for name, told in PROMISE.items() if found.get(name) == told["kind"]}
+    features = record.parse(parse_example)
+    kinds = {name: KINDS[type(feature)] for name, feature in features.items()}
+    return {
+        name: feature for name, feature in PROMISE.items() if kinds.get(name) == feature["kind"]
+    }

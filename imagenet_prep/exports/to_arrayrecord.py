@@ -46,7 +46,8 @@ class ArrayRecordPacker(Packer):
         from array_record.python.array_record_module import ArrayRecordReader, ArrayRecordWriter
 
         with files.aside(self.file_name(shard)) as path, _faults(path):
-            crcs, writer = [], ArrayRecordWriter(str(path), _OPTIONS)
+            crcs = []
+            writer = ArrayRecordWriter(str(path), _OPTIONS)
             for record in files.records():
                 data = bytes(record.data)
                 crcs.append(crc32c(data))

@@ -61,36 +61,25 @@ class CroissantPacker(Packer):
     def finish(self, source: SourceSet, out: Path) -> Mapping[str, bytes]:
         """The metadata."""
         assert source.manifest is not None, "refused before"
-        entry, image = source.manifest.dataset, find_roles(source.manifest).get("encoded")
+        entry = source.manifest.dataset
+        image = find_roles(source.manifest).get("encoded")
         totals = {
             split: sum(shard.count() for shard in shards) for split, shards in source.splits.items()
         }
-        held = ", ".join(f"{count:,} in {split}" for split, count in totals.items())
-        value = {
+        counts = ", ".join(f"{count:,} in {split}" for split, count in totals.items())
+        records = [_records(split, count, entry.features, image) for split, count in totals.items()]
+        metadata = {
             "@context": _context(),
             "@type": "sc:Dataset",
             "conformsTo": "http://mlcommons.org/croissant/1.0",
             "name": entry.name,
-            "description": f"{entry.name} as TFRecord files of tf.train.Example: {held} records.",
+            "description": f"{entry.name} as TFRecord files of tf.train.Example: {counts} records.",
             "version": "1.0.0",
             **(_OF_IMAGENET if entry.kind == ILSVRC2012 else {}),
             "distribution": [_files(split) for split in totals],
-            "recordSet": [
-                {
-                    "@type": "cr:RecordSet",
-                    "@id": split,
-                    "name": split,
-                    "description": f"{count:,} records",
-                    "field": [
-                        _field(split, name, promised, image)
-                        for name, promised in sorted(entry.features.items())
-                    ],
-                }
-                for split, count in totals.items()
-            ]
-            + _classes(entry.classes),
+            "recordSet": [*records, *_classes(entry.classes)],
         }
-        return {"croissant.json": (json.dumps(value, indent=2) + "\n").encode()}
+        return {"croissant.json": (json.dumps(metadata, indent=2) + "\n").encode()}
 
 
 PACKER = CroissantPacker
@@ -105,10 +94,27 @@ def _context() -> dict[str, Any]:
     context |= {"cr": "http://mlcommons.org/croissant/", "dct": "http://purl.org/dc/terms/"}
     context |= {"rai": "http://mlcommons.org/croissant/RAI/"}
     for term in _TERMS.split():
-        name, _, kind = term.partition(":")
-        full = f"{kind if kind == 'dct' else 'cr'}:{name}"
-        context[name] = {"@id": full, "@type": kind} if kind[:1] == "@" else full
+        name, _, suffix = term.partition(":")  # its vocabulary, or its type
+        if suffix.startswith("@"):
+            context[name] = {"@id": f"cr:{name}", "@type": suffix}
+        else:
+            context[name] = f"{suffix or 'cr'}:{name}"
     return context
+
+
+def _records(
+    split: str, count: int, features: Mapping[str, Mapping[str, Any]], image: str | None
+) -> dict[str, Any]:
+    """The record set of a split."""
+    return {
+        "@type": "cr:RecordSet",
+        "@id": split,
+        "name": split,
+        "description": f"{count:,} records",
+        "field": [
+            _field(split, name, feature, image) for name, feature in sorted(features.items())
+        ],
+    }
 
 
 def _classes(labels: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -118,8 +124,8 @@ def _classes(labels: Mapping[str, int]) -> list[dict[str, Any]]:
     if not 0 < len(labels) <= MOST_CLASSES:
         return []
     fields = [
-        {"@type": "cr:Field", "@id": f"classes/{name}", "name": name, "dataType": kind}
-        for name, kind in (("label", "sc:Integer"), ("name", "sc:Text"))
+        {"@type": "cr:Field", "@id": f"classes/{name}", "name": name, "dataType": data_type}
+        for name, data_type in (("label", "sc:Integer"), ("name", "sc:Text"))
     ]
     ordered = sorted(labels.items(), key=lambda pair: pair[1])
     head = {
@@ -137,9 +143,15 @@ def _files(split: str) -> dict[str, Any]:
     return {"@type": "cr:FileSet", **names, "encodingFormat": "application/x-tfrecord"}
 
 
-def _field(split: str, name: str, promised: Mapping[str, Any], image: str | None) -> dict[str, Any]:
-    source = {"fileSet": {"@id": f"{split}-shards"}, "extract": {"column": name}}
-    kind = "sc:ImageObject" if name == image else _TYPES[promised["kind"]]
-    repeated = {} if promised["values"] == 1 else {"repeated": True}
-    found = {"@type": "cr:Field", "@id": f"{split}/{name}", "name": name, "dataType": kind}
-    return {**found, **repeated, "source": source}
+def _field(split: str, name: str, feature: Mapping[str, Any], image: str | None) -> dict[str, Any]:
+    data_type = "sc:ImageObject" if name == image else _TYPES[feature["kind"]]
+    field: dict[str, Any] = {
+        "@type": "cr:Field",
+        "@id": f"{split}/{name}",
+        "name": name,
+        "dataType": data_type,
+    }
+    if feature["values"] != 1:
+        field["repeated"] = True
+    field["source"] = {"fileSet": {"@id": f"{split}-shards"}, "extract": {"column": name}}
+    return field

@@ -51,19 +51,17 @@ class FolderPacker(Packer):
         """Create the folders of classes without images in a split;
         and list the numbers, where they are needed.
         """
-        paths = itertools.chain.from_iterable(
-            below(out, split).glob("*") for split in source.splits
-        )
-        classes = {text_of(path.name) for path in paths if path.is_dir()}
+        class_names = _find_classes(source, out)
+        for split, class_name in itertools.product(source.splits, class_names):
+            make_folder(below(out, f"{split}/{class_name}"))
         numbers = source.numbering.indices
-        classes.update(source.manifest.dataset.classes if source.manifest else ())
-        for split, name in itertools.product(source.splits, sorted(classes)):
-            make_folder(below(out, f"{split}/{name}"))
-        class_map = _encode_class_map(numbers, classes)
-        files = {f"{split}/{CLASS_MAP}": class_map for split in source.splits if class_map}
-        found = {name: numbers[name] for name in sorted(classes) if name in numbers}
-        if found and list(found.values()) != list(range(len(classes))):
-            files[CLASSES] = encode_classes(found)
+        files = {}
+        class_map = _encode_class_map(numbers, set(class_names))
+        if class_map:
+            files = {f"{split}/{CLASS_MAP}": class_map for split in source.splits}
+        numbered = {name: numbers[name] for name in class_names if name in numbers}
+        if numbered and list(numbered.values()) != list(range(len(class_names))):
+            files[CLASSES] = encode_classes(numbered)
         return files
 
 
@@ -80,17 +78,23 @@ timm and datasets take the last folder for the class.
 """
 
 
+def _find_classes(source: SourceSet, out: Path) -> list[str]:
+    """The classes with a folder, and those that the manifest lists, by name."""
+    class_names = set(source.manifest.dataset.classes) if source.manifest else set()
+    for split in source.splits:
+        folders = [path for path in below(out, split).glob("*") if path.is_dir()]
+        class_names.update(text_of(folder.name) for folder in folders)
+    return sorted(class_names)
+
+
 def _encode_class_map(numbers: Mapping[str, int], folders: Set[str]) -> bytes:
     """The content of that file; empty if a folder has no number or the name of the file,
     or a line can't hold one.
     """
     names = {number: name for name, number in numbers.items()}
-    if (
-        not names
-        or max(names) > MOST_CLASSES
-        or not folders <= numbers.keys() - {CLASS_MAP}
-        or not are_lines(numbers)
-    ):
+    if not names or max(names) > MOST_CLASSES:
+        return b""
+    if not folders <= numbers.keys() - {CLASS_MAP} or not are_lines(numbers):
         return b""
     return "".join(f"{names.get(number, '')}\n" for number in range(max(names) + 1)).encode()
 
@@ -108,11 +112,11 @@ def _path(shard: SourceShard, record: Record, values: ImageValues) -> str:
         )
     *folders, name = values.filename.split("/")
     if of_class in folders:
-        place = folders.index(of_class)
-        before, within = folders[:place], folders[place + 1 :]
-        if before and (shard.split.startswith(before[0]) or before[0].startswith(shard.split)):
-            del before[0]
-        folders = before + within
+        depth = folders.index(of_class)
+        above, below_class = folders[:depth], folders[depth + 1 :]
+        if above and (shard.split.startswith(above[0]) or above[0].startswith(shard.split)):
+            del above[0]
+        folders = above + below_class
     file_name = _WITHIN.join([*folders, name]) + values.true_ending
     path = f"{of_class}/{file_name}"
     if not all(map(_is_file_name, (of_class, *folders, name, file_name))):
@@ -129,12 +133,12 @@ def _refuse_shared(classes: dict[str, int], record: Record, folder: str, index: 
     as cranes that fly and that lift.
     """
     if index is not None and classes.setdefault(folder, index) != index:
-        what = (
+        raise InputError(
             f"{record.place}: the folder {folder!r} would hold classes {classes[folder]} and "
-            f"{index}"
+            f"{index}",
+            "expected a name of its own for each class",
+            "export to webdataset, or make the set with WordNet ids or other unique names",
         )
-        hint = "export to webdataset, or make the set with WordNet ids or other unique names"
-        raise InputError(what, "expected a name of its own for each class", hint)
 
 
 def _is_file_name(text: str) -> bool:

@@ -28,9 +28,9 @@ class MdsPacker(Packer):
         if importlib.util.find_spec("streaming") is None:
             raise UsageError("mds needs mosaicml-streaming", "", "pip install 'imagenet-prep[mds]'")
         self.meaning = find_meaning(source.manifest)
-        self.columns = {"x": "jpeg", "json": "str"} | (
-            {"y": "int"} if "label" in find_roles(source.manifest) else {}
-        )
+        self.columns = {"x": "jpeg", "json": "str"}
+        if "label" in find_roles(source.manifest):
+            self.columns["y"] = "int"
 
     def file_name(self, shard: SourceShard) -> str:
         """The name of its file."""
@@ -58,20 +58,17 @@ class MdsPacker(Packer):
         """The index of each split."""
         with tempfile.TemporaryDirectory() as folder:
             config = self._writer(folder).get_config()
-        found = {}
+        files = {}
         for split, shards in source.splits.items():
-            entries = [
-                {
-                    **config,
-                    "samples": shard.count(),
-                    "raw_data": {"basename": path.name, "bytes": path.stat().st_size, "hashes": {}},
-                    "zip_data": None,
-                }
-                for shard in shards
-                for path in [out / self.file_name(shard)]
-            ]
-            found[f"{split}/index.json"] = json.dumps({"version": 2, "shards": entries}).encode()
-        return found
+            entries = []
+            for shard in shards:
+                path = out / self.file_name(shard)
+                raw_data = {"basename": path.name, "bytes": path.stat().st_size, "hashes": {}}
+                entries.append(
+                    {**config, "samples": shard.count(), "raw_data": raw_data, "zip_data": None}
+                )
+            files[f"{split}/index.json"] = json.dumps({"version": 2, "shards": entries}).encode()
+        return files
 
     def usage(self, out: Path) -> str:
         """The call that reads it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.errors import UsageError
@@ -36,27 +36,25 @@ class ParquetPacker(Packer):
     def __init__(self, source: SourceSet) -> None:
         check_pyarrow()
         self.meaning = find_meaning(source.manifest)
-        self._refuse_taken()
+        self._refuse_same_columns()
         self.names = names_from_0({index: name for name, index in source.numbering.indices.items()})
-        named = {
-            feature: names_from_0(names)
-            for feature, names in find_object_names(source.manifest).items()
-        }
-        self.object_names = {feature: names for feature, names in named.items() if names}
+        self.object_names = {}
+        for feature, names_by_label in find_object_names(source.manifest).items():
+            names = names_from_0(names_by_label)
+            if names:
+                self.object_names[feature] = names
 
-    def _refuse_taken(self) -> None:
+    def _refuse_same_columns(self) -> None:
         """Raise UsageError if a feature with other values has the name of the image's column,
         or of the label's.
         """
         for role, column in (("encoded", "image"), ("label", "label")):
             if role in self.meaning.features and column in self.meaning.others:
-                what = (
-                    f"the feature {column} of the records is not their {role}, "
-                    "which parquet has in this column"
-                )
-                expected = "expected another name for one of them"
                 raise UsageError(
-                    what, expected, "rename the feature in the recipe, or export to webdataset"
+                    f"the feature {column} of the records is not their {role}, "
+                    "which parquet has in this column",
+                    "expected another name for one of them",
+                    "rename the feature in the recipe, or export to webdataset",
                 )
 
     def file_name(self, shard: SourceShard) -> str:
@@ -68,27 +66,27 @@ class ParquetPacker(Packer):
         import pyarrow as pa
         from pyarrow.parquet import ParquetFile, ParquetWriter
 
-        schema, rows, crcs = self._schema(), self._rows(files), list[int]()
+        schema = self._schema()
+        rows = self._rows(files)
+        crcs: list[int] = []
         with files.aside(self.file_name(shard)) as path:
             with ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
                 while group := list(itertools.islice(rows, _ROWS)):
                     crcs += (crc32c(row["image"]["bytes"]) for row in group)
                     writer.write(pa.Table.from_pylist(group, schema))
+            crcs_read: list[int] = []
             with ParquetFile(path) as file:
-                batches = file.iter_batches(_ROWS, columns=["image"])
-                found = [
-                    crc32c(row["image"]["bytes"]) for batch in batches for row in batch.to_pylist()
-                ]
-            check_read_back(path, found, crcs)
+                for batch in file.iter_batches(_ROWS, columns=["image"]):
+                    crcs_read += (crc32c(row["image"]["bytes"]) for row in batch.to_pylist())
+            check_read_back(path, crcs_read, crcs)
 
     def _rows(self, files: Files) -> Iterator[dict[str, Any]]:
         for _, values in files.values(self.meaning):
             image = {"bytes": bytes(values.encoded), "path": values.filename + values.true_ending}
             of_class = {"label": values.class_index, "wnid": values.wnid, "text": values.text}
-            head = {
-                name: value for name, value in of_class.items() if name not in self.meaning.others
-            }
-            yield {"image": image, **head, **values.others}
+            for name in of_class.keys() & self.meaning.others.keys():
+                del of_class[name]
+            yield {"image": image, **of_class, **values.others}
 
     def _schema(self) -> pa.Schema:
         """The columns and their types in datasets,
@@ -96,31 +94,31 @@ class ParquetPacker(Packer):
         """
         import pyarrow as pa
 
-        kinds = {"int64": pa.int64(), "float": pa.float32(), "bytes": pa.binary()}
-        held = {
-            "boxes": pa.list_(pa.list_(pa.float32())),
-            "height": pa.int64(),
-            "width": pa.int64(),
-        }
-        if self.meaning.features:
-            others = self.meaning.others
-            one = {name: kinds[promised["kind"]] for name, promised in others.items()}
-            held = {
-                name: one[name] if others[name]["values"] == 1 else pa.list_(one[name])
-                for name in one
-            }
         image = pa.struct({"bytes": pa.binary(), "path": pa.string()})
         columns = {"image": image, "label": pa.int64(), "wnid": pa.string(), "text": pa.string()}
+        if self.meaning.features:
+            columns |= {name: _type_of(feature) for name, feature in self.meaning.others.items()}
+        else:
+            columns["boxes"] = pa.list_(pa.list_(pa.float32()))
+            columns["height"] = columns["width"] = pa.int64()
         features: dict[str, Any] = {"image": {"_type": "Image"}}
         if self.names:
             features["label"] = _class_label(self.names)
         features |= {name: [_class_label(names)] for name, names in self.object_names.items()}
-        return pa.schema(
-            (columns | held).items(), {"huggingface": json.dumps({"info": {"features": features}})}
-        )
+        metadata = {"huggingface": json.dumps({"info": {"features": features}})}
+        return pa.schema(columns.items(), metadata)
 
 
 PACKER = ParquetPacker
+
+
+def _type_of(feature: Mapping[str, Any]) -> pa.DataType:
+    """The type of a column: one value, or a list where there may be several."""
+    import pyarrow as pa
+
+    types = {"int64": pa.int64(), "float": pa.float32(), "bytes": pa.binary()}
+    single = types[feature["kind"]]
+    return single if feature["values"] == 1 else pa.list_(single)
 
 
 def _class_label(names: list[str]) -> dict[str, Any]:

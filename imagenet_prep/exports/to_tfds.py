@@ -7,7 +7,6 @@ relative to the folder of ``dataset_info.json``, and features from their names i
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
@@ -21,9 +20,9 @@ from imagenet_prep.exports.source_set import (
     SourceSet,
     SourceShard,
     are_lines,
+    features_in,
     find_object_names,
     find_roles,
-    held_by,
     names_from_0,
 )
 from imagenet_prep.reading.shard import Shard
@@ -46,37 +45,13 @@ class TfdsPacker(Packer):
 
     def __init__(self, source: SourceSet) -> None:
         manifest = source.manifest
-        if manifest is None or (
-            manifest.dataset.kind == ILSVRC2012 and not manifest.dataset.classes
-        ):
-            self.name, self.version = "imagenet2012", "5.1.0"
-        else:
+        self.name, self.version = "imagenet2012", "5.1.0"
+        if manifest and (manifest.dataset.kind != ILSVRC2012 or manifest.dataset.classes):
             name = re.sub(r"\W+", "_", manifest.dataset.name).strip("_").lower()
-            self.name, self.version = name if name[:1].isalpha() else f"set_{name}", "1.0.0"
+            self.name = name if name[:1].isalpha() else f"set_{name}"
+            self.version = "1.0.0"
         for shard in source.shards:
-            if split_of(shard.name) != shard.split:
-                raise UsageError(
-                    (
-                        f"{shard.split} has grown, and TensorFlow Datasets reads only shards of "
-                        "one "
-                        "numbering"
-                    ),
-                    f"expected no shard such as {shard.name}",
-                    (
-                        "make the set again with imagenet-prep convert --overwrite, "
-                        "or export to another format"
-                    ),
-                )
-            compression = Shard.open(shard.path).compression
-            if compression != "none":
-                raise UsageError(
-                    (
-                        f"{shard.path} is compressed with {compression}, "
-                        "which TensorFlow Datasets does not read"
-                    ),
-                    "expected plain shards",
-                    "convert again without compression, or export to arrayrecord or webdataset",
-                )
+            _refuse_unreadable(shard)
 
     def pack(self, shard: SourceShard, files: Files) -> None:
         """Read and check all records of a shard."""
@@ -85,44 +60,28 @@ class TfdsPacker(Packer):
 
     def finish(self, source: SourceSet, out: Path) -> Mapping[str, bytes]:
         """The files; the one that TFDS looks for first is last."""
-        manifest, folder = source.manifest, f"{self.name}/{self.version}"
+        manifest = source.manifest
+        folder = f"{self.name}/{self.version}"
         roles = find_roles(manifest)
-        held = manifest.dataset.features if manifest else _features_held(source)
         image, label = roles.get("encoded"), roles.get("label")
-        names = {label: _class_names(source.numbering)} if label else {}
-        names |= {
-            feature: names_from_0(of_objects)
-            for feature, of_objects in find_object_names(manifest).items()
-        }
-        names = {
-            feature: of_labels
-            for feature, of_labels in names.items()
-            if of_labels and are_lines(of_labels)
-        }
-        above = os.path.relpath(
-            local_path(source.layout.output_dir).resolve(), (out / folder).resolve()
-        )
+        features = manifest.dataset.features if manifest else _features_of_first_record(source)
+        names = _names_by_feature(source, label)
+        shards_dir = local_path(source.layout.output_dir).resolve()
+        relative_dir = os.path.relpath(shards_dir, (out / folder).resolve())
         info: dict[str, Any] = {
             "name": self.name,
             "version": self.version,
             "fileFormat": "tfrecord",
             "splits": [
-                {
-                    "name": split,
-                    "filepathTemplate": f"{above}/{{SPLIT}}-{{SHARD_X_OF_Y}}",
-                    "numBytes": str(sum(shard.size for shard in shards)),
-                    "shardLengths": [str(shard.count()) for shard in shards],
-                }
-                for split, shards in source.splits.items()
+                _split_info(split, shards, relative_dir) for split, shards in source.splits.items()
             ],
         }
         if image and label:
             info["supervisedKeys"] = {"input": image, "output": label}
-        files = {"features.json": _encode(_features(held, image, names))}
-        for feature, of_labels in names.items():
-            files[f"{feature.replace('/', '.')}.labels.txt"] = "".join(
-                f"{name}\n" for name in of_labels
-            ).encode()
+        files = {"features.json": _encode(_features(features, image, names))}
+        for feature, label_names in names.items():
+            lines = "".join(f"{name}\n" for name in label_names)
+            files[f"{feature.replace('/', '.')}.labels.txt"] = lines.encode()
         files["dataset_info.json"] = _encode(info)
         return {f"{folder}/{name}": content for name, content in files.items()}
 
@@ -137,43 +96,88 @@ class TfdsPacker(Packer):
 PACKER = TfdsPacker
 
 
-def _features_held(source: SourceSet) -> Mapping[str, Mapping[str, Any]]:
+def _refuse_unreadable(shard: SourceShard) -> None:
+    """Raise UsageError for a shard that TensorFlow Datasets can't read in place."""
+    if split_of(shard.name) != shard.split:
+        raise UsageError(
+            f"{shard.split} has grown, and TensorFlow Datasets reads only shards of one numbering",
+            f"expected no shard such as {shard.name}",
+            "make the set again with imagenet-prep convert --overwrite, "
+            "or export to another format",
+        )
+    compression = Shard.open(shard.path).compression
+    if compression != "none":
+        raise UsageError(
+            f"{shard.path} is compressed with {compression}, "
+            "which TensorFlow Datasets does not read",
+            "expected plain shards",
+            "convert again without compression, or export to arrayrecord or webdataset",
+        )
+
+
+def _features_of_first_record(source: SourceSet) -> Mapping[str, Mapping[str, Any]]:
     """The features of a set without a manifest, by its first record; none if it has no record."""
-    records = itertools.chain.from_iterable(shard.records() for shard in source.shards)
-    first = next(records, None)
-    return held_by(first) if first else {}
+    for shard in source.shards:
+        for record in shard.records():
+            return features_in(record)
+    return {}
+
+
+def _names_by_feature(source: SourceSet, label: str | None) -> dict[str, list[str]]:
+    """The name of each label from 0 up, of each feature that is a class and has such names."""
+    names = {label: _class_names(source.numbering)} if label else {}
+    for feature, object_names in find_object_names(source.manifest).items():
+        names[feature] = names_from_0(object_names)
+    return {
+        feature: names[feature] for feature in names if names[feature] and are_lines(names[feature])
+    }
+
+
+def _split_info(split: str, shards: Sequence[SourceShard], shards_dir: str) -> dict[str, Any]:
+    return {
+        "name": split,
+        "filepathTemplate": f"{shards_dir}/{{SPLIT}}-{{SHARD_X_OF_Y}}",
+        "numBytes": str(sum(shard.size for shard in shards)),
+        "shardLengths": [str(shard.count()) for shard in shards],
+    }
 
 
 def _features(
-    held: Mapping[str, Mapping[str, Any]], image: str | None, names: Mapping[str, Sequence[str]]
+    features: Mapping[str, Mapping[str, Any]],
+    image: str | None,
+    names: Mapping[str, Sequence[str]],
 ) -> dict[str, Any]:
     """The content of features.json.
 
     Args:
-        held: the features of every record, as a manifest lists them.
+        features: the features of every record, as a manifest lists them.
         image: the feature with the image file; it is decoded to uint8 of the shape (height, width,
             3).
         names: the name of each label from 0 up, of each feature that is a class.
     """
     declared = {}
-    for name, promised in sorted(held.items()):
-        kind, of_kind = "tensor_feature.Tensor", {"tensor": _tensor(**promised)}
+    for name, feature in sorted(features.items()):
         if name == image:
             shape = {"dimensions": ["-1", "-1", "3"]}
-            kind, of_kind = "image_feature.Image", {"image": {"dtype": "uint8", "shape": shape}}
+            declared[name] = _declare(
+                "image_feature.Image", {"image": {"dtype": "uint8", "shape": shape}}
+            )
         elif name in names:
-            kind, of_kind = (
+            label = _declare(
                 "class_label_feature.ClassLabel",
                 {"classLabel": {"numClasses": str(len(names[name]))}},
             )
-        feature = {"pythonClassName": f"{_FEATURES}.{kind}", **of_kind}
-        declared[name] = (
-            _sequence(feature) if name in names and not _is_one(**promised) else feature
-        )
+            declared[name] = label if _is_one(**feature) else _sequence(label)
+        else:
+            declared[name] = _declare("tensor_feature.Tensor", {"tensor": _tensor(**feature)})
     return {
         "pythonClassName": f"{_FEATURES}.features_dict.FeaturesDict",
         "featuresDict": {"features": declared},
     }
+
+
+def _declare(class_name: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    return {"pythonClassName": f"{_FEATURES}.{class_name}", **content}
 
 
 def _class_names(numbering: Numbering) -> list[str]:
@@ -197,11 +201,11 @@ def _is_one(kind: str, optional: bool, values: int | None) -> bool:
     return values == 1 and not optional
 
 
-def _tensor(**promised: Any) -> dict[str, Any]:
+def _tensor(**feature: Any) -> dict[str, Any]:
     """One value, or any number of them; none if the feature is optional."""
-    shape = {} if _is_one(**promised) else {"dimensions": ["-1"]}
-    return {"dtype": _DTYPES[promised["kind"]], "encoding": "none", "shape": shape}
+    shape = {} if _is_one(**feature) else {"dimensions": ["-1"]}
+    return {"dtype": _DTYPES[feature["kind"]], "encoding": "none", "shape": shape}
 
 
-def _encode(value: Mapping[str, Any]) -> bytes:
-    return (json.dumps(value, indent=2, sort_keys=True) + "\n").encode()
+def _encode(metadata: Mapping[str, Any]) -> bytes:
+    return (json.dumps(metadata, indent=2, sort_keys=True) + "\n").encode()

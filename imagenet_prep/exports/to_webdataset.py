@@ -31,11 +31,8 @@ _BLOCK = 512
 _RECORD = 20 * _BLOCK  # a tar ends with two blocks of zeros, padded to a multiple of this
 
 _BLANK = tarfile.TarInfo("").tobuf(tarfile.USTAR_FORMAT)
-_MIDDLE, _TIME, _REST = (
-    _BLANK[100:124],
-    _BLANK[136:148],
-    _BLANK[156:],
-)  # the fields around name, size and checksum
+# the fields around name, size and checksum
+_MIDDLE, _TIME, _REST = _BLANK[100:124], _BLANK[136:148], _BLANK[156:]
 _SUM = sum(_MIDDLE) + sum(_TIME) + sum(_REST) + 8 * ord(" ")
 
 encode_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
@@ -70,10 +67,8 @@ class TarPacker(Packer):
         """
         splits, tars = {}, {}
         for split, shards in source.splits.items():
-            names, counts = (
-                [self.file_name(shard) for shard in shards],
-                [shard.count() for shard in shards],
-            )
+            names = [self.file_name(shard) for shard in shards]
+            counts = [shard.count() for shard in shards]
             lengths = {"num_samples": sum(counts), "shard_lengths": counts}
             splits[split] = {"name": split, "filenames": names, **lengths}
             if sum(counts):  # datasets refuses empty splits
@@ -98,10 +93,10 @@ class TarPacker(Packer):
         image, index = values.encoded, values.class_index
         yield _header(f"{key}{ending_of(image[:16]) or '.jpg'}", len(image))
         yield image
-        rest = bytes(-len(image) % _BLOCK)
-        if index is not None:
-            rest += _member(f"{key}.cls", b"%d" % index)
-        yield rest + _member(f"{key}.json", encode_json(describe(values, self.meaning)).encode())
+        padding = bytes(-len(image) % _BLOCK)
+        label = b"" if index is None else _member(f"{key}.cls", b"%d" % index)
+        description = encode_json(describe(values, self.meaning)).encode()
+        yield padding + label + _member(f"{key}.json", description)
 
 
 PACKER = TarPacker
@@ -131,9 +126,8 @@ def describe(values: ImageValues, meaning: Meaning) -> dict[str, Any]:
     }
     head = {name: value for name, value in head.items() if name not in meaning.others}
     others = {name: _plain(value) for name, value in values.others.items()}
-    if (
-        not meaning.features
-    ):  # as text: readers that infer types from the first records misread an empty list
+    if not meaning.features:
+        # as text: readers that infer types from the first records misread an empty list
         others["boxes"] = encode_json(others["boxes"])
     return {**head, **others}
 
@@ -141,7 +135,7 @@ def describe(values: ImageValues, meaning: Meaning) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """A value as JSON can hold it: bytes are texts if they are UTF-8, otherwise {"base64": ...}."""
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_plain(element) for element in value]
     if not isinstance(value, bytes):
         return value
     try:

@@ -24,7 +24,7 @@ from imagenet_prep.ilsvrc2012.annotation_xml import LARGEST, AnnotationFault, pa
 from imagenet_prep.ilsvrc2012.box_archives import BoxFiles, File, box_files_at
 from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, BOX_FOLDERS, find_annotations
 from imagenet_prep.ilsvrc2012.boxes import encode_boxes
-from imagenet_prep.model import Box, Done, Engine, Problem, ProblemKind, Progress, Silent
+from imagenet_prep.model import Box, Done, Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.sources.tar_members import REMEDY, WHOLE_COPY
 from imagenet_prep.storage.files import load_json, save_bytes, save_json
 from imagenet_prep.storage.layout import Layout
@@ -127,35 +127,37 @@ def _annotate_split(
 ) -> BoxesSummary:
     fingerprint = {"input": source.identity(), "rules": RULES_VERSION}
     csv_path = local_path(layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv)
-    known = _recall(layout, split, fingerprint, csv_path)
-    if known is not None:
-        problems = tuple(itertools.starmap(_problem, known.problems))
-        return BoxesSummary(split, source.path, csv_path, known.totals, problems, up_to_date=True)
+    recalled = _recall(layout, split, fingerprint, csv_path)
+    if recalled is not None:
+        totals = recalled.totals
+        problems = tuple(itertools.starmap(_problem, recalled.problems))
+        return BoxesSummary(split, source.path, csv_path, totals, problems, up_to_date=True)
     result = _read_all(source, split, engine, progress)
     content = b"".join(sorted(result.lines.splitlines(keepends=True)))
     save_bytes(csv_path, content)
     _save_state(layout, split, fingerprint, content, result)
-    return BoxesSummary(
-        split, source.path, csv_path, BoxTotals(**result.totals), result.problems, up_to_date=False
-    )
+    totals = BoxTotals(**result.totals)
+    return BoxesSummary(split, source.path, csv_path, totals, result.problems, up_to_date=False)
 
 
 # input --------------------------------------------------------------------------------------------
 
 
-def _find_source(split: str, layout: Layout, given: Path | None) -> BoxFiles:
-    if given is not None and not given.exists():
+def _find_source(split: str, layout: Layout, boxes: Path | None) -> BoxFiles:
+    if boxes is not None and not boxes.exists():
         raise UsageError(
-            f"{given} does not exist",
+            f"{boxes} does not exist",
             "expected an archive of annotations or an unpacked folder of them",
         )
-    source = box_files_at(given) if given else find_annotations(layout, split)
+    source = box_files_at(boxes) if boxes else find_annotations(layout, split)
     if source is None:
         archive = facts.ARCHIVES[BOX_ARCHIVES[split]]
-        own = ", or your own with --boxes" if split == facts.TRAIN else ""
+        expected = f"expected {archive.filename} or a folder {BOX_FOLDERS[split][0]}"
+        if split == facts.TRAIN:
+            expected += ", or your own with --boxes"
         raise InputError(
             f"no annotations of {split} images in {layout.raw_dir}",
-            f"expected {archive.filename} or a folder {BOX_FOLDERS[split][0]}" + own,
+            expected,
             command("download", layout.data_dir, (("only", archive.key),)),
         )
     return source
@@ -177,29 +179,31 @@ def _read_all(source: BoxFiles, split: str, engine: Engine, progress: Progress) 
     try:
         for outcome in engine.map(_Parser(split), _batches(source.files(progress))):
             if not isinstance(outcome, Done):
-                (folder, name, _), *others = outcome.task
-                after = f" or one of the {len(others)} files after it" if others else ""
-                error = named(outcome.error, f"{source.path}, {folder}/{name}.xml{after}")
-                raise (
-                    error
-                    if isinstance(error, PrepError)
-                    else WorkerError(f"a bug in a worker: {error!r}")
-                )
+                raise _batch_error(outcome, source)
             results.append(outcome.value)
     finally:
         progress.end()
     if not results:
-        hint = (
-            REMEDY
-            if source.path.name == facts.ARCHIVES[BOX_ARCHIVES[split]].filename
-            else WHOLE_COPY
-        )
+        is_official = source.path.name == facts.ARCHIVES[BOX_ARCHIVES[split]].filename
         raise InputError(
-            f"{source.path} holds no annotations", "expected files <wnid>/<image>.xml", hint
+            f"{source.path} holds no annotations",
+            "expected files <wnid>/<image>.xml",
+            REMEDY if is_official else WHOLE_COPY,
         )
-    problems = sorted((problem for result in results for problem in result.problems), key=str)
+    lines = b"".join(result.lines for result in results)
     totals: Counter[str] = sum((result.totals for result in results), Counter())
-    return _Result(b"".join(result.lines for result in results), totals, tuple(problems))
+    problems = itertools.chain.from_iterable(result.problems for result in results)
+    return _Result(lines, totals, tuple(sorted(problems, key=str)))
+
+
+def _batch_error(failed: Failed[list[File]], source: BoxFiles) -> PrepError:
+    """The error of a batch, with the names of its files."""
+    (folder, name, _), *later_files = failed.task
+    place = f"{source.path}, {folder}/{name}.xml"
+    if later_files:
+        place += f" or one of the {len(later_files)} files after it"
+    error = named(failed.error, place)
+    return error if isinstance(error, PrepError) else WorkerError(f"a bug in a worker: {error!r}")
 
 
 def _batches(files: Iterable[File]) -> Iterator[list[File]]:
@@ -255,15 +259,12 @@ def read_file(
     if wnid not in facts.labels():
         return (), {"files": 1, "other_files": 1}
     annotation = parse_annotation(content)
-    early = int(annotation.ended_early)
+    boxes = annotation.boxes
+    counts = {"files": 1, "ended_early": int(annotation.ended_early)}
     if annotation.label != wnid and annotation.label in facts.labels():
-        skipped = len(annotation.boxes) + annotation.no_area
-        return (), {"files": 1, "other_class": skipped, "ended_early": early}
-    boxes, counts = (
-        annotation.boxes,
-        {"files": 1, "images": int(bool(annotation.boxes)), "ended_early": early},
-    )
-    return boxes, {**counts, "boxes": len(boxes), "no_area": annotation.no_area}
+        return (), {**counts, "other_class": len(boxes) + annotation.no_area}
+    counts |= {"images": int(bool(boxes)), "boxes": len(boxes), "no_area": annotation.no_area}
+    return boxes, counts
 
 
 _usable = re.compile(r"[^.,\x00-\x1f\x7f\ud800-\udfff][^,\x00-\x1f\x7f\ud800-\udfff]*").fullmatch
@@ -301,7 +302,7 @@ def _problem(subject: str, detail: str) -> Problem:
 # the state of an earlier run ----------------------------------------------------------------------
 
 
-class _KnownBoxes(Struct, frozen=True):
+class _RecordedBoxes(Struct, frozen=True):
     """The entry of a split; each of ``problems`` is its subject and detail."""
 
     made_from: dict[str, Any]
@@ -310,31 +311,34 @@ class _KnownBoxes(Struct, frozen=True):
     problems: tuple[tuple[str, str], ...]
 
 
-def _load_known(layout: Layout) -> dict[str, _KnownBoxes]:
+def _load_state(layout: Layout) -> dict[str, _RecordedBoxes]:
     """The entries of earlier runs, by split; none if this program did not write them."""
     try:
-        return convert(load_json(layout.annotate_path), dict[str, _KnownBoxes])
+        return convert(load_json(layout.annotate_path), dict[str, _RecordedBoxes])
     except ValueError:
         return {}
 
 
 def _recall(
     layout: Layout, split: str, fingerprint: dict[str, Any], csv_path: Path
-) -> _KnownBoxes | None:
+) -> _RecordedBoxes | None:
     """The result of an earlier run, if it had the same input and its CSV is unchanged."""
-    known = _load_known(layout).get(split)
-    is_same = known and known.made_from == fingerprint and known.csv_sha256 == _digest(csv_path)
-    return known if is_same else None
+    recorded = _load_state(layout).get(split)
+    if recorded is None or recorded.made_from != fingerprint:
+        return None
+    return recorded if recorded.csv_sha256 == _digest(csv_path) else None
 
 
 def _save_state(
     layout: Layout, split: str, fingerprint: dict[str, Any], content: bytes, result: _Result
 ) -> None:
-    problems = tuple((problem.subject, problem.detail) for problem in result.problems)
-    record = _KnownBoxes(
-        fingerprint, hashlib.sha256(content).hexdigest(), BoxTotals(**result.totals), problems
+    recorded = _RecordedBoxes(
+        made_from=fingerprint,
+        csv_sha256=hashlib.sha256(content).hexdigest(),
+        totals=BoxTotals(**result.totals),
+        problems=tuple((problem.subject, problem.detail) for problem in result.problems),
     )
-    save_json(layout.annotate_path, to_builtins({**_load_known(layout), split: record}))
+    save_json(layout.annotate_path, to_builtins({**_load_state(layout), split: recorded}))
 
 
 def _digest(path: Path) -> str | None:

@@ -109,14 +109,12 @@ class Difference(Struct, frozen=True):
 
     def as_dict(self) -> dict[str, Any]:
         """The differences as JSON-ready values."""
-        splits = [{**to_builtins(split), "is_same": split.is_same} for split in self.splits]
-        places = [*map(str, self.places)]
         return {
-            "places": places,
+            "places": [*map(str, self.places)],
             "is_same": self.is_same,
             "by_bytes": self.by_bytes,
             "problems": [*self.problems],
-            "splits": splits,
+            "splits": [{**to_builtins(split), "is_same": split.is_same} for split in self.splits],
         }
 
 
@@ -147,12 +145,12 @@ def diff(
     progress = progress or Silent()
     both = ComparedSet.read(first), ComparedSet.read(second)
     comparison = _Comparison(both, by_bytes, look_into, engine, progress)
-    progress.begin("diff", len(both[FIRST].shards) + len(both[SECOND].shards), "shards")
-    splits = tuple(map(comparison.of_split, sorted({*both[FIRST].splits, *both[SECOND].splits})))
+    progress.begin("diff", sum(len(side.shards) for side in both), "shards")
+    split_names = sorted({*both[FIRST].splits, *both[SECOND].splits})
+    splits = tuple(map(comparison.of_split, split_names))
     progress.end()
-    return Difference(
-        (first, second), splits, (*both[FIRST].problems, *both[SECOND].problems), by_bytes
-    )
+    problems = (*both[FIRST].problems, *both[SECOND].problems)
+    return Difference((first, second), splits, problems, by_bytes)
 
 
 class _Differing(NamedTuple):
@@ -179,31 +177,36 @@ class _Comparison(Struct, frozen=True):
         names = self.both[FIRST].of_split(split), self.both[SECOND].of_split(split)
         if not all(side.has_files for side in self.both):
             return self._of_manifest(split, names)
-        same = self._recorded_as_same(names)
-        self.progress.advance(2 * len(same))
+        equal_shards = self._recorded_as_same(names)
+        self.progress.advance(2 * len(equal_shards))
         reports: dict[str, PairReport] = {}
-        others = [name for name in sorted({*names[FIRST], *names[SECOND]}) if name not in same]
-        for name, report in self._run(ShardPair(self.both, self.by_bytes), others):
+        to_compare = sorted({*names[FIRST], *names[SECOND]} - {*equal_shards})
+        for name, report in self._run(ShardPair(self.both, self.by_bytes), to_compare):
             reports[name] = report
             self.progress.advance(sum(name in side.shards for side in self.both))
-        counts = [
-            sum(side.recorded[name].records for name in same)
-            + sum(report.records[number] for report in reports.values())
-            for number, side in enumerate(self.both)
-        ]
-        return self._judged(
-            split, (len(names[FIRST]), len(names[SECOND])), (counts[FIRST], counts[SECOND]), reports
+        shards = len(names[FIRST]), len(names[SECOND])
+        records = (
+            self._count_records(FIRST, equal_shards, reports),
+            self._count_records(SECOND, equal_shards, reports),
         )
+        return self._judged(split, shards, records, reports)
+
+    def _count_records(
+        self, side: int, equal_shards: Sequence[str], reports: Mapping[str, PairReport]
+    ) -> int:
+        recorded = self.both[side].recorded
+        in_equal_shards = sum(recorded[name].records for name in equal_shards)
+        return in_equal_shards + sum(report.records[side] for report in reports.values())
 
     def _recorded_as_same(self, names: Sequence[Sequence[str]]) -> list[str]:
         """The shards that both sets record with one digest."""
-        first, second = (side.recorded for side in self.both)
-        shared = set(names[FIRST]) & set(names[SECOND])
-        return [
-            name
-            for name in sorted(shared)
-            if name in first and name in second and first[name].digest == second[name].digest
-        ]
+        equal_shards = []
+        for name in sorted(set(names[FIRST]) & set(names[SECOND])):
+            entries = [side.recorded.get(name) for side in self.both]
+            digests = {entry.digest for entry in entries if entry is not None}
+            if None not in entries and len(digests) == 1:
+                equal_shards.append(name)
+        return equal_shards
 
     def _of_manifest(self, split: str, names: Sequence[Sequence[str]]) -> SplitDifference:
         """The differences to a manifest, which has a digest of each shard
@@ -216,14 +219,14 @@ class _Comparison(Struct, frozen=True):
             digests.append({name: digest for name, (digest, _) in entries.items()})
             counts.append(sum(records for _, records in entries.values()))
             self.progress.advance(len(shard_names))
-        first, second = digests
-        other_shards = sorted(
-            name for name in first.keys() | second.keys() if first.get(name) != second.get(name)
-        )
-        shards = len(first), len(second)
-        return SplitDifference(
-            split, shards, (counts[FIRST], counts[SECOND]), other_shards=tuple(other_shards)
-        )
+        other_shards = [
+            name
+            for name in sorted({*digests[FIRST], *digests[SECOND]})
+            if digests[FIRST].get(name) != digests[SECOND].get(name)
+        ]
+        shards = len(digests[FIRST]), len(digests[SECOND])
+        records = counts[FIRST], counts[SECOND]
+        return SplitDifference(split, shards, records, other_shards=tuple(other_shards))
 
     def _judged(
         self,
@@ -233,39 +236,30 @@ class _Comparison(Struct, frozen=True):
         reports: Mapping[str, PairReport],
     ) -> SplitDifference:
         """The differences of a split, from the comparison of its shards."""
-        order = sorted(reports)
-        differing = [
-            _Differing(
-                ((shard, record.number), (shard, record.number)), record.name, record.features
-            )
-            for shard in order
-            for record in reports[shard].differing
-        ]
-        sides = (
-            Unmatched(order, {shard: report.left[side] for shard, report in reports.items()})
-            for side in (FIRST, SECOND)
-        )
-        matching = Matching(*sides)
+        matching = Matching(_unmatched(FIRST, reports), _unmatched(SECOND, reports))
         moved, recoded, pairs = self._match(matching)
-        alone = [self._names(side, matching, matching.sides[side].free) for side in (FIRST, SECOND)]
-        differing += self._differing(matching, pairs)
+        only = (
+            tuple(self._names(FIRST, matching, matching.sides[FIRST].free)),
+            tuple(self._names(SECOND, matching, matching.sides[SECOND].free)),
+        )
+        differing = [*_differing_in_place(reports), *self._differing(matching, pairs)]
         differing.sort(key=lambda record: record.spots)
         shown = tuple(
             self._shown(record, number < self.look_into) for number, record in enumerate(differing)
         )
-        compared = [
-            features for features in map(_known_features, differing, shown) if features is not None
-        ]
+        features_by_record = map(_known_features, differing, shown)
+        compared = [features for features in features_by_record if features is not None]
+        feature_counts = Counter(itertools.chain.from_iterable(compared))
         return SplitDifference(
             split,
             shards,
             records,
-            moved,
-            recoded + sum(report.recoded for report in reports.values()),
-            (tuple(alone[FIRST]), tuple(alone[SECOND])),
-            shown,
-            len(compared),
-            dict(Counter(itertools.chain.from_iterable(compared)).most_common()),
+            moved=moved,
+            encoded_differently=recoded + sum(report.recoded for report in reports.values()),
+            only=only,
+            differing=shown,
+            compared=len(compared),
+            differing_features=dict(feature_counts.most_common()),
         )
 
     def _match(self, matching: Matching) -> tuple[int, int, list[Pairs]]:
@@ -275,20 +269,21 @@ class _Comparison(Struct, frozen=True):
         named = matching.take_named()
         equal = matching.take_equal()
         same_bytes = matching.are_equal(named)
-        others = named.only(~same_bytes)
+        other_bytes = named.only(~same_bytes)
         if self.by_bytes:
-            return len(equal.first) + int(same_bytes.sum()), 0, [others, matching.take_last()]
-        say_the_same = self._say_the_same(matching, others)
-        same = [named.only(same_bytes), others.only(say_the_same), equal]
+            moved = len(equal.first) + int(same_bytes.sum())
+            return moved, 0, [other_bytes, matching.take_last()]
+        say_the_same = self._say_the_same(matching, other_bytes)
+        equal_pairs = [named.only(same_bytes), other_bytes.only(say_the_same), equal]
         if matching.needs_content:
-            same.append(self._take_by_content(matching))
+            equal_pairs.append(self._take_by_content(matching))
             if matching.has_free and len(equal.first):
-                matching.release(same.pop())
-                matching.release(same.pop())
-                same.append(self._take_by_content(matching))
-        moved = sum(matching.have_moved(pairs) for pairs in same)
-        recoded = sum(int((~matching.are_equal(pairs)).sum()) for pairs in same)
-        return moved, recoded, [others.only(~say_the_same), matching.take_last()]
+                matching.release(equal_pairs.pop())
+                matching.release(equal_pairs.pop())
+                equal_pairs.append(self._take_by_content(matching))
+        moved = sum(matching.have_moved(pairs) for pairs in equal_pairs)
+        recoded = sum(int((~matching.are_equal(pairs)).sum()) for pairs in equal_pairs)
+        return moved, recoded, [other_bytes.only(~say_the_same), matching.take_last()]
 
     def _take_by_content(self, matching: Matching) -> Pairs:
         """Pair the records that are left by what they say."""
@@ -302,10 +297,10 @@ class _Comparison(Struct, frozen=True):
         """Whether the records of each pair, which have one name, have the same features."""
         import numpy as np
 
-        first, second = (
+        digests, other_digests = (
             self._digests(side, matching, pairs[side], is_exact=False) for side in (FIRST, SECOND)
         )
-        return np.equal(first[pairs.first], second[pairs.second])
+        return np.equal(digests[pairs.first], other_digests[pairs.second])
 
     def _digests(
         self, side: int, matching: Matching, rows: NDArray[np.intp], *, is_exact: bool
@@ -314,9 +309,8 @@ class _Comparison(Struct, frozen=True):
         import numpy as np
 
         digests = np.zeros(len(matching.sides[side].numbers), np.uint64)
-        for shard_rows, shard_digests in self._read(
-            ContentDigests(self.both, is_exact), side, matching, rows
-        ):
+        take_digests = ContentDigests(self.both, is_exact)
+        for shard_rows, shard_digests in self._read(take_digests, side, matching, rows):
             digests[shard_rows] = np.array(shard_digests, np.uint64)
         return digests
 
@@ -335,12 +329,13 @@ class _Comparison(Struct, frozen=True):
 
     def _differing(self, matching: Matching, pairs: Iterable[Pairs]) -> Iterator[_Differing]:
         """The differing records at different places."""
-        first, second = matching.sides
+        side, other_side = matching.sides
         for rows in pairs:
             counterparts = dict(zip(rows.first.tolist(), rows.second.tolist(), strict=True))
-            in_order = sorted(counterparts, key=first.spot)
-            for row, name in zip(in_order, self._names(FIRST, matching, rows.first), strict=True):
-                yield _Differing((first.spot(row), second.spot(counterparts[row])), name)
+            in_order = sorted(counterparts, key=side.spot)
+            names = self._names(FIRST, matching, rows.first)
+            for row, name in zip(in_order, names, strict=True):
+                yield _Differing((side.spot(row), other_side.spot(counterparts[row])), name)
 
     def _read(
         self,
@@ -372,8 +367,7 @@ class _Comparison(Struct, frozen=True):
             yield outcome.task, outcome.value
 
     def _shown(self, record: _Differing, is_looked_into: bool) -> DifferingRecord:
-        first, second = record.spots
-        places = _place_in_words(first), _place_in_words(second)
+        places = _place_in_words(record.spots[FIRST]), _place_in_words(record.spots[SECOND])
         features = None
         if is_looked_into:
             features = differing_values(*map(self._values, self.both, record.spots))
@@ -392,6 +386,21 @@ class _Comparison(Struct, frozen=True):
             return {THE_RECORD: f"no Example ({error}): {len(data):,} bytes, SHA-256 {digest}"}
 
 
+def _unmatched(side: int, reports: Mapping[str, PairReport]) -> Unmatched:
+    """The records of a set without a counterpart at their place."""
+    return Unmatched(
+        sorted(reports), {shard: report.left[side] for shard, report in reports.items()}
+    )
+
+
+def _differing_in_place(reports: Mapping[str, PairReport]) -> Iterator[_Differing]:
+    """The differing records at the same place in both sets."""
+    for shard in sorted(reports):
+        for record in reports[shard].differing:
+            spot = shard, record.number
+            yield _Differing((spot, spot), record.name, record.features)
+
+
 def _place_in_words(spot: tuple[str, int]) -> str:
     shard, number = spot
     return f"{shard} record {number}"
@@ -401,4 +410,6 @@ def _known_features(record: _Differing, shown: DifferingRecord) -> Sequence[str]
     """The features that differ in a record; None if it was not compared by feature."""
     if record.features is not None:
         return record.features
-    return None if shown.features is None else list(shown.features)
+    if shown.features is not None:
+        return list(shown.features)
+    return None

@@ -126,36 +126,32 @@ def download(
     """
     layout.refuse_urls()
     manner = options.manner(progress)
-    targets, train = _targets(layout, only, part, options.check_digest, options.digests or {})
+    targets, train = _targets(layout, only, part, options.check_digest, options.digests)
+    size = 0
     with hold(layout.lock_paths):
         missing = [target for target in targets.values() if not _is_there(target)]
-        wnids = _missing_classes(layout, part) if train else []
-        remotes: dict[Target, Remote] = {}
+        missing_wnids, present_wnids = _find_classes(layout, part) if train else ([], [])
         classes = None
-        asked_for = [train, *missing] if train and wnids else missing
-        if asked_for:
-            session, remotes = _ask(options, asked_for, manner)
+        to_ask_for = [train, *missing] if train and missing_wnids else missing
+        if to_ask_for:
+            session, remotes = _ask(options, to_ask_for, manner)
             incoming = [_incoming(target, remotes[target]) for target in missing]
-            if train and wnids:
-                classes = RemoteClasses.find(
-                    session, _url(options, train), remotes[train], wnids, manner
-                )
-                incoming.append(
-                    Incoming(
-                        _tars(wnids)[0], classes.size, classes.bytes_to_come(layout), len(wnids)
-                    )
-                )
+            if train and missing_wnids:
+                url = _url(options, train)
+                classes = RemoteClasses.find(session, url, remotes[train], missing_wnids, manner)
+                incoming.append(_incoming_classes(classes, missing_wnids, layout))
             _announce(incoming, layout, before, manner.progress)
         for target in targets.values():
             if target in missing:
                 _fetch(session, _url(options, target), target, manner, remotes[target])
+                size += remotes[target].total
             else:
                 target.check_present(manner.progress)
         if classes:
             classes.fetch(layout, class_tars_in(layout))
-    size = sum(remotes[target].total for target in missing) + (classes.size if classes else 0)
-    there = [*part.labels.keys() - {*wnids}] if train else []
-    return _summary(targets.values(), missing, size, _tars(wnids), _tars(there))
+            size += classes.size
+    tars_fetched, tars_present = _tars(missing_wnids), _tars(present_wnids)
+    return _summary(targets.values(), missing, size, tars_fetched, tars_present)
 
 
 def _ask(
@@ -164,34 +160,40 @@ def _ask(
     """A session that the server accepts, and its versions of these files;
     it has just sent bytes of the first one.
     """
-    first, who, note = targets[0], (options.credentials, options.cookies), manner.progress.note
+    probed, pace = targets[0], manner.pace
     session = open_session(
-        options.base_url, *who, probe=first.filename, pace=manner.pace, note=note
+        options.base_url,
+        options.credentials,
+        options.cookies,
+        probe=probed.filename,
+        pace=pace,
+        note=manner.progress.note,
     )
-    pace = manner.pace
-    return session, {
-        each: _inspect(session, _url(options, each), each, pace, was_seen=each is first)
-        for each in targets
+    remotes = {
+        target: _inspect(session, _url(options, target), target, pace, was_seen=target is probed)
+        for target in targets
     }
+    return session, remotes
 
 
 def _url(options: DownloadOptions, target: Target) -> str:
     return file_url(options.base_url, target.filename)
 
 
-def _missing_classes(layout: Layout, part: Part) -> list[str]:
-    """The classes without a tar."""
-    there = class_tars_in(layout).wnids()
-    return [wnid for wnid in part.labels if wnid not in there]
+def _find_classes(layout: Layout, part: Part) -> tuple[list[str], list[str]]:
+    """The classes without a tar, and those with one."""
+    tars = class_tars_in(layout).wnids()
+    missing = [wnid for wnid in part.labels if wnid not in tars]
+    present = [wnid for wnid in part.labels if wnid in tars]
+    return missing, present
 
 
 def _tars(wnids: Sequence[str]) -> tuple[str, ...]:
     """The name of some classes of the train archive, if there are any."""
-    return (
-        (f"{number_of(len(wnids), 'class', 'classes')} of {ARCHIVES[facts.TRAIN].filename}",)
-        if wnids
-        else ()
-    )
+    if not wnids:
+        return ()
+    classes = number_of(len(wnids), "class", "classes")
+    return (f"{classes} of {ARCHIVES[facts.TRAIN].filename}",)
 
 
 def download_copy(
@@ -255,13 +257,13 @@ def foresee(
         check. UsageError: ``only`` names an unknown archive.
     """
     layout.refuse_urls()
-    targets, train = _targets(layout, only, part, check_digest, digests or {})
+    targets, train = _targets(layout, only, part, check_digest, digests)
     incoming = []
     for key, target in targets.items():
         if not _is_there(target):
             remote = Remote("", ARCHIVES[key].about, None, None)
             incoming.append(replace(_incoming(target, remote), is_about=target.size is None))
-    wnids = _missing_classes(layout, part) if train else []
+    wnids, _ = _find_classes(layout, part) if train else ([], [])
     if wnids:
         size = ARCHIVES[facts.TRAIN].about * len(wnids) // facts.CLASSES
         incoming.append(Incoming(_tars(wnids)[0], size, size, len(wnids), is_about=True))
@@ -307,8 +309,9 @@ def _is_there(target: Target) -> bool:
     folder = target.path.parent
     if not folder.is_dir() and (folder.exists() or folder.is_symlink()):
         move = command_line(["mv", "--", str(folder), f"{folder}.moved"])
-        what = f"{folder} is {IN_WORDS[kind_of(folder)]}"
-        raise InputError(what, "expected a folder", f"run {move}, {AGAIN}")
+        raise InputError(
+            f"{folder} is {IN_WORDS[kind_of(folder)]}", "expected a folder", f"run {move}, {AGAIN}"
+        )
     is_there = target.is_there()
     fault = fault_of(target.path, target.filename) if is_there and not target.digests else ""
     if fault:
@@ -317,7 +320,11 @@ def _is_there(target: Target) -> bool:
 
 
 def _targets(
-    layout: Layout, only: Sequence[str], part: Part, check_digest: bool, digests: Mapping[str, str]
+    layout: Layout,
+    only: Sequence[str],
+    part: Part,
+    check_digest: bool,
+    digests: Mapping[str, str] | None,
 ) -> tuple[dict[str, Target], Target | None]:
     """The archives by key; and the train archive, if only its class tars are to be fetched."""
     if unknown := [key for key in only if key not in ARCHIVES]:
@@ -325,24 +332,25 @@ def _targets(
             f"unknown archive {unknown[0]!r}", f"expected some of {', '.join(ARCHIVES)}"
         )
     layout = replace(layout, raw=None)  # that folder is read-only
+    digests = digests or {}
     targets = {key: _target(layout, ARCHIVES[key], check_digest, digests.get(key)) for key in only}
-    is_meant = (
-        not part.is_whole and facts.TRAIN in targets and not targets[facts.TRAIN].path.exists()
-    )
-    return targets, targets.pop(facts.TRAIN) if is_meant else None
+    train = targets.get(facts.TRAIN)
+    if train is None or part.is_whole or train.path.exists():
+        return targets, None
+    del targets[facts.TRAIN]
+    return targets, train
 
 
 def _target(
     layout: Layout, archive: OfficialArchive, check_digest: bool, digest: str | None
 ) -> Target:
-    official = {"md5": archive.md5, **({"sha256": archive.sha256} if archive.sha256 else {})}
-    expected = ({"md5": digest} if digest else official) if check_digest else {}
-    return Target(
-        layout,
-        archive.filename,
-        archive.size if digest is None and check_digest else None,
-        expected,
-    )
+    if not check_digest:
+        return Target(layout, archive.filename, None, {})
+    size = archive.size if digest is None else None
+    digests = {"md5": digest or archive.md5}
+    if archive.sha256 and not digest:
+        digests["sha256"] = archive.sha256
+    return Target(layout, archive.filename, size, digests)
 
 
 def _summary(
@@ -353,9 +361,9 @@ def _summary(
     present: tuple[str, ...] = (),
 ) -> DownloadSummary:
     """The summary of these files, and of other names that were ``fetched`` or are ``present``."""
-    new = tuple(each.filename for each in targets if each in missing)
-    old = tuple(each.filename for each in targets if each not in missing)
-    return DownloadSummary((*new, *fetched), (*old, *present), size)
+    files_fetched = tuple(target.filename for target in targets if target in missing)
+    files_present = tuple(target.filename for target in targets if target not in missing)
+    return DownloadSummary((*files_fetched, *fetched), (*files_present, *present), size)
 
 
 def _fetch(
@@ -401,10 +409,10 @@ def _announce(
     if before is not None:
         before(incoming)
         return
-    needs = [each.need(layout) for each in incoming]
+    needs = [files.need(layout) for files in incoming]
     refuse_lack(needs)
     for room in rooms_for(needs):
-        names = listed(each.name for each in incoming)
+        names = listed(files.name for files in incoming)
         progress.note(f"{names}: {size_text(room.size)} to fetch, {size_text(room.free)} are free")
 
 
@@ -412,13 +420,20 @@ def _incoming(target: Target, remote: Remote) -> Incoming:
     return Incoming(target.filename, remote.total, target.to_come(remote))
 
 
+def _incoming_classes(classes: RemoteClasses, wnids: Sequence[str], layout: Layout) -> Incoming:
+    to_come = classes.bytes_to_come(layout)
+    return Incoming(_tars(wnids)[0], classes.size, to_come, len(wnids))
+
+
 def _all_of(site: Site, missing: Mapping[Target, Offer]) -> Incoming:
     """The files of a copy as one entry: there may be hundreds."""
-    each = [
+    files = [
         _incoming(target, Remote(bare_url(offer.url), offer.size, None, None))
         for target, offer in missing.items()
     ]
-    name = each[0].name if len(each) == 1 else f"{number_of(len(each), 'file')} of {site.name}"
-    return Incoming(
-        name, sum(one.size for one in each), sum(one.to_come for one in each), len(each)
-    )
+    if len(files) == 1:
+        return files[0]
+    name = f"{number_of(len(files), 'file')} of {site.name}"
+    size = sum(file.size for file in files)
+    to_come = sum(file.to_come for file in files)
+    return Incoming(name, size, to_come, len(files))

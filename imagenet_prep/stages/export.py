@@ -91,28 +91,10 @@ def export(
     if out is not None:
         refuse_url(out)
     progress = progress or Silent()
-    kind = load_format(container)
-    if kind.unit == "set" or out is None:  # its files are next to the shards, or name their folder
-        layout.refuse_urls()
-    if out is None and kind.unit != "set":
-        raise UsageError(
-            f"no folder OUT for {container}", "expected a folder for its files after DATA_DIR"
-        )
-    if kind.unit == "set" and on_damaged == "skip":
-        what = (
-            f"export {container} with --on-damaged skip: it copies no records, "
-            "so it can't leave any out"
-        )
-        raise UsageError(
-            what,
-            "expected refuse",
-            "mend the set with imagenet-prep repair, or choose another format",
-        )
+    packer_class = load_format(container)
+    _refuse_options(container, packer_class, layout, out, on_damaged)
     source = SourceSet.load(layout, on_damaged)
-    try:
-        packer = kind(source)  # it may read records
-    except DamagedRecordError as error:
-        raise _told(error) from error
+    packer = _open_packer(packer_class, source)
     folder = out or local_path(layout.output_dir) / container
     target = Layout(folder)
     identity = _identity(container, packer, source)
@@ -126,14 +108,43 @@ def export(
         source = _without(source, run)
         for name, content in packer.finish(source, folder).items():
             save_bytes(folder / name, content)
-    splits = [
-        _summary(split, shards, run)
-        for split, shards in source.splits.items()
-        if packer.unit != "set"
-    ]
+    shards_by_split = source.splits if packer.unit != "set" else {}
+    splits = tuple(_summary(split, shards, run) for split, shards in shards_by_split.items())
     left_out = sum(shard.left_out for shard in source.shards)
     named_in = target.damaged_images_path if left_out else None
-    return ExportSummary(container, folder, tuple(splits), packer.usage(folder), left_out, named_in)
+    return ExportSummary(container, folder, splits, packer.usage(folder), left_out, named_in)
+
+
+def _refuse_options(
+    container: str,
+    packer_class: type[Packer],
+    layout: Layout,
+    out: Path | None,
+    on_damaged: OnDamaged,
+) -> None:
+    """Raise UsageError if the format can't use these options."""
+    copies_records = packer_class.unit != "set"
+    if out is None or not copies_records:  # files are next to the shards, or name their folder
+        layout.refuse_urls()
+    if out is None and copies_records:
+        raise UsageError(
+            f"no folder OUT for {container}", "expected a folder for its files after DATA_DIR"
+        )
+    if on_damaged == "skip" and not copies_records:
+        raise UsageError(
+            f"export {container} with --on-damaged skip: it copies no records, "
+            "so it can't leave any out",
+            "expected refuse",
+            "mend the set with imagenet-prep repair, or choose another format",
+        )
+
+
+def _open_packer(packer_class: type[Packer], source: SourceSet) -> Packer:
+    """The packer of a set, some of whose records it may read."""
+    try:
+        return packer_class(source)
+    except DamagedRecordError as error:
+        raise _with_hint(error) from error
 
 
 def _without(source: SourceSet, run: ExportRun) -> SourceSet:
@@ -149,11 +160,11 @@ def _refuse_failures(run: ExportRun, source: SourceSet, progress: Progress) -> N
     if run.failures:
         done = number_of(len(source.shards) - len(run.failures), "shard is", "shards are")
         progress.note(f"{done} exported, {len(run.failures):,} not")
-        raise _told(run.failures[0])
+        raise _with_hint(run.failures[0])
 
 
-def _told(error: Exception) -> Exception:
-    """An error; that of a damaged record says how to go on past it."""
+def _with_hint(error: Exception) -> Exception:
+    """An error; that of a damaged record says how to continue without the record."""
     if isinstance(error, DamagedRecordError):
         return error.with_hint(f"{error.hint}; --on-damaged skip leaves out damaged records")
     return error
@@ -168,31 +179,31 @@ def _export_shards(
     engine: Engine,
 ) -> ExportRun:
     """Export all shards whose files are missing, or differ in size from those that were written."""
-    sizes = _sizes_of_finished(target, packer, source) if packer.unit == "shard" else {}
-    known = load_damaged_images(target.damaged_images_path)
-    left_out = {shard.name: known[shard.name] for shard in source.shards if shard.name in known}
-    for name in left_out:  # the set may have been repaired since
-        sizes.pop(name, None)
+    damaged_images = load_damaged_images(target.damaged_images_path)
+    names = [shard.name for shard in source.shards]
+    left_out = {name: damaged_images[name] for name in names if name in damaged_images}
+    # those with damaged records are exported again: the set may have been repaired since
+    candidates = [shard for shard in source.shards if shard.name not in left_out]
+    sizes = _sizes_of_finished(target, packer, candidates) if packer.unit == "shard" else {}
     todo = [shard for shard in source.shards if shard.name not in sizes]
-    if packer.unit == "shard" or (
-        packer.unit == "image" and not target.export_path.exists()
-    ):  # otherwise unknown
-        _refuse_lack(target, packer, todo, identity["container"])
+    _refuse_lack(target, packer, todo, identity["container"])
     save_json(target.export_path, identity)
     total = sum(shard.size for shard in source.shards)
-    with unfinished(target) as own:
+    with unfinished(target) as run_layout:
         run = ExportRun(target.exported_path, target.damaged_images_path, sizes, left_out)
         progress.begin("export", total, "B", total - sum(shard.size for shard in todo))
-        run.export_shards(packer, own, engine, todo, progress)
+        run.export_shards(packer, run_layout, engine, todo, progress)
         progress.end()
     return run
 
 
-def _sizes_of_finished(target: Layout, packer: Packer, source: SourceSet) -> dict[str, int]:
+def _sizes_of_finished(
+    target: Layout, packer: Packer, shards: Sequence[SourceShard]
+) -> dict[str, int]:
     """The bytes of the file of each shard, by its name, if the export has it as it was written."""
     recorded = sizes_on_record(target.exported_path)
     finished = {}
-    for shard in source.shards:
+    for shard in shards:
         name = packer.file_name(shard)
         size = recorded.get(name)
         if size is not None and target.shards.size(name) == size:
@@ -202,15 +213,13 @@ def _sizes_of_finished(target: Layout, packer: Packer, source: SourceSet) -> dic
 
 def _identity(container: str, packer: Packer, source: SourceSet) -> dict[str, Any]:
     """The identity of an export, kept next to it, so that it resumes only with the same set."""
-    kept = {"schema": SCHEMA, "container": container}
+    identity = {"schema": SCHEMA, "container": container}
     if packer.unit == "set":  # all its files are written every time
-        return kept
-    decides = [
-        PACKING,
-        repr(sorted(vars(packer).items())),
-        [shard.identity for shard in source.shards],
-    ]
-    return {**kept, "fingerprint": hashlib.sha256(json.dumps(decides).encode()).hexdigest()}
+        return identity
+    settings = repr(sorted(vars(packer).items()))
+    shards = [shard.identity for shard in source.shards]
+    content = json.dumps([PACKING, settings, shards]).encode()
+    return {**identity, "fingerprint": hashlib.sha256(content).hexdigest()}
 
 
 def _refuse_lack(
@@ -219,46 +228,53 @@ def _refuse_lack(
     """Raise SpaceError if an export does not fit, by estimate;
     only a manifest knows the number of images.
     """
-    if todo:
+    is_known = packer.unit == "shard" or (
+        packer.unit == "image" and not target.export_path.exists()
+    )
+    if todo and is_known:
         images = sum(shard.recorded.records for shard in todo if shard.recorded)
         files = images if packer.unit == "image" else len(todo)
-        what = f"{number_of(len(todo), 'shard')} exported to {container}"
+        subject = f"{number_of(len(todo), 'shard')} exported to {container}"
         size = sum(shard.size for shard in todo)
-        refuse_lack([Need("export", what, target.output_dir, size, files, is_about=True)])
+        refuse_lack([Need("export", subject, target.output_dir, size, files, is_about=True)])
 
 
 def _refuse_other(target: Layout, identity: dict[str, Any]) -> None:
     """Raise InputError unless the folder is new, empty,
     or holds the same export, complete or not.
     """
-    begun = load_json(target.export_path)
-    if begun == identity:
+    recorded = load_json(target.export_path)
+    if recorded == identity:
         return
-    if begun is None:
-        state = [f"{STATE_NAME}/{path.name}" for path in local_path(target.state_dir).glob("[!.]*")]
-        names = sorted({*target.shards.list(), *state} - {STATE_NAME, f"{STATE_NAME}/lock"})
+    container = recorded.get("container") if isinstance(recorded, dict) else recorded
+    if recorded is None:
+        names = _file_names(target)
         if not names:
             return
-        what, expected = f"something else: {listed(names)}", "an empty folder"
-    elif isinstance(begun, dict) and begun.get("container") == identity["container"]:
-        what = "an export of another set, or of this set before it changed, or by another version"
+        content = f"something else: {listed(names)}"
+        expected = "an empty folder"
+    elif isinstance(recorded, dict) and container == identity["container"]:
+        content = (
+            "an export of another set, or of this set before it changed, or by another version"
+        )
         expected = "an export of the same shards, or an empty folder"
     else:
-        kept = begun.get("container") if isinstance(begun, dict) else begun
-        what, expected = (
-            f"another export, to {kept}",
-            f"one to {identity['container']}, or an empty folder",
-        )
+        content = f"another export, to {container}"
+        expected = f"one to {identity['container']}, or an empty folder"
     raise InputError(
-        f"{target.output_dir} holds {what}", f"expected {expected}", "choose an empty folder"
+        f"{target.output_dir} holds {content}", f"expected {expected}", "choose an empty folder"
     )
+
+
+def _file_names(target: Layout) -> list[str]:
+    """The files and folders of an export's folder, except its lock."""
+    state_paths = local_path(target.state_dir).glob("[!.]*")
+    names = {*target.shards.list(), *(f"{STATE_NAME}/{path.name}" for path in state_paths)}
+    return sorted(names - {STATE_NAME, f"{STATE_NAME}/lock"})
 
 
 def _summary(split: str, shards: Sequence[SourceShard], run: ExportRun) -> ExportedSplit:
-    records, size = (
-        sum(shard.count() for shard in shards),
-        sum(run.sizes[shard.name] for shard in shards),
-    )
-    return ExportedSplit(
-        split, records, len(shards), size, sum(shard.name in run.made for shard in shards)
-    )
+    records = sum(shard.count() for shard in shards)
+    size = sum(run.sizes[shard.name] for shard in shards)
+    made = sum(shard.name in run.made for shard in shards)
+    return ExportedSplit(split, records, len(shards), size, made)

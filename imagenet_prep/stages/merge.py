@@ -36,7 +36,8 @@ def merge(layout: Layout, *, progress: Progress | None = None) -> ConvertSummary
         ranks to run again. BusyError, SpaceError, WriteError: another run works here, no space is
         left, or the storage fails.
     """
-    progress, layout = progress or Silent(), layout.one_set()
+    progress = progress or Silent()
+    layout = layout.one_set()
     with hold(layout.lock_paths):
         state = SetState.read(layout)
         if state.kind == "finished" and state.manifest is not None and not layout.rank_parts():
@@ -56,7 +57,8 @@ def _merge(plan: Plan, state: SetState) -> Manifest:
     """Finish a planned set; first what a killed --overwrite left,
     if it did and all new shards are done.
     """
-    layout, planned = state.layout, planned_manifest(plan)
+    layout = state.layout
+    planned = planned_manifest(plan)
     if replacement := Replacement.find(layout, plan):
         if state.missing:
             raise _unfinished(layout, planned, state.missing)
@@ -103,26 +105,26 @@ def _nothing_to_merge(state: SetState) -> InputError:
 
 
 def _unfinished(layout: Layout, planned: Manifest, missing: Sequence[str]) -> InputError:
-    found = ranks_of(set(missing), planned.shards, layout.rank_parts())
-    hint = (
-        "run them again, or the same imagenet-prep convert without --rank: finished shards are kept"
-    )
     detail = "expected all shards"
-    if found is not None:
-        ranks, world = found
-        detail = (
-            f"they belong to {'ranks' if len(ranks) > 1 else 'rank'} "
-            f"{listed(map(str, ranks), 20)} of {world}"
-        )
-    of = number_of(len(planned.shards), "shard is", "shards are")
-    return InputError(f"{len(missing):,} of {of} not done, {missing[0]} first", detail, hint)
+    ranks_of_job = ranks_of(set(missing), planned.shards, layout.rank_parts())
+    if ranks_of_job is not None:
+        ranks, world = ranks_of_job
+        numbers = listed(map(str, ranks), 20)
+        detail = f"they belong to {'ranks' if len(ranks) > 1 else 'rank'} {numbers} of {world}"
+    shards = number_of(len(planned.shards), "shard is", "shards are")
+    return InputError(
+        f"{len(missing):,} of {shards} not done, {missing[0]} first",
+        detail,
+        "run them again, or the same imagenet-prep convert without --rank: "
+        "finished shards are kept",
+    )
 
 
 def _summary(manifest: Manifest, layout: Layout) -> ConvertSummary:
-    aside = Counter[str]()
+    set_aside = Counter[str]()
     warned: defaultdict[str, list[str]] = defaultdict(list)
     for name, info in manifest.shards.items():
-        aside[split_of(name)] += len(info.set_aside)
+        set_aside[split_of(name)] += len(info.set_aside)
         warned[split_of(name)] += info.warned
     splits = [
         SplitSummary(
@@ -130,7 +132,7 @@ def _summary(manifest: Manifest, layout: Layout) -> ConvertSummary:
             total.images,
             total.shards,
             made=0,
-            set_aside=aside[split],
+            set_aside=set_aside[split],
             repairs=(),
             warned=tuple(sorted(warned[split])),
         )

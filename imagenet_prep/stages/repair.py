@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,7 +24,7 @@ from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.plan_file import load_plan, recorded_raw
 from imagenet_prep.state.set_state import SetState
-from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.space import Need, refuse_lack
 from imagenet_prep.text import number_of
@@ -72,25 +74,17 @@ def repair(
         are made. SpaceError, BusyError, WriteError: no space is left, another run works here, or
         the storage fails.
     """
-    progress, layout = progress or Silent(), layout.one_set()
+    progress = progress or Silent()
+    layout = layout.one_set()
     layout = replace(layout, raw=layout.raw or recorded_raw(layout))
     with hold(layout.lock_paths):
         manifest = read_manifest(layout)
-        kinds = {name: found for name, found in sorted(faulty.items()) if name in manifest.shards}
+        kinds = {name: faulty[name] for name in sorted(faulty) if name in manifest.shards}
         unchanged = _unchanged(kinds, manifest, layout, engine)
         names = [name for name in kinds if name not in unchanged]
         if names:
             with Journal(layout.journal_path) as journal:
-                work = _Repair(layout, engine, manifest, journal, progress)
-                work.refuse_obstacles(names)
-                splits = sorted({parsed[0] for parsed in map(parse_shard_name, names) if parsed})
-                dataset = known_set(layout, manifest)
-                dataset.refuse_without_source()
-                options = dataset.options
-                planned = dataset.plan(layout, engine, options, progress, splits).splits
-                for split in planned:
-                    refuse_other_images(split, manifest)
-                work.make(names, planned, options)
+                _Repair(layout, engine, manifest, journal, progress).run(names)
         else:
             remove_unfinished(layout, _plan_key(layout))
         return RepairSummary(tuple(names), unchanged)
@@ -142,7 +136,7 @@ def _unchanged(
     kinds: Mapping[str, Collection[ProblemKind]], manifest: Manifest, layout: Layout, engine: Engine
 ) -> tuple[str, ...]:
     """The shards that are unchanged since they were made, whatever their records hold."""
-    doubtful = [name for name, found in kinds.items() if OF_RECORDS.issuperset(found)]
+    doubtful = [name for name in kinds if OF_RECORDS.issuperset(kinds[name])]
     results = engine.map(_RecordCheck(layout, manifest.shards), doubtful)
     return tuple(
         sorted(result.task for result in results if isinstance(result, Done) and result.value)
@@ -179,6 +173,17 @@ class _Repair(Struct, frozen=True):
     journal: Journal
     progress: Progress
 
+    def run(self, names: Sequence[str]) -> None:
+        """Make these shards, once nothing speaks against it."""
+        self.refuse_obstacles(names)
+        splits = sorted(set(map(split_of, names)) - {""})
+        dataset = known_set(self.layout, self.manifest)
+        dataset.refuse_without_source()
+        plan = dataset.plan(self.layout, self.engine, dataset.options, self.progress, splits)
+        for split in plan.splits:
+            refuse_other_images(split, self.manifest)
+        self.make(names, plan.splits, dataset.options)
+
     def refuse_obstacles(self, names: Sequence[str]) -> None:
         """Raise InputError for shards whose content is unknown, or whose place a folder takes."""
         for name in names:
@@ -199,27 +204,31 @@ class _Repair(Struct, frozen=True):
                 )
             for path in (self.layout.shard_path(name), *self.layout.index_paths(name)):
                 if path.is_dir():
-                    what, hint = "expected a file, or nothing", "move it away and run repair again"
-                    raise InputError(f"{path} is a folder", what, hint)
+                    raise InputError(
+                        f"{path} is a folder",
+                        "expected a file, or nothing",
+                        "move it away and run repair again",
+                    )
 
     def make(
         self, names: Sequence[str], planned: Sequence[PlannedSplit], options: MakingOptions
     ) -> None:
         """Make these shards, which belong to these splits."""
-        wanted, progress = set(names), self.progress
-        todo = [plan for split in planned for plan in split.plans if plan_name(plan) in wanted]
+        progress = self.progress
+        to_make = set(names)
+        plans = itertools.chain.from_iterable(split.plans for split in planned)
+        todo = [plan for plan in plans if plan_name(plan) in to_make]
         works = lay_out(planned, todo, self.layout, options)
         self._check_room(todo, works)
-        with unfinished(self.layout, _plan_key(self.layout)) as own:
-            tasks = prepare_tasks(works, own, options, progress, expected=self.manifest.shards)
+        with unfinished(self.layout, _plan_key(self.layout)) as layout:
+            tasks = prepare_tasks(works, layout, options, progress, expected=self.manifest.shards)
             progress.begin("repair", sum(map(count_images, todo)), "images")
-            made = make_shards(tasks, own, self.engine, self.journal, progress)
+            made = make_shards(tasks, layout, self.engine, self.journal, progress)
             progress.end()
         if made.failures:
             progress.note(
                 f"{len(made.outcomes)} of {number_of(len(todo), 'shard was', 'shards were')} "
-                "made again; "
-                "the other shards are unchanged"
+                "made again; the other shards are unchanged"
             )
             raise made.failures[0]
 
@@ -228,19 +237,18 @@ class _Repair(Struct, frozen=True):
         and what killed runs left goes.
         """
         sizes = {plan_name(plan): self.manifest.shards[plan_name(plan)].size for plan in todo}
-        found = {
-            path.name: path.stat().st_size
-            for path in map(self.layout.shard_path, sizes)
-            if path.is_file()
-        }
-        growth = sum(max(0, size - found.get(name, 0)) for name, size in sizes.items())
+        growth = 0
+        for name, size in sizes.items():
+            path = self.layout.shard_path(name)
+            present_size = path.stat().st_size if path.is_file() else 0
+            growth += max(0, size - present_size)
+        unfinished_shards = min(self.engine.workers, len(todo)) * max(sizes.values())
         bundles = sum(work.size for work in works if work.in_order)
-        needed = growth + min(self.engine.workers, len(todo)) * max(sizes.values()) + bundles
-        left = find_unfinished(self.layout, _plan_key(self.layout))
-        freed = sum(
-            path.stat().st_size for folder in left for path in folder.rglob("*") if path.is_file()
-        )
-        what = f"{number_of(len(todo), 'shard')} made again"
-        refuse_lack(
-            [Need("repair", what, self.layout.output_dir, needed - freed, self.engine.workers)]
-        )
+        freed = sum(map(_bytes_below, find_unfinished(self.layout, _plan_key(self.layout))))
+        needed = growth + unfinished_shards + bundles - freed
+        subject = f"{number_of(len(todo), 'shard')} made again"
+        refuse_lack([Need("repair", subject, self.layout.output_dir, needed, self.engine.workers)])
+
+
+def _bytes_below(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -75,32 +75,40 @@ def write_report(
     """
     if contents.near_duplicates:
         require_imagehash()
-    progress, manifest, file = progress or Silent(), None, ""
+    progress = progress or Silent()
+    file_name = ""
     if isinstance(layout, Layout):
         layout = layout.one_set()
         manifest = usable_manifest(layout.manifest_path)
         dataset = known_set(layout, manifest)
     else:
-        file = layout.name
+        file_name = layout.name
         layout, dataset, manifest = known_file(layout)
     take = _prepare_census(layout, dataset, manifest)
-    names = [file] if file else list(layout.find_shards(dataset.splits))
+    names = [file_name] if file_name else list(layout.find_shards(dataset.splits))
     census = take_census(names, take, dataset.splits, engine, progress)
     subject = Subject.describe(dataset, manifest, census)
+    has_annotations = dataset.published and not file_name
     facts = Facts(
-        name=file or layout.output_dir.resolve().name,
-        is_file=bool(file),
+        name=file_name or layout.output_dir.resolve().name,
+        is_file=bool(file_name),
         paths=_private(layout),
         subject=subject,
         verdict=verdict,
         manifest=manifest,
         census=census,
-        annotations=_annotations(layout, dataset.splits) if dataset.published and not file else {},
+        annotations=_annotations(layout, dataset.splits) if has_annotations else {},
         **_look(Images(layout, census, take.names, engine, progress), subject, contents),
     )
-    path = page or (layout.report_path.with_stem(f"report-{file}") if file else layout.report_path)
+    path = page or _default_page(layout, file_name)
     save_bytes(path, render(facts))
     return ReportSummary(path, verdict)
+
+
+def _default_page(layout: Layout, file_name: str) -> AnyPath:
+    if not file_name:
+        return layout.report_path
+    return layout.report_path.with_stem(f"report-{file_name}")
 
 
 def _prepare_census(
@@ -108,10 +116,9 @@ def _prepare_census(
 ) -> TakeCensus:
     names, kinds = USUAL, None
     if dataset.published is None and manifest is not None:
+        features = manifest.dataset.features
         names = names_of(manifest.settings)
-        kinds = {
-            name: str(promised.get("kind")) for name, promised in manifest.dataset.features.items()
-        }
+        kinds = {name: str(feature.get("kind")) for name, feature in features.items()}
     return TakeCensus(layout, kinds, names, dataset.words_of, _changed_images(manifest))
 
 
@@ -122,29 +129,28 @@ def _look(images: Images, subject: Subject, contents: Contents) -> dict[str, Any
     census = images.census
     charts = draw_charts(census, subject.numbers, subject.thing, has_boxes=subject.has_boxes)
     copies = images.find_copies()
-    near = images.find_near(copies) if contents.near_duplicates else None
+    near_duplicates = images.find_near(copies) if contents.near_duplicates else None
     best = best_first(census)
-    first = choose(census, best, contents.samples)
-    more = [row for row in choose_more(census, best, charts) if row not in first] if first else []
-    odd = odd_rows(census, copies, near or ())
-    forms = (
-        dict.fromkeys(more, form_of(len(more)))
-        | dict.fromkeys(odd, ODD)
-        | dict.fromkeys(first, SAMPLE)
-    )
-    split_of = census.rows["split"][best]
-    measured = best[split_of == split_of.min()] if len(best) else best
-    pictures, colours = images.show(forms, spread(census, measured, MEASURED))
+    shown_rows = choose(census, best, contents.samples)
+    filtered_rows: list[int] = []
+    if shown_rows:
+        filtered_rows = [row for row in choose_more(census, best, charts) if row not in shown_rows]
+    forms = dict.fromkeys(filtered_rows, form_of(len(filtered_rows)))
+    forms |= dict.fromkeys(odd_rows(census, copies, near_duplicates or ()), ODD)
+    forms |= dict.fromkeys(shown_rows, SAMPLE)
+    splits = census.rows["split"][best]
+    measured_rows = best[splits == splits.min()] if len(best) else best
+    pictures, colours = images.show(forms, spread(census, measured_rows, MEASURED))
+    shown = [pictures[row] for row in shown_rows if row in pictures]
+    filtered = [pictures[row] for row in filtered_rows if row in pictures]
     return {
         "charts": charts,
-        "samples": _ordered([pictures[row] for row in first if row in pictures], census),
-        "more": _ordered(
-            list(within_limit(pictures[row] for row in more if row in pictures)), census
-        ),
+        "samples": _ordered(shown, census),
+        "more": _ordered(list(within_limit(filtered)), census),
         "pictures": pictures,
         "colours": colours,
         "copies": copies,
-        "near": near,
+        "near": near_duplicates,
     }
 
 
@@ -152,7 +158,7 @@ def _changed_images(manifest: Manifest | None) -> dict[str, frozenset[str]]:
     """The names of repaired or rotated images, by shard."""
     infos = manifest.shards.items() if manifest else ()
     return {
-        name: frozenset(each.rpartition(" (")[0] for each in info.repairs)
+        name: frozenset(repair.rpartition(" (")[0] for repair in info.repairs)
         for name, info in infos
         if info.repairs
     }
@@ -161,15 +167,16 @@ def _changed_images(manifest: Manifest | None) -> dict[str, frozenset[str]]:
 def _private(layout: Layout) -> dict[str, str]:
     """The places of raw data and of shards, each with its name on the page."""
     plan = load_plan(layout)
-    raw = layout.raw or (plan.raw_dir if plan else None)
-    shards = dict.fromkeys(_spellings(layout.output_dir), layout.output_dir.resolve().name)
-    return {**(dict.fromkeys(_spellings(raw), "FOLDER") if raw else {}), **shards}
+    raw_dir = layout.raw or (plan.raw_dir if plan else None)
+    places = dict.fromkeys(_spellings(raw_dir), "FOLDER") if raw_dir else {}
+    return places | dict.fromkeys(_spellings(layout.output_dir), layout.output_dir.resolve().name)
 
 
 def _spellings(folder: AnyPath) -> tuple[str, ...]:
     """The spellings of the folder that a path may start with, longest first."""
-    ways = {str(path) for path in (folder, folder.absolute(), folder.resolve())}
-    return tuple(sorted((way for way in ways if "/" in way), key=len, reverse=True))
+    spellings = {str(path) for path in (folder, folder.absolute(), folder.resolve())}
+    with_parents = [spelling for spelling in spellings if "/" in spelling]
+    return tuple(sorted(with_parents, key=len, reverse=True))
 
 
 class _KnownTotals(Struct):
@@ -179,21 +186,17 @@ class _KnownTotals(Struct):
 def _annotations(layout: Layout, splits: Sequence[str]) -> dict[str, dict[str, int]]:
     """The counts of annotate, by split; unreadable ones are skipped."""
     with contextlib.suppress(InputError, OSError, ValueError):
-        known = convert(load_json(layout.annotate_path), dict[str, _KnownTotals])
-        return {split: known[split].totals for split in splits if split in known}
+        annotated = convert(load_json(layout.annotate_path), dict[str, _KnownTotals])
+        return {split: annotated[split].totals for split in splits if split in annotated}
     return {}
 
 
 def _ordered(samples: Sequence[Sample], census: Census) -> list[Sample]:
     """Images by split, class and name."""
     splits = census.rows["split"]
-    return sorted(
-        samples,
-        key=lambda each: (
-            splits[each.row],
-            each.label is None,
-            each.label or 0,
-            each.filename,
-            each.row,
-        ),
-    )
+
+    def place(sample: Sample) -> tuple[int, bool, int, str, int]:
+        has_no_label = sample.label is None
+        return splits[sample.row], has_no_label, sample.label or 0, sample.filename, sample.row
+
+    return sorted(samples, key=place)

@@ -77,16 +77,13 @@ class ShownRecord(Struct, frozen=True):
             f"  {printable(name):<{width}}  {_text_of(feature)}"
             for name, feature in self.features.items()
         ]
-        lists = [
-            line
-            for name, steps in (self.feature_lists or {}).items()
-            for line in _step_lines(name, steps)
-        ]
-        return [
+        lines = [
             f"record {self.number} at byte {self.offset}: {self.size:,} bytes, {counts}",
             *features,
-            *lists,
         ]
+        for name, steps in (self.feature_lists or {}).items():
+            lines += _step_lines(name, steps)
+        return lines
 
     def as_dict(self) -> dict[str, Any]:
         """The record as JSON-ready values: every feature a list;
@@ -96,10 +93,7 @@ class ShownRecord(Struct, frozen=True):
         features = {name: _json_values(feature) for name, feature in self.features.items()}
         if self.feature_lists is None:
             return {**record, "features": features}
-        lists = {
-            name: [_json_values(step) for step in steps]
-            for name, steps in self.feature_lists.items()
-        }
+        lists = {name: [*map(_json_values, steps)] for name, steps in self.feature_lists.items()}
         return {**record, "context": features, "feature_lists": lists}
 
 
@@ -122,29 +116,27 @@ def show(
         raise UsageError(
             f"limit {limit}, record {record}", "expected a limit from 1, a record from 0"
         )
-    return _pick(path, record) if record is not None else _first(path, limit)
+    return _shown_by_number(path, record) if record is not None else _shown_from_start(path, limit)
 
 
 def _no_file(path: AnyPath) -> UsageError:
     """The error for a path that is not a file; for a folder, it names one of its shards."""
-    shards = (
-        sorted(each for each in path.glob("*-of-*") if parse_shard_name(each.name))
-        if path.is_dir()
-        else []
-    )
-    hint = f"name one of its shards: {command('show', shards[0])}" if shards else ""
-    what = "is a folder" if path.is_dir() else "does not exist"
-    return UsageError(f"{path} {what}", "expected a TFRecord file", hint)
+    if not path.is_dir():
+        return UsageError(f"{path} does not exist", "expected a TFRecord file", "")
+    shards = [file for file in path.glob("*-of-*") if parse_shard_name(file.name)]
+    hint = f"name one of its shards: {command('show', min(shards))}" if shards else ""
+    return UsageError(f"{path} is a folder", "expected a TFRecord file", hint)
 
 
-def _first(path: AnyPath, limit: int | None) -> Iterator[ShownRecord]:
+def _shown_from_start(path: AnyPath, limit: int | None) -> Iterator[ShownRecord]:
     shard = Shard.open(path, in_order=True)
     for framed in itertools.islice(shard.followed(), limit):
         yield _shown(shard.sound(framed))
 
 
-def _pick(path: AnyPath, number: int) -> Iterator[ShownRecord]:
-    shard, count = Shard.open(path, in_order=True), 0
+def _shown_by_number(path: AnyPath, number: int) -> Iterator[ShownRecord]:
+    shard = Shard.open(path, in_order=True)
+    count = 0
     for framed in shard.followed():
         if framed.number == number:
             yield _shown(shard.sound(framed))
@@ -202,13 +194,11 @@ def _value(value: Buffer | float) -> str:
     if isinstance(value, float):
         return f"{value:.7g}"
     if picture := _picture(value):
-        kind, width, height, warning = picture
-        size = f"{width} x {height} pixels" if width else "its size can't be read"
-        return f"{kind}, {len(value):,} bytes, {size}" + (f"; warned: {warning}" if warning else "")
+        return f"{picture.format}, {len(value):,} bytes, {picture.size_and_warning}"
     text = _text(value)
     if text is None:
-        more = " ..." if len(value) > SHOWN_BYTES else ""
-        return f"{len(value):,} bytes: {bytes(value[:SHOWN_BYTES]).hex(' ')}{more}"
+        ellipsis = " ..." if len(value) > SHOWN_BYTES else ""
+        return f"{len(value):,} bytes: {bytes(value[:SHOWN_BYTES]).hex(' ')}{ellipsis}"
     return printable(text)
 
 
@@ -230,13 +220,13 @@ def _json_value(value: Buffer | float) -> object:
         # JSON has no infinity; the shortest decimal number that equals the 32-bit float
         return float(str(np.float32(value))) if math.isfinite(value) else str(value)
     if picture := _picture(value):
-        kind, width, height, warning = picture
-        facts = {"image": kind, "bytes": len(value), "width": width, "height": height}
-        return {**facts, "warned": warning} if warning else facts
+        facts = {"image": picture.format, "bytes": len(value)}
+        facts |= {"width": picture.width, "height": picture.height}
+        return {**facts, "warned": picture.warning} if picture.warning else facts
     text = _text(value)
-    return (
-        text if text is not None else {"bytes": len(value), "hex": bytes(value[:SHOWN_BYTES]).hex()}
-    )
+    if text is None:
+        return {"bytes": len(value), "hex": bytes(value[:SHOWN_BYTES]).hex()}
+    return text
 
 
 class _Picture(NamedTuple):
@@ -244,21 +234,30 @@ class _Picture(NamedTuple):
     and its warning, "" if it has none.
     """
 
-    kind: str
+    format: str
     width: int | None
     height: int | None
     warning: str
 
+    @property
+    def size_and_warning(self) -> str:
+        if not self.width:
+            return "its size can't be read"
+        size = f"{self.width} x {self.height} pixels"
+        return f"{size}; warned: {self.warning}" if self.warning else size
+
 
 def _picture(value: Buffer) -> _Picture | None:
     """An image among the values of a record; None for any other bytes."""
-    if not (kind := format_of(value)):
+    image_format = format_of(value)
+    if not image_format:
         return None
     try:
         _, width, height, _ = pixels.read_facts(value)
     except jpeg.ImageError:
-        return _Picture(kind, None, None, "")
-    return _Picture(kind, width, height, _warning_of(value) if kind == "JPEG" else "")
+        return _Picture(image_format, None, None, "")
+    warning = _warning_of(value) if image_format == "JPEG" else ""
+    return _Picture(image_format, width, height, warning)
 
 
 def _warning_of(value: Buffer) -> str:
@@ -300,9 +299,9 @@ def save_image(path: AnyPath, record: int, png_path: AnyPath) -> None:
 
 
 def _find_image(shown: ShownRecord) -> Buffer | None:
-    first = [shown.features.get("image/encoded")]
+    usual = shown.features.get("image/encoded")
     steps = itertools.chain.from_iterable((shown.feature_lists or {}).values())
-    for feature in itertools.chain(first, shown.features.values(), steps):
+    for feature in (usual, *shown.features.values(), *steps):
         if isinstance(feature, BytesList) and feature.values and _picture(feature.values[0]):
             return feature.values[0]
     return None
@@ -311,12 +310,10 @@ def _find_image(shown: ShownRecord) -> Buffer | None:
 def _draw_boxes(image: Image.Image, features: Mapping[str, Feature | None]) -> None:
     from PIL import ImageDraw
 
-    draw, x, y = ImageDraw.Draw(image), image.width - 1, image.height - 1
-    line = max(1, min(image.size) // 150)
+    draw = ImageDraw.Draw(image)
+    right, bottom = image.width - 1, image.height - 1
+    line_width = max(1, min(image.size) // 150)
     for box, _ in boxes_in(features):
         if box.is_inside:
-            draw.rectangle(
-                (box.xmin * x, box.ymin * y, box.xmax * x, box.ymax * y),
-                outline=_BOX_COLOUR,
-                width=line,
-            )
+            corners = box.xmin * right, box.ymin * bottom, box.xmax * right, box.ymax * bottom
+            draw.rectangle(corners, outline=_BOX_COLOUR, width=line_width)

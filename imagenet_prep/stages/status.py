@@ -4,11 +4,13 @@ sizes and state files, within a second.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct, to_builtins
 
-from imagenet_prep.checks.verdict import Level, load_verdict
+from imagenet_prep.checks.checked_dataset import CheckedDataset
+from imagenet_prep.checks.verdict import Level, Verdict, load_verdict
 from imagenet_prep.errors import PrepError
 from imagenet_prep.escaping import command, quoted
 from imagenet_prep.model import StageStatus
@@ -51,29 +53,30 @@ def status(layout: Layout) -> Status:
     layout = layout.one_set()
     state = SetState.read(layout)
     dataset = known_set(layout, state.manifest)
-    convert, verify = _convert(state), _verify(state)
-    stages = (*dataset.stages_before(layout), convert, verify)
-    if verify.state == "done":
-        following = command("report", layout.output_dir)
-    elif verify.state == "problems" and _is_mendable(state):
-        following = command("repair", layout.data_dir, layout.elsewhere(recorded_raw(layout)))
-    elif state.kind == "part" and not state.missing:
-        following = merge_command(layout)
-    elif (
-        state.kind == "nothing"
-        and stages[0].state == "not started"
-        and (below := layout.sets_below())
-    ):
-        following = command(
-            "status", below[0]
-        )  # a folder in the prefix of a recipe's set is the set's own
-    elif convert.state in ("done", "unknown"):
-        following = command("verify", layout.output_dir)
-    else:
-        following = dataset.following(layout, {stage.stage: stage.state for stage in stages})
-    kept = load_verdict(layout)
-    level = kept.verdict.level if kept and kept.is_current else None
+    stages = (*dataset.stages_before(layout), _convert(state), _verify(state))
+    following = _following(state, dataset, stages)
+    last_verify = load_verdict(layout)
+    level = last_verify.verdict.level if last_verify and last_verify.is_current else None
     return Status(stages, following, find_holder(layout.lock_paths), level)
+
+
+def _following(state: SetState, dataset: CheckedDataset, stages: Sequence[StageStatus]) -> str:
+    """The next command."""
+    layout = state.layout
+    *_, convert, verify = stages
+    if verify.state == "done":
+        return command("report", layout.output_dir)
+    if verify.state == "problems" and _is_mendable(state):
+        return command("repair", layout.data_dir, layout.elsewhere(recorded_raw(layout)))
+    if state.kind == "part" and not state.missing:
+        return merge_command(layout)
+    if state.kind == "nothing" and stages[0].state == "not started":
+        folders = layout.sets_below()
+        if folders:  # a folder in the prefix of a recipe's set is the set's own
+            return command("status", folders[0])
+    if convert.state in ("done", "unknown"):
+        return command("verify", layout.output_dir)
+    return dataset.following(layout, {stage.stage: stage.state for stage in stages})
 
 
 # the stages ---------------------------------------------------------------------------------------
@@ -81,55 +84,64 @@ def status(layout: Layout) -> Status:
 
 def _convert(state: SetState) -> StageStatus:
     if state.kind in ("nothing", "foreign"):
-        words = (
-            f"{number_of(len(state.sizes), 'shard')} not made here" if state.sizes else "no shards"
-        )
-        return StageStatus("convert", "unknown" if state.sizes else "not started", words)
+        if not state.sizes:
+            return StageStatus("convert", "not started", "no shards")
+        shards = number_of(len(state.sizes), "shard")
+        return StageStatus("convert", "unknown", f"{shards} not made here")
     if state.plan is None and not state.covers_plan:
         done = [name for name, info in state.infos.items() if state.sizes.get(name) == info.size]
-        return StageStatus(
-            "convert", "partly", f"{number_of(len(done), 'shard')} done; {state.sentence}"
-        )
-    planned = [*state.infos] if state.covers_plan else _planned(state)
+        detail = f"{number_of(len(done), 'shard')} done; {state.sentence}"
+        return StageStatus("convert", "partly", detail)
+    return _convert_of_plan(state)
+
+
+def _convert_of_plan(state: SetState) -> StageStatus:
+    """The progress of convert towards the shards that the manifest or the plan names."""
+    planned = _planned_names(state)
     missing = set(state.missing)
     done = [name for name in planned if name not in missing]
     detail = f"{len(done):,} of {number_of(len(planned), 'shard')}"
-    lost = len(state.layout.without_index(done))
-    if lost:
-        detail += f", {lost:,} of them without an index"
-    if state.covers_plan and not missing and not lost:
+    unindexed = state.layout.without_index(done)
+    if unindexed:
+        detail += f", {len(unindexed):,} of them without an index"
+    if state.covers_plan and not missing and not unindexed:
         return StageStatus("convert", "done", detail)
     says_all = state.covers_plan or (state.kind == "unfinished" and missing)
     return StageStatus("convert", "partly", detail if says_all else f"{detail}; {state.sentence}")
 
 
-def _planned(state: SetState) -> list[str]:
+def _planned_names(state: SetState) -> list[str]:
+    if state.covers_plan:
+        return [*state.infos]
     return [*state.plan.fingerprints_by_name()] if state.plan else []
 
 
 def _verify(state: SetState) -> StageStatus:
     if not state.sizes:
         return StageStatus("verify", "not started", "no shards")
-    layout, kept = state.layout, load_verdict(state.layout)
-    if kept is None:
+    last_verify = load_verdict(state.layout)
+    if last_verify is None:
         return StageStatus("verify", "not started", "the shards have not been verified yet")
-    lacking = () if kept.verdict.problems else layout.without_index(state.infos)
-    if not kept.is_current or lacking:
+    verdict = last_verify.verdict
+    lacks_index = not verdict.problems and state.layout.without_index(state.infos)
+    if not last_verify.is_current or lacks_index:
         return StageStatus("verify", "partly", "shards have changed since the last verify")
-    verdict = kept.verdict
     if verdict.problems:
-        detail = f"{verdict.conclusion} See {layout.problems_path}"
-        if not _is_mendable(state):
-            first = verdict.shown_problems[0]
-            detail += f"; {first.subject}: {first.remedy or first.detail}"
-        return StageStatus("verify", "problems", detail)
+        return StageStatus("verify", "problems", _problems_in_words(verdict, state))
     if not state.is_usable:
         return StageStatus("verify", "partly", state.sentence)
     if verdict.depth == "quick":
         return StageStatus("verify", "partly", verdict.conclusion)
-    return StageStatus(
-        "verify", "done", " ".join(filter(None, (verdict.conclusion, verdict.remarks)))
-    )
+    sentences = filter(None, (verdict.conclusion, verdict.remarks))
+    return StageStatus("verify", "done", " ".join(sentences))
+
+
+def _problems_in_words(verdict: Verdict, state: SetState) -> str:
+    sentence = f"{verdict.conclusion} See {state.layout.problems_path}"
+    if _is_mendable(state):
+        return sentence
+    problem = verdict.shown_problems[0]
+    return f"{sentence}; {problem.subject}: {problem.remedy or problem.detail}"
 
 
 # what next ----------------------------------------------------------------------------------------
@@ -137,8 +149,8 @@ def _verify(state: SetState) -> StageStatus:
 
 def unknown(reason: PrepError, folder: AnyPath) -> Status:
     """The status of an inaccessible folder: the reason, and the command that shows its owner."""
-    said = ": ".join(str(part) for part in (reason.what, reason.detail) if part)
-    stages = tuple(StageStatus(stage, "unknown", said) for stage in ("convert", "verify"))
+    sentence = ": ".join(str(part) for part in (reason.what, reason.detail) if part)
+    stages = tuple(StageStatus(stage, "unknown", sentence) for stage in ("convert", "verify"))
     return Status(stages, f"ls -la {quoted(str(folder))}")
 
 
@@ -146,8 +158,9 @@ def _is_mendable(state: SetState) -> bool:
     """Whether repair can fix a finding of the last verify;
     it can't remove extra files, or finish a set.
     """
-    kept = load_verdict(state.layout)
-    if kept is None or state.manifest is None or not state.covers_plan:
+    last_verify = load_verdict(state.layout)
+    if last_verify is None or state.manifest is None or not state.covers_plan:
         return False
-    subjects = kept.verdict.faulty.keys() | {problem.subject for problem in kept.verdict.problems}
+    verdict = last_verify.verdict
+    subjects = verdict.faulty.keys() | {problem.subject for problem in verdict.problems}
     return not subjects.isdisjoint(state.manifest.shards)

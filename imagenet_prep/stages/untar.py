@@ -113,22 +113,17 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
         sources = _find_sources(layout, progress)
         stamps, catalogs, classes = _list(layout, sources, engine, progress)
         partial = local_path(layout.raw_partial_dir)
-        leftovers = [
-            folder
-            for split in sources
-            for folder in _subfolders(partial / split)
-            if folder.is_dir()
-        ]
+        split_folders = [partial / split for split in sources]
+        folders = itertools.chain.from_iterable(map(_subfolders, split_folders))
+        leftovers = [folder for folder in folders if folder.is_dir()]
         refuse_lack([*_needs(layout, classes), *map(_freed, leftovers)])
-        for folder in leftovers:
-            shutil.rmtree(
-                folder, ignore_errors=True
-            )  # from an earlier run; its content may not be durable
-        found = _untar_classes(classes, catalogs, _Unpacker(layout, stamps), engine, progress)
-        for folder in (*(partial / split for split in sources), partial):
+        for folder in leftovers:  # from an earlier run; its content may not be durable
+            shutil.rmtree(folder, ignore_errors=True)
+        summaries = _untar_classes(classes, catalogs, _Unpacker(layout, stamps), engine, progress)
+        for folder in (*split_folders, partial):
             with contextlib.suppress(OSError):  # the folder is not empty
                 folder.rmdir()
-        return UntarSummary(tuple(found.values()))
+        return UntarSummary(tuple(summaries.values()))
 
 
 def foresee(
@@ -141,18 +136,21 @@ def foresee(
     """
     layout.refuse_urls()
     progress = progress or Silent()
-    return tuple(
-        _needs(layout, _list(layout, _find_sources(layout, progress), engine, progress)[2])
-    )
+    sources = _find_sources(layout, progress)
+    _, _, classes = _list(layout, sources, engine, progress)
+    return tuple(_needs(layout, classes))
 
 
 # before the start ---------------------------------------------------------------------------------
 
 
 def _find_sources(layout: Layout, progress: Progress) -> dict[str, ImageSource]:
-    sources = {split: source for split in facts.SPLITS if (source := find_packed(layout, split))}
-    for split in facts.SPLITS:
-        if split not in sources:
+    sources = {}
+    copies = {split: find_packed(layout, split) for split in facts.SPLITS}
+    for split, source in copies.items():
+        if source:
+            sources[split] = source
+        else:
             path = layout.archive_path(facts.ARCHIVES[split])
             progress.note(f"{split}: skipped, because {path} does not exist")
     if not sources:
@@ -217,10 +215,8 @@ def _refuse_links(layout: Layout, splits: Iterable[str]) -> None:
                 raise UsageError(
                     f"{folder} is a link",
                     "expected a folder: images are not written through links",
-                    (
-                        "remove the link (to keep the images elsewhere, "
-                        f"link {layout.own_raw_dir} as a whole)"
-                    ),
+                    "remove the link (to keep the images elsewhere, "
+                    f"link {layout.own_raw_dir} as a whole)",
                 )
 
 
@@ -234,7 +230,7 @@ def _needs(layout: Layout, classes: _Classes) -> Iterator[Need]:
     """Estimate a class at its archive's bytes; a class with a folder counts as done."""
     for split, tasks in classes.items():
         folder = local_path(layout.images_dir(split))
-        present = {each.name for each in _subfolders(folder)}
+        present = {subfolder.name for subfolder in _subfolders(folder)}
         todo = [task for task in tasks if task.wnid not in present]
         yield folders_need(layout, split, classes=len(todo), size=sum(task.size for task in todo))
 
@@ -262,8 +258,9 @@ def _untar_classes(
     """
     failures: list[Exception] = []
     publisher = _Publisher(unpacker.layout, failures)
-    found = {split: UntarSplit(split, len(tasks), 0, 0) for split, tasks in classes.items()}
-    progress.begin("untar", sum(task.size for split in classes for task in classes[split]), "B")
+    summaries = {split: UntarSplit(split, len(tasks), 0, 0) for split, tasks in classes.items()}
+    all_tasks = itertools.chain.from_iterable(classes.values())
+    progress.begin("untar", sum(task.size for task in all_tasks), "B")
     try:
         with contextlib.closing(_outcomes(classes, catalogs, unpacker, engine)) as outcomes:
             for outcome in outcomes:
@@ -275,9 +272,9 @@ def _untar_classes(
                         break
                     continue
                 images, written = outcome.value
-                so_far = found[task.split]
-                found[task.split] = replace(
-                    so_far, images=so_far.images + images, written=so_far.written + written
+                summary = summaries[task.split]
+                summaries[task.split] = replace(
+                    summary, images=summary.images + images, written=summary.written + written
                 )
                 if written:
                     publisher.add(task)
@@ -290,7 +287,7 @@ def _untar_classes(
             failed = number_of(len(failures), "class", "classes")
             progress.note(f"{failed} failed, the first one as follows; all other classes are done")
         raise failures[0]
-    return found
+    return summaries
 
 
 def _outcomes(
@@ -299,20 +296,21 @@ def _outcomes(
     """The number of images per class, and of images written, by workers;
     copies read in order need no worker.
     """
-    ordered = {split for split, catalog in catalogs.items() if catalog.is_in_order}
-    tasks = (
-        replace(task, rows=range(len(task.rows)), catalog=catalogs[split].whole(task.rows))
-        if task.rows
-        else task
-        for split in classes
-        if split not in ordered
-        for task in classes[split]
-    )
+    ordered = [split for split in classes if split in catalogs and catalogs[split].is_in_order]
+    for_workers = [tasks for split, tasks in classes.items() if split not in ordered]
+    tasks = (_with_catalog(task, catalogs) for task in itertools.chain.from_iterable(for_workers))
     with contextlib.closing(engine.map(unpacker, tasks)) as outcomes:
         yield from outcomes
-    for split in classes:
-        if split in ordered:
-            yield from _write_in_order(classes[split], catalogs[split], unpacker.layout)
+    for split in ordered:
+        yield from _write_in_order(classes[split], catalogs[split], unpacker.layout)
+
+
+def _with_catalog(task: ClassTask, catalogs: Mapping[str, Catalog]) -> ClassTask:
+    """The task with the rows of its class alone, as a worker gets it."""
+    if not task.rows:
+        return task
+    catalog = catalogs[task.split].whole(task.rows)
+    return replace(task, rows=range(len(task.rows)), catalog=catalog)
 
 
 class _Unpacker(Struct, frozen=True):
@@ -340,15 +338,10 @@ class _Unpacker(Struct, frozen=True):
         catalog = task.catalog or _list_class(task)
         row = catalog.names.first_twice()
         if row is not None:
-            raise duplicate(
-                catalog.container(row).path,
-                catalog.names[row],
-                *sorted(catalog.offsets[row : row + 2].tolist()),
-            )
-        missing, partial = (
-            _begin(self.layout, task, catalog, range(len(catalog))),
-            _folders_of(self.layout, task)[1],
-        )
+            offsets = sorted(catalog.offsets[row : row + 2].tolist())
+            raise duplicate(catalog.container(row).path, catalog.names[row], *offsets)
+        missing = _begin(self.layout, task, catalog, range(len(catalog)))
+        _, partial = _folders_of(self.layout, task)
         with writing(partial):
             written = sum(1 for _ in write_rows(catalog, missing, lambda _: partial))
         return len(catalog), written
@@ -369,20 +362,18 @@ def _write_in_order(
             missing[task.wnid] = _begin(layout, task, catalog, task.rows)
         except PrepError as error:
             yield Failed(task, error)
-    partial = {catalog.labels[task.rows.start]: _folders_of(layout, task)[1] for task in tasks}
+    folders = {catalog.labels[task.rows.start]: _folders_of(layout, task)[1] for task in tasks}
+    rows = list(itertools.chain.from_iterable(missing.values()))
     try:
         with writing(layout.raw_partial_dir):
-            rows = itertools.chain.from_iterable(missing.values())
-            for _ in write_rows(catalog, [*rows], lambda row: partial[catalog.labels[row]]):
+            for _ in write_rows(catalog, rows, lambda row: folders[catalog.labels[row]]):
                 pass
     except PrepError as error:
         yield Failed(tasks[0], error)
         return
-    yield from (
-        Done(each, (len(each.rows), len(missing[each.wnid])))
-        for each in tasks
-        if each.wnid in missing
-    )
+    for task in tasks:
+        if task.wnid in missing:
+            yield Done(task, (len(task.rows), len(missing[task.wnid])))
 
 
 def _begin(layout: Layout, task: ClassTask, catalog: Catalog, rows: range) -> list[int]:
@@ -395,9 +386,8 @@ def _begin(layout: Layout, task: ClassTask, catalog: Catalog, rows: range) -> li
     missing = [row for row in rows if present.get(catalog.names[row]) != catalog.lengths[row]]
     with writing(partial):
         if missing:
-            shutil.rmtree(
-                partial, ignore_errors=True
-            )  # from a worker that was killed on this class
+            # from a worker that was killed on this class
+            shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir(parents=True)
     return missing
 
@@ -431,12 +421,12 @@ class _Publisher:
         self._layout = layout
         self._failures = failures
         self._waiting: list[ClassTask] = []
-        self._last = time.monotonic()
+        self._published_at = time.monotonic()
 
     def add(self, task: ClassTask) -> None:
         """Add a class whose partial folder is complete."""
         self._waiting.append(task)
-        if time.monotonic() - self._last > _SYNC_SECONDS:
+        if time.monotonic() - self._published_at > _SYNC_SECONDS:
             self.publish()
 
     def publish(self) -> None:
@@ -451,7 +441,7 @@ class _Publisher:
                     fsync_dir(raw_dir / split)
                 fsync_dir(raw_dir)
         self._waiting.clear()
-        self._last = time.monotonic()
+        self._published_at = time.monotonic()
 
     def _publish_class(self, task: ClassTask) -> bool:
         final, partial = _folders_of(self._layout, task)

@@ -4,6 +4,7 @@ how complete they are, or exactly what is wrong.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -68,23 +69,22 @@ def verify(
     Raises:
         InputError: there are no shards.
     """
-    progress, layout = progress or Silent(), layout.one_set()
-    if running := find_holder(layout.lock_paths):
-        progress.note(
-            f"{running} is working here: shards that it has not made yet count as missing"
-        )
+    progress = progress or Silent()
+    layout = layout.one_set()
+    if holder := find_holder(layout.lock_paths):
+        progress.note(f"{holder} is working here: shards that it has not made yet count as missing")
     check, problems = _begin(layout, depth, share, allow_incomplete=allow_incomplete)
-    checked, across = check.look() if depth == "quick" else check.read(engine, progress)
-    verdict = check.conclude([*problems, *across.problems], checked, across)
-    kept = _keep(verdict, layout, share)
-    return replace(verdict, notes=(*verdict.notes, *kept))
+    checked, findings = check.look() if depth == "quick" else check.read(engine, progress)
+    verdict = check.conclude([*problems, *findings.problems], checked, findings)
+    notes = _keep(verdict, layout, share)
+    return replace(verdict, notes=(*verdict.notes, *notes))
 
 
 def look(layout: Layout) -> Verdict:
     """The quick verdict of a set; nothing is written."""
     check, problems = _begin(layout.one_set(), "quick", None, allow_incomplete=False)
-    checked, across = check.look()
-    return check.conclude([*problems, *across.problems], checked, across)
+    checked, findings = check.look()
+    return check.conclude([*problems, *findings.problems], checked, findings)
 
 
 def _begin(
@@ -97,15 +97,15 @@ def _begin(
     problems = [state.damage] if state.damage else []
     dataset = known_set(layout, state.manifest if state.covers_plan else None)
     inventory = take_inventory(state, dataset)
-    inventory = _restricted(inventory, share) if share else inventory
+    if share:
+        inventory = _restricted(inventory, share)
     manifest = inventory.manifest
-    problems += (
-        [*check_plan(state, manifest), *check_counts(manifest, dataset.published)]
-        if manifest
-        else ()
-    )
+    if manifest:
+        problems += check_plan(state, manifest)
+        problems += check_counts(manifest, dataset.published)
     problems += check_names(inventory)
-    problems += () if share else check_state(state)
+    if not share:
+        problems += check_state(state)
     is_part = dataset.is_part or (manifest is None and allow_incomplete)
     return _SetCheck(layout, dataset, inventory, depth, share, is_part), problems
 
@@ -142,44 +142,47 @@ class _SetCheck(Struct, frozen=True):
             self.dataset.compares_records,
         )
         checked, failures = _check_shards(inventory, check, engine, progress)
-        across = SetFindings(
-            tuple(problem for report in checked.reports.values() for problem in report.problems)
-        )
-        if not self.share:
-            across = self.dataset.check_set(inventory, checked, examiner, is_part=self.is_part)
-        return checked, replace(across, problems=(*failures, *across.problems))
+        if self.share:
+            reports = checked.reports.values()
+            findings = SetFindings(
+                tuple(itertools.chain.from_iterable(report.problems for report in reports))
+            )
+        else:
+            findings = self.dataset.check_set(inventory, checked, examiner, is_part=self.is_part)
+        return checked, replace(findings, problems=(*failures, *findings.problems))
 
     def conclude(
-        self, problems: Sequence[Problem], checked: Checked | None, across: SetFindings
+        self, problems: Sequence[Problem], checked: Checked | None, findings: SetFindings
     ) -> Verdict:
         """The verdict."""
-        kinds: defaultdict[str, set[ProblemKind]] = defaultdict(set)
-        for problem in problems:
-            kinds[problem.subject].add(problem.kind)
-        names = self.inventory.expected
-        totals = _totals(self.inventory, checked)
-        claim = self.dataset.claim(self.inventory, totals, across, is_part=self.is_part)
+        inventory = self.inventory
+        names = inventory.expected
+        totals = _totals(inventory, checked)
+        claim = self.dataset.claim(inventory, totals, findings, is_part=self.is_part)
         state, reason = self._state()
         level = level_of(claim.level, {problem.kind for problem in problems}, state, self.depth)
         if not reason and not problems:
             reason = _QUICK if self.depth == "quick" and level != "incomplete" else claim.reason
+        digest = ""
+        if checked and not self.share:
+            digest = fingerprint(checked.reports, names)
         return Verdict(
             depth=self.depth,
             problems=tuple(group(problems)),
             totals=totals,
             level=level,
             reason=reason,
-            has_manifest=self.inventory.manifest is not None,
-            counts=_counts(self.inventory),
-            notes=(*self._notes(), *across.notes),
-            flavour=across.flavour,
-            differences=across.differences,
-            order=across.order,
-            fingerprint=fingerprint(checked.reports, names) if checked and not self.share else "",
-            faulty={name: tuple(sorted(kinds[name])) for name in names if name in kinds},
+            has_manifest=inventory.manifest is not None,
+            counts=_counts(inventory),
+            notes=(*self._notes(), *findings.notes),
+            flavour=findings.flavour,
+            differences=findings.differences,
+            order=findings.order,
+            fingerprint=digest,
+            faulty=_faulty_shards(names, problems),
             dataset=self.dataset.name,
             warned=tuple(
-                warning for info in self.inventory.infos.values() for warning in info.warned
+                itertools.chain.from_iterable(info.warned for info in inventory.infos.values())
             ),
         )
 
@@ -200,46 +203,57 @@ class _SetCheck(Struct, frozen=True):
     @property
     def _done(self) -> str:
         state = self.inventory.state
-        planned = (
-            len(state.plan.fingerprints_by_name()) if state.plan else len(self.inventory.expected)
-        )
-        return f"{planned - len(state.missing):,} of {number_of(planned, 'shard')}"
+        names = state.plan.fingerprints_by_name() if state.plan else self.inventory.expected
+        return f"{len(names) - len(state.missing):,} of {number_of(len(names), 'shard')}"
 
     def _notes(self) -> Iterator[str]:
         """Notes about an unfinished set, the data set, images that were set aside, and ranks."""
-        layout, inventory = self.layout, self.inventory
-        state = inventory.state
-        if inventory.is_unfinished and state.kind != "part":
-            following = self.dataset.following(layout, {"convert": "partly", "annotate": "done"})
-            yield f"this conversion is not finished: {self._done}; to resume: {following}"
+        inventory = self.inventory
+        is_of_ranks = inventory.state.kind == "part"
+        if inventory.is_unfinished and not is_of_ranks:
+            resume = self.dataset.following(self.layout, {"convert": "partly", "annotate": "done"})
+            yield f"this conversion is not finished: {self._done}; to resume: {resume}"
         yield from self.dataset.notes(inventory, is_part=self.is_part)
         if inventory.manifest and has_copies(inventory.manifest.sources):
             yield "made from several copies of the images, which were compared by sample"
-        aside = [
-            name
-            for shard in inventory.expected
-            if (i := inventory.infos.get(shard))
-            for name in i.set_aside
-        ]
-        if aside:
-            yield f"{number_of(len(aside), 'image was', 'images were')} set aside: {listed(aside)}"
-        if state.kind == "part":
-            merge = merge_command(layout)
+        yield from _note_images_set_aside(inventory)
+        if is_of_ranks:
             yield (
                 "ranks make these shards; to finish the set, or to list the ranks to run "
-                f"again: {merge}"
+                f"again: {merge_command(self.layout)}"
             )
-        if state.orphans and not state.has_prefixes:
-            splits = listed(dict.fromkeys(split_of(name) for name in state.orphans))
-            yield (
-                f"{number_of(len(state.orphans), 'shard')} of {splits} skipped: "
-                "they are of no split of this set"
-            )
+        yield from _note_foreign_splits(inventory.state)
         if self.share:
             yield (
                 f"{self.share}: only its shards; missing and duplicate images, "
                 "totals and order show in the whole set"
             )
+
+
+def _faulty_shards(
+    names: Sequence[str], problems: Sequence[Problem]
+) -> dict[str, tuple[ProblemKind, ...]]:
+    """The kinds of problems of each shard that has any."""
+    kinds: defaultdict[str, set[ProblemKind]] = defaultdict(set)
+    for problem in problems:
+        kinds[problem.subject].add(problem.kind)
+    return {name: tuple(sorted(kinds[name])) for name in names if name in kinds}
+
+
+def _note_images_set_aside(inventory: Inventory) -> Iterator[str]:
+    infos = [inventory.infos[name] for name in inventory.expected if name in inventory.infos]
+    images = list(itertools.chain.from_iterable(info.set_aside for info in infos))
+    if images:
+        yield f"{number_of(len(images), 'image was', 'images were')} set aside: {listed(images)}"
+
+
+def _note_foreign_splits(state: SetState) -> Iterator[str]:
+    if state.orphans and not state.has_prefixes:
+        splits = listed(dict.fromkeys(split_of(name) for name in state.orphans))
+        yield (
+            f"{number_of(len(state.orphans), 'shard')} of {splits} skipped: "
+            "they are of no split of this set"
+        )
 
 
 def verify_file(path: AnyPath, *, depth: Depth = "full") -> Verdict:
@@ -254,14 +268,18 @@ def verify_file(path: AnyPath, *, depth: Depth = "full") -> Verdict:
             f"a quick check of {path}", "expected the folder of a set", "leave --depth out"
         )
     layout, dataset, manifest = known_file(path)
-    info, examiner = manifest.shards.get(path.name), dataset.examiner((), decode=depth == "decode")
-    remedy = remedy_own(SetState.read(layout)) if info else ""
+    info = manifest.shards.get(path.name)
+    examiner = dataset.examiner((), decode=depth == "decode")
+    remedy = ""
+    claimed: Level = "foreign"
+    reason = f"the records of {path.name} are intact. Nothing tells how many there should be."
+    if info:
+        remedy = remedy_own(SetState.read(layout))
+        claimed = "part"
+        reason = f"{path.name} is intact, one shard of {dataset.name}."
     report = ShardCheck(layout, examiner, manifest.shards, remedy, lists_records=False)(path.name)
     expected = info.records if info else report.records
     counts = (report.records, expected, len(report.labels), report.boxes, path.stat().st_size)
-    claimed: Level = "part" if info else "foreign"
-    reason = f"the records of {path.name} are intact. Nothing tells how many there should be."
-    reason = f"{path.name} is intact, one shard of {dataset.name}." if info else reason
     return Verdict(
         depth=depth,
         problems=tuple(group(report.problems)),
@@ -290,14 +308,8 @@ def _check_shards(
             if isinstance(outcome.error, WorkerError):
                 raise outcome.error
             detail = in_a_line(outcome.error)
-            failures.append(
-                Problem(
-                    ProblemKind.UNREADABLE,
-                    outcome.task,
-                    detail,
-                    "check the disk, then verify again",
-                )
-            )
+            remedy = "check the disk, then verify again"
+            failures.append(Problem(ProblemKind.UNREADABLE, outcome.task, detail, remedy))
         else:
             checked.add(outcome.task, outcome.value)
         progress.advance(inventory.sizes[outcome.task])
@@ -316,12 +328,15 @@ def _compression(inventory: Inventory) -> Compression | None:
 
 def _restricted(inventory: Inventory, share: Share) -> Inventory:
     """The shards of a rank; the first rank also checks files that are no shards of the set."""
-    own = set(share.of(inventory.expected))
+    in_share = set(share.of(inventory.expected))
     shards = {
-        split: [name for name in names if name in own] for split, names in inventory.shards.items()
+        split: [name for name in names if name in in_share]
+        for split, names in inventory.shards.items()
     }
-    strays = inventory.sizes.keys() - set(inventory.expected) if share.rank == 0 else set()
-    sizes = {name: size for name, size in inventory.sizes.items() if name in own or name in strays}
+    file_names = set(in_share)
+    if share.rank == 0:
+        file_names |= inventory.sizes.keys() - set(inventory.expected)
+    sizes = {name: size for name, size in inventory.sizes.items() if name in file_names}
     return replace(inventory, shards=shards, sizes=sizes)
 
 
@@ -330,10 +345,11 @@ def _missing_splits(inventory: Inventory, is_part: bool) -> list[Problem]:
     if is_part or inventory.manifest is not None:
         return []
     remedy = "get its shards; for a part of the set, run verify with --allow-incomplete"
-    missing = (split for split in inventory.splits if not inventory.of(split))
+    detail = "all its shards are missing"
     return [
-        Problem(ProblemKind.MISSING_SHARD, split, "all its shards are missing", remedy)
-        for split in missing
+        Problem(ProblemKind.MISSING_SHARD, split, detail, remedy)
+        for split in inventory.splits
+        if not inventory.of(split)
     ]
 
 
@@ -341,53 +357,41 @@ def _totals(inventory: Inventory, checked: Checked | None) -> tuple[SplitReport,
     """The totals of each split, as found; without ``checked``,
     those that manifest and sizes tell.
     """
-    rows = []
-    for split in inventory.splits:
-        recorded = inventory.manifest.totals.get(split) if inventory.manifest else None
-        names = [
-            name
-            for name in inventory.of(split)
-            if name in (checked.reports if checked else inventory.sizes)
-        ]
-        records = classes = boxes = None
-        if checked:
-            found, classes = checked.of(names), len(checked.labels[split])
-            records, boxes = (
-                sum(report.records for report in found),
-                sum(report.boxes for report in found),
-            )
-        elif recorded:
-            records, classes, boxes = (
-                sum(inventory.infos[name].records for name in names),
-                recorded.classes,
-                recorded.boxes,
-            )
-        size = sum(inventory.sizes[name] for name in names)
-        rows.append(
-            SplitReport(split, len(names), records, inventory.images[split], classes, boxes, size)
-        )
-    return tuple(rows)
+    return tuple(_total(split, inventory, checked) for split in inventory.splits)
+
+
+def _total(split: str, inventory: Inventory, checked: Checked | None) -> SplitReport:
+    present = checked.reports if checked else inventory.sizes
+    names = [name for name in inventory.of(split) if name in present]
+    recorded = inventory.manifest.totals.get(split) if inventory.manifest else None
+    records = classes = boxes = None
+    if checked:
+        reports = checked.of(names)
+        records = sum(report.records for report in reports)
+        classes = len(checked.labels[split])
+        boxes = sum(report.boxes for report in reports)
+    elif recorded:
+        records = sum(inventory.infos[name].records for name in names)
+        classes = recorded.classes
+        boxes = recorded.boxes
+    size = sum(inventory.sizes[name] for name in names)
+    return SplitReport(split, len(names), records, inventory.images[split], classes, boxes, size)
 
 
 def _counts(inventory: Inventory) -> dict[str, int]:
     """The numbers of images set aside, repaired and warned of, of files skipped, of boxes changed;
     those above 0.
     """
-    infos, sources = (
-        inventory.infos.values(),
-        inventory.manifest.sources.values() if inventory.manifest else (),
-    )
-    boxes = {
-        f"boxes {outcome}": images.total()
-        for outcome, images in count_changed_boxes(sources).items()
-    }
+    infos = inventory.infos.values()
+    sources = inventory.manifest.sources.values() if inventory.manifest else ()
     counts = {
         "set aside": sum(len(info.set_aside) for info in infos),
         "repaired": sum(len(repaired_images(info.repairs)) for info in infos),
         "warned": sum(len(info.warned) for info in infos),
         "skipped": sum(source.get("skipped", 0) for source in sources if isinstance(source, dict)),
-        **boxes,
     }
+    for outcome, images in count_changed_boxes(sources).items():
+        counts[f"boxes {outcome}"] = images.total()
     return {name: count for name, count in counts.items() if count}
 
 
@@ -395,19 +399,19 @@ def _keep(verdict: Verdict, layout: Layout, share: Share | None) -> list[str]:
     """Keep the findings for other commands;
     a folder that can't be written to only causes a note.
     """
-    path = layout.found_by(share.name if share else "")[0]
+    share_name = share.name if share else ""
+    path = layout.found_by(share_name)[0]
     try:
         if share is None:
             for part in layout.found_by_ranks():
                 part.unlink(missing_ok=True)
         if verdict.problems:
             with atomic_file(path) as file:
-                file.writelines(
-                    json.dumps(each).encode() + b"\n" for each in to_builtins(verdict.problems)
-                )
+                for problem in to_builtins(verdict.problems):
+                    file.write(json.dumps(problem).encode() + b"\n")
         else:
             path.unlink(missing_ok=True)
-        save_verdict(verdict, layout, share.name if share else "")
+        save_verdict(verdict, layout, share_name)
     except OSError as error:
         return [f"the findings were not kept in {path}: {error.strerror}"]
     except (SpaceError, WriteError, InputError) as error:

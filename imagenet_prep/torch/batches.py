@@ -43,9 +43,10 @@ def collate(samples: list[Any]) -> Any:
         }
         if len(shapes) < 2:
             raise
-        what = f"images of a batch have different shapes: {', '.join(sorted(shapes)[:3])}"
         raise UsageError(
-            what, "expected one", "give ImageDataset a transform that makes them one size"
+            f"images of a batch have different shapes: {', '.join(sorted(shapes)[:3])}",
+            "expected one",
+            "give ImageDataset a transform that makes them one size",
         ) from None
 
 
@@ -64,8 +65,8 @@ def collate_channels_last(samples: list[Any]) -> Any:
             "Loader(channels_last=True)",
             "expected samples (image, label) whose image is a 3-D tensor",
         )
-    batch, *others = collate([(sample[0].permute(1, 2, 0), *sample[1:]) for sample in samples])
-    return [batch.permute(0, 3, 1, 2), *others]
+    batch, *labels = collate([(sample[0].permute(1, 2, 0), *sample[1:]) for sample in samples])
+    return [batch.permute(0, 3, 1, 2), *labels]
 
 
 def begin_worker(then: Callable[[int], None] | None, number: int) -> None:
@@ -184,14 +185,11 @@ class Seeded(Dataset[Any]):
         if len(items.numbers) < len(numbers):  # plain numbers of somebody else's sampler
             return [self.dataset[number] for number in numbers]
         if self.settings.device is not None:
-            hint = (
-                "iterate over the Loader itself: with accelerate, give Loader rank and world, "
-                "and don't prepare it"
-            )
             raise UsageError(
                 "another DataLoader took the data set of Loader(decode=...)",
                 "expected a Loader",
-                hint,
+                "iterate over the Loader itself: with accelerate, give Loader rank and world, "
+                "and don't prepare it",
             )
         items.seed = self.settings.seed
         with own_random_numbers():
@@ -232,13 +230,13 @@ class BatchCollate:
         damaged = [item for item in items if isinstance(item, Damaged)]
         if not _is_of_loader(items.numbers):
             return self._for_others(items, damaged)
-        number, batch, error = items.numbers[0].batch or 0, None, items.error
+        batch, error = None, items.error
         if error is None:
             try:
                 batch = self._batch(items)
             except Exception as failure:  # noqa: BLE001 - the Loader raises it
                 error = portable(failure)
-        return LoadedBatch(number, batch, damaged, error)
+        return LoadedBatch(items.numbers[0].batch or 0, batch, damaged, error)
 
     def _batch(self, items: BatchItems) -> Any:
         """The batch of the sound items, or None."""

@@ -34,30 +34,27 @@ def draw_parts(
     numbers = _random_numbers(seeds)
     shares = (numbers & 0xFFFFFF) / 2**24
     limits = np.array(sizes, np.float64).T[:, :, None]
-    low, high = np.log(crop.ratio)
-    area = (
-        limits[0]
-        * limits[1]
-        * (crop.scale[0] + shares[:, : 2 * ATTEMPTS : 2] * (crop.scale[1] - crop.scale[0]))
-    )
-    ratio = np.exp(low + shares[:, 1 : 2 * ATTEMPTS : 2] * (high - low))
+    area_shares, ratio_shares = shares[:, : 2 * ATTEMPTS : 2], shares[:, 1 : 2 * ATTEMPTS : 2]
+    least_scale, most_scale = crop.scale
+    area = limits[0] * limits[1] * (least_scale + area_shares * (most_scale - least_scale))
+    least_log, most_log = np.log(crop.ratio)
+    ratio = np.exp(least_log + ratio_shares * (most_log - least_log))
     sides = np.sqrt([area / ratio, area * ratio])  # heights and widths by image and attempt
-    whole = np.round(sides)
-    fits = ((whole > 0) & (whole <= limits)).all(0)
-    is_unsure = (np.abs(sides - whole) > 0.5 - UNSURE * sides).any(0)
-    images, attempt = np.arange(len(seeds)), fits.argmax(1)
-    is_sure = fits[images, attempt] & ~(is_unsure & (np.arange(ATTEMPTS) <= attempt[:, None])).any(
-        1
-    )
-    chosen = whole[:, images, attempt]
+    rounded = np.round(sides)
+    fits = ((rounded > 0) & (rounded <= limits)).all(0)
+    is_unsure = (np.abs(sides - rounded) > 0.5 - UNSURE * sides).any(0)
+    images = np.arange(len(seeds))
+    attempt = fits.argmax(1)  # the one that the crop takes
+    is_tried = np.arange(ATTEMPTS) <= attempt[:, None]
+    is_sure = fits[images, attempt] & ~(is_unsure & is_tried).any(1)
+    chosen = rounded[:, images, attempt]
     position = 2 * attempt + 2
     drawn = np.stack([numbers[images, position], numbers[images, position + 1]])
-    places = drawn % np.where(is_sure, limits[:, :, 0] - chosen + 1, 1).astype(np.uint64)
-    parts = np.concatenate([places.astype(np.int64), chosen.astype(np.int64)]).T.tolist()
+    room = np.where(is_sure, limits[:, :, 0] - chosen + 1, 1).astype(np.uint64)
+    corners = drawn % room
+    parts = np.concatenate([corners.astype(np.int64), chosen.astype(np.int64)]).T.tolist()
     flips = (shares[images, position + 2] < crop.flip).tolist()
-    draws = [
-        (ImagePart(*part), is_mirrored) for part, is_mirrored in zip(parts, flips, strict=True)
-    ]
+    draws = [(ImagePart(*part), is_flipped) for part, is_flipped in zip(parts, flips, strict=True)]
     for image in np.flatnonzero(~is_sure).tolist():
         generator = torch.Generator().manual_seed(seeds[image])
         height, width = sizes[image]

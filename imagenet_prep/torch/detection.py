@@ -95,15 +95,17 @@ class DetectionDataset(VisionDataset[tuple[Any, Target]]):
         super().__init__(records, transforms)
         is_list = isinstance(leave_out, Collection) and not isinstance(leave_out, str)
         if not is_list or not all(flag in get_args(Flag) for flag in leave_out):
-            what = f"DetectionDataset(leave_out={shown(leave_out)})"
             raise UsageError(
-                what, "expected a list of 'crowd' and 'difficult'", "leave_out=['crowd']"
+                f"DetectionDataset(leave_out={shown(leave_out)})",
+                "expected a list of 'crowd' and 'difficult'",
+                "leave_out=['crowd']",
             )
         if masks not in (None, False, True):
             raise UsageError(
                 f"DetectionDataset(masks={shown(masks)})", "expected True, False or None"
             )
-        self.leave_out, self.masks = tuple(leave_out), masks
+        self.leave_out = tuple(leave_out)
+        self.masks = masks
         self._classes = _find_classes(records, class_names, first_label)
 
     def __repr__(self) -> str:
@@ -159,8 +161,9 @@ class DetectionDataset(VisionDataset[tuple[Any, Target]]):
             masks = objects.masks(is_kept, (height, width))
             target["masks"] = tv_tensors.Mask(torch.from_numpy(masks))
         target["image_id"] = objects.image_id()
-        for name, values in numbers.items():
-            target[name] = torch.from_numpy(values[is_kept]).to(_NUMBERS[name][1])
+        for name, numbers_of_objects in numbers.items():
+            dtype = _NUMBERS[name][1]
+            target[name] = torch.from_numpy(numbers_of_objects[is_kept]).to(dtype)
         return target
 
 
@@ -181,23 +184,25 @@ def _find_classes(
     otherwise from the manifest of the set.
     """
     if class_names is not None:
-        is_list = isinstance(class_names, Sequence) and not isinstance(class_names, str)
-        are_texts = is_list and all(isinstance(name, str) for name in class_names)
-        if not are_texts or len(set(class_names)) < len(class_names) or first_label is not None:
-            what = (
-                f"DetectionDataset(class_names={shown(class_names)}, "
-                f"first_label={shown(first_label)})"
-            )
-            expected = "expected a list of different texts, and no first_label"
-            raise UsageError(what, expected, "class_names=['cat', 'dog']")
+        _check_class_names(class_names, first_label)
         return ObjectClasses(dict(enumerate(class_names, 1)), 1, is_by_name=True)
     names = records.object_names or records.class_names
     if first_label is None:
         first_label = 0 if 0 in names else 1
-    first = whole("DetectionDataset(first_label=", first_label, 0)
-    return ObjectClasses(
-        {number - first + 1: name for number, name in sorted(names.items())}, first
-    )
+    first_number = whole("DetectionDataset(first_label=", first_label, 0)
+    names_by_label = {number - first_number + 1: names[number] for number in sorted(names)}
+    return ObjectClasses(names_by_label, first_number)
+
+
+def _check_class_names(class_names: Sequence[str], first_label: int | None) -> None:
+    is_list = isinstance(class_names, Sequence) and not isinstance(class_names, str)
+    are_texts = is_list and all(isinstance(name, str) for name in class_names)
+    if not are_texts or len(set(class_names)) < len(class_names) or first_label is not None:
+        raise UsageError(
+            f"DetectionDataset(class_names={shown(class_names)}, first_label={shown(first_label)})",
+            "expected a list of different texts, and no first_label",
+            "class_names=['cat', 'dog']",
+        )
 
 
 def _without_empty(target: Any) -> Any:
@@ -208,16 +213,15 @@ def _without_empty(target: Any) -> Any:
     of_objects = {
         name: target[name] for name in _OF_OBJECTS if isinstance(target.get(name), torch.Tensor)
     }
-    counts = {name: len(values) for name, values in of_objects.items()}
-    if len(set(counts.values())) > 1:
-        words = ", ".join(f"{count} {name}" for name, count in counts.items())
-        raise UsageError(f"transforms gave {words}", "expected as many of each", _SANITIZED)
+    if len(set(map(len, of_objects.values()))) > 1:
+        counts = ", ".join(f"{len(tensor)} {name}" for name, tensor in of_objects.items())
+        raise UsageError(f"transforms gave {counts}", "expected as many of each", _SANITIZED)
     has_area = _have_area(boxes)
     if has_area.all():
         return target
     tv_tensors = import_tv_tensors("DetectionDataset")
     kept = {
-        name: tv_tensors.wrap(values[has_area], like=values) for name, values in of_objects.items()
+        name: tv_tensors.wrap(tensor[has_area], like=tensor) for name, tensor in of_objects.items()
     }
     return {**target, **kept}
 
@@ -226,10 +230,9 @@ def _have_area(boxes: torch.Tensor) -> torch.Tensor:
     """Whether each box has an area; of boxes that are no tv_tensors, or turned ones, nobody knows:
     all have.
     """
-    first, second = boxes[:, :2], boxes[:, 2:4]
     match getattr(getattr(boxes, "format", None), "value", None):
         case "XYXY":
-            return (second > first).all(dim=1)
+            return (boxes[:, 2:4] > boxes[:, :2]).all(dim=1)
         case "XYWH" | "CXCYWH":
-            return (second > 0).all(dim=1)
+            return (boxes[:, 2:4] > 0).all(dim=1)
     return torch.ones(len(boxes), dtype=torch.bool)

@@ -104,9 +104,12 @@ class DeviceBatches:
         self._images, self._numbers = images_within(seeded.dataset)
         assert self._images.crop is not None
         assert seeded.settings.device is not None
-        self._crop, self._output = self._images.crop, seeded.settings.device
-        self._seed, self._skips = seeded.settings.seed, seeded.settings.skips
-        self._collate, self._counts = collate, decoded
+        self._crop = self._images.crop
+        self._output = seeded.settings.device
+        self._seed = seeded.settings.seed
+        self._skips = seeded.settings.skips
+        self._collate = collate
+        self._counts = decoded
         # a crop of the user's own takes random numbers from anywhere: a thread of its own would
         # disturb others
         self._threads = threads if type(self._crop) in (RandomResizedCrop, CenterCrop) else 0
@@ -127,11 +130,11 @@ class DeviceBatches:
                 for batch in numbers:
                     waiting.append((pool.submit(self._make, batch), batch))
                     if len(waiting) > self._threads + AHEAD:
-                        future, first = waiting.popleft()
-                        yield self._handed_over(future.result(), first)
+                        future, oldest = waiting.popleft()
+                        yield self._handed_over(future.result(), oldest)
                 while waiting:
-                    future, first = waiting.popleft()
-                    yield self._handed_over(future.result(), first)
+                    future, oldest = waiting.popleft()
+                    yield self._handed_over(future.result(), oldest)
             finally:
                 for future, _ in waiting:
                     future.cancel()
@@ -154,7 +157,8 @@ class DeviceBatches:
 
     def _make(self, numbers: Sequence[ItemNumber]) -> DeviceBatch:
         """The batch of these records, or its error."""
-        number, batch, event, error = numbers[0].batch or 0, None, None, None
+        number = numbers[0].batch or 0
+        batch = event = error = None
         damaged: list[Damaged] = []
         decoded = Counter[str]()
         try:
@@ -193,10 +197,10 @@ class DeviceBatches:
             damaged.append(Damaged(int(number), error.fault, error.in_short))
 
     def _draft(self, number: ItemNumber) -> Draft:
-        record = self._images.records[
-            int(number if self._numbers is None else self._numbers[number])
-        ]
-        label, plain = self._images.label(record), plain_jpeg(record.encoded)
+        number_in_set = number if self._numbers is None else self._numbers[number]
+        record = self._images.records[int(number_in_set)]
+        label = self._images.label(record)
+        plain = plain_jpeg(record.encoded)
         if plain is not None:
             return Draft(number, record, label, plain.height, plain.width, plain.content)
         try:
@@ -221,7 +225,8 @@ class DeviceBatches:
     def _draw_as_workers(self, text: str, height: int, width: int) -> Draw:
         with own_random_numbers():
             seed_all(text)
-            part, is_mirrored = ImagePart(*self._crop.choose(height, width)), self._crop.draw_flip()
+            part = ImagePart(*self._crop.choose(height, width))
+            is_mirrored = self._crop.draw_flip()
         refuse_outside(part, height, width)
         return part, is_mirrored
 
@@ -229,13 +234,12 @@ class DeviceBatches:
 
     def _decode(self, drafts: Sequence[Draft], decoded: Counter[str]) -> None:
         """Decode all that the device can, in one call."""
-        plain = [draft for draft in drafts if draft.plain is not None]
-        images = (
-            self._decoder.decode([draft.plain for draft in plain if draft.plain is not None])
-            if plain
-            else []
-        )
-        for draft, image in zip(plain, images, strict=True):
+        jpegs = [draft.plain for draft in drafts if draft.plain is not None]
+        if not jpegs:
+            return
+        images = self._decoder.decode(jpegs)
+        with_jpeg = [draft for draft in drafts if draft.plain is not None]
+        for draft, image in zip(with_jpeg, images, strict=True):
             if image is not None and image.shape == (3, draft.height, draft.width):
                 draft.pixels = image
                 decoded["gpu" if image.is_cuda else "cpu"] += 1
@@ -254,13 +258,11 @@ class DeviceBatches:
             return
         apart = (draft.pixels.float() - expected.to(self._device).float()).abs().mean().item()
         if apart > MOST_APART:
-            what = (
-                f"{draft.record.place}: {self._device} decodes its image to other pixels than "
-                "the CPU"
-            )
-            expected_gap = f"expected at most {MOST_APART:.0f} levels on average, got {apart:.0f}"
             raise InputError(
-                what, expected_gap, "report it, and leave decode=... out: workers decode then"
+                f"{draft.record.place}: {self._device} decodes its image to other pixels than "
+                "the CPU",
+                f"expected at most {MOST_APART:.0f} levels on average, got {apart:.0f}",
+                "report it, and leave decode=... out: workers decode then",
             )
 
     def _decode_rest(
@@ -281,8 +283,11 @@ class DeviceBatches:
     def _decode_as_workers(self, draft: Draft) -> None:
         size, part = self._crop.size, draft.part
         resized = self._crop.resized(draft.record.cutout(lambda *_: part, size))
-        draft.pixels = (resized.flip(-1) if draft.is_mirrored else resized).to(self._device)
-        draft.part, draft.is_mirrored = ImagePart(0, 0, size, size), False
+        if draft.is_mirrored:
+            resized = resized.flip(-1)
+        draft.pixels = resized.to(self._device)
+        draft.part = ImagePart(0, 0, size, size)
+        draft.is_mirrored = False
 
     # the batch ------------------------------------------------------------------------------------
 
@@ -301,8 +306,8 @@ class DeviceBatches:
         event.record()
         return [images, labels], event
 
-    def _on_gpu(self, values: torch.Tensor) -> torch.Tensor:
-        return values.pin_memory().to(self._device, non_blocking=True)
+    def _on_gpu(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.pin_memory().to(self._device, non_blocking=True)
 
     def _resize_on_gpu(self, drafts: Sequence[Draft], images: torch.Tensor) -> None:
         from imagenet_prep.torch.triton_resize import BLOCK, resize_parts
@@ -326,15 +331,14 @@ class DeviceBatches:
 
     def _resize_on_cpu(self, drafts: Sequence[Draft], images: torch.Tensor) -> None:
         """The same on a CPU, an image at a time."""
-        scale, shift = (
-            torch.tensor(values)[:, None, None]
-            for values in (self._output.scale, self._output.shift)
-        )
+        scale = torch.tensor(self._output.scale)[:, None, None]
+        shift = torch.tensor(self._output.shift)[:, None, None]
         for image, draft in zip(images, drafts, strict=True):
             assert draft.pixels is not None
             pixels = draft.pixels.permute(1, 2, 0).numpy()
             resized = self._crop.resized(cut_out(pixels, draft.part, 1, self._crop.size))
-            resized = resized.flip(-1) if draft.is_mirrored else resized
+            if draft.is_mirrored:
+                resized = resized.flip(-1)
             image.copy_(resized * scale - shift if image.is_floating_point() else resized)
 
 
@@ -364,8 +368,8 @@ def _place(draft: Draft) -> tuple[int, ...]:
     return (pixels.data_ptr(), *pixels.stride(), *rows, *columns, int(draft.is_mirrored))
 
 
-def _span(first: float, extent: float, limit: int, *, is_cut: bool) -> tuple[int, int]:
+def _span(start: float, extent: float, limit: int, *, is_cut: bool) -> tuple[int, int]:
     """The first and the last row or column that count."""
     if not is_cut:
         return 0, limit - 1
-    return int(first), min(limit, int(np.ceil(first + extent))) - 1
+    return int(start), min(limit, int(np.ceil(start + extent))) - 1

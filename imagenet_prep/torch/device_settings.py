@@ -57,29 +57,42 @@ def device_settings(
         UsageError: an argument is invalid, or does not go with another.
     """
     if decode is None:
-        for name, value in (("normalize", normalize), ("dtype", dtype)):
-            if value is not None:
-                hint = "give ImageDataset a transform that does it, or Loader decode='cuda'"
-                raise UsageError(f"Loader({name}={shown(value)})", "expected decode=... too", hint)
+        _refuse_without_decode("normalize", normalize)
+        _refuse_without_decode("dtype", dtype)
         return None
     device = _device(decode)
     images_within(dataset)
+    dtype = _check_dtype(dtype, normalize)
+    if dtype is torch.uint8:
+        return DeviceSettings(device, dtype, (1.0,) * 3, (0.0,) * 3, channels_last)
+    means, deviations = _mean_and_std(normalize)
+    scale = tuple(1 / (255 * deviation) for deviation in deviations)
+    shift = tuple(mean / deviation for mean, deviation in zip(means, deviations, strict=True))
+    return DeviceSettings(device, dtype, scale, shift, channels_last)
+
+
+def _refuse_without_decode(name: str, argument: object) -> None:
+    if argument is not None:
+        raise UsageError(
+            f"Loader({name}={shown(argument)})",
+            "expected decode=... too",
+            "give ImageDataset a transform that does it, or Loader decode='cuda'",
+        )
+
+
+def _check_dtype(dtype: torch.dtype | None, normalize: Any) -> torch.dtype:
+    """The dtype of images: uint8, or floats if they are normalised. Raises UsageError."""
     if dtype is None:
-        dtype = torch.uint8 if normalize is None else torch.float32
-    if dtype is not torch.uint8 and not (
-        isinstance(dtype, torch.dtype) and dtype.is_floating_point
-    ):
-        raise UsageError(f"Loader(dtype={shown(dtype)})", "expected torch.uint8, or one of floats")
+        return torch.uint8 if normalize is None else torch.float32
     if dtype is torch.uint8:
         if normalize is not None:
             raise UsageError(
                 "Loader(normalize=..., dtype=torch.uint8)", "expected a dtype of floats"
             )
-        return DeviceSettings(device, dtype, (1.0,) * 3, (0.0,) * 3, channels_last)
-    mean, std = _mean_and_std(normalize)
-    scale = tuple(1 / (255 * one) for one in std)
-    shift = tuple(middle / one for middle, one in zip(mean, std, strict=True))
-    return DeviceSettings(device, dtype, scale, shift, channels_last)
+        return dtype
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise UsageError(f"Loader(dtype={shown(dtype)})", "expected torch.uint8, or one of floats")
+    return dtype
 
 
 def _device(decode: Any) -> torch.device:
@@ -107,13 +120,16 @@ def _mean_and_std(normalize: Any) -> tuple[Sequence[float], Sequence[float]]:
     if normalize is None:
         return (0.0,) * 3, (1.0,) * 3
     try:
-        mean, std = (tuple(map(float, values)) for values in normalize)
+        means, deviations = (tuple(map(float, channels)) for channels in normalize)
     except (TypeError, ValueError):
-        mean = std = ()
-    if (len(mean), len(std)) != (3, 3) or not all(one > 0 for one in std):
-        expected = "expected (mean, std), each of three channels that range from 0 to 1"
-        raise UsageError(f"Loader(normalize={shown(normalize)})", expected)
-    return mean, std
+        means = deviations = ()
+    are_three = len(means) == 3 and len(deviations) == 3
+    if not are_three or not all(deviation > 0 for deviation in deviations):
+        raise UsageError(
+            f"Loader(normalize={shown(normalize)})",
+            "expected (mean, std), each of three channels that range from 0 to 1",
+        )
+    return means, deviations
 
 
 def images_within(dataset: Any) -> tuple[ImageDataset, Sequence[int] | None]:
@@ -125,9 +141,10 @@ def images_within(dataset: Any) -> tuple[ImageDataset, Sequence[int] | None]:
     """
     images, numbers = dataset, None
     while isinstance(images, Subset):
-        numbers = (
-            images.indices if numbers is None else [images.indices[number] for number in numbers]
-        )
+        if numbers is None:
+            numbers = images.indices
+        else:
+            numbers = [images.indices[number] for number in numbers]
         images = images.dataset
     if type(images) is not ImageDataset:
         raise UsageError(
@@ -136,10 +153,15 @@ def images_within(dataset: Any) -> tuple[ImageDataset, Sequence[int] | None]:
             _TAKES,
         )
     if images.transform is not None:
-        what = "Loader(decode=...) with ImageDataset(transform=...)"
-        hint = f"{_TAKES}; a collate_fn gets the finished batch [images, labels]"
-        raise UsageError(what, "expected no transform of single images", hint)
+        raise UsageError(
+            "Loader(decode=...) with ImageDataset(transform=...)",
+            "expected no transform of single images",
+            f"{_TAKES}; a collate_fn gets the finished batch [images, labels]",
+        )
     if images.crop is None or type(images.crop).__call__ is not Crop.__call__:
-        what = f"Loader(decode=...) with ImageDataset(crop={images.crop})"
-        raise UsageError(what, "expected a crop that chooses a part", _TAKES)
+        raise UsageError(
+            f"Loader(decode=...) with ImageDataset(crop={images.crop})",
+            "expected a crop that chooses a part",
+            _TAKES,
+        )
     return images, numbers

@@ -52,9 +52,10 @@ def epoch_order(starts: Sequence[int], *, seed: int, epoch: int, window: int) ->
 
     shards = mixed(np.arange(len(starts) - 1))
     ordered = [np.zeros(0, dtype=np.int64)]
-    for first in range(0, len(shards), window):
-        several = [
-            np.arange(starts[shard], starts[shard + 1]) for shard in shards[first : first + window]
+    for position in range(0, len(shards), window):
+        numbers_by_shard = [
+            np.arange(starts[shard], starts[shard + 1])
+            for shard in shards[position : position + window]
         ]
-        ordered.append(mixed(np.concatenate(several)))
+        ordered.append(mixed(np.concatenate(numbers_by_shard)))
     return np.concatenate(ordered)

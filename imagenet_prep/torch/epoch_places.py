@@ -42,11 +42,12 @@ class EpochPlace:
         """The place after one more batch, by its number in the rank's part."""
         if self.rank is None:
             return replace(self, given=batch + 1)
-        ahead, given = self.ahead | {batch}, self.given
-        while given in ahead:
-            ahead -= {given}
-            given += 1
-        return replace(self, given=given, ahead=ahead)
+        ahead = self.ahead | {batch}
+        next_batch = self.given
+        while next_batch in ahead:
+            ahead -= {next_batch}
+            next_batch += 1
+        return replace(self, given=next_batch, ahead=ahead)
 
     def for_ranks(self, rank: int, world: int, batch_size: int) -> EpochPlace:
         """The same place for another number of ranks or other batches: what no rank was given is
@@ -60,16 +61,16 @@ class EpochPlace:
         if self.is_start:
             return replace(self, rank=None, world=world, batch_size=batch_size)
         if self.ahead or (self.rank is not None and self.world > 1):
-            what = (
-                f"the state is of rank {self.rank} of {self.world} with batches of "
-                f"{self.batch_size}, out of order"
-            )
-            hint = "save a state of each rank, or leave out in_order=False"
             raise UsageError(
-                what, f"this is rank {rank} of {world} with batches of {batch_size}", hint
+                f"the state is of rank {self.rank} of {self.world} with batches of "
+                f"{self.batch_size}, out of order",
+                f"this is rank {rank} of {world} with batches of {batch_size}",
+                "save a state of each rank, or leave out in_order=False",
             )
-        before = (*self.before, (self.world, self.given * self.batch_size))
-        return EpochPlace(self.epoch, world=world, batch_size=batch_size, before=before)
+        this_part = self.world, self.given * self.batch_size
+        return EpochPlace(
+            self.epoch, world=world, batch_size=batch_size, before=(*self.before, this_part)
+        )
 
 
 def share(count: int, world: int, *, drop_last: bool) -> int:
@@ -85,12 +86,15 @@ def count_batches(count: int, batch_size: int, *, drop_last: bool) -> int:
 
 
 def remainder(
-    order: Sequence[int], before: Sequence[tuple[int, int]], *, drop_last: bool
+    order: Sequence[int], earlier_parts: Sequence[tuple[int, int]], *, drop_last: bool
 ) -> Sequence[int]:
     """The records of an epoch that no rank was given in its earlier parts, in order."""
-    for world, given in before:
+    for world, records_per_rank in earlier_parts:
         count = share(len(order), world, drop_last=drop_last)
-        stops = (min((rank + 1) * count, len(order)) for rank in range(world))
-        left = [order[rank * count + given : stop] for rank, stop in enumerate(stops)]
-        order = [number for part in (*left, order[world * count :]) for number in part]
+        remaining: list[int] = []
+        for rank in range(world):
+            stop = min((rank + 1) * count, len(order))
+            remaining.extend(order[rank * count + records_per_rank : stop])
+        remaining.extend(order[world * count :])
+        order = remaining
     return order

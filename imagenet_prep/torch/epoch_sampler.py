@@ -46,12 +46,12 @@ class EpochSampler(DistributedSampler[int]):
     ) -> None:
         # not DistributedSampler's, which asks for the rank at once: a process group may be made
         # later
-        self.dataset, self.order, self.settings = seeded.dataset, order, settings
-        self.shuffle, self.seed, self.drop_last = (
-            settings.shuffle,
-            seeded.settings.seed,
-            settings.drop_last,
-        )
+        self.dataset = seeded.dataset
+        self.order = order
+        self.settings = settings
+        self.shuffle = settings.shuffle
+        self.seed = seeded.settings.seed
+        self.drop_last = settings.drop_last
         self.place = EpochPlace()
         self._given_ranks = seeded.settings.ranks
         self._count = len(self.dataset if order is None else order)  # type: ignore[arg-type]
@@ -59,9 +59,8 @@ class EpochSampler(DistributedSampler[int]):
         self._epoch_set: int | None = None  # the latest of set_epoch
         self._divided_from: EpochPlace | None = None
         seeded.sampler = self
-        self.check_count(
-            self._given_ranks[1] if self._given_ranks else 1
-        )  # the process may have more ranks later
+        # the process may have more ranks later
+        self.check_count(self._given_ranks[1] if self._given_ranks else 1)
 
     # ranks ----------------------------------------------------------------------------------------
 
@@ -93,9 +92,8 @@ class EpochSampler(DistributedSampler[int]):
         self.check_count()
         place = self.place
         if not self._is_loaded:
-            is_over = place.given > 0 and place.given >= self._count_batches(
-                place
-            )  # though nobody asked for more
+            # though nobody asked for more
+            is_over = place.given > 0 and place.given >= self._count_batches(place)
             place = EpochPlace(place.epoch + is_over)
         return self._for_this_rank(place)
 
@@ -110,12 +108,12 @@ class EpochSampler(DistributedSampler[int]):
         if self._is_loaded and epoch == self._epoch_set and not self.place.is_start:
             return  # the loaded place is ahead where Lightning repeats a loader within its epoch
         if self._is_loaded and epoch < self.place.epoch:
-            what = f"set_epoch({epoch}) after a state of epoch {self.place.epoch} was loaded"
-            hint = (
+            raise UsageError(
+                f"set_epoch({epoch}) after a state of epoch {self.place.epoch} was loaded",
+                "expected that epoch or a later one",
                 "Fabric and accelerate count epochs from 0: loop over the Loader itself, "
-                "or call accelerate's set_epoch"
+                "or call accelerate's set_epoch",
             )
-            raise UsageError(what, "expected that epoch or a later one", hint)
         self._epoch_set = epoch
         is_over = self.place.given >= self._count_batches(self.place) and not self._is_loaded
         if epoch != self.place.epoch or is_over:
@@ -129,12 +127,11 @@ class EpochSampler(DistributedSampler[int]):
         place = self.place
         if place.is_start:
             place = self._for_this_rank(place)
-        before = [list(part) for part in place.before]
         state: dict[str, Any] = {
             "epoch": place.epoch,
             "epoch_set": self._epoch_set,
             "given": place.given,
-            "before": before,
+            "before": [list(part) for part in place.before],
         }
         if place.rank is not None:
             state |= {"rank": place.rank, "ahead": sorted(place.ahead)}
@@ -144,26 +141,34 @@ class EpochSampler(DistributedSampler[int]):
         """Start the next iteration at the place of ``save_place``. Raises UsageError."""
         if not isinstance(state, Mapping):
             raise UsageError(f"the state {shown(state)}", "expected what state_dict gives")
-        for name, value in self._described.items():
-            if state.get(name) != value:
-                what = (
-                    f"the state is of a Loader with {name} {state.get(name)}, this one has {value}"
-                )
+        for name, setting in self._described.items():
+            if state.get(name) != setting:
                 raise UsageError(
-                    what, "expected the same data set and settings", "make the Loader with those"
+                    f"the state is of a Loader with {name} {state.get(name)}, "
+                    f"this one has {setting}",
+                    "expected the same data set and settings",
+                    "make the Loader with those",
                 )
-        epoch, given, world, size = (
-            whole(f"the state: {name} ", state.get(name), least)
-            for name, least in (("epoch", 0), ("given", 0), ("world", 1), ("batch_size", 1))
+        place = EpochPlace(
+            epoch=whole("the state: epoch ", state.get("epoch"), 0),
+            given=whole("the state: given ", state.get("given"), 0),
+            world=whole("the state: world ", state.get("world"), 1),
+            batch_size=whole("the state: batch_size ", state.get("batch_size"), 1),
+            before=tuple((part[0], part[1]) for part in state.get("before", [])),
+            ahead=frozenset(
+                whole("the state: ahead ", batch, 0) for batch in state.get("ahead", [])
+            ),
+            rank=state.get("rank"),
         )
-        before = tuple((part[0], part[1]) for part in state.get("before", []))
-        ahead = frozenset(whole("the state: ahead ", batch, 0) for batch in state.get("ahead", []))
-        place = EpochPlace(epoch, given, ahead, state.get("rank"), world, size, before)
-        if max(given, *(batch + 1 for batch in ahead), 0) > (count := self._count_batches(place)):
+        count = self._count_batches(place)
+        if max(place.given, *(batch + 1 for batch in place.ahead), 0) > count:
             raise UsageError(
-                f"the state: given {given}", f"expected at most the {count} batches of an epoch"
+                f"the state: given {place.given}",
+                f"expected at most the {count} batches of an epoch",
             )
-        self.place, self._is_loaded, self._epoch_set = place, True, state.get("epoch_set")
+        self.place = place
+        self._is_loaded = True
+        self._epoch_set = state.get("epoch_set")
 
     @property
     def _described(self) -> dict[str, Any]:
@@ -196,17 +201,16 @@ class EpochSampler(DistributedSampler[int]):
         world = self.num_replicas if world is None else world
         count = share(self._count, world, drop_last=drop_last)
         if self._count and not count_batches(count, size, drop_last=drop_last):
-            what = (
-                f"{number_of(self._count, 'record')} for {number_of(world, 'rank')}: "
-                f"no batch of {size}"
-            )
             raise UsageError(
-                what, "expected enough for one", "choose a smaller batch_size, or drop_last=False"
+                f"{number_of(self._count, 'record')} for {number_of(world, 'rank')}: "
+                f"no batch of {size}",
+                "expected enough for one",
+                "choose a smaller batch_size, or drop_last=False",
             )
 
     def _count_batches(self, place: EpochPlace) -> int:
-        left = remainder(range(self._count), place.before, drop_last=self.drop_last)
-        count = share(len(left), place.world, drop_last=self.drop_last)
+        numbers = remainder(range(self._count), place.before, drop_last=self.drop_last)
+        count = share(len(numbers), place.world, drop_last=self.drop_last)
         return count_batches(count, place.batch_size, drop_last=self.drop_last)
 
     # iteration ------------------------------------------------------------------------------------
@@ -225,33 +229,35 @@ class EpochSampler(DistributedSampler[int]):
 
     def __len__(self) -> int:
         place = self._divided_from
-        before = self._undivided_before() if place is None else place.before
-        left = remainder(range(self._count), before, drop_last=self.drop_last)
-        return (
-            len(left) if place is None else share(len(left), place.world, drop_last=self.drop_last)
-        )
+        earlier_parts = self._undivided_before() if place is None else place.before
+        numbers = remainder(range(self._count), earlier_parts, drop_last=self.drop_last)
+        if place is None:
+            return len(numbers)
+        return share(len(numbers), place.world, drop_last=self.drop_last)
 
     def __iter__(self) -> Iterator[int]:
         if self._divided_from is not None:
             return self._items_of_rank(self._divided_from)
         if self.num_replicas > 1 and not is_divided_by_accelerate():
-            what = (
+            raise UsageError(
                 "another DataLoader iterates over the batches of a Loader: "
-                f"each of {self.num_replicas} ranks would"
+                f"each of {self.num_replicas} ranks would see all records",
+                "expected one that divides them",
+                "iterate over the Loader itself, or over accelerator.prepare(loader)",
             )
-            hint = "iterate over the Loader itself, or over accelerator.prepare(loader)"
-            raise UsageError(f"{what} see all records", "expected one that divides them", hint)
         epoch = self.place.epoch
         order = remainder(self._order(epoch), self._undivided_before(), drop_last=self.drop_last)
         return (ItemNumber(int(number), epoch) for number in order)
 
     def _items_of_rank(self, place: EpochPlace) -> Iterator[int]:
         order = remainder(self._order(place.epoch), place.before, drop_last=self.drop_last)
-        count, size = share(len(order), place.world, drop_last=self.drop_last), place.batch_size
-        first = self.rank * count
+        count = share(len(order), place.world, drop_last=self.drop_last)
+        start = self.rank * count
+        size = place.batch_size
         for position in range(place.given * size, count):
-            if (batch := position // size) not in place.ahead:
-                number = order[(first + position) % len(order)]
+            batch = position // size
+            if batch not in place.ahead:
+                number = order[(start + position) % len(order)]
                 yield ItemNumber(int(number), place.epoch, batch)
 
     def _undivided_before(self) -> Sequence[tuple[int, int]]:

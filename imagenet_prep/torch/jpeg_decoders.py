@@ -17,10 +17,10 @@ from imagenet_prep.images.pixels import decode_array
 ListDecoder = Callable[[list[torch.Tensor], torch.device], list[torch.Tensor]]
 
 _APP1, _APP14, _PROGRESSIVE = 0xE1, 0xEE, 0xC2
-_SEGMENTS = frozenset(range(0xC0, 0xFF)) - frozenset(
-    range(0xD0, 0xDA)
-)  # the markers that a length follows
-_START, _END, _EXIF, _ADOBE = b"\xff\xd8", b"\xff\xd9", b"Exif\0\0", b"Adobe"
+# the markers that a length follows
+_SEGMENTS = frozenset(range(0xC0, 0xFF)) - frozenset(range(0xD0, 0xDA))
+_START, _END = b"\xff\xd8", b"\xff\xd9"
+_EXIF, _ADOBE = b"Exif\0\0", b"Adobe"
 _USUAL_SAMPLING = (b"\x11\x11\x11", b"\x21\x11\x11", b"\x22\x11\x11")  # 4:4:4, 4:2:2, 4:2:0
 
 
@@ -39,14 +39,16 @@ def plain_jpeg(data: memoryview) -> PlainJpeg | None:
     torchcodec would turn it.
     """
     height = width = 0
-    position, is_usual = 2, data[:2] == _START and data[-2:] == _END
+    is_usual = data[:2] == _START and data[-2:] == _END
+    position = 2
     while is_usual and position + 20 < len(data) and data[position] == 0xFF:
         marker = data[position + 1]
         if marker == SOS:
             return PlainJpeg(data, height, width) if height else None
         if is_frame(marker):
             frame = bytes(data[position : position + 20])
-            height, width = frame[5] << 8 | frame[6], frame[7] << 8 | frame[8]
+            height = frame[5] << 8 | frame[6]
+            width = frame[7] << 8 | frame[8]
             is_usual = _is_usual_frame(marker, frame) and 0 < height * width <= FREE_PIXELS
         elif marker == _APP14 and data[position + 4 : position + 9] == _ADOBE:
             is_usual = data[position + 15] == 1  # otherwise RGB, or CMYK
@@ -64,9 +66,12 @@ def _is_usual_frame(marker: int, frame: bytes) -> bool:
     """Whether a frame, T.81 B.2.2, is Huffman-coded, of 8 bits,
     and grey or YCbCr of a usual sampling.
     """
+    bits, components = frame[4], frame[9]
+    if marker not in (*HUFFMAN, _PROGRESSIVE) or bits != 8:
+        return False
     names, sampling = frame[10:19:3], frame[11:19:3]
-    is_colour = frame[9] == 3 and names != b"RGB" and sampling in _USUAL_SAMPLING
-    return marker in (*HUFFMAN, _PROGRESSIVE) and frame[4] == 8 and (frame[9] == 1 or is_colour)
+    is_colour = components == 3 and names != b"RGB" and sampling in _USUAL_SAMPLING
+    return components == 1 or is_colour
 
 
 class JpegDecoder:
@@ -123,11 +128,7 @@ def find_list_decoder() -> ListDecoder:
     for find in (torchcodec_decoder, torchvision_decoder):
         try:
             return find()
-        except (
-            ImportError,
-            RuntimeError,
-            OSError,
-        ):  # OSError and RuntimeError: of another version of PyTorch
+        except (ImportError, RuntimeError, OSError):  # the last two: of another PyTorch
             continue
     raise UsageError(
         "no decoder for a GPU",

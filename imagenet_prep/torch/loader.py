@@ -133,9 +133,8 @@ class Loader(DataLoader[Any]):
         _refuse_flags(options, shuffle=shuffle, drop_last=drop_last, channels_last=channels_last)
         _refuse_other_data(dataset, options)
         _refuse_other_samplers(sampler)
-        if not isinstance(
-            dataset, Seeded
-        ):  # a framework that makes a Loader again gives its data set back
+        # a framework that makes a Loader again gives its data set back
+        if not isinstance(dataset, Seeded):
             seed = whole("Loader(seed=", seed, 0)
             device = device_settings(dataset, decode, normalize, dtype, channels_last=channels_last)
             channels_last = channels_last and device is None
@@ -277,9 +276,11 @@ class LoaderIterator(Iterator[Any]):
 
     def __next__(self) -> Any:
         if self._is_closed:
-            what = "this iterator was closed, or its workers failed"
-            hint = "loader.load_state_dict(loader.state_dict()) before it continues in mid-epoch"
-            raise UsageError(what, "expected a new one: iter(loader)", hint)
+            raise UsageError(
+                "this iterator was closed, or its workers failed",
+                "expected a new one: iter(loader)",
+                "loader.load_state_dict(loader.state_dict()) before it continues in mid-epoch",
+            )
         while not self._is_over:
             loaded = self._next()
             if loaded is None:
@@ -325,7 +326,8 @@ class LoaderIterator(Iterator[Any]):
                 f"an epoch ended after {self._place.given} of {count} batches",
                 "expected all of them",
             )
-        self._is_over, self._batches = True, None
+        self._is_over = True
+        self._batches = None
         self._loader.sampler.move(EpochPlace(self._place.epoch + 1))
 
     def _without_damaged(self, loaded: LoadedBatch) -> Any:
@@ -339,7 +341,8 @@ class LoaderIterator(Iterator[Any]):
 
     def close(self) -> None:
         """End the epoch's workers; no further batch comes."""
-        self._is_closed, self._batches = not self._is_over, None
+        self._is_closed = not self._is_over
+        self._batches = None
 
 
 def _raise(error: Any) -> None:
@@ -370,18 +373,15 @@ def _prepared(
     prepared = dict(options)
     if channels_last and options.get("collate_fn") is not None:
         raise UsageError("Loader(channels_last=True, collate_fn=...)", "expected one of both")
-    begin = options.get("worker_init_fn")
-    if not (isinstance(begin, partial) and begin.func is begin_worker):
-        prepared["worker_init_fn"] = partial(begin_worker, begin)
+    worker_init = options.get("worker_init_fn")
+    if not (isinstance(worker_init, partial) and worker_init.func is begin_worker):
+        prepared["worker_init_fn"] = partial(begin_worker, worker_init)
     make_batch = options.get("collate_fn") or _usual_collate(dataset, channels_last=channels_last)
-    prepared["collate_fn"] = (
-        make_batch if isinstance(make_batch, BatchCollate) else BatchCollate(make_batch)
-    )
-    if (
-        prepared.get("multiprocessing_context") is None
-        and prepared.get("num_workers")
-        and _must_spawn(dataset)
-    ):
+    if not isinstance(make_batch, BatchCollate):
+        make_batch = BatchCollate(make_batch)
+    prepared["collate_fn"] = make_batch
+    has_context = prepared.get("multiprocessing_context") is not None
+    if prepared.get("num_workers") and not has_context and _must_spawn(dataset):
         prepared["multiprocessing_context"] = "spawn"
     return prepared
 
@@ -396,16 +396,14 @@ def _must_spawn(dataset: Seeded) -> bool:
     """Whether forked workers could not read the data set:
     this process used the object store that holds it.
     """
-    default = (
-        multiprocessing.get_start_method(allow_none=True)
-        or multiprocessing.get_all_start_methods()[0]
-    )
-    if default != "fork" or not object_store.are_used():
+    start_method = multiprocessing.get_start_method(allow_none=True)
+    if start_method is None:
+        start_method = multiprocessing.get_all_start_methods()[0]
+    if start_method != "fork" or not object_store.are_used():
         return False
     with suppress(Exception):  # it can't be pickled: a forked worker then says what to do
-        return object_store.__name__.encode() in pickle.dumps(
-            dataset
-        )  # which names the modules of all its classes
+        pickled = pickle.dumps(dataset)  # it names the modules of all its classes
+        return object_store.__name__.encode() in pickled
     return False
 
 

@@ -81,9 +81,9 @@ class RecordObjects:
         """
         values: Sequence[Any] = self.features.get(name, ())
         if len(values) != self.count:
-            held = f"{len(values)} values of" if values else "no"
+            count = f"{len(values)} values of" if values else "no"
             raise InputError(
-                f"{self.record.place} has {held} {name}",
+                f"{self.record.place} has {count} {name}",
                 f"expected {self.count}, one per object",
                 _REMAKE,
             )
@@ -139,8 +139,11 @@ def read_mask(
         raise record.damaged_image(error, f"{record.place}: its mask is damaged") from error
     height, width = pixels.shape[:2]
     if (height, width) != size:
-        what = f"{record.place}: a mask of {width} x {height} pixels"
-        raise InputError(what, f"expected those of its image, {size[1]} x {size[0]}", _REMAKE)
+        raise InputError(
+            f"{record.place}: a mask of {width} x {height} pixels",
+            f"expected those of its image, {size[1]} x {size[0]}",
+            _REMAKE,
+        )
     return pixels
 
 
@@ -172,12 +175,15 @@ class ObjectClasses(Struct, frozen=True):
         labels = [number - self.first_number + 1 for number in numbers]
         for number, label in zip(numbers, labels, strict=True):
             if label % 1 or label < 1 or (self.names and label not in self.names):
-                known = [str(label + self.first_number - 1) for label in self.names]
-                expected = (
-                    f"one of {listed(known, _SHOWN)}" if known else f"{self.first_number} or more"
+                expected = f"{self.first_number} or more"
+                if self.names:
+                    class_numbers = [str(label + self.first_number - 1) for label in self.names]
+                    expected = f"one of {listed(class_numbers, _SHOWN)}"
+                raise InputError(
+                    f"{objects.record.place}: an object of class {number}",
+                    f"expected {expected}",
+                    _FROM_ZERO,
                 )
-                what = f"{objects.record.place}: an object of class {number}"
-                raise InputError(what, f"expected {expected}", _FROM_ZERO)
         return np.array(labels, np.int64)
 
     def _label_names(self, objects: RecordObjects) -> NDArray[np.int64]:
@@ -185,11 +191,12 @@ class ObjectClasses(Struct, frozen=True):
         labels = {name: label for label, name in self.names.items()}
         for name in names:
             if name not in labels:
-                expected = (
-                    f"one of {listed(labels, _SHOWN)}"
-                    if labels
-                    else "class_names, which number the classes"
+                expected = "class_names, which number the classes"
+                if labels:
+                    expected = f"one of {listed(labels, _SHOWN)}"
+                raise InputError(
+                    f"{objects.record.place}: an object of class {name!r}",
+                    f"expected {expected}",
+                    _BY_NAME,
                 )
-                what = f"{objects.record.place}: an object of class {name!r}"
-                raise InputError(what, f"expected {expected}", _BY_NAME)
         return np.array([labels[name] for name in names], np.int64)

@@ -24,9 +24,8 @@ def find_rank() -> tuple[int, int]:
         if environment is not None and (
             environment.world != world or environment.rank not in (None, rank)
         ):
-            what = f"torch.distributed has rank {rank} of {world}, the environment {environment}"
             raise UsageError(
-                what,
+                f"torch.distributed has rank {rank} of {world}, the environment {environment}",
                 "expected the same of both",
                 "unset these variables, or give Loader rank and world",
             )

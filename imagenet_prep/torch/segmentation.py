@@ -49,16 +49,18 @@ class SegmentationDataset(VisionDataset[tuple[Any, Any]]):
     def _read_mask(self, record: Record, size: tuple[int, int]) -> Any:
         data = record.features.get(_MASK)
         if not isinstance(data, bytes):
-            hint = "a recipe with mask: writes it; masks of objects are for DetectionDataset"
-            raise InputError(f"{record.place} has no mask", f"expected the feature {_MASK}", hint)
-        values = read_mask(record, decode_values, data, size)
-        if values.ndim > 2:
-            what = f"{record.place}: a mask of colours, {values.shape[2]} channels"
             raise InputError(
-                what,
+                f"{record.place} has no mask",
+                f"expected the feature {_MASK}",
+                "a recipe with mask: writes it; masks of objects are for DetectionDataset",
+            )
+        pixels = read_mask(record, decode_values, data, size)
+        if pixels.ndim > 2:
+            raise InputError(
+                f"{record.place}: a mask of colours, {pixels.shape[2]} channels",
                 "expected a number per pixel",
                 "write masks as PNGs of one channel, gray or palette",
             )
-        wide = "int32" if values.dtype.itemsize > 1 else "uint8"
+        dtype = "int32" if pixels.dtype.itemsize > 1 else "uint8"
         tv_tensors = import_tv_tensors("SegmentationDataset")
-        return tv_tensors.Mask(torch.from_numpy(values.astype(wide)))
+        return tv_tensors.Mask(torch.from_numpy(pixels.astype(dtype)))

@@ -32,15 +32,16 @@ def import_tv_tensors(asker: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "torchvision":
             raise
-        what = f"{asker} needs torchvision, which is not installed"
         raise UsageError(
-            what, "expected version 0.19 or later", "pip install torchvision"
+            f"{asker} needs torchvision, which is not installed",
+            "expected version 0.19 or later",
+            "pip install torchvision",
         ) from error
     except (ImportError, RuntimeError) as error:  # its compiled part does not load
-        what = f"{asker} needs torchvision, which can't be imported: {error}"
-        expected = f"expected the version for PyTorch {torch.__version__}"
         raise UsageError(
-            what, expected, "install torch and torchvision together, from one index"
+            f"{asker} needs torchvision, which can't be imported: {error}",
+            f"expected the version for PyTorch {torch.__version__}",
+            "install torch and torchvision together, from one index",
         ) from error
     return tv_tensors
 
@@ -75,10 +76,10 @@ class VisionDataset(RecordDataset[T]):
             return image, target
         changed = self.transforms(image, target)
         if not isinstance(changed, tuple | list) or len(changed) != 2:
-            what = (
+            raise UsageError(
                 f"{type(self).__name__}(transforms={shown(self.transforms)}) gave "
-                f"{shown(type(changed))}"
+                f"{shown(type(changed))}",
+                "expected the image and its target",
+                "transforms=lambda image, target: (image, target)",
             )
-            hint = "transforms=lambda image, target: (image, target)"
-            raise UsageError(what, "expected the image and its target", hint)
         return changed[0], changed[1]
