@@ -473,19 +473,19 @@ def _verify_raw(data_dir: Path | None, params: Mapping[str, Any], progress: Prog
     from imagenet_prep.registry import ILSVRC2012, read_dataset
     from imagenet_prep.stages.verify_raw import verify_raw
 
+    raw, recipe = params["raw"], params["config"]
     if params["share"] is not None:
-        option = "--raw" if params["raw"] else "--config"
+        option = "--raw" if raw else "--config"
         raise UsageError(f"--rank with {option}", "expected it for shards", "leave it out")
     if data_dir is not None:
         _data_must_be_there(data_dir)
-    recipe = params["config"]
     dataset = read_dataset(recipe) if recipe else ILSVRC2012
     options = dataset.options
     if isinstance(options, ConvertOptions) and params["allow_incomplete"]:
         options = options.replace(allow_incomplete=True)
-    folder = params["raw"] or recipe.parent
+    folder = raw or recipe.parent
     verdict = verify_raw(
-        Layout(data_dir or folder, params["raw"]),
+        Layout(data_dir or folder, raw),
         _engine(params),
         dataset=dataset,
         options=options,
@@ -850,17 +850,31 @@ def _each_set(
     """
     is_shown = json_file != printing.OUTPUT
     layouts = _sets_at(place)
-    if len(layouts) < 2:
-        outcome = work(layouts[0] if layouts else place)
-        if is_shown:
-            show(outcome)
-        if json_file is not None:
-            printing.wrote_json(json_file, outcome.as_dict())
-        return status_of(outcome)
+    if len(layouts) > 1:
+        has_heads = has_heads and is_shown
+        return _each_of_several(layouts, work, show, status_of, json_file, has_heads=has_heads)
+    outcome = work(layouts[0] if layouts else place)
+    if is_shown:
+        show(outcome)
+    if json_file is not None:
+        printing.wrote_json(json_file, outcome.as_dict())
+    return status_of(outcome)
+
+
+def _each_of_several(
+    layouts: Sequence[Layout],
+    work: Callable[[Any], Any],
+    show: Callable[[Any], None],
+    status_of: Callable[[Any], int],
+    json_file: Path | None,
+    *,
+    has_heads: bool,
+) -> int:
+    """Do the work for each set; an error of one is printed, and the others follow."""
     statuses = [0]
     outcomes = {}
     for layout in layouts:
-        if has_heads and is_shown:
+        if has_heads:
             say(f"{layout.set_name or 'without a prefix'}:")
         try:
             outcome = work(layout)
@@ -870,7 +884,7 @@ def _each_set(
             continue
         statuses.append(status_of(outcome))
         outcomes[layout.set_name] = outcome
-        if is_shown:
+        if json_file != printing.OUTPUT:
             show(outcome)
     if json_file is not None:
         by_set = {name: outcome.as_dict() for name, outcome in outcomes.items()}

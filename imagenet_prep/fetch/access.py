@@ -253,10 +253,14 @@ def _enter(
         session.sign_with(credentials.username, credentials.password, {*map(str.lower, schemes)})
     elif form is not None:
         _send_form(session, form, credentials)
-    elif status in (401, 403):
-        raise reply.denied(url, f"HTTP status {status}")
     else:
-        raise reply.denied(url, "a web page without a recognizable sign-in form")
+        raise _denied_without_form(url, status)
+
+
+def _denied_without_form(url: str, status: int) -> AccessError:
+    if status in (401, 403):
+        return reply.denied(url, f"HTTP status {status}")
+    return reply.denied(url, "a web page without a recognizable sign-in form")
 
 
 def _refuse_if_lasting(session: Session, url: str) -> None:

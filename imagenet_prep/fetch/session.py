@@ -225,15 +225,12 @@ class Session:
         at_home = origin(url) == self.home
         no_proxy = _no_proxy(url)
         find_proxy = partial(proxy_of, url, no_proxy.get("no_proxy"))
-        all_headers = dict(headers or {})
-        if at_home and self.authorization:
-            all_headers["Authorization"] = self.authorization
         client = self._at_home if at_home else self._abroad
         ask = partial(
             client.request,
             method,
             url,
-            headers=all_headers,
+            headers=self._with_authorization(headers or {}, at_home),
             data=fields,
             auth=(self._digest if at_home else None) or _no_auth,
             allow_redirects=False,
@@ -255,6 +252,11 @@ class Session:
             response.close()
             proxy.refuse_password((response.reason or "").partition("offers ")[2])
         return response
+
+    def _with_authorization(self, headers: Mapping[str, str], at_home: bool) -> dict[str, str]:
+        if at_home and self.authorization:
+            return {**headers, "Authorization": self.authorization}
+        return dict(headers)
 
 
 def _within(seconds: float, ask: Callable[[], requests.Response]) -> requests.Response:

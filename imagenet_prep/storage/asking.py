@@ -140,12 +140,17 @@ def failure(url: str, error: Exception, right: Right = "read") -> Exception:
         return _no_bucket(url, _answer_text(status, code))
     if is_missing:
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
-    is_refused = type(error).__name__ in _REFUSALS or status in (401, 403)
-    if is_refused or code in (*_WRONG_KEYS, *_EXPIRED):
+    if _is_refused(error, status, code):
         return _no_access(url, right, code, _answer_text(status, code) or "access denied")
     if status is None:
         return _failure_without_status(url, message)
     return _failure_by_status(url, status, _answer_text(status, code))
+
+
+def _is_refused(error: Exception, status: int | None, code: str) -> bool:
+    """Whether the store did not accept the credentials, or their rights."""
+    is_refused = type(error).__name__ in _REFUSALS or status in (401, 403)
+    return is_refused or code in (*_WRONG_KEYS, *_EXPIRED)
 
 
 def _status_in(message: str) -> int | None:

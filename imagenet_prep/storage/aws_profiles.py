@@ -50,6 +50,11 @@ def read_profile() -> dict[str, Any]:
         raise AccessError(
             f"the profile {profile or 'default'} can't be used", str(error), hint
         ) from error
+    return _client_arguments(settings, credentials)
+
+
+def _client_arguments(settings: dict[str, Any], credentials: Any) -> dict[str, Any]:
+    """The arguments of a client for a profile; a variable of the environment wins over it."""
     arguments = {}
     if not os.environ.get("AWS_REGION"):
         arguments["region"] = settings.get("region")
@@ -57,7 +62,7 @@ def read_profile() -> dict[str, Any]:
         arguments["endpoint"] = settings.get("endpoint_url")
     if credentials:
         arguments["credential_provider"] = _Provider(credentials)
-    return {name: value for name, value in arguments.items() if value}
+    return {name: argument for name, argument in arguments.items() if argument}
 
 
 def _has_files() -> bool:

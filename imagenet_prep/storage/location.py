@@ -187,9 +187,19 @@ def locate(place: str | os.PathLike[str] | Location) -> AnyPath:
     if scheme not in SCHEMES:
         urls = ", ".join(f"{known_scheme}://BUCKET/FOLDER" for known_scheme in SCHEMES)
         raise _is_url(text, f"expected a path on this machine, or {urls}")
-    parts = [part for part in text.partition(":")[2].split("/") if part not in ("", ".")]
+    bucket, key = _bucket_and_key(scheme, text)
+    return Location(ObjectStore(scheme=scheme, bucket=bucket), key)
+
+
+def _bucket_and_key(scheme: str, url: str) -> tuple[str, str]:
+    """The bucket of a URL, and the key of an object in it.
+
+    Raises:
+        UsageError: the URL names no bucket, or may hold a secret.
+    """
+    parts = [part for part in url.partition(":")[2].split("/") if part not in ("", ".")]
     bucket = parts[0] if parts else ""
-    if "@" in bucket or ":" in bucket or "?" in text or shown(text).endswith("..."):
+    if "@" in bucket or ":" in bucket or "?" in url or shown(url).endswith("..."):
         raise UsageError(
             f"{scheme}://... holds more than a bucket and a name",
             f"expected {scheme}://BUCKET/FOLDER, without a user, a password or a query",
@@ -197,7 +207,7 @@ def locate(place: str | os.PathLike[str] | Location) -> AnyPath:
         )
     if not bucket:
         raise UsageError(f"{scheme}:// names no bucket", f"expected {scheme}://BUCKET/FOLDER")
-    return Location(ObjectStore(scheme=scheme, bucket=bucket), "/".join(parts[1:]))
+    return bucket, "/".join(parts[1:])
 
 
 def open_store(folder: AnyPath, unfinished: AnyPath | None = None) -> Store:
