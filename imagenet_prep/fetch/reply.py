@@ -101,7 +101,7 @@ class Remote:
         return "" if self._has_validators_of(other) else "the file on the server has changed"
 
     def _has_validators_of(self, other: Remote) -> bool:
-        """Whether the strong ETags are equal, or else the dates; or neither version has any."""
+        """Whether the strong ETags are equal, otherwise the dates; or neither version has any."""
         if self._strong_etag and other._strong_etag:
             return self.etag == other.etag
         if self.last_modified and self.last_modified == other.last_modified:

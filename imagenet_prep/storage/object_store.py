@@ -33,7 +33,7 @@ from imagenet_prep.storage.asking import (
     retry_seconds,
     who,
 )
-from imagenet_prep.storage.store import Buffer, Found, RemoteSink, RemoteStore
+from imagenet_prep.storage.store import Buffer, ObjectEntry, RemoteSink, RemoteStore
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ class ObjectStore(RemoteStore):
         """``s3://bucket``."""
         return f"{self.scheme}://{self.bucket}"
 
-    def find(self, name: str) -> Found | None:
+    def find(self, name: str) -> ObjectEntry | None:
         """Size and time of an object, None if it does not exist."""
         entries = self._listed_above(name)
         if entries is None:
@@ -84,7 +84,7 @@ class ObjectStore(RemoteStore):
         url = self.url(name)
         return next((entry for entry in entries if entry.is_file() and entry.path == url), None)
 
-    def look(self, name: str) -> Found | None:
+    def look(self, name: str) -> ObjectEntry | None:
         """The same by a request, whatever was listed."""
         if not self.key(name):
             return None
@@ -153,12 +153,12 @@ class ObjectStore(RemoteStore):
         with contextlib.suppress(FileNotFoundError):
             self._ask(name, "delete", lambda: load_library().delete(self._client, self.key(name)))
 
-    def list_folder(self, name: str = "") -> Sequence[Found]:
+    def list_folder(self, name: str = "") -> Sequence[ObjectEntry]:
         """The folders in a folder, then its objects, both sorted by name."""
         entries = self._listed(name)
         return self._list(name) if entries is None else entries
 
-    def _list(self, name: str) -> Sequence[Found]:
+    def _list(self, name: str) -> Sequence[ObjectEntry]:
         client = self._client
         prefix = self._prefix(name) or ""
         answer = self._ask(
@@ -167,7 +167,7 @@ class ObjectStore(RemoteStore):
         lead = f"{name}/" if name else ""
         folder_keys = answer["common_prefixes"]
         folder_names = sorted(key.rstrip("/").rpartition("/")[2] for key in folder_keys)
-        folders = [Found(folder, self.url(lead + folder)) for folder in folder_names]
+        folders = [ObjectEntry(folder, self.url(lead + folder)) for folder in folder_names]
         metas = {meta["path"].removeprefix(prefix): meta for meta in answer["objects"]}
         object_names = sorted(filter(None, metas), key=_bytes_of_key)
         return folders + [self._entry(lead + child, metas[child]) for child in object_names]
@@ -196,12 +196,12 @@ class ObjectStore(RemoteStore):
         finally:
             _state.lists = outer_lists
 
-    def _listed_above(self, name: str) -> Sequence[Found] | None:
+    def _listed_above(self, name: str) -> Sequence[ObjectEntry] | None:
         """The entries of the folder that a name is in, if lists are remembered there."""
         whole, key = replace(self, folder=""), self.key(name)
         return whole._listed(key.rpartition("/")[0])
 
-    def _listed(self, name: str) -> Sequence[Found] | None:
+    def _listed(self, name: str) -> Sequence[ObjectEntry] | None:
         """The entries of a folder; None if its list is not remembered, or too long for that."""
         lists, url = _state.lists, self.url(name)
         top = next(iter(lists), "")
@@ -238,12 +238,12 @@ class ObjectStore(RemoteStore):
         key = self.key(name)
         return f"{key}/" if key else None
 
-    def _entry(self, name: str, meta: Mapping[str, Any]) -> Found:
+    def _entry(self, name: str, meta: Mapping[str, Any]) -> ObjectEntry:
         changed = int(meta["last_modified"].timestamp() * 1_000_000) * 1000
-        return Found(name.rpartition("/")[2], self.url(name), meta["size"], changed)
+        return ObjectEntry(name.rpartition("/")[2], self.url(name), meta["size"], changed)
 
 
-def _has_folder(entries: Sequence[Found], url: str) -> bool:
+def _has_folder(entries: Sequence[ObjectEntry], url: str) -> bool:
     return any(entry.is_dir() and entry.path == url for entry in entries)
 
 
@@ -346,7 +346,7 @@ class _State(Struct):
 
     used: bool = False
     is_lost: bool = False
-    lists: dict[str, Sequence[Found] | None] = {}
+    lists: dict[str, Sequence[ObjectEntry] | None] = {}
 
 
 _state = _State()

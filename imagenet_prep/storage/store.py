@@ -38,7 +38,7 @@ class GoneError(FileNotFoundError):
     """Someone removed the file while it was being written: another run replaced this one."""
 
 
-class Found(Struct, frozen=True):
+class ObjectEntry(Struct, frozen=True):
     """A listed object: its name in the folder, its URL, its size in bytes, and its modification
     time in ns.
 
@@ -69,7 +69,7 @@ class Found(Struct, frozen=True):
         return os.stat_result(fields, {"st_mtime_ns": self.changed})
 
 
-FolderEntry: TypeAlias = os.DirEntry[str] | Found
+FolderEntry: TypeAlias = os.DirEntry[str] | ObjectEntry
 """An entry of a folder."""
 
 
@@ -89,7 +89,7 @@ class RemoteStore(abc.ABC):
         """The URL before ``folder``, without a trailing slash: ``s3://bucket``."""
 
     @abc.abstractmethod
-    def find(self, name: str) -> Found | None:
+    def find(self, name: str) -> ObjectEntry | None:
         """Size and time of an object, None if it does not exist."""
 
     @abc.abstractmethod
@@ -118,14 +118,14 @@ class RemoteStore(abc.ABC):
         """Delete an object, if it exists."""
 
     @abc.abstractmethod
-    def list_folder(self, name: str = "") -> Sequence[Found]:
+    def list_folder(self, name: str = "") -> Sequence[ObjectEntry]:
         """The folders in a folder, then its objects, both sorted by name."""
 
     def has_below(self, name: str) -> bool:
         """Whether a folder of this name holds an object."""
         return bool(self.list_folder(name))
 
-    def look(self, name: str) -> Found | None:
+    def look(self, name: str) -> ObjectEntry | None:
         """``find``, whatever is remembered."""
         return self.find(name)
 
