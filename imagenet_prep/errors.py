@@ -105,18 +105,18 @@ def all_of(obstacles: Sequence[InputError]) -> InputError:
     """Combine several obstacles into one error that names each, so that one run shows them all."""
     if len(obstacles) == 1:
         return obstacles[0]
-    shown = [each.what for each in obstacles[:_SHOWN]]
+    shown = obstacles[:_SHOWN]
+    texts = [obstacle.what for obstacle in shown]
     if len(obstacles) > _SHOWN:
-        shown.append(f"and {len(obstacles) - _SHOWN:,} more")
-    hints = dict.fromkeys(each.hint for each in obstacles[:_SHOWN] if each.hint)
+        texts.append(f"and {len(obstacles) - _SHOWN:,} more")
+    hints = dict.fromkeys(obstacle.hint for obstacle in shown if obstacle.hint)
     error = InputError(
-        f"{len(obstacles):,} obstacles: {shown[0]}",
-        f"then: {'; '.join(shown[1:])}",
+        f"{len(obstacles):,} obstacles: {texts[0]}",
+        f"then: {'; '.join(texts[1:])}",
         "; ".join(hints),
     )
-    return error.with_choices(
-        list(dict.fromkeys(choice for each in obstacles for choice in each.choices))
-    )
+    choices = dict.fromkeys(choice for obstacle in obstacles for choice in obstacle.choices)
+    return error.with_choices(list(choices))
 
 
 class IncompleteError(InputError):

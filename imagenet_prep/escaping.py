@@ -95,19 +95,21 @@ def rerun(settings: Settings = ()) -> str:
 
 def _options(settings: Settings) -> Iterator[str]:
     for name, value in settings:
-        yield f"--{name if value is not False else f'no-{name}'}".replace("_", "-")
-        if not isinstance(value, bool):
-            yield path_word(value) if isinstance(value, Path) else str(value)
+        option = f"no-{name}" if value is False else name
+        yield f"--{option}".replace("_", "-")
+        if isinstance(value, Path):
+            yield path_word(value)
+        elif not isinstance(value, bool):
+            yield str(value)
 
 
 def traced(error: BaseException) -> str:
     """An exception's traceback as Python prints it,
     except that the exception's own message is one line.
     """
-    chunks = traceback.format_exception(type(error), error, error.__traceback__)
-    stack = (chunk.startswith(("Traceback ", "  ", "\n")) for chunk in chunks)
-    parts = (
-        [*chunk.rstrip("\n").split("\n")] if is_stack else [chunk.rstrip("\n")]
-        for chunk, is_stack in zip(chunks, stack, strict=True)
-    )
-    return "\n".join(escaped(line) for part in parts for line in part)
+    lines: list[str] = []
+    for chunk in traceback.format_exception(type(error), error, error.__traceback__):
+        text = chunk.rstrip("\n")
+        is_stack = chunk.startswith(("Traceback ", "  ", "\n"))
+        lines += text.split("\n") if is_stack else [text]
+    return "\n".join(map(escaped, lines))

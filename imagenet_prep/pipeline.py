@@ -104,10 +104,10 @@ def run(
         proposed = f"for your own data set: {command('init', own)}"
         progress.note(f"{own} holds images that are not from ImageNet; {proposed}")
     with hold(layout.lock_paths):
-        wanted = _Wanted.find(layout, fetching, options, extract)
-        fetched = _fetch(layout, wanted, progress)
+        work = _RunWork.find(layout, fetching, options, extract)
+        fetched = _fetch(layout, work, progress)
         extracted = untar(layout, engine, progress=progress) if extract else None
-        annotated = _annotate(layout, engine, wanted, progress)
+        annotated = _annotate(layout, engine, work, progress)
         converted = convert(layout, engine, options, progress=progress)
     verdict = verify(layout, engine, progress=progress)
     return RunSummary(fetched, extracted, annotated, converted, verdict)
@@ -132,18 +132,18 @@ def foresee(
     """
     layout.refuse_urls()
     progress = progress or Silent()
-    wanted = _Wanted.find(layout, fetching, options, extract)
+    work = _RunWork.find(layout, fetching, options, extract)
     incoming: Sequence[Incoming] = ()
-    if wanted.keys and wanted.site is not None:
-        incoming = downloading.foresee_copy(layout, wanted.site, progress=progress)
+    if work.keys and work.site is not None:
+        incoming = downloading.foresee_copy(layout, work.site, progress=progress)
         if not options.part.is_whole:
-            progress.note(downloading.all_come(wanted.site, options.part))
-    elif wanted.keys:
+            progress.note(downloading.all_come(work.site, options.part))
+    elif work.keys:
         check_digest = fetching.check_digest
         incoming = downloading.foresee(
-            layout, only=wanted.keys, part=options.part, check_digest=check_digest
+            layout, only=work.keys, part=options.part, check_digest=check_digest
         )
-    return tuple(wanted.needs(layout, incoming))
+    return tuple(work.needs(layout, incoming))
 
 
 class RepairRun(Struct, frozen=True):
@@ -171,9 +171,8 @@ def verify_and_repair(
     layout = layout.one_set()
     with hold(layout.lock_paths):
         manifest = read_manifest(layout)
-        known_set(
-            layout, manifest
-        ).refuse_without_source()  # fail now, not after every shard was read
+        dataset = known_set(layout, manifest)
+        dataset.refuse_without_source()  # fail now, not after every shard was read
         found = verify(layout, engine, depth=depth, progress=progress)
         summary = repair(layout, engine, found.faulty, progress=progress)
         verdict = verify(layout, engine, depth=depth, progress=progress) if summary.made else found
@@ -230,12 +229,12 @@ def _kept_verdict(layout: Layout) -> Verdict | None:
 
 
 def _annotate(
-    layout: Layout, engine: Engine, wanted: _Wanted, progress: Progress
+    layout: Layout, engine: Engine, work: _RunWork, progress: Progress
 ) -> AnnotateSummary | None:
     """Run annotate, unless the site's copy has no boxes or an earlier
     annotate already read other boxes.
     """
-    validation, site = wanted.options.validation_boxes, wanted.site
+    validation, site = work.options.validation_boxes, work.site
     splits = facts.SPLITS if validation else (facts.TRAIN,)
     if any(find_annotations(layout, split) is None for split in splits):
         if all(find_boxes_csv(layout, split) for split in splits):
@@ -251,7 +250,7 @@ def _is_incomplete(layout: Layout, split: str, options: ConvertOptions) -> bool:
     return source is None or bool(source.missing) or not has_images(layout, split, options.part)
 
 
-class _Wanted(Struct, frozen=True):
+class _RunWork(Struct, frozen=True):
     """The work of a run and the downloads it requires: keys of archives, or splits of a site."""
 
     keys: tuple[str, ...]
@@ -263,7 +262,7 @@ class _Wanted(Struct, frozen=True):
     @classmethod
     def find(
         cls, layout: Layout, fetching: DownloadOptions, options: ConvertOptions, extract: bool
-    ) -> _Wanted:
+    ) -> _RunWork:
         """Decide by what the raw folder lacks."""
         check_options(options)
         if extract and options.consume:
@@ -277,32 +276,25 @@ class _Wanted(Struct, frozen=True):
         site = fetching.site
         if site is not None:
             keys = tuple(split for split in facts.SPLITS if _is_incomplete(layout, split, options))
-            site = site.for_splits(keys) if keys else site
-            if (
-                keys and options.consume and isinstance(site, KaggleSite)
-            ):  # before a download of 167 GB
-                raise UsageError(
-                    "--consume does not work with Kaggle's zip, which holds both splits",
-                    "none of it can be freed before the last split is made",
-                    "leave out --consume, or choose another --source",
-                )
-            if keys and isinstance(site, HuggingFaceSite):
-                check_pyarrow()  # before a download of 155 GB that could not be read
+            if keys:
+                site = site.for_splits(keys)
+                _refuse_unusable_copy(site, options)
         return cls(keys, site, fetching, options, extract)
 
     def needs(self, layout: Layout, incoming: Sequence[Incoming]) -> list[Need]:
         """The disk space that every step requires. Modes of conversion
         that differ state theirs in needs_behind.
         """
+        comes_by_class = self.site is None and not self.options.part.is_whole
         coming = Coming(
             splits=tuple(split for split in facts.SPLITS if split in self.keys),
-            size=sum(each.size for each in incoming),
-            by_class=() if self.site is not None or self.options.part.is_whole else (facts.TRAIN,),
+            size=sum(archive.size for archive in incoming),
+            by_class=(facts.TRAIN,) if comes_by_class else (),
             in_order=self.site is not None and self.site.is_in_order,
             has_boxes=self.site is None or self.site.has_boxes,
         )
-        behind = needs_behind(layout, coming, self.options, extract=self.extract)
-        return [*(each.need(layout) for each in incoming), *behind]
+        later_needs = needs_behind(layout, coming, self.options, extract=self.extract)
+        return [*(archive.need(layout) for archive in incoming), *later_needs]
 
     def may_consume(self, layout: Layout) -> bool:
         """Whether the shards could take the space of the raw data,
@@ -325,52 +317,60 @@ class _Wanted(Struct, frozen=True):
         )
 
 
-def _fetch(layout: Layout, wanted: _Wanted, progress: Progress) -> DownloadSummary | None:
+def _refuse_unusable_copy(site: Site, options: ConvertOptions) -> None:
+    """Raise UsageError before a download of 155 GB or more that these settings could not use."""
+    if options.consume and isinstance(site, KaggleSite):
+        raise UsageError(
+            "--consume does not work with Kaggle's zip, which holds both splits",
+            "none of it can be freed before the last split is made",
+            "leave out --consume, or choose another --source",
+        )
+    if isinstance(site, HuggingFaceSite):
+        check_pyarrow()
+
+
+def _fetch(layout: Layout, work: _RunWork, progress: Progress) -> DownloadSummary | None:
     """Run download if anything is missing, after checking the space for every later step."""
 
-    def before(incoming: Sequence[Incoming]) -> None:
-        needs = wanted.needs(layout, incoming)
-        refuse_lack(needs, may_consume=wanted.may_consume(layout))
-        if wanted.site is None and incoming:
-            names, to_come = (
-                listed(each.name for each in incoming),
-                sum(each.to_come for each in incoming),
-            )
+    def check_space(incoming: Sequence[Incoming]) -> None:
+        needs = work.needs(layout, incoming)
+        refuse_lack(needs, may_consume=work.may_consume(layout))
+        if work.site is None and incoming:
+            names = listed(archive.name for archive in incoming)
+            to_come = sum(archive.to_come for archive in incoming)
             progress.note(f"image-net.org: {names}: {size_text(to_come)} to download")
         for room in rooms_for(needs):
             needed, free = size_text(room.size), size_text(room.free)
             progress.note(f"{room.folder}: all steps require about {needed}, {free} are free")
 
-    fetching, part = wanted.fetching, wanted.options.part
-    if not wanted.keys:
-        if wanted.extract:
-            before(())
+    fetching, part = work.fetching, work.options.part
+    if not work.keys:
+        if work.extract:
+            check_space(())
         return None
-    if wanted.site is not None:
+    if work.site is not None:
         return download_copy(
-            layout, wanted.site, fetching, part=part, before=before, progress=progress
+            layout, work.site, fetching, part=part, before=check_space, progress=progress
         )
-    with _or_without_boxes(layout, wanted):
+    with _or_without_boxes(layout, work):
         return download(
-            layout, fetching, only=wanted.keys, part=part, before=before, progress=progress
+            layout, fetching, only=work.keys, part=part, before=check_space, progress=progress
         )
 
 
 @contextlib.contextmanager
-def _or_without_boxes(layout: Layout, wanted: _Wanted) -> Iterator[None]:
+def _or_without_boxes(layout: Layout, work: _RunWork) -> Iterator[None]:
     """If only boxes could not be downloaded, add the command that
     continues without boxes to the error.
     """
     try:
         yield
     except (AccessError, NetworkError) as error:
-        if not set(wanted.keys) & set(facts.SPLITS) and not wanted.options.validation_boxes:
-            convert = command(
-                "convert", layout.data_dir, (*layout.elsewhere(), *wanted.options.chosen())
-            )
-            also = (
+        if not set(work.keys) & set(facts.SPLITS) and not work.options.validation_boxes:
+            settings = (*layout.elsewhere(), *work.options.chosen())
+            without_boxes = (
                 "the images are here, only their boxes are missing; to continue without boxes: "
-                f"{convert}"
+                f"{command('convert', layout.data_dir, settings)}"
             )
-            error.hint = f"{error.hint}; {also}" if error.hint else also
+            error.hint = f"{error.hint}; {without_boxes}" if error.hint else without_boxes
         raise

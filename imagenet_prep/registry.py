@@ -57,23 +57,27 @@ def imagenet_options(file: RecipeFile) -> ConvertOptions:
     Raises:
         UsageError: a key or a value is invalid; the error names file, line and key.
     """
-    keys = [each for each in recipe_keys(ConvertOptions) if each.name not in SHARD_COUNTS.values()]
+    counts_by_split = SHARD_COUNTS.values()
+    keys = [key for key in recipe_keys(ConvertOptions) if key.name not in counts_by_split]
     fields: list[tuple[str, Any, Any]] = [
         ("source", Any, None),
         ("record", Literal["inception"], "inception"),
         ("content", Literal["image"], "image"),
         ("shards", Shards | _Counts, _Counts()),
-        *((each.name, each.type, each.default) for each in keys),
+        *((key.name, key.type, key.default) for key in keys),
     ]
-    said = file.convert(
-        file.value, msgspec.defstruct("ImageNetRecipe", fields, forbid_unknown_fields=True), ()
-    )
-    given = {each.name: getattr(said, each.name) for each in keys}
-    counts = _Counts(said.shards, said.shards) if isinstance(said.shards, int) else said.shards
-    given |= {name: getattr(counts, split) for split, name in SHARD_COUNTS.items()}
-    if given["classes"] is not None and given["classes"] not in LISTS:
-        given["classes"] = str(file.path.parent / given["classes"])
-    return ConvertOptions(**given)
+    recipe_type = msgspec.defstruct("ImageNetRecipe", fields, forbid_unknown_fields=True)
+    recipe = file.convert(file.value, recipe_type, ())
+    settings = {key.name: getattr(recipe, key.name) for key in keys}
+    counts = recipe.shards
+    if isinstance(counts, int):
+        counts = _Counts(counts, counts)
+    for split, name in SHARD_COUNTS.items():
+        settings[name] = getattr(counts, split)
+    classes = settings["classes"]
+    if classes is not None and classes not in LISTS:
+        settings["classes"] = str(file.path.parent / classes)
+    return ConvertOptions(**settings)
 
 
 class _Counts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -100,9 +104,9 @@ def refuse_images(layout: Layout, manifest: Manifest) -> None:
 
 def labels_of_classes(layout: Layout, manifest: Manifest | None) -> Mapping[str, int]:
     """The label of each class of a set by its name; without a manifest, those of ILSVRC2012."""
-    found = known_set(layout, manifest)
-    if isinstance(found, ImageNet):
-        return found.part.labels
+    dataset = known_set(layout, manifest)
+    if isinstance(dataset, ImageNet):
+        return dataset.part.labels
     return manifest.dataset.classes if manifest is not None else {}
 
 
@@ -131,11 +135,13 @@ def known_file(path: AnyPath) -> tuple[Layout, CheckedDataset, Manifest]:
     Raises:
         InputError: the manifest of a set that may have it is damaged.
     """
-    layout, name = find_set(Layout(path.parent), split_of(path.name)), path.name
+    name = path.name
+    split = split_of(name)
+    layout = find_set(Layout(path.parent), split)
     manifest = SetState.read(layout).manifest
     if manifest and name in manifest.shards:
-        own = replace(manifest, totals={}, shards={name: manifest.shards[name]})
-        return layout, known_set(layout, manifest), own
-    entry = DatasetEntry(RECIPE, name, (split_of(name) or name,), {}, {})
-    other = Manifest("", entry, {}, {}, {}, {})
-    return layout, RecipeSet(None, manifest=other), other
+        of_shard = replace(manifest, totals={}, shards={name: manifest.shards[name]})
+        return layout, known_set(layout, manifest), of_shard
+    entry = DatasetEntry(RECIPE, name, (split or name,), {}, {})
+    of_file = Manifest("", entry, {}, {}, {}, {})
+    return layout, RecipeSet(None, manifest=of_file), of_file

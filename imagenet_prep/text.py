@@ -54,17 +54,21 @@ _SIZE = re.compile(
 )
 
 
-def parse_size(value: object) -> int | None:
+def parse_size(size: object) -> int | None:
     """Bytes of a size as users and this program write it; None if it is no size, less than a byte,
     or 1.5 bytes.
 
     Args:
-        value: a number of bytes, or a text such as "100MB" (10^6), "1.5GiB" (2^30) or "22.7 MB";
+        size: a number of bytes, or a text such as "100MB" (10^6), "1.5GiB" (2^30) or "22.7 MB";
             units in any case.
     """
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value if value > 0 else None
-    match = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    if isinstance(size, int) and not isinstance(size, bool):
+        return size if size > 0 else None
+    return _parse_size_text(size) if isinstance(size, str) else None
+
+
+def _parse_size_text(text: str) -> int | None:
+    match = _SIZE.fullmatch(text)
     unit = _UNITS.get(match[3].lower()) if match else None
     if match is None or unit is None:
         return None
@@ -88,11 +92,12 @@ def size_text(count: float) -> str:
 
 def either(names: Iterable[str]) -> str:
     """The alternatives of a choice: "a", "a or b", "a, b or c"."""
-    *others, last = names
-    return f"{', '.join(others)} or {last}" if others else last
+    alternatives = list(names)
+    final = alternatives.pop()
+    return f"{', '.join(alternatives)} or {final}" if alternatives else final
 
 
 def listed(names: Iterable[str], shown: int = 3) -> str:
     """The first of several names."""
-    several = list(names)
-    return ", ".join(several[:shown]) + (", ..." if len(several) > shown else "")
+    all_names = list(names)
+    return ", ".join(all_names[:shown]) + (", ..." if len(all_names) > shown else "")

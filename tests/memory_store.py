@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.storage.store import Found, RemoteStore
+from imagenet_prep.storage.store import ObjectEntry, RemoteStore
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,13 +23,13 @@ class MemoryStore(RemoteStore):
         """Before the keys."""
         return "memory://tests"
 
-    def find(self, name: str) -> Found | None:
+    def find(self, name: str) -> ObjectEntry | None:
         """Size of an object; all have one time."""
         content = self.objects.get(self.key(name))
         return (
             None
             if content is None
-            else Found(name.rpartition("/")[2], self.url(name), len(content), 10**18)
+            else ObjectEntry(name.rpartition("/")[2], self.url(name), len(content), 10**18)
         )
 
     def get(self, name: str, most: int) -> memoryview:
@@ -59,11 +59,11 @@ class MemoryStore(RemoteStore):
         """Forget it."""
         self.objects.pop(self.key(name), None)
 
-    def list_folder(self, name: str = "") -> Sequence[Found]:
+    def list_folder(self, name: str = "") -> Sequence[ObjectEntry]:
         """By the slashes of keys."""
         lead = f"{self.key(name)}/" if self.key(name) else ""
         below = sorted(key.removeprefix(lead) for key in self.objects if key.startswith(lead))
         folders = sorted({each.partition("/")[0] for each in below if "/" in each})
         files = [f"{name}/{each}".lstrip("/") for each in below if "/" not in each]
-        found = [Found(each, self.url(f"{name}/{each}".lstrip("/"))) for each in folders]
+        found = [ObjectEntry(each, self.url(f"{name}/{each}".lstrip("/"))) for each in folders]
         return found + [one for each in files if (one := self.find(each))]

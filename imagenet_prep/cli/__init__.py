@@ -18,17 +18,22 @@ from types import FrameType
 import click
 
 from imagenet_prep import __version__
-from imagenet_prep.cli.terminal import Bars, ReaderGoneError, prepare_streams, say, tell
-from imagenet_prep.errors import PrepError, Terminated, WorkerError
-from imagenet_prep.escaping import rerun, traced
+from imagenet_prep.cli.terminal import (
+    Bars,
+    ReaderGoneError,
+    prepare_streams,
+    say,
+    show_bug,
+    show_error,
+    tell,
+)
+from imagenet_prep.errors import PrepError, Terminated
+from imagenet_prep.escaping import rerun
 
 INTERRUPTED, PIPE_CLOSED, TERMINATED = 130, 141, 143
 
-ANEW = frozenset(("annotate", "diff", "init", "report", "show", "status", "verify"))
+STARTS_OVER = frozenset(("annotate", "diff", "init", "report", "show", "status", "verify"))
 """The commands that start over after a stop."""
-
-_BUG = "This is a bug in imagenet-prep. Please report it with the lines above."
-
 
 COMMANDS = {
     "run": "run every required stage, in order",
@@ -90,15 +95,13 @@ def main() -> None:
     """Run the command line and exit with its status."""
     signal.signal(signal.SIGINT, _on_signal)
     signal.signal(signal.SIGTERM, _on_signal)
-    os.environ.setdefault(
-        "OPENBLAS_NUM_THREADS", "1"
-    )  # NumPy's import would start a spinning thread per core
+    # NumPy's import would start a spinning thread per core
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(100_000)  # imports and plans make many objects, and few cycles
     prepare_streams()
     if not sys.warnoptions:
-        warnings.simplefilter(
-            "ignore"
-        )  # libraries warn developers; this package reports what concerns users
+        # libraries warn developers; this package reports what concerns users
+        warnings.simplefilter("ignore")
     try:
         status = _status()
     except ReaderGoneError:
@@ -124,27 +127,15 @@ def _status() -> int:
     except OSError as error:
         from imagenet_prep.storage.refusals import as_error
 
-        known = as_error(error)
-        if known is None:
-            return _bug(error)
-        show_error(known)
-        return known.exit_code
+        refusal = as_error(error)
+        if refusal is None:
+            show_bug(error)
+            return 1
+        show_error(refusal)
+        return refusal.exit_code
     except Exception as error:  # noqa: BLE001 - a bug: print all that a report needs
-        return _bug(error)
-
-
-def _bug(error: Exception) -> int:
-    say(*traced(error).split("\n"), _BUG, error=True)
-    return 1
-
-
-def show_error(error: PrepError) -> None:
-    """Print an error; one of a worker with its traceback."""
-    if isinstance(error, WorkerError):
-        say("error: ", colour="red", end="", error=True)
-        say(error.what, *str(error.detail).split("\n"), _BUG, error=True)
-    else:
-        tell(*error.lines, lead="error: ", colour="red", error=True)
+        show_bug(error)
+        return 1
 
 
 _QUOTES_NOTHING = (click.MissingParameter, click.exceptions.NoArgsIsHelpError)
@@ -152,30 +143,30 @@ _QUOTES_NOTHING = (click.MissingParameter, click.exceptions.NoArgsIsHelpError)
 
 def _show_usage(error: click.ClickException) -> None:
     """Print click's usage lines, then its message, which may quote any name."""
-    shown = io.StringIO()
-    error.show(shown)
-    usage, is_error, message = shown.getvalue().removesuffix("\n").partition("Error: ")
+    output = io.StringIO()
+    error.show(output)
+    usage, is_error, message = output.getvalue().removesuffix("\n").partition("Error: ")
     say(*usage.removesuffix("\n").split("\n"), error=True)
     if is_error:
-        lines = (
-            message.expandtabs(2).split("\n") if isinstance(error, _QUOTES_NOTHING) else [message]
-        )
+        lines = [message]
+        if isinstance(error, _QUOTES_NOTHING):
+            lines = message.expandtabs(2).split("\n")
         tell(*lines, lead="error: ", colour="red", error=True)
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
     """Stop cleanly at the first signal, immediately at the second."""
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, lambda number, frame: os._exit(128 + number))
+    for stop_signal in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop_signal, lambda number, frame: os._exit(128 + number))
     raise KeyboardInterrupt if number == signal.SIGINT else Terminated
 
 
 def _stopped(status: int) -> int:
     Bars.abandon()
     word = "interrupted" if status == INTERRUPTED else "terminated"
-    said = f"{word}; everything finished so far is kept. To resume:"
-    if ANEW.intersection(sys.argv[1:2]):
-        said = f"{word}; nothing was changed. To start again:"
+    message = f"{word}; everything finished so far is kept. To resume:"
+    if STARTS_OVER.intersection(sys.argv[1:2]):
+        message = f"{word}; nothing was changed. To start again:"
     with contextlib.suppress(ReaderGoneError):  # Ctrl-C stops the whole pipeline
-        say("", said, f"  {rerun()}", error=True)
+        say("", message, f"  {rerun()}", error=True)
     return status

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from imagenet_prep.cli import options as o
 from imagenet_prep.cli import printing
 from imagenet_prep.cli.options import site_of
-from imagenet_prep.cli.terminal import make_progress, say
+from imagenet_prep.cli.terminal import make_progress, say, show_error
 from imagenet_prep.errors import InputError, PrepError, UsageError, WriteError
 from imagenet_prep.exports import FORMATS, describe_formats
 from imagenet_prep.fetch import BASE_URL, SIGN_UP_URL
@@ -57,7 +57,7 @@ cli.command_class = o.Command
 @o.settings_for("run")
 @o.dry_run
 @o.working
-def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **given: Any) -> int:
+def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **params: Any) -> int:
     """Run every required stage, in order: download, annotate, convert, verify.
 
     \b
@@ -66,28 +66,26 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
     """
     from imagenet_prep import pipeline
 
-    layout, options, progress = (
-        Layout(data_dir, raw, output),
-        _convert_options(given),
-        make_progress(quiet),
-    )
+    layout = Layout(data_dir, raw, output)
+    options = _convert_options(params)
+    progress = make_progress(quiet)
     layout.refuse_urls()
-    fetching = _download_options(given, site_of(given))
-    if given["dry_run"]:
+    fetching = _download_options(params, site_of(params))
+    if params["dry_run"]:
         needs = pipeline.foresee(
-            layout, fetching=fetching, extract=given["extract"], options=options, progress=progress
+            layout, fetching=fetching, extract=params["extract"], options=options, progress=progress
         )
         return _conclude_dry_run(needs)
     missing = pipeline.missing_archives(
         layout, validation_boxes=options.validation_boxes, part=options.part
     )
     if missing and fetching.site is None:
-        fetching = replace(fetching, credentials=_credentials(given))
+        fetching = replace(fetching, credentials=_credentials(params))
     summary = pipeline.run(
         layout,
-        _engine(given),
+        _engine(params),
         fetching=fetching,
-        extract=given["extract"],
+        extract=params["extract"],
         options=options,
         progress=progress,
     )
@@ -109,7 +107,7 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
 )
 @o.dry_run
 @o.quiet
-def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
+def download(data_dir: Path, only: str, quiet: bool, **params: Any) -> int:
     """Download the archives with your credentials; resumes, and checks their content.
 
     Credentials: IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, then ~/.netrc, then a prompt. Kaggle and
@@ -130,28 +128,33 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
         foresee_copy,
     )
 
-    layout, progress = Layout(data_dir), make_progress(quiet)
-    keys, part = _archive_keys(only), find_part(given["classes"])
-    site = site_of(given, keys)
+    layout = Layout(data_dir)
+    progress = make_progress(quiet)
+    keys = _archive_keys(only)
+    part = find_part(params["classes"])
+    site = site_of(params, keys)
     for key in keys:
         if not layout.archive_path(facts.ARCHIVES[key]).is_file():
             refuse_astray(layout, key)
     if site is not None:
-        if given["dry_run"]:
+        if params["dry_run"]:
             incoming = foresee_copy(layout, site, progress=progress)
             if not part.is_whole:
                 progress.note(all_come(site, part))
-            return _conclude_dry_run([each.need(layout) for each in incoming])
+            return _conclude_dry_run([file.need(layout) for file in incoming])
         summary = download_copy(
-            layout, site, _download_options(given, site), part=part, progress=progress
+            layout, site, _download_options(params, site), part=part, progress=progress
         )
         printing.print_download(summary, quiet)
         return 0
-    incoming = foresee(layout, only=keys, part=part, check_digest=not given["no_digest"])
-    if given["dry_run"]:
-        return _conclude_dry_run([each.need(layout) for each in incoming])
-    who = _credentials(given) if incoming else None
-    options = replace(_download_options(given, None), credentials=who, cookies=given["cookies"])
+    incoming = foresee(layout, only=keys, part=part, check_digest=not params["no_digest"])
+    if params["dry_run"]:
+        return _conclude_dry_run([archive.need(layout) for archive in incoming])
+    options = replace(
+        _download_options(params, None),
+        credentials=_credentials(params) if incoming else None,
+        cookies=params["cookies"],
+    )
     summary = download(layout, options, only=keys, part=part, progress=progress)
     printing.print_download(summary, quiet)
     return 0
@@ -163,7 +166,7 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
 @o.dry_run
 @o.workers
 @o.quiet
-def untar(data_dir: Path, raw: Path | None, dry_run: bool, quiet: bool, **given: Any) -> int:
+def untar(data_dir: Path, raw: Path | None, dry_run: bool, quiet: bool, **params: Any) -> int:
     """Make image folders: raw-data/train/<wnid>/ and raw-data/validation/<wnid>/.
 
     convert does not require them: it reads the archives in place.
@@ -176,8 +179,8 @@ def untar(data_dir: Path, raw: Path | None, dry_run: bool, quiet: bool, **given:
     _data_must_be_there(raw or data_dir)
     layout, progress = Layout(data_dir, raw), make_progress(quiet)
     if dry_run:
-        return _conclude_dry_run(foresee(layout, _engine(given), progress=progress))
-    printing.print_untar(untar(layout, _engine(given), progress=progress), quiet)
+        return _conclude_dry_run(foresee(layout, _engine(params), progress=progress))
+    printing.print_untar(untar(layout, _engine(params), progress=progress), quiet)
     return 0
 
 
@@ -194,7 +197,7 @@ def untar(data_dir: Path, raw: Path | None, dry_run: bool, quiet: bool, **given:
 )
 @o.workers
 @o.quiet
-def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> None:
+def annotate(data_dir: Path, raw: Path | None, quiet: bool, **params: Any) -> None:
     """Convert the annotation archive to raw-data/imagenet_2012_bounding_boxes.csv.
 
     \b
@@ -202,13 +205,13 @@ def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> Non
     """
     from imagenet_prep.stages.annotate import annotate
 
-    if given["boxes"] is None:  # otherwise DATA_DIR may be new: only the result goes there
+    if params["boxes"] is None:  # otherwise DATA_DIR may be new: only the result goes there
         _data_must_be_there(raw or data_dir)
     summary = annotate(
         Layout(data_dir, raw),
-        _engine(given),
-        boxes=given["boxes"],
-        validation=given["validation_boxes"],
+        _engine(params),
+        boxes=params["boxes"],
+        validation=params["validation_boxes"],
         progress=make_progress(quiet),
     )
     printing.print_annotate(summary, quiet)
@@ -253,7 +256,7 @@ def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> Non
 @o.workers
 @o.quiet
 def init(
-    folder: Path | None, output: Path | None, as_layout: str | None, quiet: bool, **given: Any
+    folder: Path | None, output: Path | None, as_layout: str | None, quiet: bool, **params: Any
 ) -> None:
     """Inspect a folder of images or arrays, and propose a recipe for it; or copy the recipe of a
     well-known data set.
@@ -266,14 +269,16 @@ def init(
     """
     from imagenet_prep.init.init_options import InitOptions
 
-    wanted = {name: given[name] for name in ("label", "image", "names", "strip")}
-    asked = InitOptions(**wanted, splits=_splits_of(given["split"]))
-    if given["is_list"] or given["example"] is not None:
-        is_more = as_layout or asked != InitOptions() or (output and folder)
-        if is_more or (given["is_list"] and (given["example"] or output or folder)):
-            expected = "expected --list alone, or --example NAME and the file to write"
-            raise UsageError("init of a known data set with other options", expected)
-        printing.print_examples(given["example"], output or folder)
+    options = InitOptions(
+        label=params["label"],
+        image=params["image"],
+        names=params["names"],
+        strip=params["strip"],
+        splits=_splits_of(params["split"]),
+    )
+    if params["is_list"] or params["example"] is not None:
+        is_about_folder = bool(as_layout) or options != InitOptions()
+        _print_examples(params, folder, output, is_about_folder=is_about_folder)
         return
     if folder is None:
         raise UsageError(
@@ -284,24 +289,43 @@ def init(
     summary = init(
         folder,
         output,
-        _engine(given),
+        _engine(params),
         layout=as_layout,
-        options=asked,
+        options=options,
         progress=make_progress(quiet),
     )
     printing.print_init(summary, quiet)
 
 
-def _splits_of(values: Sequence[str]) -> dict[str, str]:
-    """Where each split is, by its name; raises UsageError for a value without a name or a place,
+def _print_examples(
+    params: Mapping[str, Any], folder: Path | None, output: Path | None, *, is_about_folder: bool
+) -> None:
+    """List the recipes of well-known data sets, or write one of them to ``output`` or ``folder``.
+
+    Raises:
+        UsageError: the call also has options for a folder of data, or names two files.
+    """
+    is_list, name = params["is_list"], params["example"]
+    names_file = output is not None or folder is not None
+    names_two_files = output is not None and folder is not None
+    if is_about_folder or names_two_files or (is_list and (name or names_file)):
+        raise UsageError(
+            "init of a known data set with other options",
+            "expected --list alone, or --example NAME and the file to write",
+        )
+    printing.print_examples(name, output or folder)
+
+
+def _splits_of(texts: Sequence[str]) -> dict[str, str]:
+    """Where each split is, by its name; raises UsageError for a text without a name or a place,
     or a name twice.
     """
     splits: dict[str, str] = {}
-    for value in values:
-        name, sign, place = value.partition("=")
+    for text in texts:
+        name, sign, place = text.partition("=")
         if not (name and sign and place):
             raise UsageError(
-                f"--split {value} has no name or no place", "expected NAME=WHERE, as in train=Train"
+                f"--split {text} has no name or no place", "expected NAME=WHERE, as in train=Train"
             )
         if name in splits:
             raise UsageError(f"--split {name} is there twice", "expected each split once")
@@ -323,7 +347,7 @@ def _splits_of(values: Sequence[str]) -> dict[str, str]:
 @o.dry_run
 @o.working
 def convert(
-    data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **given: Any
+    data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **params: Any
 ) -> int:
     """Convert images to shards: 1024 train and 128 validation, with the same records as in 2016.
 
@@ -336,13 +360,14 @@ def convert(
     """
     from imagenet_prep.stages.convert import convert, foresee
 
-    engine, progress = _engine(given), make_progress(quiet)
-    share = _noted(given["share"], progress)
-    layout, dataset, options = _job(Layout(data_dir, raw, output), given, progress)
-    if given["config"] is None:
+    engine = _engine(params)
+    progress = make_progress(quiet)
+    share = _noted(params["share"], progress)
+    layout, dataset, options = _job(Layout(data_dir, raw, output), params, progress)
+    if params["config"] is None:
         _data_must_be_there(raw or data_dir)
-    if given["dry_run"]:
-        if given["allow_python"]:
+    if params["dry_run"]:
+        if params["allow_python"]:
             raise UsageError(
                 "--allow-python with --dry-run",
                 "expected one of them: a dry run runs no code of yours",
@@ -400,7 +425,7 @@ def merge(data_dir: Path, output: Path | None, quiet: bool) -> int:
 )
 @o.rank
 @o.working
-def verify(data_dir: Path | None, quiet: bool, **given: Any) -> int:
+def verify(data_dir: Path | None, quiet: bool, **params: Any) -> int:
     """Read every byte of the shards, and give a verdict; exit status 3 if anything is wrong.
 
     It also verifies shards that another tool made, or a single TFRecord file; with --raw or
@@ -415,59 +440,59 @@ def verify(data_dir: Path | None, quiet: bool, **given: Any) -> int:
     from imagenet_prep.stages.verify import verify, verify_file
 
     progress = make_progress(quiet)
-    if given["raw"] or given["config"]:
-        return _verify_raw(data_dir, given, progress)
+    if params["raw"] or params["config"]:
+        return _verify_raw(data_dir, params, progress)
     if data_dir is None:
         raise UsageError(
             "verify without a folder",
             "expected DATA_DIR, a TFRecord file, --raw FOLDER or --config FILE",
         )
-    where, depth = _set_or_file(data_dir), _depth_of(given)
+    place = _set_or_file(data_dir)
+    depth = _depth_of(params)
     check = functools.partial(
         verify,
-        engine=_engine(given),
+        engine=_engine(params),
         depth=depth,
-        allow_incomplete=given["allow_incomplete"],
-        share=_noted(given["share"], progress),
+        allow_incomplete=params["allow_incomplete"],
+        share=_noted(params["share"], progress),
         progress=progress,
     )
-    if not isinstance(where, Layout):
+    if not isinstance(place, Layout):
         check = functools.partial(verify_file, depth=depth)
-    return _each_set(where, check, printing.print_verdict, _status_of, given["json_file"])
+    return _each_set(place, check, printing.print_verdict, _status_of, params["json_file"])
 
 
-def _depth_of(given: Mapping[str, Any]) -> Depth:
-    depth: Depth = given["depth"] or "full"
+def _depth_of(params: Mapping[str, Any]) -> Depth:
+    depth: Depth = params["depth"] or "full"
     return depth
 
 
-def _verify_raw(data_dir: Path | None, given: Mapping[str, Any], progress: Progress) -> int:
+def _verify_raw(data_dir: Path | None, params: Mapping[str, Any], progress: Progress) -> int:
     """Check a copy of images: of ILSVRC2012, or of a recipe."""
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.registry import ILSVRC2012, read_dataset
     from imagenet_prep.stages.verify_raw import verify_raw
 
-    if given["share"] is not None:
-        option = "--raw" if given["raw"] else "--config"
+    raw, recipe = params["raw"], params["config"]
+    if params["share"] is not None:
+        option = "--raw" if raw else "--config"
         raise UsageError(f"--rank with {option}", "expected it for shards", "leave it out")
     if data_dir is not None:
         _data_must_be_there(data_dir)
-    dataset = read_dataset(given["config"]) if given["config"] else ILSVRC2012
+    dataset = read_dataset(recipe) if recipe else ILSVRC2012
     options = dataset.options
-    if isinstance(options, ConvertOptions):
-        options = options.replace(
-            allow_incomplete=given["allow_incomplete"] or options.allow_incomplete
-        )
-    folder = given["raw"] or given["config"].parent
+    if isinstance(options, ConvertOptions) and params["allow_incomplete"]:
+        options = options.replace(allow_incomplete=True)
+    folder = raw or recipe.parent
     verdict = verify_raw(
-        Layout(data_dir or folder, given["raw"]),
-        _engine(given),
+        Layout(data_dir or folder, raw),
+        _engine(params),
         dataset=dataset,
         options=options,
-        depth=given["depth"],
+        depth=params["depth"],
         progress=progress,
     )
-    if not printing.wrote_json(given["json_file"], verdict.as_dict()):
+    if not printing.wrote_json(params["json_file"], verdict.as_dict()):
         printing.print_raw_verdict(verdict)
     return PROBLEMS_FOUND if verdict.problems else 0
 
@@ -476,7 +501,9 @@ def _verify_raw(data_dir: Path | None, given: Mapping[str, Any], progress: Progr
 @o.places
 @o.depth
 @o.working
-def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **given: Any) -> int:
+def repair(
+    data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **params: Any
+) -> int:
     """Verify, and make wrong or missing shards again: the same bytes, from the same raw data.
 
     Settings come from the manifest.
@@ -492,19 +519,24 @@ def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, *
         printing.print_repair(summary, quiet)
         _conclude(summary.verdict, quiet)
 
-    engine, progress, depth = _engine(given), make_progress(quiet), given["depth"]
-    mend = functools.partial(
-        pipeline.verify_and_repair, engine=engine, depth=depth, progress=progress
+    verify_and_repair = functools.partial(
+        pipeline.verify_and_repair,
+        engine=_engine(params),
+        depth=params["depth"],
+        progress=make_progress(quiet),
     )
-    layout = Layout(data_dir, raw, output)
     return _each_set(
-        layout, mend, show, lambda summary: _status_of(summary.verdict), has_heads=not quiet
+        Layout(data_dir, raw, output),
+        verify_and_repair,
+        show,
+        lambda summary: _status_of(summary.verdict),
+        has_heads=not quiet,
     )
 
 
 @cli.command()
-@click.argument("first", metavar="A", type=o.any_place)
-@click.argument("second", metavar="B", type=o.any_place)
+@click.argument("set_a", metavar="A", type=o.any_place)
+@click.argument("set_b", metavar="B", type=o.any_place)
 @click.option(
     "--limit",
     type=o.Number(min=0),
@@ -522,13 +554,13 @@ def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, *
 @o.json_file
 @o.quiet
 def diff(
-    first: AnyPath,
-    second: AnyPath,
+    set_a: AnyPath,
+    set_b: AnyPath,
     limit: int,
     by_bytes: bool,
     json_file: Path | None,
     quiet: bool,
-    **given: Any,
+    **params: Any,
 ) -> int:
     """List the records that differ between two sets, and the features (exit status 3 if
     any differ).
@@ -542,13 +574,17 @@ def diff(
     """
     from imagenet_prep.stages.diff import diff
 
-    engine, progress = _engine(given), make_progress(quiet)
-    found = diff(
-        first, second, engine=engine, by_bytes=by_bytes, look_into=limit, progress=progress
+    difference = diff(
+        set_a,
+        set_b,
+        engine=_engine(params),
+        by_bytes=by_bytes,
+        look_into=limit,
+        progress=make_progress(quiet),
     )
-    if not printing.wrote_json(json_file, found.as_dict()) and not quiet:
-        printing.print_diff(found, limit)
-    return 0 if found.is_same else PROBLEMS_FOUND
+    if not printing.wrote_json(json_file, difference.as_dict()) and not quiet:
+        printing.print_diff(difference, limit)
+    return 0 if difference.is_same else PROBLEMS_FOUND
 
 
 @cli.command()
@@ -569,10 +605,10 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, json_file: Pat
         try:
             return status(layout)
         except (OSError, InputError) as error:
-            said = as_error(error) if isinstance(error, OSError) else error
-            if said is None:
+            refusal = as_error(error) if isinstance(error, OSError) else error
+            if refusal is None:
                 raise
-            return unknown(said, output or data_dir)
+            return unknown(refusal, output or data_dir)
 
     return _each_set(
         Layout(data_dir, raw, output), look, printing.print_status, json_file=json_file
@@ -599,7 +635,7 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, json_file: Pat
     help="The page's file.  [default: next to the shards]",
 )
 @o.working
-def report(data_dir: Path, is_opened: bool, page: Path | None, quiet: bool, **given: Any) -> int:
+def report(data_dir: Path, is_opened: bool, page: Path | None, quiet: bool, **params: Any) -> int:
     """Make one page: verdict, images with their boxes, histograms, classes (exit status as with
     verify).
 
@@ -609,23 +645,32 @@ def report(data_dir: Path, is_opened: bool, page: Path | None, quiet: bool, **gi
     """
     from imagenet_prep import pipeline
 
-    engine, progress, where = _engine(given), make_progress(quiet), _set_or_file(data_dir)
-    contents = {name: given[name] for name in ("samples", "near_duplicates")}
+    engine = _engine(params)
+    progress = make_progress(quiet)
+    place = _set_or_file(data_dir)
 
-    def make(each: Layout | AnyPath) -> ReportSummary:
-        layout, own = each if isinstance(each, Layout) else Layout(each.parent), page
-        if page and isinstance(where, Layout) and len(where.sets()) > 1:
-            own = page.with_stem(f"{page.stem}-{layout.set_name}")
-        if own is None:
+    def make(set_or_file: Layout | AnyPath) -> ReportSummary:
+        layout = set_or_file if isinstance(set_or_file, Layout) else Layout(set_or_file.parent)
+        set_page = page
+        if page and isinstance(place, Layout) and len(place.sets()) > 1:
+            set_page = page.with_stem(f"{page.stem}-{layout.set_name}")
+        if set_page is None:
             _must_be_writable(layout.report_path)
-        return pipeline.report(each, engine, **contents, page=own, progress=progress)
+        return pipeline.report(
+            set_or_file,
+            engine,
+            samples=params["samples"],
+            near_duplicates=params["near_duplicates"],
+            page=set_page,
+            progress=progress,
+        )
 
     def show(summary: ReportSummary) -> None:
         printing.print_report(summary, quiet)
         if is_opened:
             _open(summary.path)
 
-    return _each_set(where, make, show, lambda summary: _status_of(summary.verdict))
+    return _each_set(place, make, show, lambda summary: _status_of(summary.verdict))
 
 
 @cli.command()
@@ -673,7 +718,7 @@ class _ExportCommand(o.Command):
     help="Refuse damaged records, or leave them out; the exit status is then 3.",
 )
 @o.working
-def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **given: Any) -> int:
+def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **params: Any) -> int:
     """Write the records in another format to the folder OUT: the same image bytes, read back,
     resumable.
 
@@ -686,15 +731,19 @@ def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **give
     from imagenet_prep.exports import load_format
     from imagenet_prep.stages.export import export
 
-    whole, engine, progress = Layout(data_dir), _engine(given), make_progress(quiet)
+    all_sets = Layout(data_dir)
+    engine = _engine(params)
+    progress = make_progress(quiet)
     if out is None or load_format(container).unit == "set":
-        whole.refuse_urls()
+        all_sets.refuse_urls()
     _must_be_there(data_dir)
 
     def pack(layout: Layout) -> ExportSummary:
-        own = (out or data_dir / container) / layout.set_name if len(whole.sets()) > 1 else out
+        target = out
+        if len(all_sets.sets()) > 1:
+            target = (out or data_dir / container) / layout.set_name
         return export(
-            layout, container, own, engine, on_damaged=given["on_damaged"], progress=progress
+            layout, container, target, engine, on_damaged=params["on_damaged"], progress=progress
         )
 
     def show(summary: ExportSummary) -> None:
@@ -703,7 +752,7 @@ def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **give
     def status_of(summary: ExportSummary) -> int:
         return PROBLEMS_FOUND if summary.left_out else 0
 
-    return _each_set(whole, pack, show, status_of, has_heads=not quiet)
+    return _each_set(all_sets, pack, show, status_of, has_heads=not quiet)
 
 
 @cli.command()
@@ -724,7 +773,7 @@ def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **give
 )
 @o.workers
 @o.quiet
-def demo(data_dir: Path | None, classes: int, per_class: int, quiet: bool, **given: Any) -> int:
+def demo(data_dir: Path | None, classes: int, per_class: int, quiet: bool, **params: Any) -> int:
     """Make a small ImageNet, serve it locally behind credentials, and run every stage on it.
 
     Without DATA_DIR it uses a temporary folder and removes it afterwards.
@@ -741,7 +790,7 @@ def demo(data_dir: Path | None, classes: int, per_class: int, quiet: bool, **giv
     try:
         summary = run_demo(
             folder,
-            _engine(given),
+            _engine(params),
             classes=classes,
             per_class=per_class,
             progress=make_progress(quiet),
@@ -769,11 +818,11 @@ def completion(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    from imagenet_prep.cli import cli as whole
-
-    found = get_completion_class(shell)
-    assert found is not None
-    say(*found(whole, {}, "imagenet-prep", "_IMAGENET_PREP_COMPLETE").source().split("\n"))
+    shell_class = get_completion_class(shell)
+    assert shell_class is not None
+    whole_command = click.get_current_context().find_root().command
+    script = shell_class(whole_command, {}, "imagenet-prep", "_IMAGENET_PREP_COMPLETE").source()
+    say(*script.split("\n"))
 
 
 # options -> arguments of stages -------------------------------------------------------------------
@@ -788,7 +837,7 @@ def _set_or_file(path: AnyPath) -> Layout | AnyPath:
 
 
 def _each_set(
-    where: Layout | AnyPath,
+    place: Layout | AnyPath,
     work: Callable[[Any], Any],
     show: Callable[[Any], None],
     status_of: Callable[[Any], int] = lambda _: 0,
@@ -799,54 +848,78 @@ def _each_set(
     """Do the work for each set of the folder, headed by its name if there are several;
     the worst exit status.
     """
-    from imagenet_prep.cli import show_error
+    is_shown = json_file != printing.OUTPUT
+    layouts = _sets_at(place)
+    if len(layouts) > 1:
+        has_heads = has_heads and is_shown
+        return _each_of_several(layouts, work, show, status_of, json_file, has_heads=has_heads)
+    outcome = work(layouts[0] if layouts else place)
+    if is_shown:
+        show(outcome)
+    if json_file is not None:
+        printing.wrote_json(json_file, outcome.as_dict())
+    return status_of(outcome)
 
-    layouts: list[Any] = [where]
-    statuses, values = [0], {}
-    if isinstance(where, Layout):
-        with contextlib.suppress(OSError):  # the work meets the same error and reports it
-            layouts = where.sets()
-    for each in layouts:
-        if has_heads and len(layouts) > 1 and json_file != printing.OUTPUT:
-            say(f"{each.set_name or 'without a prefix'}:")
+
+def _each_of_several(
+    layouts: Sequence[Layout],
+    work: Callable[[Any], Any],
+    show: Callable[[Any], None],
+    status_of: Callable[[Any], int],
+    json_file: Path | None,
+    *,
+    has_heads: bool,
+) -> int:
+    """Do the work for each set; an error of one is printed, and the others follow."""
+    statuses = [0]
+    outcomes = {}
+    for layout in layouts:
+        if has_heads:
+            say(f"{layout.set_name or 'without a prefix'}:")
         try:
-            found = work(each)
+            outcome = work(layout)
         except PrepError as error:
-            if len(layouts) == 1:
-                raise
             show_error(error)
             statuses.append(error.exit_code)
             continue
-        statuses.append(status_of(found))
-        if json_file is not None:
-            values[each.set_name if len(layouts) > 1 else ""] = found.as_dict()
+        statuses.append(status_of(outcome))
+        outcomes[layout.set_name] = outcome
         if json_file != printing.OUTPUT:
-            show(found)
+            show(outcome)
     if json_file is not None:
-        printing.wrote_json(json_file, values if len(layouts) > 1 else values[""])
+        by_set = {name: outcome.as_dict() for name, outcome in outcomes.items()}
+        printing.wrote_json(json_file, by_set)
     return max(statuses)
+
+
+def _sets_at(place: Layout | AnyPath) -> Sequence[Layout]:
+    """The sets of a folder; none for a file, or a folder that can't be listed."""
+    if isinstance(place, Layout):
+        with contextlib.suppress(OSError):  # the work meets the same error and reports it
+            return place.sets()
+    return ()
 
 
 def _status_of(verdict: Verdict) -> int:
     return PROBLEMS_FOUND if verdict.problems else 0
 
 
-def _engine(given: Mapping[str, Any]) -> Engine:
+def _engine(params: Mapping[str, Any]) -> Engine:
     from imagenet_prep.engines import make_engine
 
-    if given.get("consume") and given.get("engine") == "ray":
+    if params.get("consume") and params.get("engine") == "ray":
         raise UsageError(
             "--consume with --engine ray",
             "expected a local engine, which knows when shards are durable",
         )
-    return make_engine(given.get("engine", "processes"), given["workers"])
+    return make_engine(params.get("engine", "processes"), params["workers"])
 
 
 def _noted(share: Share | None, progress: Progress) -> Share | None:
     """Note the requested rank."""
     if share is not None:
-        own = ", ".join(str(share.rank + number * share.world) for number in range(3))
-        progress.note(f"{share}: shards {own}, ... counted over all splits")
+        shards = ", ".join(str(share.rank + step * share.world) for step in range(3))
+        progress.note(f"{share}: shards {shards}, ... counted over all splits")
     return share
 
 
@@ -858,19 +931,20 @@ def _archive_keys(only: str) -> tuple[str, ...]:
     return keys
 
 
-def _credentials(given: Mapping[str, Any]) -> SignIn | None:
+def _credentials(params: Mapping[str, Any]) -> SignIn | None:
     """The account to sign in with; it prompts when the server requires one.
     A cookies file replaces it.
     """
     from imagenet_prep.fetch.access import find_credentials
 
-    if given.get("cookies") is not None:
+    if params.get("cookies") is not None:
         return None
-    find = functools.partial(find_credentials, given["base_url"] or BASE_URL)
-    found = find(prompt=None)
-    if found is not None or not sys.stdin.isatty():
-        return found
-    return functools.partial(find, prompt=functools.partial(_prompt, given["base_url"] or BASE_URL))
+    base_url = params["base_url"] or BASE_URL
+    credentials = find_credentials(base_url, prompt=None)
+    if credentials is not None or not sys.stdin.isatty():
+        return credentials
+    prompt = functools.partial(_prompt, base_url)
+    return functools.partial(find_credentials, base_url, prompt=prompt)
 
 
 def _prompt(base_url: str) -> tuple[str, str]:
@@ -884,36 +958,36 @@ def _prompt(base_url: str) -> tuple[str, str]:
     return username, click.prompt("Password or access key", hide_input=True, err=True)
 
 
-def _download_options(given: Mapping[str, Any], site: Site | None) -> DownloadOptions:
+def _download_options(params: Mapping[str, Any], site: Site | None) -> DownloadOptions:
     from imagenet_prep.stages.download import DownloadOptions
 
     return DownloadOptions(
         site=site,
-        base_url=given["base_url"] or BASE_URL,
-        connections=given["connections"],
-        check_digest=not given["no_digest"],
+        base_url=params["base_url"] or BASE_URL,
+        connections=params["connections"],
+        check_digest=not params["no_digest"],
     )
 
 
-def _convert_options(given: Mapping[str, Any]) -> ConvertOptions:
+def _convert_options(params: Mapping[str, Any]) -> ConvertOptions:
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options
 
-    options = ConvertOptions(**o.given_settings(given))
+    options = ConvertOptions(**o.settings_of_call(params))
     check_options(options)
     return options
 
 
 def _job(
-    layout: Layout, given: Mapping[str, Any], progress: Progress
+    layout: Layout, params: Mapping[str, Any], progress: Progress
 ) -> tuple[Layout, CheckedDataset, MakingOptions]:
     """The shards' folder, data set and settings: from a recipe, or from options for ILSVRC2012."""
     from imagenet_prep.registry import ILSVRC2012, read_dataset
 
-    if given["config"] is not None:
-        _refuse_with_recipe(given)
-    options = _convert_options(given)
-    if given["config"] is None:
-        if given["allow_python"]:
+    if params["config"] is not None:
+        _refuse_with_recipe(params)
+    options = _convert_options(params)
+    if params["config"] is None:
+        if params["allow_python"]:
             raise UsageError(
                 "--allow-python without --config", "expected a recipe with source: {python: ...}"
             )
@@ -921,7 +995,7 @@ def _job(
     from imagenet_prep.recipes.output_places import shards_dir
     from imagenet_prep.recipes.recipe_set import RecipeSet
 
-    dataset = read_dataset(given["config"], allow_python=given["allow_python"])
+    dataset = read_dataset(params["config"], allow_python=params["allow_python"])
     if isinstance(dataset, RecipeSet) and dataset.file:
         output = shards_dir(dataset.file, layout.output_dir)
         if output != layout.output_dir:
@@ -931,29 +1005,28 @@ def _job(
             )
         if options.consume:
             raise UsageError(
-                f"--consume with --config {given['config']}",
+                f"--consume with --config {params['config']}",
                 "expected ImageNet, whose digests are known",
             )
-    call: dict[str, Any] = {"overwrite": options.overwrite, "consume": options.consume}
-    if list(o.said_settings(click.get_current_context(), {"on_damaged"})):
-        call["on_damaged"] = options.on_damaged
-    return layout, dataset, dataset.options.replace(**call)
+    settings: dict[str, Any] = {"overwrite": options.overwrite, "consume": options.consume}
+    if list(o.written_options(click.get_current_context(), {"on_damaged"})):
+        settings["on_damaged"] = options.on_damaged
+    return layout, dataset, dataset.options.replace(**settings)
 
 
-def _refuse_with_recipe(given: Mapping[str, Any]) -> None:
+def _refuse_with_recipe(params: Mapping[str, Any]) -> None:
     """Refuse options for settings of a recipe, except one that only leaves images out."""
     from imagenet_prep.datasets.declarations import recipe_keys, settings_of
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.recipes.schema import Recipe
 
-    keys = {each.name for each in (*recipe_keys(ConvertOptions), *settings_of(Recipe))} - {
-        "on_damaged"
-    }
-    for option in o.said_settings(click.get_current_context(), keys):
+    settings = (*recipe_keys(ConvertOptions), *settings_of(Recipe))
+    names = {setting.name for setting in settings} - {"on_damaged"}
+    for option in o.written_options(click.get_current_context(), names):
         raise UsageError(
             f"{option} with --config",
             "expected one of them",
-            f"write the setting in {given['config']}",
+            f"write the setting in {params['config']}",
         )
 
 
@@ -976,7 +1049,7 @@ def _must_be_writable(page: AnyPath) -> None:
     local = local_or_none(page)
     if local is None:
         return
-    folder = next(each for each in local.parents if each.is_dir())
+    folder = next(parent for parent in local.parents if parent.is_dir())
     if not os.access(folder, os.W_OK | os.X_OK):
         raise WriteError(
             f"the page {page} can't be written",

@@ -45,22 +45,9 @@ class _Launcher(Struct, frozen=True):
         Raises:
             UsageError: index or count are not known, or some tasks are missing.
         """
-        if environment.get(self.sign or self.index, "") in (
-            "",
-            "undefined",
-            *(["0"] if self.start else []),
-        ):
+        if not self._has_started_one_of_several(environment):
             return None
-        needed = [name for name in self.variables if name != self.step or name in environment]
-        numbers = {
-            name: int(environment[name]) for name in needed if environment.get(name, "").isdecimal()
-        }
-        unknown = [name for name in needed if name not in numbers]
-        if unknown or not (self.count or self.last):
-            raise self._refusal(
-                environment, f"expected a number in {', '.join(unknown)}" if unknown else ""
-            )
-        share = self._of_numbers(numbers)
+        share = self._share_of_numbers(self._read_numbers(environment))
         if share is None:
             reason = (
                 "expected the tasks of an array that starts at 0 or 1 and has no gaps; "
@@ -69,23 +56,43 @@ class _Launcher(Struct, frozen=True):
             raise self._refusal(environment, reason)
         return share
 
-    def _of_numbers(self, numbers: Mapping[str, int]) -> Share | None:
+    def _has_started_one_of_several(self, environment: Mapping[str, str]) -> bool:
+        text = environment.get(self.sign or self.index, "")
+        if text == "0" and self.start:
+            return False
+        return text not in ("", "undefined")
+
+    def _read_numbers(self, environment: Mapping[str, str]) -> dict[str, int]:
+        """The numbers in its variables, by their names; the step may be missing.
+
+        Raises:
+            UsageError: another one holds no number, or none of them gives the number of tasks.
+        """
+        required = [name for name in self.variables if name != self.step or name in environment]
+        unknown = [name for name in required if not environment.get(name, "").isdecimal()]
+        if unknown:
+            raise self._refusal(environment, f"expected a number in {', '.join(unknown)}")
+        if not (self.count or self.last):
+            raise self._refusal(environment, "")
+        return {name: int(environment[name]) for name in required}
+
+    def _share_of_numbers(self, numbers: Mapping[str, int]) -> Share | None:
         """The share, None if the numbers contradict each other or tasks are missing."""
         index, step = numbers[self.index], numbers.get(self.step, 1)
-        first = numbers.get(self.first, self.start)
-        if first > 1 or index < first or step < 1:
+        start = numbers.get(self.first, self.start)
+        if start > 1 or index < start or step < 1:
             return None
-        rank, between = divmod(index - first, step)
-        spanned = (numbers[self.last] - first) // step + 1 if self.last else numbers[self.count]
-        if between or rank >= spanned or numbers.get(self.count, spanned) != spanned:
+        rank, remainder = divmod(index - start, step)
+        world = (numbers[self.last] - start) // step + 1 if self.last else numbers[self.count]
+        if remainder or rank >= world or numbers.get(self.count, world) != world:
             return None
-        is_alone = spanned == 1 and index > 0  # task 1 may be run again: it is not the whole set
-        return None if is_alone else Share(rank, spanned)
+        is_alone = world == 1 and index > 0  # task 1 may be run again: it is not the whole set
+        return None if is_alone else Share(rank, world)
 
     def _refusal(self, environment: Mapping[str, str], reason: str) -> UsageError:
         return UsageError(
             f"--rank auto: {self.name} does not tell both this task's rank and the number of ranks",
-            _seen([self], environment) + (f"; {reason}" if reason else ""),
+            _settings_text([self], environment) + (f"; {reason}" if reason else ""),
             f"give both; for example, of 16 ranks counted from 0: {self.option}",
         )
 
@@ -137,43 +144,44 @@ def find_share(environment: Mapping[str, str]) -> Share:
     Raises:
         UsageError: it defines no share, or only a part of one, or two launchers disagree.
     """
-    by_hand = (
-        _TORCHRUN.share(environment) if all(map(environment.get, _TORCHRUN.variables)) else None
-    )
+    by_hand = None
+    if all(map(environment.get, _TORCHRUN.variables)):
+        by_hand = _TORCHRUN.share(environment)
     if by_hand is not None and by_hand.world > 1:
         return by_hand
-    array, step = (_agreed(launchers, environment) for launchers in (_ARRAYS, _STEPS))
-    if not (by_hand or array or step):
+    job = _agreed_share(_ARRAYS, environment)
+    process = _agreed_share(_STEPS, environment)
+    if not (by_hand or job or process):
+        settings = _settings_text((_TORCHRUN, *_ARRAYS, *_STEPS), environment)
         raise UsageError(
             "--rank auto: no launcher gave this process a rank and a number of ranks",
-            f"{_seen((_TORCHRUN, *_ARRAYS, *_STEPS), environment)}; expected RANK and WORLD_SIZE, "
+            f"{settings}; expected RANK and WORLD_SIZE, "
             "or those of Slurm, MPI, Grid Engine, LSF, or Kubernetes",
             "use --rank R/W",
         )
-    array, step = array or Share(0, 1), step or Share(0, 1)
-    return Share(array.rank * step.world + step.rank, array.world * step.world)
+    job = job or Share(0, 1)
+    process = process or Share(0, 1)
+    return Share(job.rank * process.world + process.rank, job.world * process.world)
 
 
-def _agreed(launchers: Sequence[_Launcher], environment: Mapping[str, str]) -> Share | None:
+def _agreed_share(launchers: Sequence[_Launcher], environment: Mapping[str, str]) -> Share | None:
     """The share by those of the launchers that started this process;
     one that started it alone says nothing.
     """
     shares = {launcher: share for launcher in launchers if (share := launcher.share(environment))}
-    several = {launcher: share for launcher, share in shares.items() if share.world > 1}
-    if len(set(several.values())) > 1:
+    shared = {launcher: share for launcher, share in shares.items() if share.world > 1}
+    if len(set(shared.values())) > 1:
+        names = " and ".join(launcher.name for launcher in shared)
         raise UsageError(
-            (
-                f"--rank auto: {' and '.join(launcher.name for launcher in several)} give "
-                "different "
-                "ranks"
-            ),
-            _seen(several, environment),
+            f"--rank auto: {names} give different ranks",
+            _settings_text(shared, environment),
             "use --rank R/W",
         )
-    return next(iter((several or shares).values()), None)
+    return next(iter((shared or shares).values()), None)
 
 
-def _seen(launchers: Iterable[_Launcher], environment: Mapping[str, str]) -> str:
-    names = [name for launcher in launchers for name in launcher.variables if environment.get(name)]
-    settings = ", ".join(f"{name}={environment[name]}" for name in names)
+def _settings_text(launchers: Iterable[_Launcher], environment: Mapping[str, str]) -> str:
+    """The variables of the launchers that are set, with their values, for a message."""
+    names = [name for launcher in launchers for name in launcher.variables]
+    settings = ", ".join(f"{name}={environment[name]}" for name in names if environment.get(name))
     return f"found {settings or 'none of their variables'}"

@@ -27,36 +27,40 @@ if TYPE_CHECKING:
     from imagenet_prep.fetch.providers import Site
 
 
-def site_of(given: Mapping[str, Any], keys: Sequence[str] = facts.DEFAULT_ARCHIVES) -> Site | None:
+def site_of(params: Mapping[str, Any], keys: Sequence[str] = facts.DEFAULT_ARCHIVES) -> Site | None:
     """The site of ``--source`` for the archives ``keys``; None for image-net.org, which has the
     original archives.
 
     Raises:
         UsageError: the source lacks an option, or a file of secrets can't be used.
     """
-    source = given["source"]
+    source = params["source"]
     if source == "imagenet":
         return None
     for option in ("cookies", "no_digest"):
-        if given.get(option):
+        if params.get(option):
             raise UsageError(
                 f"--{option.replace('_', '-')} with --source {source}",
                 "expected it with --source imagenet only",
             )
-    splits = tuple(split for split in facts.SPLITS if split in keys)
-    if (source == "kaggle" and splits != facts.SPLITS) or not splits:
-        raise UsageError(
-            f"--only {','.join(keys)} with --source {source}",
-            "Kaggle has only one zip of everything"
-            if splits
-            else f"expected one or more of {', '.join(facts.SPLITS)}",
-        )
+    splits = _splits_of_site(source, keys)
     from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite, find_login, find_token
 
-    address = {"base_url": given["base_url"]} if given["base_url"] else {}
+    address = {"base_url": params["base_url"]} if params["base_url"] else {}
     if source == "kaggle":
         return KaggleSite(login=find_login(), **address)
     return HuggingFaceSite(login=find_token(), splits=splits, **address)
+
+
+def _splits_of_site(source: str, keys: Sequence[str]) -> tuple[str, ...]:
+    """The splits among ``keys``; raises UsageError if the site doesn't offer them alone."""
+    splits = tuple(split for split in facts.SPLITS if split in keys)
+    call = f"--only {','.join(keys)} with --source {source}"
+    if not splits:
+        raise UsageError(call, f"expected one or more of {', '.join(facts.SPLITS)}")
+    if source == "kaggle" and splits != facts.SPLITS:
+        raise UsageError(call, "Kaggle has only one zip of everything")
+    return splits
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -170,15 +174,19 @@ def _fault(path: Path, beginning: bytes | None) -> str:
             return "it is a folder"
         if not os.access(path.parent, os.W_OK | os.X_OK):
             return f"no permission to write in the folder {path.parent}"
-        if beginning is None or not os.path.lexists(path):
-            return ""
-        if path.is_file() and not _is_state(path):
-            with path.open("rb") as file:
-                if file.read(len(beginning)) == beginning:
-                    return ""
-        return "it exists and holds something else; expected a new file"
+        if beginning is not None and os.path.lexists(path) and not _starts_with(path, beginning):
+            return "it exists and holds something else; expected a new file"
+        return ""
     except OSError as error:
         return error.strerror or str(error)
+
+
+def _starts_with(path: Path, beginning: bytes) -> bool:
+    """Whether ``path`` is a plain file with these first bytes, and no state of this program."""
+    if not path.is_file() or _is_state(path):
+        return False
+    with path.open("rb") as file:
+        return file.read(len(beginning)) == beginning
 
 
 def _is_state(path: Path) -> bool:
@@ -203,49 +211,48 @@ def settings_for(command: str) -> Callable[[F], F]:
     """The options of all settings that a command has one for,
     and ``--set`` for the other settings.
     """
-    own = [each for each in settings_of(ConvertOptions) if command in each.options]
-    others = ", ".join(
-        each.name for each in settings_of(ConvertOptions) if command not in each.options
-    )
-    options = [
-        click.option(_flag(each), cls=_Rare if each.is_rare else None, **_as_click(each))
-        for each in own
-    ]
-    rest = click.option(
+    options: list[Callable[[F], F]] = []
+    names_without_option: list[str] = []
+    for setting in settings_of(ConvertOptions):
+        if command in setting.options:
+            option_class = _Rare if setting.is_rare else None
+            options.append(click.option(_flag(setting), cls=option_class, **_as_click(setting)))
+        else:
+            names_without_option.append(setting.name)
+    set_option = click.option(
         "--set",
         "texts",
         cls=_Rare,
         metavar="NAME=VALUE",
         multiple=True,
-        help=f"Change another setting: {others}.",
+        help=f"Change another setting: {', '.join(names_without_option)}.",
     )
-    return _all_of(*options, rest)
+    return _all_of(*options, set_option)
 
 
-def given_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings given as options, by name.
+def settings_of_call(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that the options of a call and ``--set`` give, by name.
 
     Raises:
         UsageError: ``--set`` names an unknown setting, or a value that is invalid for it.
     """
     from imagenet_prep.datasets.declarations import read_settings
 
-    names = {each.name for each in settings_of(ConvertOptions)}
-    found = {name: value for name, value in given.items() if name in names}
-    return {**found, **read_settings(ConvertOptions, given["texts"])}
+    names = {setting.name for setting in settings_of(ConvertOptions)}
+    from_options = {name: value for name, value in params.items() if name in names}
+    return {**from_options, **read_settings(ConvertOptions, params["texts"])}
 
 
-def said_settings(context: click.Context, names: Collection[str]) -> Iterator[str]:
+def written_options(context: click.Context, names: Collection[str]) -> Iterator[str]:
     """The options of these settings in a call, as the user wrote them."""
-    for each in settings_of(ConvertOptions):
-        if (
-            each.name in names
-            and context.get_parameter_source(each.name) is click.core.ParameterSource.COMMANDLINE
-        ):
-            yield _flag(each)
-    yield from (
-        f"--set {text}" for text in context.params["texts"] if text.partition("=")[0] in names
-    )
+    for setting in settings_of(ConvertOptions):
+        if setting.name in names:
+            source = context.get_parameter_source(setting.name)
+            if source is click.core.ParameterSource.COMMANDLINE:
+                yield _flag(setting)
+    for text in context.params["texts"]:
+        if text.partition("=")[0] in names:
+            yield f"--set {text}"
 
 
 def _flag(setting: Setting) -> str:
@@ -270,19 +277,21 @@ def _plain_type(annotated: Any) -> tuple[Any, dict[str, int]]:
     """A type without None and annotations; and its bounds."""
     bounds: dict[str, int] = {}
     while True:
-        said = [each for each in getattr(annotated, "__metadata__", ()) if isinstance(each, Meta)]
-        bounds |= {
-            name: value
-            for each in said
-            for name in ("ge", "le")
-            if (value := getattr(each, name)) is not None
-        }
-        if said:
+        metadata = getattr(annotated, "__metadata__", ())
+        constraints = [annotation for annotation in metadata if isinstance(annotation, Meta)]
+        for constraint in constraints:
+            bounds |= _bounds_of(constraint)
+        if constraints:
             annotated = annotated.__origin__
         elif type(None) in get_args(annotated) or isinstance(annotated, types.UnionType):
-            annotated = next(each for each in get_args(annotated) if each is not type(None))
+            annotated = next(part for part in get_args(annotated) if part is not type(None))
         else:
             return annotated, bounds
+
+
+def _bounds_of(constraint: Meta) -> dict[str, Any]:
+    bounds = {"ge": constraint.ge, "le": constraint.le}
+    return {name: bound for name, bound in bounds.items() if bound is not None}
 
 
 # ranks --------------------------------------------------------------------------------------------

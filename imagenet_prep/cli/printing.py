@@ -45,15 +45,9 @@ def print_init(summary: InitSummary, quiet: bool) -> None:
     if not quiet:
         tell(f"found {summary.found}", *summary.evidence)
         if summary.classes:
-            shown = listed(
-                (f"{name} {count:,}" for name, count in summary.classes.items()), SHOWN_CLASSES
-            )
-            more = (
-                f" ({len(summary.classes):,} in all)"
-                if len(summary.classes) > SHOWN_CLASSES
-                else ""
-            )
-            tell(f"classes: {shown}{more}", f"labels: {summary.labels}")
+            counts = [f"{name} {count:,}" for name, count in summary.classes.items()]
+            in_all = f" ({len(counts):,} in all)" if len(counts) > SHOWN_CLASSES else ""
+            tell(f"classes: {listed(counts, SHOWN_CLASSES)}{in_all}", f"labels: {summary.labels}")
         tell(*(f"skipped: {text}" for text in summary.passed), *summary.warnings)
         say(f"wrote {summary.recipe}:", "", *summary.text.split("\n"))
         shards = f"{summary.recipe.stem}-shards"
@@ -90,15 +84,12 @@ def print_needs(needs: Sequence[Need]) -> None:
     from imagenet_prep.storage.space import rooms_for
 
     for room in rooms_for(needs):
+        rows = [("step", "for", "space", "files")]
+        for need in room.needs:
+            rows.append((need.step, need.what, size_text(need.size), f"{need.files:,}"))
+        rows.append(("", "needed", size_text(room.size), f"{room.files:,}"))
         free_files = "no limit" if room.free_files is None else f"{room.free_files:,}"
-        steps = [
-            (need.step, need.what, size_text(need.size), f"{need.files:,}") for need in room.needs
-        ]
-        totals = [
-            ("", "needed", size_text(room.size), f"{room.files:,}"),
-            ("", "free", size_text(room.free), free_files),
-        ]
-        rows = [("step", "for", "space", "files"), *steps, *totals]
+        rows.append(("", "free", size_text(room.free), free_files))
         tell(f"on the file system of {room.folder}:")
         _print_table(rows, left=2, indent="  ")
     if any(need.is_about for need in needs):
@@ -111,24 +102,19 @@ def _print_table(rows: Sequence[Sequence[str]], *, left: int, indent: str = "") 
     """Print columns; the first ``left`` of them are aligned left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        cells = zip(row, widths, strict=True)
-        padded = (
-            cell.ljust(width) if at < left else cell.rjust(width)
-            for at, (cell, width) in enumerate(cells)
-        )
-        say(indent + "  ".join(padded))
+        cells = []
+        for column, (text, width) in enumerate(zip(row, widths, strict=True)):
+            cells.append(text.ljust(width) if column < left else text.rjust(width))
+        say(indent + "  ".join(cells))
 
 
 def print_download(summary: DownloadSummary, quiet: bool) -> None:
     """Print the archives that were downloaded, and those that existed."""
     if not quiet:
         fetched = ", ".join(summary.fetched) or "nothing"
-        present = (
-            f"; {number_of(len(summary.present), 'archive')} already there"
-            if summary.present
-            else ""
-        )
-        text = f"download: fetched {fetched} ({size_text(summary.size)}){present}"
+        text = f"download: fetched {fetched} ({size_text(summary.size)})"
+        if summary.present:
+            text += f"; {number_of(len(summary.present), 'archive')} already there"
         tell(text, error=is_closed())  # the download is complete, read or not
 
 
@@ -149,8 +135,8 @@ def print_convert(summary: ConvertSummary, quiet: bool, expected: Sequence[str])
     """
     from imagenet_prep.state.manifest import changed_boxes_text
 
-    made = {split.split for split in summary.splits}
-    tell(*(f"convert: {split}: no images" for split in expected if split not in made))
+    split_names = {split.split for split in summary.splits}
+    tell(*(f"convert: {split}: no images" for split in expected if split not in split_names))
     if quiet:
         return
     tell(*(note for note in summary.notes if note.startswith("warning: ")))
@@ -206,21 +192,30 @@ def _print_set_aside(count: int) -> None:
 
 def _print_changes(repairs: Sequence[str]) -> None:
     """Print changes to images other than encoding; ``repairs`` are those of ShardInfo."""
-    from imagenet_prep.images import ENDINGS, LOST
     from imagenet_prep.images.prepare import TURNED, count_changes
 
-    repaired = [each for each in repairs if not each.endswith(f" ({TURNED})")]
+    repaired = [repair for repair in repairs if not repair.endswith(f" ({TURNED})")]
     if repaired:
         tell(f"  repaired: {listed(repaired, 5)}")
     counts = count_changes(repairs)
-    changed = {kind: counts[kind.lower()] for kind in ENDINGS if counts[kind.lower()]}
-    if changed:
-        lost = [f"{name} of {counts[name]:,}" for name in LOST if counts[name]]
-        what = " and ".join(number_of(count, kind) for kind, count in changed.items())
-        what += f" became {'an 8-bit JPEG' if sum(changed.values()) == 1 else '8-bit JPEGs'}"
-        tell(f"  {what}" + (f": lost {', '.join(lost)}" if lost else ""))
+    _print_recoded(counts)
     if counts[TURNED]:
         tell(f"  rotated by their EXIF orientation: {number_of(counts[TURNED], 'image')}")
+
+
+def _print_recoded(counts: Mapping[str, int]) -> None:
+    """Print how many images of each format became JPEGs, and what they lost;
+    ``counts`` are those of count_changes.
+    """
+    from imagenet_prep.images import ENDINGS, LOST
+
+    recoded = {ending: counts[ending.lower()] for ending in ENDINGS if counts[ending.lower()]}
+    if not recoded:
+        return
+    images = " and ".join(number_of(count, ending) for ending, count in recoded.items())
+    jpegs = "an 8-bit JPEG" if sum(recoded.values()) == 1 else "8-bit JPEGs"
+    losses = ", ".join(f"{name} of {counts[name]:,}" for name in LOST if counts[name])
+    tell(f"  {images} became {jpegs}" + (f": lost {losses}" if losses else ""))
 
 
 def print_annotate(summary: AnnotateSummary, quiet: bool) -> None:
@@ -229,12 +224,10 @@ def print_annotate(summary: AnnotateSummary, quiet: bool) -> None:
         return
     for split in summary.splits:
         totals = split.totals
-        of_files, of_boxes = "", ""
+        of_files = of_boxes = ""
         if split.split == facts.TRAIN:
-            of_files, of_boxes = (
-                f" (original: {facts.BOX_FILES:,})",
-                f" (original: {facts.BOXES:,})",
-            )
+            of_files = f" (original: {facts.BOX_FILES:,})"
+            of_boxes = f" (original: {facts.BOXES:,})"
         state = "up to date" if split.up_to_date else "written"
         tell(
             f"annotate: {split.split}: {number_of(totals.files, 'file')}{of_files}, "
@@ -263,18 +256,22 @@ def print_verdict(verdict: Verdict) -> None:
         rows.append((total.split, *texts, size_text(total.bytes)))
     _print_table(rows, left=1)
     if verdict.depth != "quick":
-        if verdict.flavour != "recipe":
-            differences = "; ".join(verdict.differences)
-            tell(f"records: {verdict.flavour}" + (f", but {differences}" if differences else ""))
-            why = (
-                ": not all shards and file names can be read" if verdict.order == "unknown" else ""
-            )
-            tell(f"order: {verdict.order}{why}")
-        tell(f"fingerprint: {verdict.fingerprint or 'none: not every shard can be read'}")
+        _print_nature(verdict)
     for note in verdict.notes:
         tell(f"note: {note}")
     _print_problems(verdict.shown_problems)
     print_conclusion(verdict)
+
+
+def _print_nature(verdict: Verdict) -> None:
+    """Print the kind of records, their order, and the fingerprint."""
+    if verdict.flavour != "recipe":
+        differences = "; ".join(verdict.differences)
+        tell(f"records: {verdict.flavour}" + (f", but {differences}" if differences else ""))
+        is_unknown = verdict.order == "unknown"
+        reason = ": not all shards and file names can be read" if is_unknown else ""
+        tell(f"order: {verdict.order}{reason}")
+    tell(f"fingerprint: {verdict.fingerprint or 'none: not every shard can be read'}")
 
 
 def print_raw_verdict(verdict: RawVerdict) -> None:
@@ -291,13 +288,11 @@ def print_raw_verdict(verdict: RawVerdict) -> None:
         _print_table(rows, left=2)
     for note in verdict.notes:
         tell(f"note: {note}")
-    shown = verdict.shown_problems
-    for problem in shown:
-        subject = (
-            f"{problem.subject}: " if problem.subject else ""
-        )  # a file that is no entry is in the detail
+    for problem in verdict.shown_problems:
+        # a file that is no entry is in the detail
+        subject = f"{problem.subject}: " if problem.subject else ""
         tell(f"{subject}{problem.detail}", lead=f"{problem.kind.value}: ", colour="red")
-    _print_remedies(shown)
+    _print_remedies(verdict.shown_problems)
     print_conclusion(verdict)
 
 
@@ -337,11 +332,11 @@ def print_export(summary: ExportSummary, quiet: bool) -> None:
     """Print the content of each split of an export."""
     if not quiet:
         for split in summary.splits:
-            what = (
-                f"{number_of(split.records, 'image')} of {number_of(split.shards, 'shard')} "
-                f"({size_text(split.size)})"
+            tell(
+                f"export: {split.split}: {number_of(split.records, 'image')} of "
+                f"{number_of(split.shards, 'shard')} ({size_text(split.size)}), "
+                f"{number_of(split.made, 'shard')} exported now"
             )
-            tell(f"export: {split.split}: {what}, {number_of(split.made, 'shard')} exported now")
         if summary.left_out:
             tell(
                 f"  set aside: {number_of(summary.left_out, 'damaged record')}; "
@@ -351,23 +346,24 @@ def print_export(summary: ExportSummary, quiet: bool) -> None:
             say(summary.usage)
 
 
-def print_diff(found: Difference, limit: int) -> None:
+def print_diff(difference: Difference, limit: int) -> None:
     """Print the differences of each split: counts, then the first records by name,
     each feature with both values.
     """
-    for problem in found.problems:
+    for problem in difference.problems:
         say(problem)
-    for split in found.splits:
-        _print_split_diff(split, found, limit)
-    if found.is_same:
+    for split in difference.splits:
+        _print_split_diff(split, difference, limit)
+    if difference.is_same:
         tell("Both sets hold the same records in the same places.", colour="green")
 
 
-def _print_split_diff(split: SplitDifference, found: Difference, limit: int) -> None:
-    first, second = (f"{each:,}" for each in split.records)
+def _print_split_diff(split: SplitDifference, difference: Difference, limit: int) -> None:
+    records_a, records_b = split.records
+    shards_a, shards_b = split.shards
     say(
-        f"{split.split}: {first} records in {number_of(split.shards[0], 'shard')}, "
-        f"{second} in {split.shards[1]:,}"
+        f"{split.split}: {records_a:,} records in {number_of(shards_a, 'shard')}, "
+        f"{records_b:,} in {shards_b:,}"
     )
     if split.other_shards:
         shown = listed(split.other_shards, SHOWN_PROBLEMS)
@@ -379,28 +375,26 @@ def _print_split_diff(split: SplitDifference, found: Difference, limit: int) -> 
         say(f"  {number_of(split.moved, 'record')} in another place")
     if split.encoded_differently:
         say(f"  the same records, encoded differently: {split.encoded_differently:,}")
-    for place, names in zip(found.places, split.only, strict=True):
+    for place, names in zip(difference.places, split.only, strict=True):
         if names:
             say(f"  {number_of(len(names), 'record')} only in {place}: {listed(names, limit or 1)}")
     if split.differing:
-        _print_differing(split, "bytes" if found.by_bytes else "content", limit)
+        _print_differing(split, "bytes" if difference.by_bytes else "content", limit)
 
 
-def _print_differing(split: SplitDifference, what: str, limit: int) -> None:
-    say(f"  {number_of(len(split.differing), 'record')} with other {what}:")
-    compared = (
-        ""
-        if split.compared == len(split.differing)
-        else f" of the {split.compared:,} that were compared"
-    )
+def _print_differing(split: SplitDifference, compared_part: str, limit: int) -> None:
+    say(f"  {number_of(len(split.differing), 'record')} with other {compared_part}:")
+    compared = ""
+    if split.compared != len(split.differing):
+        compared = f" of the {split.compared:,} that were compared"
     for feature, count in split.differing_features.items():
         say(f"    {feature} differs in {number_of(count, 'record')}{compared}")
     for record in split.differing[:limit]:
         say(f"  {record.name}    ({' / '.join(dict.fromkeys(record.places))})")
         if record.features == {}:
             say("    the same features, encoded differently")
-        for feature, (one, other) in (record.features or {}).items():
-            say(f"    {feature}: {one} / {other}")
+        for feature, (value_a, value_b) in (record.features or {}).items():
+            say(f"    {feature}: {value_a} / {value_b}")
     if len(split.differing) > limit:
         say(f"  and {len(split.differing) - limit:,} more")
 
@@ -420,27 +414,30 @@ def print_records(records: Iterable[ShownRecord], json_file: Path | None) -> int
     """
     count = 0
     with contextlib.ExitStack() as stack:
-        file = (
-            stack.enter_context(json_file.open("w")) if json_file and json_file != OUTPUT else None
-        )
-        for shown in records:
+        file = None
+        if json_file and json_file != OUTPUT:
+            file = stack.enter_context(json_file.open("w"))
+        for record in records:
             count += 1
             if file:
-                file.write(f"{_json(shown.as_dict())}\n")
-            say(*([_json(shown.as_dict())] if json_file == OUTPUT else shown.lines()))
+                file.write(f"{_json(record.as_dict())}\n")
+            if json_file == OUTPUT:
+                say(_json(record.as_dict()))
+            else:
+                say(*record.lines())
     return count
 
 
-def wrote_json(target: Path | None, value: Mapping[str, Any]) -> bool:
+def wrote_json(target: Path | None, outcome: Mapping[str, Any]) -> bool:
     """Write an outcome to the file of --json, if given;
     returns whether it replaces the printed outcome.
     """
     if target is not None and target != OUTPUT:
         from imagenet_prep.storage.files import save_json
 
-        save_json(target, value)
+        save_json(target, outcome)
     if target == OUTPUT:
-        say(*_json(value, indent=2).split("\n"))
+        say(*_json(outcome, indent=2).split("\n"))
     return target == OUTPUT
 
 
@@ -452,12 +449,10 @@ def print_demo(summary: RunSummary, quiet: bool) -> None:
         print_download(summary.download, quiet)
     if summary.untar is not None:
         print_untar(summary.untar, quiet)
-    for each in summary.annotate.splits if summary.annotate else ():
-        files, boxes = (
-            number_of(each.totals.files, "file"),
-            number_of(each.totals.boxes, "box", "boxes"),
-        )
-        tell(f"annotate: {each.split}: {files}, {boxes}")
+    for annotated in summary.annotate.splits if summary.annotate else ():
+        files = number_of(annotated.totals.files, "file")
+        boxes = number_of(annotated.totals.boxes, "box", "boxes")
+        tell(f"annotate: {annotated.split}: {files}, {boxes}")
     for split in summary.convert.splits:
         tell(
             f"convert: {split.split}: {number_of(split.images, 'image')} in "
@@ -467,16 +462,16 @@ def print_demo(summary: RunSummary, quiet: bool) -> None:
 
 def print_demo_end(data_dir: Path | None) -> None:
     """Print the next commands, for the demo and for ImageNet."""
-    called = quoted(program())
+    name = quoted(program())
     if data_dir is not None:
         shard = data_dir / "train-00000-of-00008"
-        tell("", f"Look at a record:       {called} show {quoted(path_word(shard))} --limit 1")
-        tell(f"Look at all of it:      {called} report {quoted(path_word(data_dir))} --open")
+        tell("", f"Look at a record:       {name} show {quoted(path_word(shard))} --limit 1")
+        tell(f"Look at all of it:      {name} report {quoted(path_word(data_dir))} --open")
     tell(
         "",
         f"The real ImageNet requires about 330 GB. Sign up at {SIGN_UP_URL}, then:",
         "  export IMAGENET_USERNAME=... IMAGENET_ACCESS_KEY=...",
-        f"  {called} run /data/imagenet",
+        f"  {name} run /data/imagenet",
     )
 
 
@@ -504,7 +499,9 @@ def _first_of(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
     """The problems to print: the first ones, and the last one if it is the only other:
     it may count for several.
     """
-    return problems if len(problems) == SHOWN_PROBLEMS + 1 else problems[:SHOWN_PROBLEMS]
+    if len(problems) == SHOWN_PROBLEMS + 1:
+        return problems
+    return problems[:SHOWN_PROBLEMS]
 
 
 def _print_remedies(problems: Iterable[Problem]) -> None:

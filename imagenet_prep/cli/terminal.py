@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 import click
 
-from imagenet_prep.errors import PrepError, SpaceError, WriteError
-from imagenet_prep.escaping import escaped
+from imagenet_prep.errors import PrepError, SpaceError, WorkerError, WriteError
+from imagenet_prep.escaping import escaped, traced
 from imagenet_prep.text import size_text
 
 if TYPE_CHECKING:
@@ -57,11 +57,31 @@ def tell(
     ``lead`` goes before the first line, and only ``lead`` is in ``colour``.
     """
     width = terminal_width(sys.stderr if error else sys.stdout)
-    for line, before in zip(lines, (lead, *[""] * len(lines)), strict=False):
-        first, *others = fitted(before + escaped(line), width, hang)
-        if before:
-            say(before, error=error, colour=colour, end="")
-        say(first[len(before) :], *others, error=error, colour=None if lead else colour)
+    text_colour = None if lead else colour
+    for number, line in enumerate(lines):
+        line_lead = lead if number == 0 else ""
+        first_line, *hanging_lines = fitted(line_lead + escaped(line), width, hang)
+        if line_lead:
+            say(line_lead, error=error, colour=colour, end="")
+        text = first_line[len(line_lead) :]
+        say(text, *hanging_lines, error=error, colour=text_colour)
+
+
+_BUG = "This is a bug in imagenet-prep. Please report it with the lines above."
+
+
+def show_error(error: PrepError) -> None:
+    """Print an error; one of a worker with its traceback."""
+    if isinstance(error, WorkerError):
+        say("error: ", colour="red", end="", error=True)
+        say(error.what, *str(error.detail).split("\n"), _BUG, error=True)
+    else:
+        tell(*error.lines, lead="error: ", colour="red", error=True)
+
+
+def show_bug(error: Exception) -> None:
+    """Print the traceback of an error that no part of the package expects."""
+    say(*traced(error).split("\n"), _BUG, error=True)
 
 
 def terminal_width(stream: TextIO) -> int:
@@ -91,15 +111,17 @@ def fitted(text: str, width: int, hang: int = 2) -> list[str]:
         return [text]
     words = text.lstrip(" ")
     indent = " " * (len(text) - len(words))
-    hanging, found = indent + " " * hang, _COMMAND.search(words)
-    if found is None:
+    hanging = indent + " " * hang
+    command = _COMMAND.search(words)
+    if command is None:
         return _wrapped(words, width, indent, hanging)
-    before, after = (
-        words[: found.start()].rstrip(),
-        words[found.end() :].removeprefix("; ").lstrip(),
-    )
-    lines = [*_wrapped(before, width, indent, hanging), (hanging if before else indent) + found[0]]
-    return lines + (fitted(hanging + after, width, 0) if after else [])
+    text_before = words[: command.start()].rstrip()
+    text_after = words[command.end() :].removeprefix("; ").lstrip()
+    lines = _wrapped(text_before, width, indent, hanging)
+    lines.append((hanging if text_before else indent) + command[0])
+    if text_after:
+        lines += fitted(hanging + text_after, width, 0)
+    return lines
 
 
 def _wrapped(text: str, width: int, indent: str, hanging: str) -> list[str]:
@@ -245,9 +267,8 @@ class Bars:
     def note(self, text: str) -> None:
         """Print a line above the bar."""
         if self._bar is not None:
-            self._bar.write(
-                "\n".join(fitted(escaped(text), terminal_width(sys.stderr))), file=sys.stderr
-            )
+            lines = fitted(escaped(text), terminal_width(sys.stderr))
+            self._bar.write("\n".join(lines), file=sys.stderr)
         else:
             tell(text, error=True)
 
@@ -301,11 +322,12 @@ class Lines:
                 line += f", {timedelta(seconds=int((self._total - self._done) / rate))} left"
         say(line, error=True)
 
-    def _amount(self, value: float) -> str:
+    def _amount(self, amount: float) -> str:
         if self._unit == "B":
-            return size_text(value)
-        count = f"{value:,.0f}"
-        return f"{count} {self._unit.removesuffix('s') if count == '1' else self._unit}"
+            return size_text(amount)
+        count = f"{amount:,.0f}"
+        unit = self._unit.removesuffix("s") if count == "1" else self._unit
+        return f"{count} {unit}"
 
 
 def make_progress(quiet: bool) -> Progress:
@@ -314,6 +336,5 @@ def make_progress(quiet: bool) -> Progress:
         from imagenet_prep.model import Silent
 
         return Silent()
-    return (
-        Bars() if terminal_width(sys.stderr) else Lines()
-    )  # a width of 0, as in some containers, shows no bar
+    # a width of 0, as in some containers, shows no bar
+    return Bars() if terminal_width(sys.stderr) else Lines()

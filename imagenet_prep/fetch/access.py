@@ -64,9 +64,9 @@ class Credentials(_Secret):
         try:
             f"{self.username}{self.password}".encode()
         except UnicodeEncodeError:
-            where = f" ({self.origin})" if self.origin else ""
+            source = f" ({self.origin})" if self.origin else ""
             raise UsageError(
-                f"the user name or the password{where} is no text",
+                f"the user name or the password{source} is no text",
                 "expected UTF-8",
                 "set both again",
             ) from None
@@ -112,16 +112,16 @@ def find_credentials(
     if username and password:
         return Credentials(username, password, f"from {USERNAME_VARIABLE}")
     if username or password:
-        given, missing = names if username else reversed(names)
+        present, missing = names if username else reversed(names)
         raise UsageError(
-            f"{given} is set and {missing} is not",
+            f"{present} is set and {missing} is not",
             "expected both, or neither",
-            f"export {missing}, or unset {given}",
+            f"export {missing}, or unset {present}",
         )
-    found, origin = _from_netrc(base_url), "from netrc"
-    if not found and prompt:
-        found, origin = prompt(), "typed"
-    return Credentials(*found, origin) if found and found[0] else None
+    account, source = _from_netrc(base_url), "from netrc"
+    if not account and prompt:
+        account, source = prompt(), "typed"
+    return Credentials(*account, source) if account and account[0] else None
 
 
 def _from_netrc(base_url: str) -> tuple[str, str] | None:
@@ -132,7 +132,7 @@ def _from_netrc(base_url: str) -> tuple[str, str] | None:
         return None
 
 
-def token_in(where: str, text: str | None = None) -> Token | None:
+def token_in(source: str, text: str | None = None) -> Token | None:
     """The token in an environment variable or, if ``text`` is given, in a file; None if it is
     empty.
 
@@ -140,24 +140,26 @@ def token_in(where: str, text: str | None = None) -> Token | None:
         UsageError: the value is more than one word, so no header can hold it; the message doesn't
             show it.
     """
-    value = unquoted(os.environ.get(where, "") if text is None else text)
-    if text is None and "/" in value:
+    is_variable = text is None
+    word = unquoted(os.environ.get(source, "") if text is None else text)
+    if is_variable and "/" in word:
         raise UsageError(
-            f"{where} holds a path where no file is, or no token",
+            f"{source} holds a path where no file is, or no token",
             "expected a token",
             "set it again",
         )
-    if value and not _WORD.fullmatch(value):
+    if word and not _WORD.fullmatch(word):
         raise UsageError(
-            f"{where} holds no token", "expected one word of plain characters", "set it again"
+            f"{source} holds no token", "expected one word of plain characters", "set it again"
         )
-    return Token(value, where) if value else None
+    return Token(word, source) if word else None
 
 
 def unquoted(text: str) -> str:
     """A secret without a byte order mark, space, and the quotes that docker's --env-file keeps."""
-    value = text.strip("\ufeff \t\r\n")
-    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
+    secret = text.strip("\ufeff \t\r\n")
+    is_quoted = len(secret) > 1 and secret[0] == secret[-1] and secret[0] in "\"'"
+    return secret[1:-1] if is_quoted else secret
 
 
 def token_in_file(path: Path) -> Token | None:
@@ -237,39 +239,51 @@ def _enter(
         session.sends_data_as_pages = True
         return
     form = find_login_form(head, response.url) if is_page else None
-    if status == 403 and form is None:
-        denied = reply.denied(url, "HTTP status 403")
-        if session.has_worked:  # or it accepts no more connections
-            raise CutError("HTTP status 403", kind="refused", lasting=denied)
-        if proxy_between(url):
-            raise denied
-    schemes = _schemes(response) if status == 401 else []
-    if schemes and not {"basic", "digest"} & {*map(str.lower, schemes)}:
-        raise _unknown_scheme(url, schemes)
+    is_denied = status == 403 and form is None
+    if is_denied:
+        _refuse_if_lasting(session, url)
+    schemes = _offered_schemes(response, url) if status == 401 else []
     credentials = find()
     if credentials is None:
         is_new_page = is_page and form is None and session.has_worked
         raise reply.page_error(url) if is_new_page else _missing(url, jar, response)
     if in_vain:
-        # an unknown user gets 401, or a form
-        raise _refused(url, credentials, is_denied=status == 403 and form is None)
+        raise _refused(url, credentials, is_denied=is_denied)  # an unknown user gets 401, or a form
     if schemes:
         session.sign_with(credentials.username, credentials.password, {*map(str.lower, schemes)})
     elif form is not None:
         _send_form(session, form, credentials)
     else:
-        got = (
-            f"HTTP status {status}"
-            if status in (401, 403)
-            else "a web page without a recognizable sign-in form"
-        )
-        raise reply.denied(url, got)
+        raise _denied_without_form(url, status)
 
 
-def _schemes(response: requests.Response) -> list[str]:
-    """The names of the ways to sign in that an answer with status 401 offers."""
+def _denied_without_form(url: str, status: int) -> AccessError:
+    if status in (401, 403):
+        return reply.denied(url, f"HTTP status {status}")
+    return reply.denied(url, "a web page without a recognizable sign-in form")
+
+
+def _refuse_if_lasting(session: Session, url: str) -> None:
+    """Raise the error for status 403, unless credentials may change the answer."""
+    denied = reply.denied(url, "HTTP status 403")
+    if session.has_worked:  # or it accepts no more connections
+        raise CutError("HTTP status 403", kind="refused", lasting=denied)
+    if proxy_between(url):
+        raise denied
+
+
+def _offered_schemes(response: requests.Response, url: str) -> list[str]:
+    """The names of the ways to sign in that an answer with status 401 offers.
+
+    Raises:
+        AccessError: there are some, and none of them is Basic or Digest.
+    """
     challenges = _QUOTED.sub("x", response.headers.get("WWW-Authenticate", "")).split(",")
-    return [found[1] for each in challenges if (found := _SCHEME.fullmatch(each))]
+    matches = map(_SCHEME.fullmatch, challenges)
+    schemes = [match[1] for match in matches if match]
+    if schemes and not {"basic", "digest"} & {*map(str.lower, schemes)}:
+        raise _unknown_scheme(url, schemes)
+    return schemes
 
 
 def _send_form(session: Session, form: LoginForm, credentials: Credentials) -> None:
@@ -301,9 +315,8 @@ def _load_cookies(path: Path) -> MozillaCookieJar:
         if not text.strip():
             raise ValueError("empty")
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # http.cookiejar reports a bad line as a bug of its own as well
+            # http.cookiejar reports a bad line as a bug of its own as well
+            warnings.simplefilter("ignore")
             jar._really_load(io.StringIO(f"{_COOKIES}\n{text}"), str(path), True, True)  # type: ignore[attr-defined]
     except Exception:  # noqa: BLE001 - any failure of http.cookiejar is the file's fault
         # the original message quotes the line it could not read, and a cookie with it
@@ -315,9 +328,8 @@ def _load_cookies(path: Path) -> MozillaCookieJar:
     for cookie in jar:
         if cookie.expires == 0:  # how exporters write "until the browser is closed"
             cookie.expires = None
-        cookie.value = (
-            (cookie.value or "").encode().decode("latin-1")
-        )  # http.client encodes it so again
+        # http.client encodes it so again
+        cookie.value = (cookie.value or "").encode().decode("latin-1")
     return jar
 
 
@@ -330,8 +342,10 @@ def _missing(url: str, jar: MozillaCookieJar | None, response: requests.Response
                 f"{host} did not accept the cookies in {jar.filename}", "they may have expired"
             )
         if any(f".{origin(url)[1]}".endswith(f".{name}") for name in names):
-            why = "they have expired, or are for another path, or for https only"
-            return reply.RefusedError(f"no cookie for {host} in {jar.filename} could be sent", why)
+            return reply.RefusedError(
+                f"no cookie for {host} in {jar.filename} could be sent",
+                "they have expired, or are for another path, or for https only",
+            )
         return AccessError(
             f"{jar.filename} holds no cookie for {host}",
             f"it holds cookies for: {listed(dict.fromkeys(names), 3) or 'none'}",
@@ -358,22 +372,21 @@ def _unknown_scheme(url: str, schemes: list[str]) -> AccessError:
 
 
 def _refused(url: str, credentials: Credentials, *, is_denied: bool) -> AccessError:
-    who = f"{credentials.username!r}" + (f" ({credentials.origin})" if credentials.origin else "")
+    source = f" ({credentials.origin})" if credentials.origin else ""
+    user = f"{credentials.username!r}{source}"
     if is_denied:
         return reply.RefusedError(
-            f"{host_of(url)} denied access to {reply.name_of(url)}, signed in as {who}",
+            f"{host_of(url)} denied access to {reply.name_of(url)}, signed in as {user}",
             "expected the archive, got HTTP status 403",
             "ask the site whether this account has access; if a browser can fetch the file, use "
             "imagenet-prep download --cookies FILE, or move the browser's copy into raw-data/",
         )
-    both = f"{USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE}"
-    check = (
-        f"check {both} and try again (or"
-        if reply.has_account()
-        else f"check both and try again (or set {both}, or"
-    )
+    variables = f"{USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE}"
+    check = f"check both and try again (or set {variables}, or"
+    if reply.has_account():
+        check = f"check {variables} and try again (or"
     return reply.RefusedError(
-        f"{host_of(url)} refused the credentials of {who}",
+        f"{host_of(url)} refused the credentials of {user}",
         "expected a valid user name and access key",
         (
             f"{check} imagenet-prep download --cookies FILE); "
@@ -416,8 +429,8 @@ class LoginForm:
 
     def filled(self, username: str, password: str) -> dict[str, str]:
         """All fields to send."""
-        given = {self.username: username, self.password: password}
-        return {**self.fields, **{name: value for name, value in given.items() if name}}
+        account = {self.username: username, self.password: password}
+        return {**self.fields, **{name: text for name, text in account.items() if name}}
 
     @property
     def may_sign_in(self) -> bool:
@@ -434,13 +447,14 @@ def find_login_form(page: bytes, url: str) -> LoginForm | None:
     qualify, it is the one whose words mention signing in.
     """
     parser = _FormParser(url)
-    with contextlib.suppress(
-        Exception
-    ):  # a page may break html.parser: forms before that point count
+    # a page may break html.parser: forms before that point count
+    with contextlib.suppress(Exception):
         parser.feed(page.decode("utf-8", errors="replace"))
-    possible = [form for form in parser.forms if form.may_sign_in]
-    chosen = [form for form in possible if any(map(_SIGNING_IN.search, form.words))] or possible
-    return chosen[0] if chosen and all(form == chosen[0] for form in chosen) else None
+    forms = [form for form in parser.forms if form.may_sign_in]
+    about_signing_in = [form for form in forms if any(map(_SIGNING_IN.search, form.words))]
+    candidates = about_signing_in or forms
+    is_clear = bool(candidates) and all(form == candidates[0] for form in candidates)
+    return candidates[0] if is_clear else None
 
 
 class _FormParser(HTMLParser):
@@ -455,41 +469,46 @@ class _FormParser(HTMLParser):
         self._button: list[str] | None = None  # the text of the first button, until it closes
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = {name: value or "" for name, value in attrs}
+        attributes = {name: text or "" for name, text in attrs}
         if tag == "form":
-            self._begin(values)
+            self._begin(attributes)
         elif tag in ("input", "button") and self._form is not None:
-            kind = values.get("type", "submit" if tag == "button" else "text").strip().lower()
-            if kind == "submit":
+            default_type = "submit" if tag == "button" else "text"
+            input_type = attributes.get("type", default_type).strip().lower()
+            if input_type == "submit":
                 if self._has_button:
                     return
-                self._has_button, self._button = True, [] if tag == "button" else None
-            self._add(self._form, kind, values)
+                self._has_button = True
+                self._button = [] if tag == "button" else None
+            self._add(self._form, input_type, attributes)
 
-    def _begin(self, values: dict[str, str]) -> None:
+    def _begin(self, attributes: dict[str, str]) -> None:
         try:
-            action = urljoin(self._url, values.get("action", ""))
-            words = [urlsplit(action).path, values.get("id", ""), values.get("name", "")]
+            action = urljoin(self._url, attributes.get("action", ""))
+            path = urlsplit(action).path
         except ValueError:
             return
-        self._form = LoginForm(
-            action, values.get("method", "get").strip().lower(), words=[*map(_plain, words)]
-        )
+        words = [path, attributes.get("id", ""), attributes.get("name", "")]
+        method = attributes.get("method", "get").strip().lower()
+        self._form = LoginForm(action, method, words=[*map(_plain, words)])
         self._has_button, self._button = False, None
         self.forms.append(self._form)
 
-    def _add(self, form: LoginForm, kind: str, values: dict[str, str]) -> None:
-        name = values.get("name", "")
-        if kind in ("submit", "password", "checkbox", *_NAME_TYPES):
-            purpose = values.get("value" if kind == "submit" else "autocomplete", "")
+    def _add(self, form: LoginForm, input_type: str, attributes: dict[str, str]) -> None:
+        name = attributes.get("name", "")
+        is_text, is_checked = input_type in _NAME_TYPES, "checked" in attributes
+        if is_text or input_type in ("submit", "password", "checkbox"):
+            purpose = attributes.get("value" if input_type == "submit" else "autocomplete", "")
             form.words += (_plain(name), _plain(purpose))
-        if kind == "password":
+        if input_type == "password":
             form.passwords += 1
             form.password = form.password or name
-        elif name and kind in _NAME_TYPES and not form.username and not form.passwords:
+        elif not name:
+            return
+        elif is_text and not form.username and not form.passwords:
             form.username = name  # the text field before the password; later ones have other uses
-        elif name and (kind in ("submit", "hidden", *_NAME_TYPES) or "checked" in values):
-            form.fields[name] = values.get("value", "on" if "checked" in values else "")
+        elif is_text or is_checked or input_type in ("submit", "hidden"):
+            form.fields[name] = attributes.get("value", "on" if is_checked else "")
 
     def handle_data(self, data: str) -> None:
         if self._button is not None:

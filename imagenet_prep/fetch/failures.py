@@ -64,23 +64,24 @@ _LASTING_TLS = (  # a part of OpenSSL's reason, what it means, what to do
 def reason_of(error: Exception) -> str:
     """The cause of a network failure, as text without any URL."""
     nested = list(_nested(error))
-    for each in nested:
+    for cause in nested:
         for words, reason in _WORDS.items():
-            if words in str(each):
+            if words in str(cause):
                 return reason
     if _find(nested, (requests.Timeout, exceptions.TimeoutError, TimeoutError)):
         return "the server stopped answering, or took too long"
     if _find(nested, (requests.exceptions.SSLError, exceptions.SSLError, ssl.SSLError)):
         reason = _tls_reason(nested)
-        return (
-            f"the secure connection failed: {reason}" if reason else "the secure connection failed"
-        )
+        failure = "the secure connection failed"
+        return f"{failure}: {reason}" if reason else failure
     return "the connection broke"
 
 
 def _tls_reason(nested: list[BaseException]) -> str:
-    reasons = (each.reason for each in nested if isinstance(each, ssl.SSLError) and each.reason)
-    return next((reason.lower().replace("_", " ") for reason in reasons), "")
+    for cause in nested:
+        if isinstance(cause, ssl.SSLError) and cause.reason:
+            return cause.reason.lower().replace("_", " ")
+    return ""
 
 
 def raise_for(error: Exception, host: str, proxy: Proxy | None, *, was_answered: bool) -> NoReturn:
@@ -114,12 +115,19 @@ def raise_for(error: Exception, host: str, proxy: Proxy | None, *, was_answered:
     if refusal := _refused_tls(nested, f"{name}{through}"):
         raise (CutError(refusal.what, lasting=refusal) if was_answered else refusal) from None
     if unreached := _unreached(nested, name, proxy):
-        if _find(nested, exceptions.NameResolutionError) and not was_answered:
-            raise unreached from None
-        raise CutError(
-            unreached.what, kind="refused", lasting=None if was_answered else unreached
-        ) from None
+        _raise_unreached(unreached, nested, was_answered)
     raise CutError(f"{reason_of(error)}{through}") from None
+
+
+def _raise_unreached(
+    unreached: NetworkError, nested: list[BaseException], was_answered: bool
+) -> NoReturn:
+    """Raise the error for a connection that was not made; see ``raise_for``."""
+    if was_answered:
+        raise CutError(unreached.what, kind="refused") from None
+    if _find(nested, exceptions.NameResolutionError):
+        raise unreached from None
+    raise CutError(unreached.what, kind="refused", lasting=unreached) from None
 
 
 def _untrusted(name: str) -> NetworkError:
@@ -137,29 +145,29 @@ def _refused_tls(nested: list[BaseException], name: str) -> NetworkError | None:
     """The error for a TLS handshake that fails at every attempt;
     None if another attempt may succeed.
     """
-    for each in nested:
-        if isinstance(each, ssl.SSLError) and not isinstance(each, _CUT_TLS):
-            for reasons, why, hint in _LASTING_TLS:
-                if re.search(reasons, each.reason or ""):
-                    return NetworkError(
-                        f"{name} {why}", f"expected TLS, got: {_tls_reason(nested)}", hint
-                    )
+    for cause in nested:
+        if not isinstance(cause, ssl.SSLError) or isinstance(cause, _CUT_TLS):
+            continue
+        for reasons, meaning, hint in _LASTING_TLS:
+            if re.search(reasons, cause.reason or ""):
+                detail = f"expected TLS, got: {_tls_reason(nested)}"
+                return NetworkError(f"{name} {meaning}", detail, hint)
     return None
 
 
 def _unreached(nested: list[BaseException], name: str, proxy: Proxy | None) -> NetworkError | None:
     """The error for a connection that was not made; None if it was."""
     if _find(nested, exceptions.NameResolutionError):
-        what = f"can't reach {name}: unknown host name"
+        failure = f"can't reach {name}: unknown host name"
     elif _find(nested, exceptions.ConnectTimeoutError):
-        numbers = [each.errno for each in nested if isinstance(each, OSError) and each.errno]
-        why = os.strerror(numbers[0]).lower() if numbers else "it did not answer in time"
-        what = f"no connection to {name}: {why}"
+        numbers = [cause.errno for cause in nested if isinstance(cause, OSError) and cause.errno]
+        reason = os.strerror(numbers[0]).lower() if numbers else "it did not answer in time"
+        failure = f"no connection to {name}: {reason}"
     else:
         return None
-    where = f"the proxy in {proxy.variable}" if proxy else "--base-url"
-    hint = f"check {where} and this machine's network, or run the same command again later"
-    return NetworkError(what, "nothing was fetched", hint)
+    address = f"the proxy in {proxy.variable}" if proxy else "--base-url"
+    hint = f"check {address} and this machine's network, or run the same command again later"
+    return NetworkError(failure, "nothing was fetched", hint)
 
 
 def _nested(error: BaseException) -> Iterator[BaseException]:
@@ -168,14 +176,14 @@ def _nested(error: BaseException) -> Iterator[BaseException]:
     """
     yield error
     inner = [error.__cause__, *error.args, getattr(error, "reason", None)]
-    for each in dict.fromkeys(one for one in inner if isinstance(one, BaseException)):
-        yield from _nested(each)
+    for cause in dict.fromkeys(part for part in inner if isinstance(part, BaseException)):
+        yield from _nested(cause)
 
 
 def _find(
-    nested: list[BaseException], kinds: type[BaseException] | tuple[type[BaseException], ...]
+    nested: list[BaseException], types: type[BaseException] | tuple[type[BaseException], ...]
 ) -> bool:
-    return any(isinstance(each, kinds) for each in nested)
+    return any(isinstance(cause, types) for cause in nested)
 
 
 def _refuse_authorities(error: Exception, nested: list[BaseException]) -> None:
@@ -183,16 +191,14 @@ def _refuse_authorities(error: Exception, nested: list[BaseException]) -> None:
     or holds none.
     """
     variable = next((name for name in AUTHORITIES if os.environ.get(name)), "")
-    libraries = {each.library for each in nested if isinstance(each, ssl.SSLError)}
-    path = Path(os.environ.get(variable, ""))
-    if variable and (
-        libraries & {"X509", "PEM", "ASN1"} or (type(error) is OSError and not path.exists())
-    ):
+    if not variable:
+        return
+    path = Path(os.environ[variable])
+    libraries = {cause.library for cause in nested if isinstance(cause, ssl.SSLError)}
+    if libraries & {"X509", "PEM", "ASN1"} or (type(error) is OSError and not path.exists()):
+        fault = "holds no certificate" if path.exists() else "does not exist"
         raise UsageError(
-            (
-                f"{variable} names {path}, "
-                f"which {'holds no certificate' if path.exists() else 'does not exist'}"
-            ),
+            f"{variable} names {path}, which {fault}",
             "expected a file of CA certificates",
             f"correct {variable}, or unset it",
         ) from None
@@ -214,7 +220,9 @@ class Proxy(NamedTuple):
         """Raise the AccessError for status 407; ``schemes`` are those that the proxy offers,
         "" if none is known.
         """
-        got = f"it answers HTTP status 407{f' and offers {schemes}' if schemes else ''}"
+        got = "it answers HTTP status 407"
+        if schemes:
+            got += f" and offers {schemes}"
         if schemes and "basic" not in schemes.lower():
             raise AccessError(
                 f"the proxy {self.name} requires you to sign in, but not with a password alone",
@@ -259,8 +267,8 @@ class Proxy(NamedTuple):
             raise NetworkError(
                 refusal.what, detail, f"set {self.variable}=http://{self.name}"
             ) from None
-        if found := _TUNNEL.search(str(error)):
-            self._refuse_tunnel(int(found[1]), found[2] or "", host)
+        if match := _TUNNEL.search(str(error)):
+            self._refuse_tunnel(int(match[1]), match[2] or "", host)
 
     def _refuse_tunnel(self, status: int, schemes: str, host: str) -> NoReturn:
         if status == 407:
@@ -285,7 +293,6 @@ def proxy_of(url: str, no_proxy: str | None) -> Proxy | None:
     scheme = urlsplit(url).scheme
     variable = f"{scheme.upper()}_PROXY" if scheme in proxies else "ALL_PROXY"
     # the part after the last "@": a password may hold any character
-    name = re.split(
-        r"[/?#]", address.partition("://")[2].rpartition("@")[2] or address.rpartition("@")[2]
-    )[0]
+    host_and_path = address.partition("://")[2].rpartition("@")[2] or address.rpartition("@")[2]
+    name = re.split(r"[/?#]", host_and_path)[0]
     return Proxy(name, variable, address.lower().startswith("socks"))

@@ -151,15 +151,19 @@ class PartialFile:
         self._spans = Spans()
         self._saved: list[Span] = []
         self._has_failed = False
-        left = find_leftover(path)
+        leftover = find_leftover(path)
         make_folder(path.parent)
         with writing(path):
             self._file: int | None = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        if left is None or remote.obstacle(left[0], has_digest=has_digest):
+        if leftover is None:
             self.reset()
             return
-        self._spans = left[1]
-        if remote != left[0]:
+        version, spans = leftover
+        if remote.obstacle(version, has_digest=has_digest):
+            self.reset()
+            return
+        self._spans = spans
+        if remote != version:
             self.save()
 
     def __enter__(self) -> PartialFile:
@@ -167,7 +171,7 @@ class PartialFile:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
@@ -192,10 +196,8 @@ class PartialFile:
         """
         view = memoryview(data)
         while view:
-            with (
-                self._writing,
-                space_errors(self.path),
-            ):  # the system admits one writer at a time; the others spin
+            # the system admits one writer at a time; the others spin
+            with self._writing, space_errors(self.path):
                 written = os.pwrite(self._open_file(), view, offset)
             with self._changed:
                 front, size = self._spans.front, self._spans.size

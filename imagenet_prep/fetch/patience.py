@@ -133,21 +133,18 @@ class Patience:
             self._retry = self._retry.increment(error=cut)
         except exceptions.MaxRetryError:
             raise self._given_up(cut, self.pace.tries) from None
-        failures, asked = (
-            len(self._retry.history),
-            min(self.pace.longest_retry_after, cut.retry_after),
-        )
-        seconds = max(asked, self._retry.get_backoff_time())
+        failures = len(self._retry.history)
+        requested = min(self.pace.longest_retry_after, cut.retry_after)
+        seconds = max(requested, self._retry.get_backoff_time())
         if time.monotonic() + seconds > self._since + self.pace.budget:
             raise self._given_up(cut, failures)
         # once when it occurs, and once when it persists
-        text, is_persistent = f"{self.what}: {cut.reason}", failures > _TRIES_OF_LASTING
-        kind = re.sub(r"[\d.,]+", "", text), is_persistent
-        if kind not in self.noted:
-            self.noted.add(kind)
-            self.note(
-                f"{text}; try {failures + 1} of {max(tries, failures + 1)} in {seconds:.0f} s"
-            )
+        text = f"{self.what}: {cut.reason}"
+        note_key = re.sub(r"[\d.,]+", "", text), failures > _TRIES_OF_LASTING
+        if note_key not in self.noted:
+            self.noted.add(note_key)
+            number = failures + 1
+            self.note(f"{text}; try {number} of {max(tries, number)} in {seconds:.0f} s")
         self.pause(seconds)
 
     def _given_up(self, cut: CutError, failures: int) -> NetworkError:

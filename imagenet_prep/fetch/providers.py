@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 from urllib.parse import urljoin
@@ -103,15 +103,11 @@ class Site(Struct, frozen=True):
         try:
             yield
         except RefusedError as refused:
-            status = (
-                (refused.status if refused.status in self.replies else 0)
-                if self.login
-                else _NO_LOGIN
-            )
-            detail, hint = self.replies[status]
-            where = self.login.where if isinstance(self.login, Token) else ""
+            status = refused.status if refused.status in self.replies else 0
+            detail, hint = self.replies[status if self.login else _NO_LOGIN]
+            source = self.login.where if isinstance(self.login, Token) else ""
             raise AccessError(
-                refused.what, detail or refused.detail, hint.format(where=where)
+                refused.what, detail or refused.detail, hint.format(where=source)
             ) from None
 
 
@@ -133,23 +129,36 @@ def find_login() -> Token | Credentials | None:
     Raises:
         UsageError: one of them can't be used; the message doesn't show its content.
     """
-    home, config = "~/.kaggle", f"{os.environ.get('XDG_CONFIG_HOME') or '~/.config'}/kaggle"
-    own = os.environ.get("KAGGLE_CONFIG_DIR")
-    folders = [Path(folder).expanduser() for folder in ([own, home] if own else [home, config])]
+    home_folder = Path("~/.kaggle").expanduser()
+    chosen_folder = os.environ.get("KAGGLE_CONFIG_DIR")
+    if chosen_folder:
+        json_folders = [Path(chosen_folder).expanduser()]
+        token_folders = [*json_folders, home_folder]
+    else:
+        config_home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+        json_folders = [home_folder, Path(f"{config_home}/kaggle").expanduser()]
+        token_folders = json_folders
+    if token := _find_kaggle_token(token_folders):
+        return token
+    username = unquoted(os.environ.get("KAGGLE_USERNAME", ""))
+    key = unquoted(os.environ.get("KAGGLE_KEY", ""))
+    if username and key:
+        return Credentials(username, key, "from KAGGLE_USERNAME")
+    for folder in json_folders:
+        if credentials := _from_json(folder / "kaggle.json"):
+            return credentials
+    return None
+
+
+def _find_kaggle_token(folders: Sequence[Path]) -> Token | None:
+    """The token in KAGGLE_API_TOKEN or a file it names, then in access_token in one of the
+    folders.
+    """
     path = Path(unquoted(os.environ.get("KAGGLE_API_TOKEN", ""))).expanduser()
     token = token_in_file(path) if path.name and path.is_file() else token_in("KAGGLE_API_TOKEN")
     for folder in folders:
         token = token or token_in_file(folder / "access_token")
-    if token:
-        return token
-    username, key = (
-        unquoted(os.environ.get(name, "")) for name in ("KAGGLE_USERNAME", "KAGGLE_KEY")
-    )
-    if username and key:
-        return Credentials(username, key, "from KAGGLE_USERNAME")
-    return _from_json(folders[0] / "kaggle.json") or (
-        None if own else _from_json(folders[1] / "kaggle.json")
-    )
+    return token
 
 
 class _KaggleLogin(Struct):
@@ -161,8 +170,8 @@ def _from_json(path: Path) -> Credentials | None:
     if not (text := secret_text(path)):
         return None
     with contextlib.suppress(ValueError, RecursionError):
-        found = decode(text, type=_KaggleLogin)
-        return Credentials(found.username, found.key)
+        login = decode(text, type=_KaggleLogin)
+        return Credentials(login.username, login.key)
     raise UsageError(
         f"{path} holds no credentials",
         'expected {"username": ..., "key": ...}',
@@ -213,9 +222,9 @@ class KaggleSite(Site, frozen=True):
         """The one zip, with its digests if the storage behind it gives them."""
         url = file_url(self.base_url, f"api/v1/competitions/data/download-all/{COMPETITION}")
         remote = inspect(session, url, pace)
-
-        found = digests_of(remote.hashes)
-        digests = {"md5": found["md5"]} if "md5" in found else found
+        digests = digests_of(remote.hashes)
+        if "md5" in digests:
+            digests = {"md5": digests["md5"]}
         return (Offer(f"{COMPETITION}.zip", url, remote.total, digests),)
 
 
@@ -223,14 +232,14 @@ def digests_of(header: str) -> dict[str, str]:
     """The digests (hex) in an x-goog-hash header,
     such as ``crc32c=n03x6A==,md5=Ojk9c3dhfxgoKVVHYwFbHQ==``.
     """
-    found = {}
-    for each in header.split(","):
-        algorithm, _, value = each.strip().partition("=")
+    digests = {}
+    for entry in header.split(","):
+        algorithm, _, encoded = entry.strip().partition("=")
         with contextlib.suppress(binascii.Error, ValueError):
-            digest = base64.b64decode(value, validate=True)
+            digest = base64.b64decode(encoded, validate=True)
             if len(digest) == _LENGTHS.get(algorithm):
-                found[algorithm] = digest.hex()
-    return found
+                digests[algorithm] = digest.hex()
+    return digests
 
 
 # Hugging Face -------------------------------------------------------------------------------------
@@ -293,27 +302,14 @@ class HuggingFaceSite(Site, frozen=True):
         """
         commit = self._commit(session, state, pace, is_kept)
         offers: dict[str, Offer] = {}
-        counts = dict.fromkeys(self.splits, 1)
+        file_counts = dict.fromkeys(self.splits, 1)
         for entry in self._list(session, commit, pace):
-            found = _FILE(str(entry.get("path")))
-            if found and found[2] in counts:
-                offers[found[1]] = self._offer(entry, found[1], commit)
-                counts[found[2]] = max(counts[found[2]], int(found[4]))
-        wanted = [
-            f"{split}-{number:05d}-of-{count:05d}.parquet"
-            for split, count in counts.items()
-            for number in range(count)
-        ]
-        if set(wanted) != offers.keys():
-            raise InputError(
-                f"{DATASET} at the commit {commit[:12]} is not the expected copy",
-                f"expected {number_of(len(wanted), 'parquet file')}, "
-                f"missing: {listed(name for name in wanted if name not in offers) or 'none'}",
-                (
-                    f"rm {quoted(str(state))} to use the newest commit, "
-                    "or fetch another copy with --source"
-                ),
-            )
+            match = _FILE(str(entry.get("path")))
+            if match and match[2] in file_counts:
+                filename, split, count = match[1], match[2], int(match[4])
+                offers[filename] = self._offer(entry, filename, commit)
+                file_counts[split] = max(file_counts[split], count)
+        _refuse_other_files(offers, file_counts, commit, state)
         return tuple(offers[name] for name in sorted(offers))
 
     def _commit(self, session: Session, state: Path, pace: Pace, is_kept: bool) -> str:
@@ -326,31 +322,51 @@ class HuggingFaceSite(Site, frozen=True):
         answer, _ = _ask_json(session, url, pace)
         commit = answer.get("sha") if isinstance(answer, dict) else None
         if not isinstance(commit, str) or not _COMMIT(commit):
-            raise _strange(url, "a commit")
+            raise _unusable_answer(url, "a commit")
         if is_kept:
             save_json(state, {"dataset": DATASET, "commit": commit})
         return commit
 
     def _list(self, session: Session, commit: str, pace: Pace) -> Iterator[dict[str, Any]]:
         """The entries of the folder data at a commit; the Hub sends long lists in pages."""
-        first = url = file_url(self.base_url, f"api/datasets/{DATASET}/tree/{commit}/data")
+        first_page = page = file_url(self.base_url, f"api/datasets/{DATASET}/tree/{commit}/data")
         for _ in range(_MOST_PAGES):
-            entries, behind = _ask_json(session, url, pace)
+            entries, next_page = _ask_json(session, page, pace)
             if not isinstance(entries, list):
                 break
             yield from (entry for entry in entries if isinstance(entry, dict))
-            if not behind:
+            if not next_page:
                 return
-            url = urljoin(url, behind)
-        raise _strange(first, "a list of files")
+            page = urljoin(page, next_page)
+        raise _unusable_answer(first_page, "a list of files")
 
     def _offer(self, entry: dict[str, Any], filename: str, commit: str) -> Offer:
         url = file_url(self.base_url, f"datasets/{DATASET}/resolve/{commit}/data/{filename}")
         lfs, size = entry.get("lfs"), entry.get("size")
-        found = _SHA256(str(lfs.get("oid"))) if isinstance(lfs, dict) else None
+        sha256 = _SHA256(str(lfs.get("oid"))) if isinstance(lfs, dict) else None
         if not isinstance(size, int) or size <= 0:
-            raise _strange(url, "its size")
-        return Offer(filename, url, size, {"sha256": found[1]} if found else {})
+            raise _unusable_answer(url, "its size")
+        return Offer(filename, url, size, {"sha256": sha256[1]} if sha256 else {})
+
+
+def _refuse_other_files(
+    names: Collection[str], file_counts: Mapping[str, int], commit: str, state: Path
+) -> None:
+    """Raise InputError if the files of a commit are not as many of each split as they say."""
+    expected_names = [
+        f"{split}-{number:05d}-of-{count:05d}.parquet"
+        for split, count in file_counts.items()
+        for number in range(count)
+    ]
+    if set(expected_names) == set(names):
+        return
+    missing_names = [name for name in expected_names if name not in names]
+    raise InputError(
+        f"{DATASET} at the commit {commit[:12]} is not the expected copy",
+        f"expected {number_of(len(expected_names), 'parquet file')}, "
+        f"missing: {listed(missing_names) or 'none'}",
+        f"rm {quoted(str(state))} to use the newest commit, or fetch another copy with --source",
+    )
 
 
 def _ask_json(session: Session, url: str, pace: Pace) -> tuple[Any, str]:
@@ -364,17 +380,17 @@ def _ask_json(session: Session, url: str, pace: Pace) -> tuple[Any, str]:
         with session.get(url) as response:
             check_status(response, url, name=DATASET)
             body, content = Body(response), b""
-            while len(content) <= _LONGEST_JSON and (more := body.read(_LONGEST_JSON)):
-                content += more
+            while len(content) <= _LONGEST_JSON and (data := body.read(_LONGEST_JSON)):
+                content += data
             return json.loads(content), response.links.get("next", {}).get("url", "")
 
     try:
         return Patience(DATASET, pace, note=session.note).until(ask)
     except ValueError:
-        raise _strange(url, "JSON") from None
+        raise _unusable_answer(url, "JSON") from None
 
 
-def _strange(url: str, expected: str) -> NetworkError:
+def _unusable_answer(url: str, expected: str) -> NetworkError:
     return NetworkError(
         f"{host_of(url)} sent no usable answer about {DATASET}",
         f"expected {expected}",

@@ -94,19 +94,20 @@ class Remote:
             )
         if self.url != other.url and not has_digest:
             return "it comes from another address"
-        if why := self.why_whole(has_digest=has_digest):
-            return why
+        if reason := self.why_whole(has_digest=has_digest):
+            return reason
         if self.url != other.url:
             return ""  # another mirror has its own validators; the digest decides
+        return "" if self._has_validators_of(other) else "the file on the server has changed"
+
+    def _has_validators_of(self, other: Remote) -> bool:
+        """Whether the strong ETags are equal, otherwise the dates; or neither version has any."""
         if self._strong_etag and other._strong_etag:
-            is_same = self.etag == other.etag
-        elif self.last_modified and self.last_modified == other.last_modified:
-            is_same = True
-        else:
-            is_same = not any(
-                (self._strong_etag, self.last_modified, other._strong_etag, other.last_modified)
-            )
-        return "" if is_same else "the file on the server has changed"
+            return self.etag == other.etag
+        if self.last_modified and self.last_modified == other.last_modified:
+            return True
+        validators = self._strong_etag, self.last_modified, other._strong_etag, other.last_modified
+        return not any(validators)
 
     def why_whole(self, *, has_digest: bool) -> str:
         """Why each byte must arrive in one request; "" if an interrupted transfer can resume.
@@ -149,11 +150,11 @@ def inspect(
         AccessError: the server requires credentials, or sends a web page instead.
         NetworkError: the file doesn't exist, or the server can't be reached.
     """
-    known = size if has_digest else None
+    trusted_size = size if has_digest else None
 
     def look() -> Remote:
         for span in (FIRST, None):
-            if remote := ask(session, url, span, was_seen=was_seen, size=known):
+            if remote := ask(session, url, span, was_seen=was_seen, size=trusted_size):
                 return remote
         if has_digest:
             return _measure(session, url, pace)
@@ -175,14 +176,23 @@ def ask(
             return None  # an empty file has no range (RFC 9110, section 15.5.17)
         check_status(response, url, was_seen=was_seen)
         check_is_no_page(response, Body(response).peek(PROBE), url)
-        length = content_length(response) if "Content-Length" in response.headers else size
         if response.status_code == 206:
-            found = content_range(response)
-            if span and found and found[0] == 0 and found[1] == min(PROBE, found[2]):
-                return remote_of(response, url, found[2], ranges=True)
-        elif length is not None:
-            return remote_of(response, url, length, ranges=False)
-    return None
+            total = _total_by_probe(response) if span else None
+            is_part = True
+        else:
+            has_length = "Content-Length" in response.headers
+            total = content_length(response) if has_length else size
+            is_part = False
+        return None if total is None else remote_of(response, url, total, ranges=is_part)
+
+
+def _total_by_probe(response: requests.Response) -> int | None:
+    """The size of a file by an answer with its first bytes; None if it has other bytes."""
+    span = content_range(response)
+    if span is None:
+        return None
+    start, stop, total = span
+    return total if start == 0 and stop == min(PROBE, total) else None
 
 
 def _measure(session: Session, url: str, pace: Pace) -> Remote:
@@ -245,14 +255,14 @@ class RemoteFile(Struct, frozen=True):
     def __len__(self) -> int:
         return self.remote.total
 
-    def __getitem__(self, where: slice) -> bytes:
+    def __getitem__(self, span: slice) -> bytes:
         """The bytes of a slice; the start of the file requires no Range support.
 
         Raises:
             AccessError, InputError, NetworkError: the file has changed, the server sends no parts,
                 sends a page or an encoded body, or can't be reached.
         """
-        start, stop = where.start or 0, where.stop
+        start, stop = span.start or 0, span.stop
 
         def read() -> bytes:
             with self.open(start, stop) as (body, _):
@@ -314,16 +324,19 @@ class RemoteFile(Struct, frozen=True):
             is_start = response.status_code != 206 or not start
             check_is_no_page(response, head, self.url, is_start=is_start, was_seen=True)
             total = self._total(response, start, stop, is_whole)
-            found = remote_of(response, self.url, total, self.remote.ranges)
-            may_differ = is_first and is_whole and total == self.remote.total
-            why = (
-                ""
-                if may_differ or found == self.remote
-                else found.obstacle(self.remote, has_digest=True)
-            )
-            if why:
-                raise CutError(why, lasting=RestartError(why))
-            yield body, found if may_differ else self.remote
+            answered = remote_of(response, self.url, total, self.remote.ranges)
+            if is_first and is_whole and total == self.remote.total:
+                yield body, answered
+            else:
+                self._refuse_version(answered)
+                yield body, self.remote
+
+    def _refuse_version(self, answered: Remote) -> None:
+        """Raise CutError if an answer has another version of the file."""
+        if answered != self.remote:
+            obstacle = answered.obstacle(self.remote, has_digest=True)
+            if obstacle:
+                raise CutError(obstacle, lasting=RestartError(obstacle))
 
     def _total(self, response: requests.Response, start: int, stop: int, is_whole: bool) -> int:
         """The size of the file by an answer with the requested bytes, or with the first of them; -1
@@ -335,24 +348,25 @@ class RemoteFile(Struct, frozen=True):
         if response.status_code != 206:
             if not is_whole:
                 raise _no_parts("the server sent the whole file instead of a part")
-            length = (
-                content_length(response)
-                if "Content-Length" in response.headers
-                else self.remote.total
-            )
-            return -1 if length is None else length
-        found = content_range(response)
-        if self.is_trusted and (found is None or found[:2] == (start, stop)):
+            return self._total_of_whole(response)
+        span = content_range(response)
+        if self.is_trusted and (span is None or span[:2] == (start, stop)):
             return self.remote.total
-        is_beginning = (
-            found
-            and found[0] == start
-            and found[1] < stop
-            and content_length(response) == found[1] - start
-        )
-        if found is None or (found[:2] != (start, stop) and not is_beginning):
-            raise _no_parts("the server sent a different part than requested")
-        return found[2]
+        if span is not None:
+            sent_start, sent_stop, total = span
+            if (sent_start, sent_stop) == (start, stop):
+                return total
+            is_shorter = sent_start == start and sent_stop < stop
+            if is_shorter and content_length(response) == sent_stop - start:
+                return total
+        raise _no_parts("the server sent a different part than requested")
+
+    def _total_of_whole(self, response: requests.Response) -> int:
+        """The size of the file by an answer with all of it; -1 if it is invalid."""
+        if "Content-Length" not in response.headers:
+            return self.remote.total
+        length = content_length(response)
+        return -1 if length is None else length
 
 
 def refuse_encoding(response: requests.Response, url: str) -> None:
@@ -375,17 +389,17 @@ def content_length(response: requests.Response) -> int | None:
     """The Content-Length, which may appear twice (RFC 9110, section 8.6);
     None if it is absent or invalid.
     """
-    values = {value.strip() for value in response.headers.get("Content-Length", "").split(",")}
-    (value, *others) = values
-    return int(value) if _LENGTH.fullmatch(value) and not others else None
+    header = response.headers.get("Content-Length", "")
+    length, *other_lengths = {text.strip() for text in header.split(",")}
+    return int(length) if _LENGTH.fullmatch(length) and not other_lengths else None
 
 
-def retry_after(value: str | None) -> float:
+def retry_after(header: str | None) -> float:
     """Seconds to wait by a Retry-After header: a number of seconds or a date;
     0 if it is absent or invalid.
     """
     try:
-        return _RETRY.parse_retry_after(value or "")
+        return _RETRY.parse_retry_after(header or "")
     except (urllib3.exceptions.InvalidHeader, ValueError, TypeError, IndexError, OverflowError):
         return 0.0
 
@@ -438,14 +452,14 @@ class Body:
         head, self._head = self._head, b""
         while len(head) < size:
             try:
-                more = self.read(size - len(head))
+                data = self.read(size - len(head))
             except CutError:
                 if not head:
                     raise
                 break  # keep these bytes: the next read fails again
-            if not more:
+            if not data:
                 break
-            head += more
+            head += data
         self._head = head
         return head[:size]
 
@@ -512,24 +526,20 @@ def check_status(
     """
     status = response.status_code
     if status in (200, 206):
-        if response.headers.get("Transfer-Encoding", "chunked").strip().lower() not in (
-            "chunked",
-            "identity",
-        ):
+        encoding = response.headers.get("Transfer-Encoding", "chunked").strip().lower()
+        if encoding not in ("chunked", "identity"):
             raise CutError("the answer has a transfer encoding that was not requested")
         return
+    answer = f"HTTP status {status}"
     wait = retry_after(response.headers.get("Retry-After"))
     if status < 200 or status == 416 or status in _PASSING:
-        raise CutError(f"HTTP status {status}", wait, kind="refused" if status in _BUSY else "cut")
+        raise CutError(answer, wait, kind="refused" if status in _BUSY else "cut")
     error = _refusal(status, url, name or name_of(url))
-    if origin(response.url) != origin(
-        url
-    ):  # it redirected to another server, whose signed address has expired
-        raise CutError(f"HTTP status {status} from the server it redirects to", wait, lasting=error)
+    has_moved = origin(response.url) != origin(url)
+    if has_moved:  # to another server, whose signed address has expired
+        raise CutError(f"{answer} from the server it redirects to", wait, lasting=error)
     if was_seen and status != 401:
-        raise CutError(
-            f"HTTP status {status}", wait, kind="refused" if status == 403 else "cut", lasting=error
-        )
+        raise CutError(answer, wait, kind="refused" if status == 403 else "cut", lasting=error)
     raise error
 
 

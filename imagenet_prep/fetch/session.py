@@ -225,12 +225,12 @@ class Session:
         at_home = origin(url) == self.home
         no_proxy = _no_proxy(url)
         find_proxy = partial(proxy_of, url, no_proxy.get("no_proxy"))
-        own = {"Authorization": self.authorization} if at_home and self.authorization else {}
+        client = self._at_home if at_home else self._abroad
         ask = partial(
-            (self._at_home if at_home else self._abroad).request,
+            client.request,
             method,
             url,
-            headers={**(headers or {}), **own},
+            headers=self._with_authorization(headers or {}, at_home),
             data=fields,
             auth=(self._digest if at_home else None) or _no_auth,
             allow_redirects=False,
@@ -252,6 +252,11 @@ class Session:
             response.close()
             proxy.refuse_password((response.reason or "").partition("offers ")[2])
         return response
+
+    def _with_authorization(self, headers: Mapping[str, str], at_home: bool) -> dict[str, str]:
+        if at_home and self.authorization:
+            return {**headers, "Authorization": self.authorization}
+        return dict(headers)
 
 
 def _within(seconds: float, ask: Callable[[], requests.Response]) -> requests.Response:
@@ -374,24 +379,23 @@ def bare_url(url: str) -> str:
 def file_url(base_url: str, filename: str) -> str:
     """The URL of a file in the folder ``base_url``; a query of the folder is kept."""
     parts = urlsplit(base_url)
-    return urlunsplit(
-        (parts.scheme, parts.netloc, f"{parts.path.rstrip('/')}/{filename}", parts.query, "")
-    )
+    path = f"{parts.path.rstrip('/')}/{filename}"
+    return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
 
 
-def redirect_target(first: str, current: str, location: str) -> str:
-    """The target of a redirect from ``current``; ``first`` is the first URL of the chain.
+def redirect_target(requested: str, current: str, header: str) -> str:
+    """The target of a redirect from ``current``; ``requested`` is the first URL of the chain.
 
-    ``location`` is the header as http.client gives it: its raw bytes decoded as Latin-1.
+    ``header`` is its Location, as http.client gives it: raw bytes decoded as Latin-1.
 
-    For another origin, query parameters of ``first`` that the server repeats are dropped.
+    For another origin, query parameters of ``requested`` that the server repeats are dropped.
     Credentials in the target are always dropped.
 
     Raises:
         NetworkError: the target leads from https to http, or is no web address.
     """
     try:
-        target = urljoin(current, location.encode("latin-1").decode())
+        target = urljoin(current, header.encode("latin-1").decode())
         parts, (scheme, host, _) = urlsplit(target), origin(target)
         check_host(host)
     except ValueError:
@@ -403,8 +407,8 @@ def redirect_target(first: str, current: str, location: str) -> str:
             current, "it leads from https to http, where anyone can read and change what is sent"
         )
     query = parts.query
-    if origin(target) != origin(first):
-        secrets = set(parse_qsl(urlsplit(first).query, keep_blank_values=True))
+    if origin(target) != origin(requested):
+        secrets = set(parse_qsl(urlsplit(requested).query, keep_blank_values=True))
         pairs = parse_qsl(query, keep_blank_values=True)
         if secrets.intersection(pairs):
             query = urlencode([pair for pair in pairs if pair not in secrets])
@@ -431,8 +435,9 @@ def is_page_type(response: requests.Response) -> bool:
 def _hide_queries(record: logging.LogRecord) -> bool:
     """Hide queries in log records: urllib3 logs each request, and its query may hold a secret."""
     if isinstance(record.args, tuple):
-        record.args = tuple(
-            re.sub(r"\?[^\s\"]*", "?...", value) if isinstance(value, str) else value
-            for value in record.args
-        )
+        record.args = tuple(map(_without_query, record.args))
     return True
+
+
+def _without_query(argument: object) -> object:
+    return re.sub(r"\?[^\s\"]*", "?...", argument) if isinstance(argument, str) else argument

@@ -40,9 +40,8 @@ from imagenet_prep.storage.local import remove_abandoned
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.text import number_of
 
-_CHUNK = (
-    1 << 20
-)  # a quarter of it takes a tenth more processor time; a larger one exceeds the caches
+# a quarter of it takes a tenth more processor time; a larger one exceeds the caches
+_CHUNK = 1 << 20
 _TICK = 0.1  # seconds between two checks of a running transfer
 _IDLE = 0.02  # seconds between two checks of an idle connection for work
 _GRACE = 0.5  # seconds that connections get to end after an interrupt; silent ones are abandoned
@@ -100,28 +99,29 @@ def fetch(
         AccessError, SpaceError: the server refused, or sent a web page; or the disk is full.
         NetworkError: it can't be reached, or its answers can't be put together.
     """
-    digests, last = digests or {}, 2 if digests else 1
-    find = partial(inspect, session, url, manner.pace, has_digest=bool(digests))
-    remote = remote or find()
+    digests = digests or {}
+    has_digest = bool(digests)
+    restarts = 2 if has_digest else 1
+    inspect_again = partial(inspect, session, url, manner.pace, has_digest=has_digest)
+    remote = remote or inspect_again()
     for attempt in range(3):
-        source = RemoteFile(
-            session, url, remote, manner.pace, bool(digests), is_trusted=attempt == 2
-        )
-        with _open(path, remote, manner.progress, has_digest=bool(digests)) as part:
+        source = RemoteFile(session, url, remote, manner.pace, has_digest, is_trusted=attempt == 2)
+        with _open(path, remote, manner.progress, has_digest=has_digest) as part:
             try:
                 return _fetch_and_hash(Connections(source, part), part, digests, manner)
             except RestartError as caught:
                 restart = caught
-                if attempt == last:
+                if attempt == restarts:
                     break
                 _note_restart(manner.progress, remote, str(restart), part.size)
                 part.reset()
-        remote = find(was_seen=True, size=remote.total)
-        if attempt or restart.is_about_ranges or find(was_seen=True, size=remote.total) != remote:
+        remote = inspect_again(was_seen=True, size=remote.total)
+        is_unsteady = attempt > 0 or restart.is_about_ranges
+        if is_unsteady or inspect_again(was_seen=True, size=remote.total) != remote:
             manner = replace(manner, connections=1)  # one answer must bring the whole file
     raise NetworkError(
         f"{name_of(url)}: the server can't resume the transfer",
-        f"started over {'once' if last == 1 else 'twice'}, then failed again: {restart}",
+        f"started over {'once' if restarts == 1 else 'twice'}, then failed again: {restart}",
         "run the same command again later, or name another server with --base-url",
     )
 
@@ -157,8 +157,8 @@ def _open(
 ) -> PartialFile:
     """The partial file at ``path``; a note says so if the bytes of an earlier run don't fit."""
     version, spans = find_leftover(path) or (remote, Spans())
-    if spans.size and (why := remote.obstacle(version, has_digest=has_digest)):
-        _note_restart(progress, remote, why, spans.size)
+    if spans.size and (obstacle := remote.obstacle(version, has_digest=has_digest)):
+        _note_restart(progress, remote, obstacle, spans.size)
     return PartialFile(path, remote, has_digest=has_digest)
 
 
@@ -212,9 +212,8 @@ class Connections:
         self._offset = offset
         self._name = name_of(part.remote.url)
         self._obstacle = part.remote.why_whole(has_digest=source.has_digest)
-        self._waiting: deque[Segment] = (
-            deque()
-        )  # threads take segments from its start, and put back unfinished ones
+        # threads take segments from its start, and put back unfinished ones
+        self._waiting: deque[Segment] = deque()
         self._stop = threading.Event()
         self._error: BaseException | None = None
         self._note: Callable[[str], object] = source.session.note
@@ -242,7 +241,8 @@ class Connections:
         # daemons: a thread that hangs in a connection attempt must not keep an interrupted process
         # alive
         threads = [
-            threading.Thread(target=self._work, args=(each,), daemon=True) for each in self._all
+            threading.Thread(target=self._work, args=(connection,), daemon=True)
+            for connection in self._all
         ]
         try:
             self._watch(threads, progress)
@@ -252,7 +252,9 @@ class Connections:
             raise self._error
 
     def _watch(self, threads: list[threading.Thread], progress: Progress) -> None:
-        total, shown, saved, saved_at = self._part.remote.total, 0, 0, time.monotonic()
+        total = self._part.remote.total
+        shown = saved = 0
+        saved_at = time.monotonic()
         progress.begin(self._name, total, "B", self._part.size)
         try:
             for thread in threads:
@@ -265,10 +267,8 @@ class Connections:
                 received = self._part.received
                 progress.advance(received - shown)
                 shown = received
-                if (
-                    received - saved >= _UNSAVED
-                    or time.monotonic() - saved_at >= self._source.pace.save_every
-                ):
+                unsaved_seconds = time.monotonic() - saved_at
+                if received - saved >= _UNSAVED or unsaved_seconds >= self._source.pace.save_every:
                     self._part.save()
                     saved, saved_at = received, time.monotonic()
         finally:
@@ -280,9 +280,8 @@ class Connections:
         for thread in threads:
             if thread.ident is not None:
                 thread.join(max(0.0, deadline - time.monotonic()))
-        with contextlib.suppress(
-            PrepError
-        ):  # the last saved map remains valid, and the first error counts
+        # the last saved map remains valid, and the first error counts
+        with contextlib.suppress(PrepError):
             self._part.save()
 
     # run by each thread ---------------------------------------------------------------------------
@@ -334,16 +333,16 @@ class Connections:
     ) -> bool:
         """End a connection if another one can do its work; report it if that one already works."""
         with self._lock:
-            others = [each for each in self._all if each is not connection]
-            if not any(can(each) for each in others):
+            remaining = [active for active in self._all if active is not connection]
+            if not any(map(can, remaining)):
                 return False
             self._all.remove(connection)
-        if any(each.is_working for each in others):
-            left = number_of(len(others), "connection")
-            why = f"{host_of(self._source.url)} accepts no more than {left} at a time"
-            self._note(
-                f"{self._name}: {why if cut.kind == 'refused' else f'{cut.reason}; {left} left'}"
-            )
+        if any(active.is_working for active in remaining):
+            count = number_of(len(remaining), "connection")
+            reason = f"{cut.reason}; {count} left"
+            if cut.kind == "refused":
+                reason = f"{host_of(self._source.url)} accepts no more than {count} at a time"
+            self._note(f"{self._name}: {reason}")
         return True
 
     def _request(self, connection: _Connection, segment: Segment) -> None:
@@ -353,9 +352,10 @@ class Connections:
             CutError: bytes are missing.
         """
         start, stop = self._offset + segment.position, self._offset + segment.stop
-        with self._source.open(start, stop, is_first=not self._part.size) as (body, found):
-            if found != self._source.remote:  # no bytes of another version exist
-                self._source, self._part.remote = replace(self._source, remote=found), found
+        with self._source.open(start, stop, is_first=not self._part.size) as (body, remote):
+            if remote != self._source.remote:  # no bytes of another version exist
+                self._source = replace(self._source, remote=remote)
+                self._part.remote = remote
             while not self._stop.is_set() and (data := body.read(min(_CHUNK, segment.left))):
                 connection.is_working, connection.refusals = True, 0
                 self._part.write(segment.position, data)

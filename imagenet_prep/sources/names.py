@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from imagenet_prep.storage.location import AnyPath, Location
-from imagenet_prep.storage.store import FolderEntry, Found
+from imagenet_prep.storage.store import FolderEntry, ObjectEntry
 
 Column: TypeAlias = NDArray[Any]
 """One value per row."""
@@ -76,7 +76,7 @@ def name_of(text: str) -> str:
 
 def entry_name(entry: FolderEntry) -> str:
     """The text of an entry's name; a store's names are texts."""
-    return entry.name if _IS_UTF8 or isinstance(entry, Found) else text_of(entry.name)
+    return entry.name if _IS_UTF8 or isinstance(entry, ObjectEntry) else text_of(entry.name)
 
 
 def below(folder: P, text: str) -> P:

@@ -24,6 +24,9 @@ RETRY_SECONDS = 120
 
 _STATUS = re.compile(r"status code: (\d{3})|HTTP status (?:client|server) error \((\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,64})</Code>")
+_CREDENTIALS = re.compile(r"169\.254\.|metadata|credential|InstanceProfile|token", re.IGNORECASE)
+_REFUSALS = ("PermissionDeniedError", "UnauthenticatedError")
+"""The names of obstore's exceptions for a lack of access."""
 
 _SIGN_UP = {
     "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
@@ -91,12 +94,12 @@ def retry_seconds() -> float:
     Raises:
         UsageError: the environment has no number.
     """
-    said = os.environ.get("IMAGENET_PREP_RETRY_SECONDS", "")
+    text = os.environ.get("IMAGENET_PREP_RETRY_SECONDS", "")
     try:
-        return max(float(said), 0.0) if said else RETRY_SECONDS
+        return max(float(text), 0.0) if text else RETRY_SECONDS
     except ValueError:
         expected = "expected a number of seconds"
-        raise UsageError(f"IMAGENET_PREP_RETRY_SECONDS is {said!r}", expected) from None
+        raise UsageError(f"IMAGENET_PREP_RETRY_SECONDS is {text!r}", expected) from None
 
 
 def persist(url: str, right: Right, request: Callable[[], T]) -> T:
@@ -122,82 +125,115 @@ def asking(url: str, right: Right) -> Iterator[None]:
     except (exceptions.AlreadyExistsError, PrepError):
         raise
     except (exceptions.BaseError, OSError) as error:
-        raise failure(
-            url, error, right
-        ) from None  # its message contains addresses and the server's answer
+        # its message contains addresses and the server's answer
+        raise failure(url, error, right) from None
 
 
 def failure(url: str, error: Exception, right: Right = "read") -> Exception:
     """The error for obstore's exception about an object,
     with only the status and code of its message.
     """
-    said = str(error)
-    scheme, _, place = url.partition("://")
-    found = _STATUS.search(said)
-    status = int(found[1] or found[2]) if found else None
-    coded = _CODE.search(said)
-    code = coded[1] if coded else next((each for each in _NO_BUCKET if each in said), "")
-    answer = f"status {status}" + (f", {code}" if code else "") if status else ""
+    message = str(error)
+    status, code = _status_in(message), _code_in(message)
     is_missing = isinstance(error, FileNotFoundError) or status == 404
     if code in _NO_BUCKET or (is_missing and right == "write" and code != "NoSuchUpload"):
-        what = f"the bucket {scheme}://{place.partition('/')[0]} does not exist"
-        return InputError(what, answer, f"create it, or use another one{_which_server(scheme)}")
+        return _no_bucket(url, _answer_text(status, code))
     if is_missing:
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
-    is_refused = type(error).__name__ in (
-        "PermissionDeniedError",
-        "UnauthenticatedError",
-    ) or status in (401, 403)
-    if is_refused or code in (*_WRONG_KEYS, *_EXPIRED):
-        return _no_access(url, right, code, answer or "access denied")
-    if status is None and re.search(
-        r"169\.254\.|metadata|credential|InstanceProfile|token", said, re.IGNORECASE
-    ):
+    if _is_refused(error, status, code):
+        return _no_access(url, right, code, _answer_text(status, code) or "access denied")
+    if status is None:
+        return _failure_without_status(url, message)
+    return _failure_by_status(url, status, _answer_text(status, code))
+
+
+def _is_refused(error: Exception, status: int | None, code: str) -> bool:
+    """Whether the store did not accept the credentials, or their rights."""
+    is_refused = type(error).__name__ in _REFUSALS or status in (401, 403)
+    return is_refused or code in (*_WRONG_KEYS, *_EXPIRED)
+
+
+def _status_in(message: str) -> int | None:
+    match = _STATUS.search(message)
+    return int(match[1] or match[2]) if match else None
+
+
+def _code_in(message: str) -> str:
+    """The code of the store's answer; "" if the message has none."""
+    match = _CODE.search(message)
+    if match:
+        return match[1]
+    return next((code for code in _NO_BUCKET if code in message), "")
+
+
+def _answer_text(status: int | None, code: str) -> str:
+    """The status and the code of an answer, for a message; "" without a status."""
+    if not status:
+        return ""
+    return f"status {status}, {code}" if code else f"status {status}"
+
+
+def _no_bucket(url: str, answer: str) -> InputError:
+    scheme, _, path = url.partition("://")
+    bucket = path.partition("/")[0]
+    return InputError(
+        f"the bucket {scheme}://{bucket} does not exist",
+        answer,
+        f"create it, or use another one{_which_server(scheme)}",
+    )
+
+
+def _failure_by_status(url: str, status: int, answer: str) -> PrepError:
+    """The error for an answer that is neither "missing" nor "refused"."""
+    server = _which_server(url.partition("://")[0])
+    if status < 500 and status not in (408, 429):
+        return InputError(
+            f"the store refuses a request for {url}", answer, f"check the URL{server}"
+        )
+    return NetworkError(
+        f"no usable answer for {url}", answer, f"run the same command again{server}"
+    )
+
+
+def _failure_without_status(url: str, message: str) -> PrepError:
+    """The error for a request that got no answer: without credentials, or by the network."""
+    scheme = url.partition("://")[0]
+    if _CREDENTIALS.search(message):
         return AccessError(
             f"no credentials for {url}", "the environment has none that work", who(scheme)
         )
-    if status is not None and status < 500 and status not in (408, 429):
-        return InputError(
-            f"the store refuses a request for {url}",
-            answer,
-            f"check the URL{_which_server(scheme)}",
-        )
-    kind, reason = (NetworkError, answer) if answer else _network_fault(said)
-    return kind(
-        f"no usable answer for {url}", reason, f"run the same command again{_which_server(scheme)}"
-    )
+    error_type, reason = _network_fault(message)
+    hint = f"run the same command again{_which_server(scheme)}"
+    return error_type(f"no usable answer for {url}", reason, hint)
 
 
 def _no_access(url: str, right: Right, code: str, answer: str) -> AccessError:
     """The error for a refusal: by the code, the credentials are wrong or a right is missing;
     without it, either.
     """
-    scheme, what = url.partition("://")[0], f"no access to {url}"
+    scheme = url.partition("://")[0]
+    required = f"the right to {right} objects: {_RIGHTS[scheme][right]}"
     if code in _EXPIRED:
-        return AccessError(
-            what, f"the credentials have expired: {answer}", f"renew them: {who(scheme)}"
-        )
-    needed = f"the right to {right} objects: {_RIGHTS[scheme][right]}"
-    if scheme == "s3" and not os.environ.get(_KEYS[scheme]):
-        return AccessError(
-            what, f"no credentials were given, or the store refuses them: {answer}", who(scheme)
-        )
-    if code in _WRONG_KEYS:
-        return AccessError(what, f"the store refuses these credentials: {answer}", who(scheme))
-    if code:
-        return AccessError(
-            what, f"these credentials lack {needed} ({answer})", "ask the bucket's owner for it"
-        )
-    return AccessError(
-        what, f"the store refuses these credentials: {answer}", f"check them, and {needed}"
-    )
+        detail, hint = f"the credentials have expired: {answer}", f"renew them: {who(scheme)}"
+    elif scheme == "s3" and not os.environ.get(_KEYS[scheme]):
+        detail = f"no credentials were given, or the store refuses them: {answer}"
+        hint = who(scheme)
+    elif code in _WRONG_KEYS:
+        detail, hint = f"the store refuses these credentials: {answer}", who(scheme)
+    elif code:
+        detail = f"these credentials lack {required} ({answer})"
+        hint = "ask the bucket's owner for it"
+    else:
+        detail = f"the store refuses these credentials: {answer}"
+        hint = f"check them, and {required}"
+    return AccessError(f"no access to {url}", detail, hint)
 
 
 def who(scheme: str) -> str:
     """The variables to set, so that a store knows the user."""
-    profile = ", or AWS_PROFILE (~/.aws is read if botocore is installed: pip install botocore)" * (
-        scheme == "s3"
-    )
+    profile = ""
+    if scheme == "s3":
+        profile = ", or AWS_PROFILE (~/.aws is read if botocore is installed: pip install botocore)"
     return f"{_SIGN_UP[scheme]}{profile}; a public bucket needs none: {_PUBLIC[scheme]}=true"
 
 
@@ -205,7 +241,7 @@ def _which_server(scheme: str) -> str:
     return "; AWS_ENDPOINT_URL selects another server than AWS" if scheme == "s3" else ""
 
 
-def _network_fault(said: str) -> tuple[type[NetworkError], str]:
+def _network_fault(message: str) -> tuple[type[NetworkError], str]:
     for sign, reason in (
         ("dns error", "the name of the server is unknown"),
         ("Connection refused", "the server refuses connections"),
@@ -214,8 +250,8 @@ def _network_fault(said: str) -> tuple[type[NetworkError], str]:
         ("Connection reset", "the connection was reset"),
         ("IncompleteMessage", "the server closed the connection without an answer"),
     ):
-        if sign in said:
+        if sign in message:
             return NetworkError, reason
-    if "response body" in said:
+    if "response body" in message:
         return IncompleteAnswerError, "the answer was cut short"
     return NetworkError, "the connection failed"

@@ -29,8 +29,7 @@ def read_profile() -> dict[str, Any]:
         AccessError: AWS_PROFILE is set and can't be read.
     """
     profile = os.environ.get("AWS_PROFILE", "")
-    files = [Path(os.environ.get(name) or usual).expanduser() for name, usual in _FILES.items()]
-    if any(map(os.environ.get, _OTHERS)) or not (profile or any(path.is_file() for path in files)):
+    if any(map(os.environ.get, _OTHERS)) or not (profile or _has_files()):
         return {}
     try:
         import botocore.exceptions
@@ -51,12 +50,25 @@ def read_profile() -> dict[str, Any]:
         raise AccessError(
             f"the profile {profile or 'default'} can't be used", str(error), hint
         ) from error
-    found = {"region": settings.get("region")} if not os.environ.get("AWS_REGION") else {}
-    found |= (
-        {"endpoint": settings.get("endpoint_url")} if not os.environ.get("AWS_ENDPOINT_URL") else {}
-    )
-    found |= {"credential_provider": _Provider(credentials)} if credentials else {}
-    return {name: value for name, value in found.items() if value}
+    return _client_arguments(settings, credentials)
+
+
+def _client_arguments(settings: dict[str, Any], credentials: Any) -> dict[str, Any]:
+    """The arguments of a client for a profile; a variable of the environment wins over it."""
+    arguments = {}
+    if not os.environ.get("AWS_REGION"):
+        arguments["region"] = settings.get("region")
+    if not os.environ.get("AWS_ENDPOINT_URL"):
+        arguments["endpoint"] = settings.get("endpoint_url")
+    if credentials:
+        arguments["credential_provider"] = _Provider(credentials)
+    return {name: argument for name, argument in arguments.items() if argument}
+
+
+def _has_files() -> bool:
+    """Whether this user has a file of profiles."""
+    paths = [Path(os.environ.get(name) or usual) for name, usual in _FILES.items()]
+    return any(path.expanduser().is_file() for path in paths)
 
 
 class _Provider:

@@ -67,11 +67,11 @@ def make_folder(folder: Path) -> list[Path]:
     Returns:
         The folders that did not exist, the innermost first.
     """
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        for each in reversed(missing):
-            fsync_dir(each.parent)
+        for new_folder in reversed(missing):
+            fsync_dir(new_folder.parent)
     return missing
 
 

@@ -29,38 +29,39 @@ def load_json(path: AnyPath) -> Any:
         return None
 
 
-def read_plain(path: AnyPath, most: int = MOST) -> bytes:
-    """The content of a file of at most ``most`` bytes. Never waits for a pipe or reads a device
-    without end.
+def read_plain(path: AnyPath, max_bytes: int = MOST) -> bytes:
+    """The content of a file of at most ``max_bytes`` bytes. Never waits for a pipe or reads a
+    device without end.
 
     Raises:
         InputError: it does not exist, can't be read, is larger, or is not a plain file.
     """
-    content = find_plain(path, most)
+    content = find_plain(path, max_bytes)
     if content is None:
         raise unreadable(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
     return content
 
 
-def find_plain(path: AnyPath, most: int = MOST) -> bytes | None:
+def find_plain(path: AnyPath, max_bytes: int = MOST) -> bytes | None:
     """The content of a file as ``read_plain`` reads it, or None if the file does not exist."""
     store, name = split(path)
-    return store.load(name, most)
+    return store.load(name, max_bytes)
 
 
-def plain_lines(path: AnyPath, most: int = 1 << 26) -> Iterator[bytes]:
+def plain_lines(path: AnyPath, max_bytes: int = 1 << 26) -> Iterator[bytes]:
     """The lines of a file, one at a time, each with its newline; none if the file does not exist.
 
     Raises:
-        InputError: it can't be read, is not a plain file, or has a line of more than ``most``
+        InputError: it can't be read, is not a plain file, or has a line of more than ``max_bytes``
             bytes.
     """
     try:
         with open_file(path) as file:
-            for line in iter(functools.partial(file.readline, most + 1), b""):
-                if len(line) > most:
+            for line in iter(functools.partial(file.readline, max_bytes + 1), b""):
+                if len(line) > max_bytes:
                     raise InputError(
-                        f"{path} holds a line of more than {most:,} bytes", "expected shorter lines"
+                        f"{path} holds a line of more than {max_bytes:,} bytes",
+                        "expected shorter lines",
                     )
                 yield line
     except FileNotFoundError:
@@ -146,8 +147,8 @@ def parts_of(path: AnyPath) -> Sequence[AnyPath]:
     """The files next to ``path`` that are parts of it, in order:
     ``journal-7.jsonl`` of ``journal.jsonl``.
     """
-    found: list[AnyPath] = [*path.parent.glob(f"{path.stem}-*{path.suffix}")]
-    return sorted(found, key=str)
+    parts: list[AnyPath] = [*path.parent.glob(f"{path.stem}-*{path.suffix}")]
+    return sorted(parts, key=str)
 
 
 def scan(folder: AnyPath) -> contextlib.AbstractContextManager[Iterator[FolderEntry]]:
@@ -158,7 +159,7 @@ def scan(folder: AnyPath) -> contextlib.AbstractContextManager[Iterator[FolderEn
 def names_in(folder: AnyPath) -> list[str]:
     """The names in a folder, in any order; raises OSError as os.listdir does."""
     with scan(folder) as entries:
-        return [each.name for each in entries]
+        return [entry.name for entry in entries]
 
 
 def view_of(path: AnyPath, *, in_order: bool = False) -> View:

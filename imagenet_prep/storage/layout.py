@@ -142,8 +142,8 @@ class Layout(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         for name in ("data_dir", "raw", "output"):
-            if (where := getattr(self, name)) is not None:
-                force_setattr(self, name, locate(where))
+            if (folder := getattr(self, name)) is not None:
+                force_setattr(self, name, locate(folder))
 
     def refuse_urls(self) -> None:
         """Raise UsageError if a folder is in an object store,
@@ -158,8 +158,9 @@ class Layout(Struct, frozen=True):
         if none was given now, and it isn't our own.
         """
         is_own = raw is not None and raw.resolve() == self.own_raw_dir.resolve()
-        given = (("raw", self.raw or (None if is_own else raw)), ("output", self.output))
-        return tuple((name, path) for name, path in given if path)
+        raw_elsewhere = None if is_own else raw
+        folders = (("raw", self.raw or raw_elsewhere), ("output", self.output))
+        return tuple((name, path) for name, path in folders if path)
 
     # sets -----------------------------------------------------------------------------------------
 
@@ -169,9 +170,11 @@ class Layout(Struct, frozen=True):
         """
         folder = self.output_dir / STATE_NAME / SETS_NAME
         names = [] if self.set_name else sorted({path.parent.name for path in folder.glob("*/*")})
-        own = (self.plan_path, self.journal_path, self.manifest_path)
-        first = [] if names and not any(path.exists() for path in own) else [self]
-        return first + [replace(self, set_name=name) for name in names]
+        state_files = (self.plan_path, self.journal_path, self.manifest_path)
+        named_sets = [replace(self, set_name=name) for name in names]
+        if named_sets and not any(path.exists() for path in state_files):
+            return named_sets
+        return [self, *named_sets]
 
     def one_set(self) -> Layout:
         """The set without a prefix, or the only one of the folder.
@@ -179,15 +182,16 @@ class Layout(Struct, frozen=True):
         Raises:
             UsageError: several sets are there, and each has a prefix.
         """
-        first, *others = self.sets()
-        if others and first.set_name:
-            names = ", ".join(each.set_name for each in (first, *others))
-            what, expected = (
+        layouts = self.sets()
+        set_name = layouts[0].set_name
+        if len(layouts) > 1 and set_name:
+            names = ", ".join(layout.set_name for layout in layouts)
+            raise UsageError(
                 f"{self.output_dir} holds several sets: {names}",
                 "expected the name of one of them",
+                f"give it: Layout(..., set_name={set_name!r})",
             )
-            raise UsageError(what, expected, f"give it: Layout(..., set_name={first.set_name!r})")
-        return first
+        return layouts[0]
 
     def sets_below(self) -> list[AnyPath]:
         """The folders below the shards' folder that have sets: a folder in ``output_file_prefix``
@@ -233,8 +237,9 @@ class Layout(Struct, frozen=True):
 
     def archive_path(self, archive: ArchiveFile) -> AnyPath:
         """The path to read an official archive from: in the raw folder, or in download's folder."""
-        path, own = self.raw_dir / archive.filename, self.own_raw_dir / archive.filename
-        return path if path.exists() or not own.exists() else own
+        path = self.raw_dir / archive.filename
+        downloaded = self.own_raw_dir / archive.filename
+        return path if path.exists() or not downloaded.exists() else downloaded
 
     def download_path(self, archive: ArchiveFile) -> Path:
         """The path to which download writes an official archive."""
@@ -429,8 +434,8 @@ class Layout(Struct, frozen=True):
 
     def without_index(self, names: Iterable[str]) -> list[str]:
         """The shards among these whose index lacks a file; the folder is listed once."""
-        there = set(self.indexes.list())
-        return [name for name in names if not {f"{name}.idx", f"{name}.list"} <= there]
+        index_files = set(self.indexes.list())
+        return [name for name in names if not {f"{name}.idx", f"{name}.list"} <= index_files]
 
     export_path = _Below("state_dir", "export.json")
     """The format of an export (JSON)."""

@@ -89,15 +89,15 @@ class LocalStore(Struct, frozen=True):
         """A file to read; it never waits for a pipe."""
         return open_plain(self.folder / name)
 
-    def load(self, name: str, most: int = MOST) -> bytes | None:
+    def load(self, name: str, max_bytes: int = MOST) -> bytes | None:
         """The whole content of a small file, None if it does not exist."""
         path = self.folder / name
         try:
             with open_plain(path) as file:
                 size = os.fstat(file.fileno()).st_size
-                if size > most:
+                if size > max_bytes:
                     raise InputError(
-                        f"{path} holds {size:,} bytes", f"expected at most {most:,} bytes"
+                        f"{path} holds {size:,} bytes", f"expected at most {max_bytes:,} bytes"
                     )
                 return file.read()
         except FileNotFoundError:
@@ -154,7 +154,7 @@ class LocalStore(Struct, frozen=True):
     def claim(self, name: str, content: bytes) -> bytes:
         """A file next to it, made durable, then one link: the system refuses a second one."""
         path = self.folder / name
-        while (there := self.load(name)) is None:
+        while (present := self.load(name)) is None:
             if path.is_symlink() and not path.exists():
                 expected = "expected a file, or no link"
                 raise InputError(
@@ -167,7 +167,7 @@ class LocalStore(Struct, frozen=True):
                 with contextlib.suppress(FileExistsError):
                     _link(partial, path, content)
                     fsync_dir(path.parent)
-        return there
+        return present
 
     def append(self, name: str) -> LocalAppender:
         """Append in place; one fsync per sync."""
@@ -483,17 +483,17 @@ ones as long as that is open or mapped.
 
 def find_state(file: Path | int) -> FileState:
     """The state of a file or descriptor; raises OSError."""
-    found = os.stat(file)  # noqa: PTH116 - or a descriptor
-    return found.st_dev, found.st_ino, found.st_size
+    status = os.stat(file)  # noqa: PTH116 - or a descriptor
+    return status.st_dev, status.st_ino, status.st_size
 
 
 def refuse_replaced(path: Path, file: Path | int, opened: FileState) -> None:
     """Raise InputError if ``file``, found at ``path``, is not the one that was opened there."""
     try:
-        found = find_state(file)
+        state = find_state(file)
     except OSError as error:
         raise unreadable(path, error) from error
-    if found != opened:
+    if state != opened:
         raise InputError(
             f"{path} was replaced while it was open", "expected the same file", "open the set again"
         )
@@ -513,21 +513,21 @@ def buffered(
     Raises:
         InputError: the file can't be opened, or the returned function can't read it.
     """
-    taken: list[bytearray] = []  # the buffer of the last read
+    used_buffers: list[bytearray] = []  # the buffer of the last read
 
     def read(offset: int) -> memoryview:
         give_back()
         buffer = _take()
         if buffer is None:
             return view[offset : offset + BUFFER]
-        taken.append(buffer)
+        used_buffers.append(buffer)
         skip = offset % _ALIGNED
         place = _aligned(buffer)
         return place[skip : os.preadv(file.fileno(), [place], offset - skip)].toreadonly()
 
     def give_back() -> None:
-        _waiting.extend(taken)
-        taken.clear()
+        _waiting.extend(used_buffers)
+        used_buffers.clear()
 
     try:
         with open_plain(path) as file:
@@ -551,18 +551,18 @@ def _take() -> bytearray | None:
     """The latest buffer without views, which is still in the CPU cache.
     None if too many are in use.
     """
-    held: list[bytearray] = []
+    viewed_buffers: list[bytearray] = []
     try:
         while True:
             buffer = _waiting.pop()
             try:
                 buffer.pop()  # fails while a view exists
             except BufferError:
-                held.append(buffer)
+                viewed_buffers.append(buffer)
             else:
                 buffer.append(0)
                 return buffer
     except IndexError:  # no buffer waits
-        return bytearray(BUFFER + _ALIGNED) if len(held) < BUFFERS else None
+        return bytearray(BUFFER + _ALIGNED) if len(viewed_buffers) < BUFFERS else None
     finally:
-        _waiting.extend(reversed(held))
+        _waiting.extend(reversed(viewed_buffers))

@@ -94,9 +94,9 @@ class Location(Struct, frozen=True):
 
     def stat(self) -> os.stat_result:
         """Size and time of an object, or the status of a folder; raises FileNotFoundError."""
-        found = self.store.find(self.key)
-        if found is not None:
-            return found.stat()
+        entry = self.store.find(self.key)
+        if entry is not None:
+            return entry.stat()
         if self.is_dir():
             return os.stat_result((stat.S_IFDIR | 0o755, *[0] * 9))
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
@@ -123,16 +123,17 @@ class Location(Struct, frozen=True):
 
     def iterdir(self) -> Iterator[Location]:
         """The folders and objects in it."""
-        yield from (self / each.name for each in self.store.list_folder(self.key))
+        yield from (self / entry.name for entry in self.store.list_folder(self.key))
 
     def glob(self, pattern: str) -> Iterator[Location]:
         """Entries whose names match a pattern; slashes in it descend into folders."""
-        first, slash, rest = pattern.partition("/")
-        found = (each for each in self.iterdir() if fnmatch.fnmatchcase(each.name, first))
-        if slash:
-            yield from (below for each in found for below in each.glob(rest))
-        else:
-            yield from found
+        name_pattern, slash, pattern_below = pattern.partition("/")
+        for entry in self.iterdir():
+            if fnmatch.fnmatchcase(entry.name, name_pattern):
+                if slash:
+                    yield from entry.glob(pattern_below)
+                else:
+                    yield entry
 
 
 AnyPath: TypeAlias = Path | Location
@@ -171,25 +172,34 @@ Appender: TypeAlias = LocalAppender | RemoteAppender
 """A file that grows: ``append`` adds whole lines, ``sync`` makes all of them durable."""
 
 
-def locate(where: str | os.PathLike[str] | Location) -> AnyPath:
+def locate(place: str | os.PathLike[str] | Location) -> AnyPath:
     """Turn a URL, also one that went through a Path, into a Location; anything else into a Path.
 
     Raises:
         UsageError: the URL has another scheme, names no bucket, or holds a secret.
     """
-    if isinstance(where, Location):
-        return where
-    text = os.fspath(where)
+    if isinstance(place, Location):
+        return place
+    text = os.fspath(place)
     scheme = scheme_of(text)
     if scheme is None:
-        return Path(where)
-    urls = [f"{each}://BUCKET/FOLDER" for each in SCHEMES]
+        return Path(place)
     if scheme not in SCHEMES:
-        raise _is_url(text, f"expected a path on this machine, or {', '.join(urls)}")
-    bucket, *parts = [
-        part for part in text.partition(":")[2].split("/") if part not in ("", ".")
-    ] or [""]
-    if "@" in bucket or ":" in bucket or "?" in text or shown(text).endswith("..."):
+        urls = ", ".join(f"{known_scheme}://BUCKET/FOLDER" for known_scheme in SCHEMES)
+        raise _is_url(text, f"expected a path on this machine, or {urls}")
+    bucket, key = _bucket_and_key(scheme, text)
+    return Location(ObjectStore(scheme=scheme, bucket=bucket), key)
+
+
+def _bucket_and_key(scheme: str, url: str) -> tuple[str, str]:
+    """The bucket of a URL, and the key of an object in it.
+
+    Raises:
+        UsageError: the URL names no bucket, or may hold a secret.
+    """
+    parts = [part for part in url.partition(":")[2].split("/") if part not in ("", ".")]
+    bucket = parts[0] if parts else ""
+    if "@" in bucket or ":" in bucket or "?" in url or shown(url).endswith("..."):
         raise UsageError(
             f"{scheme}://... holds more than a bucket and a name",
             f"expected {scheme}://BUCKET/FOLDER, without a user, a password or a query",
@@ -197,7 +207,7 @@ def locate(where: str | os.PathLike[str] | Location) -> AnyPath:
         )
     if not bucket:
         raise UsageError(f"{scheme}:// names no bucket", f"expected {scheme}://BUCKET/FOLDER")
-    return Location(ObjectStore(scheme=scheme, bucket=bucket), "/".join(parts))
+    return bucket, "/".join(parts[1:])
 
 
 def open_store(folder: AnyPath, unfinished: AnyPath | None = None) -> Store:
@@ -211,22 +221,18 @@ def open_store(folder: AnyPath, unfinished: AnyPath | None = None) -> Store:
 
 def split(place: AnyPath) -> tuple[Store, str]:
     """The store and the name of a file in it."""
-    return (
-        (place.store, place.key)
-        if isinstance(place, Location)
-        else (LocalStore(place.parent), place.name)
-    )
+    if isinstance(place, Location):
+        return place.store, place.key
+    return LocalStore(place.parent), place.name
 
 
 def remembering(folder: AnyPath) -> contextlib.AbstractContextManager[None]:
     """While the block runs, list a folder of a store and those in it only once,
     to look for many names.
     """
-    return (
-        folder.store.remembering(folder.key)
-        if isinstance(folder, Location)
-        else contextlib.nullcontext()
-    )
+    if isinstance(folder, Location):
+        return folder.store.remembering(folder.key)
+    return contextlib.nullcontext()
 
 
 def local_or_none(place: AnyPath) -> Path | None:
@@ -262,8 +268,8 @@ def shown(place: object) -> str:
     match = _URL.match(text)
     if match is None:
         return text
-    rest = text[match.end() :]
-    return f"{match[1].lower()}://{'...' if _SECRET.search(rest) else rest}"
+    bucket_and_key = text[match.end() :]
+    return f"{match[1].lower()}://{'...' if _SECRET.search(bucket_and_key) else bucket_and_key}"
 
 
 def refuse_url(place: object) -> None:

@@ -147,22 +147,20 @@ def find_holder(paths: Iterable[Path]) -> str:
     """
     for path in paths:
         with contextlib.suppress(OSError, ValueError):  # there is no such file, or it names nobody
-            said = path.read_bytes()[:200].decode().strip()
-            _, process, _, host = said.split(maxsplit=3)
+            holder = path.read_bytes()[:200].decode().strip()
+            _, process, _, host = holder.split(maxsplit=3)
             is_there = host == os.uname().nodename and Path("/proc", process).exists()
             if is_there and Path(os.path.realpath(path)) not in _held:
-                return (
-                    f"{said} since "
-                    f"{time.strftime('%Y-%m-%d %H:%M', time.localtime(path.stat().st_mtime))}"
-                )
+                locked_at = time.localtime(path.stat().st_mtime)
+                return f"{holder} since {time.strftime('%Y-%m-%d %H:%M', locked_at)}"
     return ""
 
 
 def _busy(path: Path) -> BusyError:
-    claims, holder = find_claims(path), ""
-    with contextlib.suppress(
-        OSError
-    ):  # it names the holder, unless it is unreadable or was released meanwhile
+    claims = find_claims(path)
+    holder = ""
+    # the file names the holder, unless it is unreadable or was released meanwhile
+    with contextlib.suppress(OSError):
         holder = path.read_bytes()[:200].decode(errors="replace").strip()
     if claims:
         holder = str(claims[0])

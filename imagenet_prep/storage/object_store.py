@@ -33,7 +33,7 @@ from imagenet_prep.storage.asking import (
     retry_seconds,
     who,
 )
-from imagenet_prep.storage.store import Buffer, Found, RemoteSink, RemoteStore
+from imagenet_prep.storage.store import Buffer, ObjectEntry, RemoteSink, RemoteStore
 
 T = TypeVar("T")
 
@@ -76,37 +76,36 @@ class ObjectStore(RemoteStore):
         """``s3://bucket``."""
         return f"{self.scheme}://{self.bucket}"
 
-    def find(self, name: str) -> Found | None:
+    def find(self, name: str) -> ObjectEntry | None:
         """Size and time of an object, None if it does not exist."""
-        listed = self._listed_above(name)
-        if listed is None:
+        entries = self._listed_above(name)
+        if entries is None:
             return self.look(name)
-        return next(
-            (each for each in listed if each.is_file() and each.path == self.url(name)), None
-        )
+        url = self.url(name)
+        return next((entry for entry in entries if entry.is_file() and entry.path == url), None)
 
-    def look(self, name: str) -> Found | None:
+    def look(self, name: str) -> ObjectEntry | None:
         """The same by a request, whatever was listed."""
         if not self.key(name):
             return None
         try:
-            return self._found(
-                name,
-                self._ask(name, "read", lambda: load_library().head(self._client, self.key(name))),
+            meta = self._ask(
+                name, "read", lambda: load_library().head(self._client, self.key(name))
             )
         except FileNotFoundError:
             return None
+        return self._entry(name, meta)
 
-    def get(self, name: str, most: int) -> memoryview:
+    def get(self, name: str, max_bytes: int) -> memoryview:
         """The content of an object; a larger one raises InputError."""
 
         def fetch() -> memoryview:
-            found = load_library().get(self._client, self.key(name))
-            if (size := found.meta["size"]) > most:
-                raise InputError(
-                    f"{self.url(name)} holds {size:,} bytes", f"expected at most {most:,} bytes"
-                )
-            return memoryview(found.bytes())
+            answer = load_library().get(self._client, self.key(name))
+            size = answer.meta["size"]
+            if size > max_bytes:
+                what = f"{self.url(name)} holds {size:,} bytes"
+                raise InputError(what, f"expected at most {max_bytes:,} bytes")
+            return memoryview(answer.bytes())
 
         if self._listed_above(name) is not None and self.find(name) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.url(name))
@@ -114,22 +113,20 @@ class ObjectStore(RemoteStore):
 
     def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> Sequence[memoryview]:
         """Fetch ranges, ten requests at a time; neighbouring ranges share a request."""
-        asked = [(start, stop) for start, stop in ranges if start < stop]
+        full_ranges = [(start, stop) for start, stop in ranges if start < stop]
 
         def fetch() -> Sequence[Any]:
-            if len(asked) == 1:
-                ((start, stop),) = asked
-                return [
-                    load_library().get_range(self._client, self.key(name), start=start, end=stop)
-                ]
-            starts, stops = zip(*asked, strict=True)
             key = self.key(name)
-            found: Sequence[Any] = load_library().get_ranges(
+            if len(full_ranges) == 1:
+                ((start, stop),) = full_ranges
+                return [load_library().get_range(self._client, key, start=start, end=stop)]
+            starts, stops = zip(*full_ranges, strict=True)
+            contents: Sequence[Any] = load_library().get_ranges(
                 self._client, key, starts=starts, ends=stops, coalesce=_BETWEEN
             )
-            return found
+            return contents
 
-        parts = iter(self._ask(name, "read", fetch) if asked else ())
+        parts = iter(self._ask(name, "read", fetch) if full_ranges else ())
         return [memoryview(next(parts) if start < stop else b"") for start, stop in ranges]
 
     def put(self, name: str, content: bytes | memoryview, *, is_new: bool = False) -> bool:
@@ -138,7 +135,8 @@ class ObjectStore(RemoteStore):
 
         A retried request meets its own object if only the answer was lost.
         """
-        obstore, mode = load_library(), "create" if is_new else "overwrite"
+        obstore = load_library()
+        mode = "create" if is_new else "overwrite"
         _forget_lists()
         try:
             put = functools.partial(
@@ -155,29 +153,30 @@ class ObjectStore(RemoteStore):
         with contextlib.suppress(FileNotFoundError):
             self._ask(name, "delete", lambda: load_library().delete(self._client, self.key(name)))
 
-    def list_folder(self, name: str = "") -> Sequence[Found]:
+    def list_folder(self, name: str = "") -> Sequence[ObjectEntry]:
         """The folders in a folder, then its objects, both sorted by name."""
-        listed = self._listed(name)
-        return self._list(name) if listed is None else listed
+        entries = self._listed(name)
+        return self._list(name) if entries is None else entries
 
-    def _list(self, name: str) -> Sequence[Found]:
-        client, prefix, lead = self._client, self._prefix(name) or "", f"{name}/" if name else ""
-        listed = self._ask(
+    def _list(self, name: str) -> Sequence[ObjectEntry]:
+        client = self._client
+        prefix = self._prefix(name) or ""
+        answer = self._ask(
             name, "list", lambda: load_library().list_with_delimiter(client, prefix or None)
         )
-        names = sorted(each.rstrip("/").rpartition("/")[2] for each in listed["common_prefixes"])
-        folders = [Found(each, self.url(lead + each)) for each in names]
-        objects = {each["path"].removeprefix(prefix): each for each in listed["objects"]}
-        ordered = sorted(
-            filter(None, objects), key=lambda each: each.encode("utf-8", "surrogatepass")
-        )
-        return folders + [self._found(lead + each, objects[each]) for each in ordered]
+        lead = f"{name}/" if name else ""
+        folder_keys = answer["common_prefixes"]
+        folder_names = sorted(key.rstrip("/").rpartition("/")[2] for key in folder_keys)
+        folders = [ObjectEntry(folder, self.url(lead + folder)) for folder in folder_names]
+        metas = {meta["path"].removeprefix(prefix): meta for meta in answer["objects"]}
+        object_names = sorted(filter(None, metas), key=_bytes_of_key)
+        return folders + [self._entry(lead + child, metas[child]) for child in object_names]
 
     def has_below(self, name: str) -> bool:
         """Whether a folder of this name holds an object: a request for one name."""
-        listed = self._listed_above(name)
-        if listed is not None:
-            return any(each.is_dir() and each.path == self.url(name) for each in listed)
+        entries = self._listed_above(name)
+        if entries is not None:
+            return _has_folder(entries, self.url(name))
         client, prefix = self._client, self._prefix(name)
         return self._ask(
             name, "list", lambda: any(load_library().list(client, prefix, chunk_size=1))
@@ -190,29 +189,31 @@ class ObjectStore(RemoteStore):
 
         So a search for one of many possible names is a few requests.
         """
-        before, _state.lists = _state.lists, {self.url(name): None}
+        outer_lists = _state.lists
+        _state.lists = {self.url(name): None}
         try:
             yield
         finally:
-            _state.lists = before
+            _state.lists = outer_lists
 
-    def _listed_above(self, name: str) -> Sequence[Found] | None:
+    def _listed_above(self, name: str) -> Sequence[ObjectEntry] | None:
         """The entries of the folder that a name is in, if lists are remembered there."""
         whole, key = replace(self, folder=""), self.key(name)
         return whole._listed(key.rpartition("/")[0])
 
-    def _listed(self, name: str) -> Sequence[Found] | None:
+    def _listed(self, name: str) -> Sequence[ObjectEntry] | None:
         """The entries of a folder; None if its list is not remembered, or too long for that."""
         lists, url = _state.lists, self.url(name)
         top = next(iter(lists), "")
         if not top or not (url == top or url.startswith(f"{top}/")):
             return None
-        if lists.get(url) is None:
-            above = self._listed_above(name) if url != top else None
-            is_there = above is None or any(each.is_dir() and each.path == url for each in above)
-            lists[url] = self._list(name) if is_there else ()
-        found = lists[url]
-        return found if found is not None and len(found) <= _MOST_LISTED else None
+        entries = lists.get(url)
+        if entries is None:
+            entries_above = self._listed_above(name) if url != top else None
+            may_exist = entries_above is None or _has_folder(entries_above, url)
+            entries = self._list(name) if may_exist else ()
+            lists[url] = entries
+        return entries if len(entries) <= _MOST_LISTED else None
 
     def create(self, name: str) -> ObjectSink:
         """An upload; the first full part starts it."""
@@ -237,9 +238,17 @@ class ObjectStore(RemoteStore):
         key = self.key(name)
         return f"{key}/" if key else None
 
-    def _found(self, name: str, meta: Mapping[str, Any]) -> Found:
+    def _entry(self, name: str, meta: Mapping[str, Any]) -> ObjectEntry:
         changed = int(meta["last_modified"].timestamp() * 1_000_000) * 1000
-        return Found(name.rpartition("/")[2], self.url(name), meta["size"], changed)
+        return ObjectEntry(name.rpartition("/")[2], self.url(name), meta["size"], changed)
+
+
+def _has_folder(entries: Sequence[ObjectEntry], url: str) -> bool:
+    return any(entry.is_dir() and entry.path == url for entry in entries)
+
+
+def _bytes_of_key(key: str) -> bytes:
+    return key.encode("utf-8", "surrogatepass")
 
 
 class ObjectSink(RemoteSink):
@@ -279,20 +288,20 @@ class ObjectSink(RemoteSink):
         super().discard()
 
     def _send(self) -> None:
-        held, self._held, self._count = b"".join(self._held), [], 0
-        self._digest.update(held)
+        part = b"".join(self._held)
+        self._held, self._count = [], 0
+        self._digest.update(part)
+        url = self._objects.url(self._name)
         if self._upload is None:
-            self._upload = persist(
-                self._objects.url(self._name), "write", lambda: self._start(held)
-            )
+            self._upload = persist(url, "write", lambda: self._start(part))
         else:
-            with asking(self._objects.url(self._name), "write"):
-                self._upload.write(held)
+            with asking(url, "write"):
+                self._upload.write(part)
 
-    def _start(self, held: bytes) -> Any:
+    def _start(self, part: bytes) -> Any:
         """An upload whose first part is sent: one that could not start is of no further use."""
         upload = self._objects.start_upload(self._name)
-        upload.write(held)
+        upload.write(part)
         return upload
 
     def _finish(self) -> None:
@@ -337,7 +346,7 @@ class _State(Struct):
 
     used: bool = False
     is_lost: bool = False
-    lists: dict[str, Sequence[Found] | None] = {}
+    lists: dict[str, Sequence[ObjectEntry] | None] = {}
 
 
 _state = _State()
@@ -375,9 +384,8 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def _patience() -> tuple[dict[str, Any], dict[str, Any]]:
     """The timeouts and retries of requests."""
-    from datetime import (
-        timedelta,
-    )  # imported here: every command on local folders imports this module
+    # imported here: every command on local folders imports this module
+    from datetime import timedelta
 
     seconds = retry_seconds()
     backoff = {

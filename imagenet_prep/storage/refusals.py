@@ -128,27 +128,29 @@ def as_error(error: OSError) -> PrepError | None:
     only for refusals that can't be a bug here.
     """
     path = _path_of(error)
+    if path:
+        return _error_of_path(path, error)
     if error.errno in USED_UP:
-        return (
-            no_space(path)
-            if path
-            else SpaceError("no space left while writing a file", _reason(error), free_space())
-        )
-    if isinstance(error, PermissionError) and path:
+        return SpaceError("no space left while writing a file", _reason(error), free_space())
+    is_certain = error.errno in STORAGE_FAULTS or error.errno in _LIMITS
+    if isinstance(error, PermissionError) or is_certain:
+        fault = "a file can't be read or written"
+        return _type_of(error)(fault, _reason(error), _mend(error))
+    return None
+
+
+def _error_of_path(path: str, error: OSError) -> PrepError:
+    if error.errno in USED_UP:
+        return no_space(path)
+    if isinstance(error, PermissionError):
         return _no_right(Path(path), error)
-    if not path and not (
-        isinstance(error, PermissionError) or error.errno in {**STORAGE_FAULTS, **_LIMITS}
-    ):
-        return None
-    what = f"{path} can't be used" if path else "a file can't be read or written"
-    kind = (
-        WriteError
-        if error.errno in STORAGE_FAULTS
-        else PrepError
-        if error.errno in _LIMITS
-        else InputError
-    )
-    return kind(what, _reason(error), _mend(error))
+    return _type_of(error)(f"{path} can't be used", _reason(error), _mend(error))
+
+
+def _type_of(error: OSError) -> type[PrepError]:
+    if error.errno in STORAGE_FAULTS:
+        return WriteError
+    return PrepError if error.errno in _LIMITS else InputError
 
 
 def _path_of(error: OSError) -> str:
@@ -159,10 +161,10 @@ def _path_of(error: OSError) -> str:
 
 def _reason(error: OSError) -> str:
     """The system's reason, and the target of a move or a link."""
-    target = (
-        f" (to {os.fsdecode(error.filename2)})" if isinstance(error.filename2, (str, bytes)) else ""
-    )
-    return f"{error.strerror or error}{target}"
+    reason = str(error.strerror or error)
+    if isinstance(error.filename2, (str, bytes)):
+        reason += f" (to {os.fsdecode(error.filename2)})"
+    return reason
 
 
 def _no_right(path: Path, error: PermissionError) -> PrepError:

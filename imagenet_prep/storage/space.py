@@ -76,8 +76,9 @@ def rooms_for(needs: Iterable[Need]) -> list[Room]:
     for need in needs:
         if (local := local_or_none(need.folder)) is not None:
             folder = nearest(local)
-            by_device.setdefault(folder.stat().st_dev, (folder, []))[1].append(need)
-    return [_room(folder, tuple(each)) for folder, each in by_device.values()]
+            _, device_needs = by_device.setdefault(folder.stat().st_dev, (folder, []))
+            device_needs.append(need)
+    return [_room(folder, tuple(device_needs)) for folder, device_needs in by_device.values()]
 
 
 def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
@@ -104,11 +105,10 @@ def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
 
 
 def _room(folder: Path, needs: tuple[Need, ...]) -> Room:
-    found = os.statvfs(folder)
-    free_files = (
-        found.f_favail if found.f_files else None
-    )  # some, such as btrfs, make inodes on demand
-    return Room(folder, needs, found.f_bavail * found.f_frsize, free_files)
+    file_system = os.statvfs(folder)
+    # some, such as btrfs, make inodes on demand
+    free_files = file_system.f_favail if file_system.f_files else None
+    return Room(folder, needs, file_system.f_bavail * file_system.f_frsize, free_files)
 
 
 def nearest(folder: Path) -> Path:

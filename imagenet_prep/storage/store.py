@@ -38,7 +38,7 @@ class GoneError(FileNotFoundError):
     """Someone removed the file while it was being written: another run replaced this one."""
 
 
-class Found(Struct, frozen=True):
+class ObjectEntry(Struct, frozen=True):
     """A listed object: its name in the folder, its URL, its size in bytes, and its modification
     time in ns.
 
@@ -69,7 +69,7 @@ class Found(Struct, frozen=True):
         return os.stat_result(fields, {"st_mtime_ns": self.changed})
 
 
-FolderEntry: TypeAlias = os.DirEntry[str] | Found
+FolderEntry: TypeAlias = os.DirEntry[str] | ObjectEntry
 """An entry of a folder."""
 
 
@@ -89,16 +89,16 @@ class RemoteStore(abc.ABC):
         """The URL before ``folder``, without a trailing slash: ``s3://bucket``."""
 
     @abc.abstractmethod
-    def find(self, name: str) -> Found | None:
+    def find(self, name: str) -> ObjectEntry | None:
         """Size and time of an object, None if it does not exist."""
 
     @abc.abstractmethod
-    def get(self, name: str, most: int) -> memoryview:
+    def get(self, name: str, max_bytes: int) -> memoryview:
         """The content of an object.
 
         Raises:
             FileNotFoundError: it does not exist.
-            InputError: it is larger than ``most`` bytes.
+            InputError: it is larger than ``max_bytes`` bytes.
         """
 
     @abc.abstractmethod
@@ -118,14 +118,14 @@ class RemoteStore(abc.ABC):
         """Delete an object, if it exists."""
 
     @abc.abstractmethod
-    def list_folder(self, name: str = "") -> Sequence[Found]:
+    def list_folder(self, name: str = "") -> Sequence[ObjectEntry]:
         """The folders in a folder, then its objects, both sorted by name."""
 
     def has_below(self, name: str) -> bool:
         """Whether a folder of this name holds an object."""
         return bool(self.list_folder(name))
 
-    def look(self, name: str) -> Found | None:
+    def look(self, name: str) -> ObjectEntry | None:
         """``find``, whatever is remembered."""
         return self.find(name)
 
@@ -154,29 +154,29 @@ class RemoteStore(abc.ABC):
 
     def list(self) -> Sequence[str]:
         """The names of all objects in the folder, sorted."""
-        return [each.name for each in self.list_folder() if each.is_file()]
+        return [entry.name for entry in self.list_folder() if entry.is_file()]
 
     @contextlib.contextmanager
     def scan(self) -> Iterator[Iterator[FolderEntry]]:
         """The folders and objects of a folder; raises FileNotFoundError if it has none."""
-        found = self.list_folder()
-        if not found:
+        entries = self.list_folder()
+        if not entries:
             raise FileNotFoundError(errno.ENOENT, "no object is below it", self.url(""))
-        yield iter(found)
+        yield iter(entries)
 
     def size(self, name: str) -> int | None:
         """Size of an object in bytes, None if it does not exist."""
-        found = self.find(name)
-        return None if found is None else found.size
+        entry = self.find(name)
+        return None if entry is None else entry.size
 
     def open(self, name: str) -> IO[bytes]:
         """The object, fetched whole."""
         return io.BytesIO(self.get(name, 1 << 40))
 
-    def load(self, name: str, most: int = MOST) -> bytes | None:
+    def load(self, name: str, max_bytes: int = MOST) -> bytes | None:
         """The content of an object, None if it does not exist."""
         try:
-            return bytes(self.get(name, most))
+            return bytes(self.get(name, max_bytes))
         except FileNotFoundError:
             return None
 
@@ -204,8 +204,8 @@ class RemoteStore(abc.ABC):
         so the content decides.
         """
         while not self.put(name, content, is_new=True):
-            if (there := self.load(name)) is not None:
-                return there
+            if (present := self.load(name)) is not None:
+                return present
         return content
 
     def append(self, name: str) -> RemoteAppender:
@@ -236,30 +236,29 @@ class RangedView:
         self._store = store
         self._name = name
         self.path = store.url(name)
-        found = store.look(name)
-        if found is None:
+        entry = store.look(name)
+        if entry is None:
             raise unreadable(self.path, FileNotFoundError(errno.ENOENT, "No such object"))
-        self.modified = found.changed
-        self._size = found.size
+        self.modified = entry.changed
+        self._size = entry.size
         self._least = least
-        self._window = (
-            0,
-            memoryview(b""),
-            least,
-        )  # one value: its start, its bytes, and the requested size
+        # one value: its start, its bytes, and the requested size
+        self._window = (0, memoryview(b""), least)
 
     def __len__(self) -> int:
         return self._size
 
-    def __getitem__(self, where: slice) -> memoryview:
-        start, stop, _ = where.indices(self._size)
-        begin, held, wanted = self._window
-        if begin <= start and stop <= begin + len(held):
-            return held[start - begin : stop - begin]
-        is_next = bool(held) and begin < start <= begin + len(held) + (_NEAR if self._least else 0)
-        wanted = min(max(2 * wanted, _NEAR, stop - start), _MOST_AHEAD) if is_next else self._least
-        fetched = self._fetch(start, min(max(stop, start + wanted), self._size))
-        self._window = start, fetched, max(wanted, stop - start)
+    def __getitem__(self, span: slice) -> memoryview:
+        start, stop, _ = span.indices(self._size)
+        begin, window, size = self._window
+        end = begin + len(window)
+        if begin <= start and stop <= end:
+            return window[start - begin : stop - begin]
+        gap = _NEAR if self._least else 0
+        is_next = len(window) > 0 and begin < start <= end + gap
+        size = min(max(2 * size, _NEAR, stop - start), _MOST_AHEAD) if is_next else self._least
+        fetched = self._fetch(start, min(max(stop, start + size), self._size))
+        self._window = start, fetched, max(size, stop - start)
         return fetched[: stop - start]
 
     def __enter__(self) -> Self:
@@ -271,12 +270,12 @@ class RangedView:
 
     def _fetch(self, start: int, stop: int) -> memoryview:
         try:
-            (found,) = self._store.read_ranges(self._name, [(start, stop)])
+            (content,) = self._store.read_ranges(self._name, [(start, stop)])
         except FileNotFoundError as error:
             raise unreadable(self.path, error) from error
-        if len(found) != stop - start:
-            raise changed(self.path, start, stop - start, len(found))
-        return found
+        if len(content) != stop - start:
+            raise changed(self.path, start, stop - start, len(content))
+        return content
 
 
 def changed(path: object, offset: int, length: int, got: int) -> InputError:
@@ -310,8 +309,8 @@ class RemoteSink:
 
     def commit(self, name: str = "") -> None:
         """Write the object."""
-        folder, slash, own = self._name.rpartition("/")
-        self._store.put(f"{folder}{slash}{name or own}", b"".join(self._held))
+        folder, slash, first_name = self._name.rpartition("/")
+        self._store.put(f"{folder}{slash}{name or first_name}", b"".join(self._held))
 
     def discard(self) -> None:
         """Free the memory."""
@@ -352,9 +351,9 @@ class RemoteAppender:
     def close(self) -> None:
         """Replace several objects by one."""
         if len(self._put) > 1:
-            before = self._put[:]
-            self._put_part(b"".join(lines for _, lines in before))
-            for name, _ in before:
+            parts = self._put[:]
+            self._put_part(b"".join(lines for _, lines in parts))
+            for name, _ in parts:
                 self._store.delete(name)
 
     def _put_part(self, lines: bytes) -> None:
