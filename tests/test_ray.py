@@ -31,8 +31,9 @@ from slow_shards import OPTIONS
 
 from imagenet_prep import Layout, convert, make_engine
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import TRIES, ray_tasks, ray_worker
+from imagenet_prep.engines import ray_tasks, ray_worker
 from imagenet_prep.engines.ray_cluster import RayEngine
+from imagenet_prep.engines.worker_faults import TRIES
 from imagenet_prep.errors import (
     DataProblemsError,
     InputError,

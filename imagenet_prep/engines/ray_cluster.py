@@ -12,9 +12,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from imagenet_prep.engines import TRIES, ThreadEngine, available_cpus
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.engines.ray_tasks import Flight, line_of, nodes, slots
+from imagenet_prep.engines.threads import ThreadEngine, available_cpus
+from imagenet_prep.engines.worker_faults import TRIES
 from imagenet_prep.errors import AccessError, NetworkError, PrepError, UsageError
 from imagenet_prep.model import Outcomes, Portable, R, T
 

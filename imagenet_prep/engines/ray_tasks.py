@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple
 
 import imagenet_prep
-from imagenet_prep.engines import TRIES, died, fault
 from imagenet_prep.engines.ray_worker import UNREACHED, Kit
+from imagenet_prep.engines.worker_faults import TRIES, died, fault
 from imagenet_prep.errors import NetworkError, PrepError, UsageError, WriteError, in_a_line
 from imagenet_prep.escaping import escaped
 from imagenet_prep.model import Done, Failed, Portable, R, T

@@ -9,7 +9,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple
 
 import imagenet_prep
-from imagenet_prep.engines import fault
+from imagenet_prep.engines.worker_faults import fault
 from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError, WriteError
 
 UNREACHED = (AccessError, NetworkError, UsageError)
