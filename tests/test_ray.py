@@ -10,6 +10,7 @@ import json
 import os
 import pickle
 import random
+import re
 import secrets
 import shutil
 import signal
@@ -38,6 +39,7 @@ from imagenet_prep.errors import (
     DataProblemsError,
     InputError,
     NetworkError,
+    OtherCopyError,
     UsageError,
     WorkerError,
 )
@@ -160,7 +162,7 @@ def start(
 
 def made_by(driver: subprocess.Popen[bytes]) -> int:
     """How many shards a driver made."""
-    said, _ = driver.communicate(timeout=120)
+    said, _ = driver.communicate(timeout=240)
     assert driver.returncode == 0
     assert said.startswith(b"{"), said
     return sum(json.loads(said).values())
@@ -171,7 +173,7 @@ def finished(output: Path) -> int:
     return len(list(output.glob("*-of-*")))
 
 
-def wait_until(is_so: Callable[[], object], seconds: float = 60) -> None:
+def wait_until(is_so: Callable[[], object], seconds: float = 120) -> None:
     """Until something is so."""
     until = time.monotonic() + seconds
     while not is_so():
@@ -288,6 +290,8 @@ def test_a_cluster_of_this_machine_alone(
     )
     assert (with_ray.stdout, with_ray.stderr) == (without.stdout, "")
     assert not (tmp_path / "out" / "imagenet-prep" / "partial").exists()
+    # a token there would turn on the authentication of the next cluster that is started here
+    assert not list((tmp_path / "home").rglob("auth_token"))
 
 
 def test_a_signal_stops_soon(local: Local, ray_cluster: RayCluster, tmp_path: Path) -> None:
@@ -305,7 +309,7 @@ def test_a_signal_stops_soon(local: Local, ray_cluster: RayCluster, tmp_path: Pa
     )
     wait_until(lambda: finished(tmp_path))
     process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=60)
     assert process.returncode == 143, said.decode()
     assert f"convert {tmp_path}" in said.decode()
     assert "Traceback" not in said.decode()
@@ -334,6 +338,10 @@ class Work(Portable[int]):
             else []
         )
 
+    def undo(self, task: int) -> None:
+        """Note it."""
+        (self.folder / f"undone-{task}").touch()
+
     def __call__(self, task: int) -> Any:
         """Do it."""
         if self.kind == "square":
@@ -345,11 +353,16 @@ class Work(Portable[int]):
         if self.kind == "die" and task == 2:
             (self.folder / f"death-{time.monotonic_ns()}").touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        if self.kind == "where":
+        if self.kind == "copies" and os.environ.get("NODE") == "other" and task > LAST_SAME:
+            raise OtherCopyError(f"number {task} has other bytes here")
+        if self.kind in ("where", "copies"):
             return os.environ.get("NODE", "")
         if self.kind == "unreadable":
             return _Unreadable()
         return task
+
+
+LAST_SAME = 40  # the last task of the kind "copies" that another copy does as well
 
 
 class _Unreadable:
@@ -368,7 +381,7 @@ def test_every_task_has_one_outcome(
 ) -> None:
     """Results, errors of ours and bugs all come back as values, each with its task."""
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    with bounded(60):
+    with bounded(120):
         outcomes = {outcome.task: outcome for outcome in engine.map(Work(tmp_path), range(23))}
     assert sorted(outcomes) == list(range(23))
     assert outcomes[7] == Done(7, 49)
@@ -388,7 +401,7 @@ def test_a_task_that_kills_three_workers_has_failed(
     engine: RayEngine, ray_cluster: RayCluster, tmp_path: Path
 ) -> None:
     """Its error says so, and the other tasks are done."""
-    with bounded(60):
+    with bounded(120):
         outcomes = {
             outcome.task: outcome for outcome in engine.map(Work(tmp_path, "die"), range(5))
         }
@@ -405,7 +418,7 @@ def test_what_cant_be_read_is_a_failure(
 ) -> None:
     """An answer, a task, and a task that can't even be sent."""
     tasks: list[Any] = [_Unreadable(), threading.Lock()]
-    with bounded(60):
+    with bounded(120):
         (answer,) = engine.map(Work(tmp_path, "unreadable"), [1])
         unsent, read = engine.map(Work(tmp_path, "task"), tasks)
     for outcome, said in ((answer, "in unpickling"), (read, "in unpickling"), (unsent, "pickle")):
@@ -420,7 +433,7 @@ def test_another_version_on_a_machine_is_refused(
     """The machine and both versions are named, and nothing was done."""
     monkeypatch.setattr("imagenet_prep.__version__", "99.0")
     with (
-        bounded(60),
+        bounded(120),
         pytest.raises(
             UsageError, match="no machine of the Ray cluster can do this work"
         ) as refused,
@@ -439,11 +452,37 @@ def test_another_folder_on_a_machine_is_refused(
     mine.mkdir()
     descriptor = os.open(mine, os.O_RDONLY)
     try:
-        with bounded(60), pytest.raises(UsageError, match="it has another folder"):
+        with bounded(120), pytest.raises(UsageError, match="it has another folder"):
             list(engine.map(Work(Path(f"/proc/self/fd/{descriptor}")), range(3)))
     finally:
         os.close(descriptor)
     assert list(mine.glob("**/met-*")) == []
+
+
+def test_what_another_copy_did_is_undone_and_done_again(
+    engine: RayEngine,
+    ray_cluster: RayCluster,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A machine with another image gets no more tasks, and is named with it; the latest outcome of
+    each task is of a sound machine.
+    """
+    caplog.set_level("INFO", "imagenet_prep.engines")
+    ray_cluster.add_node("other")
+    wait_until(lambda: engine.workers == NODES + 1)
+    latest, undone = {}, 0
+    with bounded(120):
+        for outcome in engine.map(Work(tmp_path, "copies"), range(2 * LAST_SAME)):
+            assert isinstance(outcome, Done), outcome
+            undone += latest.get(outcome.task) == "other"
+            latest[outcome.task] = outcome.value
+    ray_cluster.lose_node(-1)
+    assert latest == dict.fromkeys(range(2 * LAST_SAME), "")
+    assert 0 < undone <= len(list(tmp_path.glob("undone-*")))
+    assert re.search(r"gets no more work: .* \((\d+\.){3}\d+\): number \d+ has other", caplog.text)
+    assert "shards by machine: " in caplog.text
+    wait_until(lambda: engine.workers == NODES)
 
 
 def test_no_secret_is_in_what_is_sent(

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec.structs import replace
 
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name, shard_plans
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import OtherCopyError
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.slices import Buffer, Reader
 from imagenet_prep.state.manifest import COPIES, has_copies
@@ -30,10 +30,6 @@ UNKNOWN = 0
 """The checksum of a sample that was damaged: a sound image may take its place."""
 
 _AT_ONCE = 8
-
-
-class OtherCopyError(InputError):
-    """A copy of the raw data has another image than the copy that the set was planned from."""
 
 
 def spread(rows: Sequence[int], shards: int) -> Sequence[int]:

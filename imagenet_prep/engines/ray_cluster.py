@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from imagenet_prep.engines.processes import ProcessEngine
-from imagenet_prep.engines.ray_tasks import Flight, line_of, nodes, slots
+from imagenet_prep.engines.ray_machines import line_of, nodes, slots
+from imagenet_prep.engines.ray_tasks import Flight
 from imagenet_prep.engines.threads import ThreadEngine, available_cpus
 from imagenet_prep.engines.worker_faults import TRIES
 from imagenet_prep.errors import AccessError, NetworkError, PrepError, UsageError

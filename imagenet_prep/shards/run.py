@@ -380,7 +380,7 @@ def make_shards(
     """Make the shards of all tasks; each is journalled once in place,
     and a failing one stops no other.
     """
-    outcomes: list[Outcome] = []
+    outcomes: dict[str, Outcome] = {}
     failures: list[Exception] = []
     unsynced: list[ShardTask] = []
     held = 0
@@ -392,7 +392,8 @@ def make_shards(
                 failures.append(named(result.error, task.name))
                 continue
             made: Outcome = result.value
-            outcomes.append(made)
+            is_again = task.name in outcomes
+            outcomes[task.name] = made
             if made.info is not None:
                 unsynced.append(task)
                 held += made.info.size if task.bundle else 0
@@ -406,12 +407,12 @@ def make_shards(
                     )
                 if made.info != before:
                     journal.append(made.info)
-            progress.advance(len(task.catalog))
+            progress.advance(0 if is_again else len(task.catalog))
             if time.monotonic() - synced > SYNC_SECONDS or held > HELD:
                 _sync(layout, journal, unsynced)
                 synced, held = time.monotonic(), 0
     _sync(layout, journal, unsynced)
-    return Made(tuple(outcomes), tuple(failures))
+    return Made(tuple(outcomes.values()), tuple(failures))
 
 
 def _is_other(made: ShardInfo, before: ShardInfo) -> bool:

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from imagenet_prep.checks.dataset import Dataset
 from imagenet_prep.datasets.copies import (
-    OtherCopyError,
     join_copies,
     samples_by_shard,
     were_copies,
@@ -27,7 +26,7 @@ from imagenet_prep.datasets.plan import (
     plan_of,
     read_planned,
 )
-from imagenet_prep.errors import UsageError, WriteError
+from imagenet_prep.errors import OtherCopyError, UsageError, WriteError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS, refuse_images, refuse_other_set
