@@ -353,13 +353,23 @@ class Work(Portable[int]):
         if self.kind == "die" and task == 2:
             (self.folder / f"death-{time.monotonic_ns()}").touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        if self.kind == "copies" and os.environ.get("NODE") == "other" and task > LAST_SAME:
-            raise OtherCopyError(f"number {task} has other bytes here")
+        if self.kind == "copies":
+            self._meet_other_copy(task)
         if self.kind in ("where", "copies"):
             return os.environ.get("NODE", "")
         if self.kind == "unreadable":
             return _Unreadable()
         return task
+
+    def _meet_other_copy(self, task: int) -> None:
+        """Fail on the machine with another copy, if the task tells; the others wait until then."""
+        tells = task > LAST_SAME
+        event = self.folder / ("failed" if tells else "began")
+        if os.environ.get("NODE") == "other":
+            event.touch()
+            if tells:
+                raise OtherCopyError(f"number {task} has other bytes here")
+        wait_until(event.exists)
 
 
 LAST_SAME = 40  # the last task of the kind "copies" that another copy does as well

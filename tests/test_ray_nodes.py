@@ -35,6 +35,7 @@ SMALL = ("--num-cpus=1", "--object-store-memory=80000000", "--disable-usage-stat
 PART = ("--allow-incomplete", "--train-shards", "32", "--validation-shards", "16")
 SHARDS = 48
 UNSHARE = ("unshare", "-mu") if os.geteuid() == 0 else ("unshare", "-rmu")
+TRIED = "hostname tried && mount --bind /tmp /tmp"
 MARK = "CLUSTER_OF_TESTS"
 QUANTIZATION = rb"(\xff\xdb\x00\x43\x00.{25})."  # a byte of the first table of a JPEG
 
@@ -135,7 +136,7 @@ class Started:
 @contextlib.contextmanager
 def started(*, token: bool) -> Iterator[Started]:
     """A cluster of one machine, with authentication or without."""
-    if subprocess.run([*UNSHARE, "true"], check=False).returncode:
+    if subprocess.run([*UNSHARE, "sh", "-c", TRIED], check=False).returncode:
         pytest.skip(
             "this system permits no namespaces: machines need names and mounts of their own"
         )
@@ -171,19 +172,14 @@ class Made:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Made:
-    """Made once; ``copies`` holds a copy of the raw data that lacks its last images, and one with
-    another byte in each image.
-    """
+    """Made once; ``copies`` holds a copy of the raw data with another byte in each image."""
     raw, folder = made_tiny.archives["train"].parent, tmp_path_factory.mktemp("made")
     call = [*PROGRAM, "convert", folder / "out", "--raw", raw, *PART, "--quiet"]
     subprocess.run(call, check=True)
-    for name in ("cut", "changed"):
-        shutil.copytree(raw, folder / name)
-    archive = folder / "cut" / made_tiny.archives["train"].name
-    os.truncate(archive, archive.stat().st_size // 20)
+    shutil.copytree(raw, folder / "changed")
     for path in (folder / "changed").glob("ILSVRC2012_img_*.tar"):
         status = path.stat()
-        another = re.sub(QUANTIZATION, rb"\1\x63", path.read_bytes(), flags=re.DOTALL)
+        another = re.sub(QUANTIZATION, rb"\1c", path.read_bytes(), flags=re.DOTALL)
         path.write_bytes(another)
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     for name in ("empty", "shared"):
@@ -232,8 +228,7 @@ def cluster(made: Made, objects: ObjectServer) -> Iterator[Started]:
             "nooutput", address, before=f"{mount}/empty {here}/shared", AWS_ENDPOINT_URL=""
         )
         cluster.start("readonly", address, before=read_only, AWS_ALLOW_HTTP="")
-        cluster.start("cut", address, before=f"{mount}/cut {made.raw}", PYTHONPATH=others)
-        cluster.start("changed", address, before=f"{mount}/changed {made.raw}")
+        cluster.start("changed", address, before=f"{mount}/changed {made.raw}", PYTHONPATH=others)
         yield cluster
 
 
@@ -242,7 +237,7 @@ def test_a_machine_without_its_folders_is_named(cluster: Started, made: Made) ->
     output = made.copies / "shared" / "out"
     said = cluster.run("convert", output, "--raw", made.raw, *PART)
     reasons = lacking(said)
-    assert set(reasons) == {"noraw", "nooutput", "readonly", "cut", "changed"}
+    assert set(reasons) == {"noraw", "nooutput", "readonly", "changed"}
     assert "it lacks " in reasons["noraw"]
     assert "it has another folder " in reasons["nooutput"]
     assert "it can't write to " in reasons["readonly"]
@@ -254,19 +249,18 @@ def test_a_machine_without_its_folders_is_named(cluster: Started, made: Made) ->
 def test_a_machine_that_cant_reach_the_store_is_named(
     cluster: Started, made: Made, objects: ObjectServer
 ) -> None:
-    """By its address, with its reason: the others check the set."""
+    """By its address, with its reason: the head alone checks the set."""
     url = objects.new_bucket()
     call = [*PROGRAM, "convert", url, "--raw", made.raw, *PART, "--quiet"]
     subprocess.run(call, env=os.environ | objects.environment, check=True)
-    said = cluster.run("verify", url, status=3, **objects.environment)
+    said = cluster.run("verify", url, **objects.environment)
     reasons = lacking(said)
-    assert set(reasons) == {"noraw", "nooutput", "readonly", "cut"}
+    assert set(reasons) == {"noraw", "nooutput", "readonly", "changed"}
     assert "the store refuses these credentials" in reasons["noraw"]
     assert "not set there, but here: AWS_ENDPOINT_URL" in reasons["nooutput"]
     assert "AWS_ALLOW_HTTP=true" in reasons["readonly"]
-    assert "obstore" in reasons["cut"]
-    assert sum(did(said).values()) == SHARDS
-    assert did(said).keys() <= {"head", "changed"}
+    assert "obstore" in reasons["changed"]
+    assert did(said) == {"head": SHARDS}
 
 
 REFUSED = {
@@ -390,7 +384,7 @@ def test_a_lost_head_ends_a_command_which_can_be_run_again(alone: Started, made:
     slow += "run.ShardMaker = functools.partial(slow_shards.SlowMaker, seconds=0.3); main()"
     words = ("convert", output, "--raw", made.raw, *PART)
     driver = alone.begin(*words, program=python(slow))
-    wait_until(lambda: finished(output) > 1 or driver.poll() is not None)
+    wait_until(lambda: finished(output) > 3 or driver.poll() is not None)
     for process in {*alone.processes()} - {driver.pid}:
         with contextlib.suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
@@ -402,5 +396,6 @@ def test_a_lost_head_ends_a_command_which_can_be_run_again(alone: Started, made:
     assert 0 < stood < SHARDS
     alone.start_head("again")
     said = alone.run(*words)
-    assert did(said) == {"again": SHARDS - stood}
+    made_again = did(said).pop("again")
+    assert SHARDS - stood <= made_again < SHARDS  # a shard may stand whose answer was lost
     assert digests(output) == made.digests

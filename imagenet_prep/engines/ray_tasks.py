@@ -71,9 +71,9 @@ class _Attempt(NamedTuple, Generic[T]):
 class Flight(Generic[T, R]):
     """All unfinished tasks, by Ray's references to their answers."""
 
-    def __init__(self, function: Portable[T], most: int | None) -> None:
+    def __init__(self, function: Portable[T], most_tasks: int | None) -> None:
         self._function = function
-        self._most = most
+        self._most_tasks = most_tasks
         self._out: dict[Any, _Attempt[T]] = {}
         self._unfit: dict[str, PrepError] = {}
         self._reads_other_copy: set[str] = set()
@@ -124,9 +124,8 @@ class Flight(Generic[T, R]):
         token = secrets.token_hex(8)
         mark = self._function.meeting_point(task, token)
         if mark is not None:
-            with contextlib.suppress(
-                OSError
-            ):  # if it can't be created, the task that writes there reports it
+            # If it can't be created, the task that writes there reports it.
+            with contextlib.suppress(OSError):
                 mark.parent.mkdir(parents=True, exist_ok=True)
                 mark.touch()
                 self._mark = mark
@@ -145,7 +144,7 @@ class Flight(Generic[T, R]):
             fit = [node for node in nodes() if node["NodeID"] not in self._unfit]
             if self._unfit and not fit:
                 raise _nobody(list(self._unfit.values()))
-            self._limit, self._looked = self._most or AHEAD * slots(fit), time.monotonic()
+            self._limit, self._looked = self._most_tasks or AHEAD * slots(fit), time.monotonic()
         return self._limit
 
     def _send(self, attempt: _Attempt[T], node: str = "") -> Iterator[Failed[T]]:
@@ -172,9 +171,8 @@ class Flight(Generic[T, R]):
         self._room()  # the last suitable machine may be gone
         try:
             ready = ray.wait(list(self._out), timeout=LOOK)[0]
-        except (
-            SystemError
-        ) as error:  # Ray's compiled code wraps an exception raised by a signal's handler
+        except SystemError as error:
+            # Ray's compiled code wraps an exception raised by a signal's handler.
             raise error.__cause__ or error from None
         for reference in ready:
             yield from self._take(self._out.pop(reference), reference)
@@ -259,9 +257,9 @@ class Flight(Generic[T, R]):
 
 def _nobody(reasons: Sequence[PrepError]) -> PrepError:
     """The error for a cluster without a machine that can work."""
-    kinds = {type(reason) for reason in reasons}
-    kind = kinds.pop() if len(kinds) == 1 else UsageError
-    return kind(
+    error_types = {type(reason) for reason in reasons}
+    error_type = error_types.pop() if len(error_types) == 1 else UsageError
+    return error_type(
         f"no machine of the Ray cluster can do this work: {'; '.join(map(_told, reasons))}",
         f"expected the same as on {platform.node()}",
         (
