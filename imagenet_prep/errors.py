@@ -123,6 +123,10 @@ class IncompleteError(InputError):
     """Images of the data set are missing from the input."""
 
 
+class OtherCopyError(InputError):
+    """A copy of the raw data has another image than the copy that the set was planned from."""
+
+
 class NetworkError(PrepError):
     """A network failure that a later attempt may not meet."""
 

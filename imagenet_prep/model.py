@@ -254,10 +254,15 @@ class Portable(Generic[T]):
         """The task in the form that another machine receives."""
         return task
 
+    def undo(self, task: T) -> None:
+        """Remove what the task made, on this machine: the task is done again elsewhere."""
+
 
 class Engine(Protocol):
     """An engine runs tasks. Every task yields exactly one outcome, in any order;
     tasks are consumed lazily.
+
+    A task that is undone (see Portable) and done again yields another one, which takes its place.
     """
 
     @property

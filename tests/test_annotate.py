@@ -22,8 +22,8 @@ from progress import Bars
 
 from imagenet_prep import ConvertOptions, Layout, PrepError, annotate, convert, verify
 from imagenet_prep.demo.archives import BAD_QUIRKS, MadeSet, Quirk, boxes_csv
-from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.engines.processes import ProcessEngine
+from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import DataProblemsError, InputError, UsageError
 from imagenet_prep.ilsvrc2012.annotation_xml import LARGEST
 from imagenet_prep.ilsvrc2012.box_search import find_annotations

@@ -21,7 +21,7 @@ from made_tars import save
 from imagenet_prep import ConvertOptions, Layout, convert, untar, verify
 from imagenet_prep.datasets.copies import UNKNOWN
 from imagenet_prep.demo.archives import make
-from imagenet_prep.engines import ThreadEngine
+from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import DataProblemsError, InputError, UsageError
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.shards.share import Share

@@ -21,8 +21,10 @@ from bounded import bounded
 from existing import existing
 
 from imagenet_prep import errors
-from imagenet_prep.engines import TRIES, ThreadEngine, make_engine
+from imagenet_prep.engines import make_engine
 from imagenet_prep.engines.processes import ProcessEngine
+from imagenet_prep.engines.threads import ThreadEngine
+from imagenet_prep.engines.worker_faults import TRIES
 from imagenet_prep.errors import DataProblemsError, InputError, PrepError, UsageError, WorkerError
 from imagenet_prep.model import Done, Engine, Failed
 

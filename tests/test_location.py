@@ -14,7 +14,7 @@ from memory_store import MemoryStore
 
 import imagenet_prep
 from imagenet_prep import ConvertOptions, Layout
-from imagenet_prep.engines import ThreadEngine
+from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import UsageError
 from imagenet_prep.storage.files import append_to, claim, parts_of, plain_lines
 from imagenet_prep.storage.location import Location, local_path, locate

@@ -28,7 +28,7 @@ from running import error_lines
 import imagenet_prep
 from imagenet_prep import ConvertOptions, Layout
 from imagenet_prep.demo.archives import make
-from imagenet_prep.engines import ThreadEngine
+from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.location import AnyPath, locate

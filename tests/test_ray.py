@@ -10,6 +10,7 @@ import json
 import os
 import pickle
 import random
+import re
 import secrets
 import shutil
 import signal
@@ -31,12 +32,14 @@ from slow_shards import OPTIONS
 
 from imagenet_prep import Layout, convert, make_engine
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import TRIES, ray_tasks, ray_worker
+from imagenet_prep.engines import ray_tasks, ray_worker
 from imagenet_prep.engines.ray_cluster import RayEngine
+from imagenet_prep.engines.worker_faults import TRIES
 from imagenet_prep.errors import (
     DataProblemsError,
     InputError,
     NetworkError,
+    OtherCopyError,
     UsageError,
     WorkerError,
 )
@@ -159,7 +162,7 @@ def start(
 
 def made_by(driver: subprocess.Popen[bytes]) -> int:
     """How many shards a driver made."""
-    said, _ = driver.communicate(timeout=120)
+    said, _ = driver.communicate(timeout=240)
     assert driver.returncode == 0
     assert said.startswith(b"{"), said
     return sum(json.loads(said).values())
@@ -170,7 +173,7 @@ def finished(output: Path) -> int:
     return len(list(output.glob("*-of-*")))
 
 
-def wait_until(is_so: Callable[[], object], seconds: float = 60) -> None:
+def wait_until(is_so: Callable[[], object], seconds: float = 120) -> None:
     """Until something is so."""
     until = time.monotonic() + seconds
     while not is_so():
@@ -287,6 +290,8 @@ def test_a_cluster_of_this_machine_alone(
     )
     assert (with_ray.stdout, with_ray.stderr) == (without.stdout, "")
     assert not (tmp_path / "out" / "imagenet-prep" / "partial").exists()
+    # a token there would turn on the authentication of the next cluster that is started here
+    assert not list((tmp_path / "home").rglob("auth_token"))
 
 
 def test_a_signal_stops_soon(local: Local, ray_cluster: RayCluster, tmp_path: Path) -> None:
@@ -304,7 +309,7 @@ def test_a_signal_stops_soon(local: Local, ray_cluster: RayCluster, tmp_path: Pa
     )
     wait_until(lambda: finished(tmp_path))
     process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=60)
     assert process.returncode == 143, said.decode()
     assert f"convert {tmp_path}" in said.decode()
     assert "Traceback" not in said.decode()
@@ -333,6 +338,10 @@ class Work(Portable[int]):
             else []
         )
 
+    def undo(self, task: int) -> None:
+        """Note it."""
+        (self.folder / f"undone-{task}").touch()
+
     def __call__(self, task: int) -> Any:
         """Do it."""
         if self.kind == "square":
@@ -344,11 +353,26 @@ class Work(Portable[int]):
         if self.kind == "die" and task == 2:
             (self.folder / f"death-{time.monotonic_ns()}").touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        if self.kind == "where":
+        if self.kind == "copies":
+            self._meet_other_copy(task)
+        if self.kind in ("where", "copies"):
             return os.environ.get("NODE", "")
         if self.kind == "unreadable":
             return _Unreadable()
         return task
+
+    def _meet_other_copy(self, task: int) -> None:
+        """Fail on the machine with another copy, if the task tells; the others wait until then."""
+        tells = task > LAST_SAME
+        event = self.folder / ("failed" if tells else "began")
+        if os.environ.get("NODE") == "other":
+            event.touch()
+            if tells:
+                raise OtherCopyError(f"number {task} has other bytes here")
+        wait_until(event.exists)
+
+
+LAST_SAME = 40  # the last task of the kind "copies" that another copy does as well
 
 
 class _Unreadable:
@@ -367,7 +391,7 @@ def test_every_task_has_one_outcome(
 ) -> None:
     """Results, errors of ours and bugs all come back as values, each with its task."""
     handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    with bounded(60):
+    with bounded(120):
         outcomes = {outcome.task: outcome for outcome in engine.map(Work(tmp_path), range(23))}
     assert sorted(outcomes) == list(range(23))
     assert outcomes[7] == Done(7, 49)
@@ -387,7 +411,7 @@ def test_a_task_that_kills_three_workers_has_failed(
     engine: RayEngine, ray_cluster: RayCluster, tmp_path: Path
 ) -> None:
     """Its error says so, and the other tasks are done."""
-    with bounded(60):
+    with bounded(120):
         outcomes = {
             outcome.task: outcome for outcome in engine.map(Work(tmp_path, "die"), range(5))
         }
@@ -404,7 +428,7 @@ def test_what_cant_be_read_is_a_failure(
 ) -> None:
     """An answer, a task, and a task that can't even be sent."""
     tasks: list[Any] = [_Unreadable(), threading.Lock()]
-    with bounded(60):
+    with bounded(120):
         (answer,) = engine.map(Work(tmp_path, "unreadable"), [1])
         unsent, read = engine.map(Work(tmp_path, "task"), tasks)
     for outcome, said in ((answer, "in unpickling"), (read, "in unpickling"), (unsent, "pickle")):
@@ -419,7 +443,7 @@ def test_another_version_on_a_machine_is_refused(
     """The machine and both versions are named, and nothing was done."""
     monkeypatch.setattr("imagenet_prep.__version__", "99.0")
     with (
-        bounded(60),
+        bounded(120),
         pytest.raises(
             UsageError, match="no machine of the Ray cluster can do this work"
         ) as refused,
@@ -438,11 +462,37 @@ def test_another_folder_on_a_machine_is_refused(
     mine.mkdir()
     descriptor = os.open(mine, os.O_RDONLY)
     try:
-        with bounded(60), pytest.raises(UsageError, match="it has another folder"):
+        with bounded(120), pytest.raises(UsageError, match="it has another folder"):
             list(engine.map(Work(Path(f"/proc/self/fd/{descriptor}")), range(3)))
     finally:
         os.close(descriptor)
     assert list(mine.glob("**/met-*")) == []
+
+
+def test_what_another_copy_did_is_undone_and_done_again(
+    engine: RayEngine,
+    ray_cluster: RayCluster,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A machine with another image gets no more tasks, and is named with it; the latest outcome of
+    each task is of a sound machine.
+    """
+    caplog.set_level("INFO", "imagenet_prep.engines")
+    ray_cluster.add_node("other")
+    wait_until(lambda: engine.workers == NODES + 1)
+    latest, undone = {}, 0
+    with bounded(120):
+        for outcome in engine.map(Work(tmp_path, "copies"), range(2 * LAST_SAME)):
+            assert isinstance(outcome, Done), outcome
+            undone += latest.get(outcome.task) == "other"
+            latest[outcome.task] = outcome.value
+    ray_cluster.lose_node(-1)
+    assert latest == dict.fromkeys(range(2 * LAST_SAME), "")
+    assert 0 < undone <= len(list(tmp_path.glob("undone-*")))
+    assert re.search(r"gets no more work: .* \((\d+\.){3}\d+\): number \d+ has other", caplog.text)
+    assert "shards by machine: " in caplog.text
+    wait_until(lambda: engine.workers == NODES)
 
 
 def test_no_secret_is_in_what_is_sent(

@@ -1,5 +1,5 @@
-"""A Ray cluster as docs/cluster.md starts one: with a token, by commands;
-some machines lack something.
+"""Ray clusters as docs/cluster.md starts them, by commands: one requires a token, and some of its
+machines lack something; one requires none.
 
 The machines are on this one, each with a host name, mounts and variables of its own.
 """
@@ -16,14 +16,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from object_server import ObjectServer, run_object_server
 from running import PROGRAM
-from test_ray import digests
+from test_ray import digests, finished, wait_until
 
 from imagenet_prep.demo.archives import MadeSet
 
@@ -32,9 +32,12 @@ pytestmark = [pytest.mark.once, pytest.mark.ray, pytest.mark.timeout(900)]
 TESTS = Path(__file__).resolve().parent
 RAY = (sys.executable, "-m", "ray.scripts.scripts")
 SMALL = ("--num-cpus=1", "--object-store-memory=80000000", "--disable-usage-stats")
-PART = ("--allow-incomplete", "--train-shards", "32", "--validation-shards", "16", "--quiet")
+PART = ("--allow-incomplete", "--train-shards", "32", "--validation-shards", "16")
+SHARDS = 48
 UNSHARE = ("unshare", "-mu") if os.geteuid() == 0 else ("unshare", "-rmu")
+TRIED = "hostname tried && mount --bind /tmp /tmp"
 MARK = "CLUSTER_OF_TESTS"
+QUANTIZATION = rb"(\xff\xdb\x00\x43\x00.{25})."  # a byte of the first table of a JPEG
 
 
 @dataclass
@@ -81,20 +84,29 @@ class Started:
                 time.sleep(0.2)
         raise AssertionError((self.folder / f"{name}.log").read_text())
 
-    def run(self, *words: object, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run a command of ours on the machine of the head."""
+    def begin(
+        self, *words: object, program: Sequence[str] = PROGRAM, **variables: str
+    ) -> subprocess.Popen[str]:
+        """Begin a command of ours on the machine of the head."""
         environment = {**self.environment, "RAY_ADDRESS": self.address, **variables}
-        call = [*PROGRAM, *map(str, words), "--engine", "ray"]
-        environment = {key: value for key, value in environment.items() if value}
-        return subprocess.run(
-            call,
-            env=environment,
-            capture_output=True,
+        return subprocess.Popen(
+            [*program, *map(str, words), "--engine", "ray"],
+            env={key: value for key, value in environment.items() if value},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=200,
-            check=False,
             cwd=self.folder,
         )
+
+    def run(
+        self, *words: object, status: int = 0, program: Sequence[str] = PROGRAM, **variables: str
+    ) -> str:
+        """What a command of ours says on standard error; it must end with this status."""
+        with self.begin(*words, program=program, **variables) as driver:
+            said = driver.communicate(timeout=400)[1]
+        assert driver.returncode == status, said
+        assert "Traceback" not in said
+        return said
 
     def processes(self) -> list[int]:
         """All of its processes."""
@@ -116,10 +128,18 @@ class Started:
                 node.poll()
             time.sleep(0.1)
 
+    def start_head(self, name: str = "head") -> None:
+        """Start its first machine, at its port."""
+        self.start(name, "--head", f"--port={self.port}", "--include-dashboard=false")
+
 
 @contextlib.contextmanager
 def started(*, token: bool) -> Iterator[Started]:
     """A cluster of one machine, with authentication or without."""
+    if subprocess.run([*UNSHARE, "sh", "-c", TRIED], check=False).returncode:
+        pytest.skip(
+            "this system permits no namespaces: machines need names and mounts of their own"
+        )
     folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # its sockets need a short path
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -129,7 +149,7 @@ def started(*, token: bool) -> Iterator[Started]:
         call = [*RAY, "get-auth-token", "--generate"]
         subprocess.run(call, env=cluster.environment, check=True, capture_output=True)
     try:
-        cluster.start("head", "--head", f"--port={cluster.port}", "--include-dashboard=false")
+        cluster.start_head()
         yield cluster
     finally:
         cluster.stop()
@@ -152,16 +172,33 @@ class Made:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Made:
-    """Made once; ``copies`` holds a copy of the raw data that lacks its last images."""
+    """Made once; ``copies`` holds a copy of the raw data with another byte in each image."""
     raw, folder = made_tiny.archives["train"].parent, tmp_path_factory.mktemp("made")
-    call = [*PROGRAM, "convert", folder / "out", "--raw", raw, *PART]
+    call = [*PROGRAM, "convert", folder / "out", "--raw", raw, *PART, "--quiet"]
     subprocess.run(call, check=True)
-    shutil.copytree(raw, folder / "stale")
-    archive = folder / "stale" / made_tiny.archives["train"].name
-    os.truncate(archive, archive.stat().st_size // 20)
+    shutil.copytree(raw, folder / "changed")
+    for path in (folder / "changed").glob("ILSVRC2012_img_*.tar"):
+        status = path.stat()
+        another = re.sub(QUANTIZATION, rb"\1c", path.read_bytes(), flags=re.DOTALL)
+        path.write_bytes(another)
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     for name in ("empty", "shared"):
         (folder / name).mkdir()
     return Made(raw, folder / "out", folder)
+
+
+def did(said: str) -> dict[str, int]:
+    """The number of shards that each machine did, by the command's last line about it."""
+    lines = re.findall(r"^shards by machine: (.*)", said, re.MULTILINE)
+    return {name: int(count) for name, count in re.findall(r"(\w+) \([0-9.]+\) (\d+)", lines[-1])}
+
+
+def lacking(said: str) -> dict[str, str]:
+    """The machines that a command named, and why."""
+    return dict(re.findall(r"gets no more work: (\w+) \((?:\d+\.){3}\d+\): (.*)", said))
+
+
+# machines that lack something, in a cluster with a token ------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -174,8 +211,6 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectServer]:
 @pytest.fixture(scope="module")
 def cluster(made: Made, objects: ObjectServer) -> Iterator[Started]:
     """Machines that lack folders, or what an object store takes, beside a sound one."""
-    if subprocess.run([*UNSHARE, "true"], check=False).returncode:
-        pytest.skip("this system allows no mounts")
     with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as stack:
         for name, value in objects.environment.items():
             patch.setenv(name, value)
@@ -193,23 +228,21 @@ def cluster(made: Made, objects: ObjectServer) -> Iterator[Started]:
             "nooutput", address, before=f"{mount}/empty {here}/shared", AWS_ENDPOINT_URL=""
         )
         cluster.start("readonly", address, before=read_only, AWS_ALLOW_HTTP="")
-        cluster.start("stale", address, before=f"{mount}/stale {made.raw}", PYTHONPATH=others)
+        cluster.start("changed", address, before=f"{mount}/changed {made.raw}", PYTHONPATH=others)
         yield cluster
 
 
-def lacking(said: str) -> dict[str, str]:
-    """The machines that a command named, and why."""
-    found = re.findall(r"gets no more work: (\w+) \((?:\d+\.){3}\d+\): (.*)", said)
-    return dict(found)
-
-
 def test_a_machine_without_its_folders_is_named(cluster: Started, made: Made) -> None:
-    """Each had a task; the others made its shards, the same bytes as one machine."""
+    """Each had a task; the sound one made all shards, the same bytes as one machine."""
     output = made.copies / "shared" / "out"
-    ran = cluster.run("convert", output, "--raw", made.raw, *PART)
-    assert ran.returncode == 0, ran.stderr
-    reasons = lacking(ran.stderr)
-    assert set(reasons) == {"noraw", "nooutput", "readonly", "stale"}
+    said = cluster.run("convert", output, "--raw", made.raw, *PART)
+    reasons = lacking(said)
+    assert set(reasons) == {"noraw", "nooutput", "readonly", "changed"}
+    assert "it lacks " in reasons["noraw"]
+    assert "it has another folder " in reasons["nooutput"]
+    assert "it can't write to " in reasons["readonly"]
+    assert re.search(r"\.JPEG has other bytes here than in the copy", reasons["changed"])
+    assert did(said) == {"head": SHARDS}
     assert digests(output) == made.digests
 
 
@@ -218,12 +251,151 @@ def test_a_machine_that_cant_reach_the_store_is_named(
 ) -> None:
     """By its address, with its reason: the head alone checks the set."""
     url = objects.new_bucket()
-    call = [*PROGRAM, "convert", url, "--raw", made.raw, *PART]
+    call = [*PROGRAM, "convert", url, "--raw", made.raw, *PART, "--quiet"]
     subprocess.run(call, env=os.environ | objects.environment, check=True)
-    ran = cluster.run("verify", url, "--quiet", **objects.environment)
-    reasons = lacking(ran.stderr)
-    assert set(reasons) == {"noraw", "nooutput", "readonly", "stale"}
+    said = cluster.run("verify", url, **objects.environment)
+    reasons = lacking(said)
+    assert set(reasons) == {"noraw", "nooutput", "readonly", "changed"}
     assert "the store refuses these credentials" in reasons["noraw"]
     assert "not set there, but here: AWS_ENDPOINT_URL" in reasons["nooutput"]
     assert "AWS_ALLOW_HTTP=true" in reasons["readonly"]
-    assert "obstore" in reasons["stale"]
+    assert "obstore" in reasons["changed"]
+    assert did(said) == {"head": SHARDS}
+
+
+REFUSED = {
+    "no token": ({"HOME": "/nowhere"}, 6, "requires a token"),
+    "another token": ({"RAY_AUTH_TOKEN": "ab" * 32}, 6, "requires a token"),
+    "authentication without a token": (
+        {"HOME": "/nowhere", "RAY_AUTH_MODE": "token"},
+        6,
+        "requires a token",
+    ),
+    "another address": ({"RAY_ADDRESS": "127.0.0.1:1"}, 5, "no Ray cluster at 127.0.0.1:1"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_cluster_refuses_with_a_reason(cluster: Started, made: Made, case: str) -> None:
+    """In one line, without a traceback or Ray's own lines."""
+    variables, status, reason = REFUSED[case]
+    said = cluster.run("verify", made.output, "--quiet", status=status, **variables)
+    assert said.startswith("error: ")
+    assert reason in said
+    assert len(said.splitlines()) <= 3
+
+
+# one machine, in a cluster without a token --------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def alone(made: Made) -> Iterator[Started]:
+    """A cluster of one CPU."""
+    with started(token=False) as cluster:
+        yield cluster
+
+
+HOLD = """
+import ray, sys
+ray.init(log_to_driver=False, logging_level="ERROR")
+@ray.remote(num_cpus=1)
+def hold():
+    import os, time
+    open("held", "w").close()
+    while not os.path.exists("release"):
+        time.sleep(0.1)
+ray.get(hold.remote())
+"""
+
+SUBMIT = """
+import json, os, ray, subprocess, sys
+ray.init(log_to_driver=False, logging_level="ERROR")
+@ray.remote(num_cpus=0)
+def supervisor(address, call):
+    job = json.dumps({"metadata": {"job_submission_id": "raysubmit_1"}})
+    variables = {"RAY_ADDRESS": address, "RAY_JOB_CONFIG_JSON_ENV_VAR": job}
+    ran = subprocess.run(call, env=os.environ | variables, capture_output=True, text=True)
+    return ran.returncode, ran.stderr
+call = [sys.executable, "-m", "imagenet_prep", *sys.argv[1:]]
+status, said = ray.get(supervisor.remote(os.environ["RAY_ADDRESS"], call))
+sys.stderr.write(said)
+sys.exit(status)
+"""
+
+OTHER_VERSION = "import ray; ray.__version__ = '2.9.0'; from imagenet_prep.cli import main; main()"
+
+
+def python(program: str) -> Sequence[str]:
+    """The command of a program."""
+    return (sys.executable, "-c", program)
+
+
+def test_a_job_is_a_driver_in_the_cluster(alone: Started, made: Made) -> None:
+    """A task starts it with the variables that Ray's jobs have; the dashboard itself isn't here."""
+    output = alone.folder / "job"
+    said = alone.run("convert", output, "--raw", made.raw, *PART, program=python(SUBMIT))
+    assert did(said) == {"head": SHARDS}
+    assert digests(output) == made.digests
+
+
+def test_without_a_free_cpu_it_says_so_and_goes_on(alone: Started, made: Made) -> None:
+    """When the CPU of other work is free."""
+    output = alone.folder / "busy"
+    environment = {**alone.environment, "RAY_ADDRESS": alone.address}
+    with subprocess.Popen(python(HOLD), env=environment, cwd=alone.folder):
+        wait_until((alone.folder / "held").exists)
+        driver = alone.begin("convert", output, "--raw", made.raw, *PART)
+        assert driver.stderr is not None
+        said = ""
+        while "waiting for a free CPU of the Ray cluster: other work has all 1" not in said:
+            said += driver.stderr.readline()
+            assert driver.poll() is None, said
+        assert finished(output) == 0
+        (alone.folder / "release").touch()
+        said += driver.communicate(timeout=400)[1]
+    assert driver.returncode == 0, said
+    assert did(said) == {"head": SHARDS}
+    assert digests(output) == made.digests
+
+
+@pytest.mark.parametrize(
+    ("variables", "program", "reason"),
+    [
+        ({"HOME": "/nowhere", "RAY_AUTH_MODE": "token"}, PROGRAM, "requires a token"),
+        ({}, python(OTHER_VERSION), "has another version of Ray or Python"),
+    ],
+)
+def test_a_driver_that_cant_join_says_why(
+    alone: Started, made: Made, variables: dict[str, str], program: Sequence[str], reason: str
+) -> None:
+    """Without a token that its own variables require, or with another Ray."""
+    words = ("verify", made.output, "--quiet")
+    status = 6 if variables else 2
+    said = alone.run(*words, status=status, program=program, **variables)
+    assert said.startswith("error: ")
+    assert reason in said
+
+
+def test_a_lost_head_ends_a_command_which_can_be_run_again(alone: Started, made: Made) -> None:
+    """With status 5; the cluster is started again, and the rest is made: the same bytes."""
+    output = alone.folder / "lost"
+    slow = "import functools, slow_shards; from imagenet_prep.shards import run; "
+    slow += "from imagenet_prep.cli import main; "
+    slow += "run.ShardMaker = functools.partial(slow_shards.SlowMaker, seconds=0.3); main()"
+    words = ("convert", output, "--raw", made.raw, *PART)
+    driver = alone.begin(*words, program=python(slow))
+    wait_until(lambda: finished(output) > 3 or driver.poll() is not None)
+    for process in {*alone.processes()} - {driver.pid}:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    said = driver.communicate(timeout=200)[1]
+    assert driver.returncode == 5, said
+    assert "the head of the Ray cluster at " in said
+    assert "Traceback" not in said
+    stood = finished(output)
+    assert 0 < stood < SHARDS
+    alone.start_head("again")
+    said = alone.run(*words)
+    made_again = did(said).pop("again")
+    assert SHARDS - stood <= made_again < SHARDS  # a shard may stand whose answer was lost
+    assert digests(output) == made.digests

@@ -22,7 +22,7 @@ from test_cli import restricted
 
 from imagenet_prep import ConvertOptions, Layout, PrepError, convert
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import fault
+from imagenet_prep.engines.worker_faults import fault
 from imagenet_prep.errors import InputError, SpaceError, WriteError
 from imagenet_prep.fetch.session import Session
 from imagenet_prep.fetch.transfer import Manner, fetch

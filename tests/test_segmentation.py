@@ -32,7 +32,7 @@ from torchvision_operators import import_torchvision
 
 import imagenet_prep
 from imagenet_prep import Layout, PrepError, convert, make_engine, records, repair, verify
-from imagenet_prep.engines import ThreadEngine
+from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.images import mask_pixels
 from imagenet_prep.recipes.recipe_set import RecipeSet

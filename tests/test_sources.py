@@ -20,7 +20,7 @@ from made_tars import contents, pack
 from msgspec.structs import replace
 
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import ThreadEngine
+from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.official import ImageFolders, missing_text

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from made_tars import member, pack
 from memory_store import MemoryStore
 
-from imagenet_prep.engines import ThreadEngine
+from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.sources.tar_members import BLOCK, TarFault, iter_members, stream_members

@@ -21,8 +21,8 @@ from existing import existing
 from made_tars import member, pack
 
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.engines.processes import ProcessEngine
+from imagenet_prep.engines.threads import ThreadEngine
 from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WriteError
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, TRAIN, VALIDATION
 from imagenet_prep.model import Silent

@@ -336,5 +336,20 @@ def make_progress(quiet: bool) -> Progress:
         from imagenet_prep.model import Silent
 
         return Silent()
-    # a width of 0, as in some containers, shows no bar
-    return Bars() if terminal_width(sys.stderr) else Lines()
+    # A width of 0, as in some containers, shows no bar.
+    progress = Bars() if terminal_width(sys.stderr) else Lines()
+    _note_log(progress)
+    return progress
+
+
+def _note_log(progress: Progress) -> None:
+    """Show as notes what engines log: the machines of a cluster, and what they did."""
+    import logging
+
+    class _Notes(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            progress.note(record.getMessage())
+
+    log = logging.getLogger("imagenet_prep.engines")
+    log.handlers = [_Notes()]
+    log.setLevel(logging.INFO)

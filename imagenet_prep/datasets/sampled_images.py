@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import OtherCopyError
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.slices import Buffer
 from imagenet_prep.tfrecord import crc32c
@@ -16,10 +16,6 @@ every one of a small set, or of a few shards.
 
 UNKNOWN = 0
 """The checksum of a sample that was damaged: a sound image may take its place."""
-
-
-class OtherCopyError(InputError):
-    """A copy of the raw data has another image than the copy that the set was planned from."""
 
 
 def spread(rows: Sequence[int], shards: int) -> Sequence[int]:

@@ -25,7 +25,7 @@ from typing import Any, Generic
 
 from msgspec import Struct
 
-from imagenet_prep.engines import TRIES, died, fault, no_worker
+from imagenet_prep.engines.worker_faults import TRIES, died, fault, no_worker
 from imagenet_prep.model import Done, Failed, Outcomes, R, T
 from imagenet_prep.storage.object_store import are_used, prepare_before_use
 

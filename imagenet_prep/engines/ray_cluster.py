@@ -12,9 +12,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from imagenet_prep.engines import TRIES, ThreadEngine, available_cpus
 from imagenet_prep.engines.processes import ProcessEngine
-from imagenet_prep.engines.ray_tasks import Flight, line_of, nodes, slots
+from imagenet_prep.engines.ray_machines import line_of, nodes, slots
+from imagenet_prep.engines.ray_tasks import Flight
+from imagenet_prep.engines.threads import ThreadEngine, available_cpus
+from imagenet_prep.engines.worker_faults import TRIES
 from imagenet_prep.errors import AccessError, NetworkError, PrepError, UsageError
 from imagenet_prep.model import Outcomes, Portable, R, T
 
@@ -65,12 +67,12 @@ class RayEngine:
         """
         if not isinstance(function, Portable):
             # A process with foreign threads should not fork.
-            here = ThreadEngine if self._is_connected else ProcessEngine
-            yield from here(self._workers or available_cpus()).map(function, tasks)
+            local_engine = ThreadEngine if self._is_connected else ProcessEngine
+            yield from local_engine(self._workers or available_cpus()).map(function, tasks)
             return
         self.connect()
-        most = self._workers if self._address else None  # a shared cluster gets exactly that many
-        with contextlib.closing(Flight(function, most)) as flight:
+        limit = self._workers if self._address else None  # a shared cluster gets exactly that many
+        with contextlib.closing(Flight(function, limit)) as flight:
             yield from flight.run(tasks)
 
     def connect(self) -> None:
@@ -80,31 +82,31 @@ class RayEngine:
         _refuse_address(self._address)
         for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)
-        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
-            import ray
-
-            logging.getLogger("ray").setLevel(logging.ERROR)
-            _take_token(self._address)
-            if self._address:
-                _knock(self._address)
-            cpus = None if self._address else self._workers or available_cpus()
-            alone = {} if self._address else _ALONE
-            where = {"address": self._address or "local", "num_cpus": cpus, **alone}
-            ray.init(
-                logging_level=logging.ERROR, log_to_driver=False, ignore_reinit_error=True, **where
-            )
+            with _unchanged_handlers():
+                self._join()
         except ImportError as error:
             raise UsageError(
                 "Ray is not installed", str(error), "pip install 'imagenet-prep[ray]'"
             ) from error
         except Exception as error:  # Ray documents none of those that it raises
             raise _no_cluster(self._address or "this machine", error) from error
-        finally:
-            for number, handler in handlers.items():
-                with contextlib.suppress(ValueError):  # not in the main thread
-                    signal.signal(number, handler)
         self._is_connected = True
+
+    def _join(self) -> None:
+        import ray
+
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        _take_token(self._address)
+        if self._address:
+            _knock(self._address)
+            options: dict[str, Any] = {"address": self._address}
+        else:
+            cpus = self._workers or available_cpus()
+            options = {"address": "local", "num_cpus": cpus, **_ALONE}
+        ray.init(
+            logging_level=logging.ERROR, log_to_driver=False, ignore_reinit_error=True, **options
+        )
 
 
 # joining a cluster --------------------------------------------------------------------------------
@@ -136,6 +138,18 @@ def _refuse_address(address: str | None) -> None:
         raise _no_cluster(address, error) from error
 
 
+@contextlib.contextmanager
+def _unchanged_handlers() -> Iterator[None]:
+    """Put back this process's handlers of signals, which Ray replaces."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            with contextlib.suppress(ValueError):  # not in the main thread
+                signal.signal(number, handler)
+
+
 def _take_token(address: str | None) -> None:
     """Take part in token authentication as ``ray start --head`` does: whenever there is a token.
 
@@ -161,31 +175,32 @@ def _knock(address: str) -> None:
     from ray._private import services
     from ray._raylet import GcsClient  # type: ignore[attr-defined]
 
-    where = services.canonicalize_bootstrap_address(address)
+    head = services.canonicalize_bootstrap_address(address)
     with _without_native_lines():
-        GcsClient(address=where)
+        GcsClient(address=head)
 
 
 @contextlib.contextmanager
 def _without_native_lines() -> Iterator[None]:
     """Hide what Ray's compiled code writes to standard error, which no setting of Ray hides."""
     sys.stderr.flush()
-    kept = os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    standard_error = os.dup(2)
+    null = os.open(os.devnull, os.O_WRONLY)
     try:
-        os.dup2(nowhere, 2)
+        os.dup2(null, 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
+        os.dup2(standard_error, 2)
+        os.close(standard_error)
+        os.close(null)
 
 
-def _no_cluster(where: str, error: Exception) -> PrepError:
+def _no_cluster(address: str, error: Exception) -> PrepError:
+    """The error for a cluster that this process can't join, or can't start."""
     name = type(error).__name__
     if name == "AuthenticationError":
         return AccessError(
-            f"the Ray cluster at {where} requires a token (authentication)",
+            f"the Ray cluster at {address} requires a token (authentication)",
             line_of(error).partition(". ")[0],
             (
                 "on this machine, put the head's token (ray get-auth-token) into ~/.ray/auth_token "
@@ -194,12 +209,12 @@ def _no_cluster(where: str, error: Exception) -> PrepError:
         )
     if "Version mismatch" in str(error):
         return UsageError(
-            f"the Ray cluster at {where} has another version of Ray or Python",
+            f"the Ray cluster at {address} has another version of Ray or Python",
             line_of(error),
             "install the same versions on every machine",
         )
     return NetworkError(
-        f"no Ray cluster at {where}",
+        f"no Ray cluster at {address}",
         line_of(error) or name,
         "check that it runs (ray status), and RAY_ADDRESS",
     )

@@ -2,8 +2,9 @@
 
 Ray places the tasks, and retries tasks that lost their worker or their machine. A machine without
 the package, the output folder, the raw data or the keys of an object store is named and gets no
-more tasks: the others finish. The run fails only when no machine can do the work, and the error
-names each of them.
+more tasks: the others finish. A machine that reads another copy of the images is too, and what it
+has done is done again. The run fails only when no machine can do the work, and the error names each
+of them.
 """
 
 from __future__ import annotations
@@ -14,17 +15,33 @@ import os
 import platform
 import random
 import secrets
-import socket
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any, Generic, NamedTuple
 
 import imagenet_prep
-from imagenet_prep.engines import TRIES, died, fault
+from imagenet_prep.engines.ray_machines import (
+    LOOK,
+    await_head,
+    line_of,
+    machine_name,
+    nodes,
+    slots,
+    tell_if_busy,
+)
 from imagenet_prep.engines.ray_worker import UNREACHED, Kit
-from imagenet_prep.errors import NetworkError, PrepError, UsageError, WriteError, in_a_line
+from imagenet_prep.engines.worker_faults import TRIES, died, fault
+from imagenet_prep.errors import (
+    NetworkError,
+    OtherCopyError,
+    PrepError,
+    UsageError,
+    WriteError,
+    in_a_line,
+)
 from imagenet_prep.escaping import escaped
 from imagenet_prep.model import Done, Failed, Portable, R, T
 
@@ -36,9 +53,6 @@ tasks beyond one per slot wait for the next free slot.
 PATIENCE = 30.0
 """Seconds until every machine sees a file made here; network file systems cache missing names."""
 
-_LOOK = 0.5  # seconds between checks of the cluster's size
-_HEAD = 40.0  # seconds in which a lost head may come back: Ray gives it 60
-_SETTLED = 2.0  # seconds until Ray counts the CPUs of ended tasks as free
 _END = 5.0  # seconds to wait for cancelled tasks to end
 
 _PASSING = (NetworkError, WriteError)
@@ -57,19 +71,23 @@ class _Attempt(NamedTuple, Generic[T]):
 class Flight(Generic[T, R]):
     """All unfinished tasks, by Ray's references to their answers."""
 
-    def __init__(self, function: Portable[T], most: int | None) -> None:
+    def __init__(self, function: Portable[T], most_tasks: int | None) -> None:
         self._function = function
-        self._most = most
+        self._most_tasks = most_tasks
         self._out: dict[Any, _Attempt[T]] = {}
         self._unfit: dict[str, PrepError] = {}
-        self._proven: set[str] = set()
+        self._reads_other_copy: set[str] = set()
+        self._tasks_done: dict[str, list[bytes]] = {}  # small: all tasks of a set come here
         self._mark: Path | None = None
         self._kit: Any = None
         self._remote: Any = None
-        self._limit, self._looked = 0, -_LOOK
+        self._limit, self._looked = 0, -LOOK
 
     def run(self, tasks: Iterable[T]) -> Iterator[Done[T, R] | Failed[T]]:
-        """The outcome of every task, in any order."""
+        """The outcome of every task, in any order: the latest one counts.
+
+        A task has several if a machine that did it turns out to read another copy of the images.
+        """
         for task in tasks:
             if self._remote is None:
                 self._begin(task)
@@ -78,6 +96,8 @@ class Flight(Generic[T, R]):
             yield from self._send(_Attempt(task, []))
         while self._out:
             yield from self._collect()
+        machines = (f"{machine_name(node)} {len(done)}" for node, done in self._tasks_done.items())
+        _log.info("shards by machine: %s", ", ".join(sorted(machines)) or "none")
 
     def close(self) -> None:
         """Let no waiting task start, and give the running ones a little time; Ray ends their
@@ -104,9 +124,8 @@ class Flight(Generic[T, R]):
         token = secrets.token_hex(8)
         mark = self._function.meeting_point(task, token)
         if mark is not None:
-            with contextlib.suppress(
-                OSError
-            ):  # if it can't be created, the task that writes there reports it
+            # If it can't be created, the task that writes there reports it.
+            with contextlib.suppress(OSError):
                 mark.parent.mkdir(parents=True, exist_ok=True)
                 mark.touch()
                 self._mark = mark
@@ -116,16 +135,16 @@ class Flight(Generic[T, R]):
             tuple(Kit(token, imagenet_prep.__version__, function, str(Path.cwd()), place, PATIENCE))
         )
         self._remote = ray.remote(num_cpus=1, max_retries=TRIES - 1)(_by_value(_store_variables()))
-        _tell_if_busy()
+        tell_if_busy()
 
     def _room(self) -> int:
         """The number of tasks that may be submitted now."""
-        if time.monotonic() - self._looked > _LOOK:
-            _await_head()
+        if time.monotonic() - self._looked > LOOK:
+            await_head()
             fit = [node for node in nodes() if node["NodeID"] not in self._unfit]
             if self._unfit and not fit:
                 raise _nobody(list(self._unfit.values()))
-            self._limit, self._looked = self._most or AHEAD * slots(fit), time.monotonic()
+            self._limit, self._looked = self._most_tasks or AHEAD * slots(fit), time.monotonic()
         return self._limit
 
     def _send(self, attempt: _Attempt[T], node: str = "") -> Iterator[Failed[T]]:
@@ -151,29 +170,51 @@ class Flight(Generic[T, R]):
 
         self._room()  # the last suitable machine may be gone
         try:
-            ready = ray.wait(list(self._out), timeout=_LOOK)[0]
-        except (
-            SystemError
-        ) as error:  # Ray's compiled code wraps an exception raised by a signal's handler
+            ready = ray.wait(list(self._out), timeout=LOOK)[0]
+        except SystemError as error:
+            # Ray's compiled code wraps an exception raised by a signal's handler.
             raise error.__cause__ or error from None
         for reference in ready:
-            attempt = self._out.pop(reference)
-            try:
-                lacking, node, value, unset = ray.get(reference)
-            except Exception as error:  # noqa: BLE001 - an unreadable answer, or any failure of the task or of Ray
-                yield Failed(attempt.task, _failure(error))
-                continue
-            if isinstance(value, PrepError):
-                yield from self._fail(attempt, node, value, unset)
-            elif lacking:
-                self._exclude(node, UsageError(lacking))
-                yield from self._send(attempt)
+            yield from self._take(self._out.pop(reference), reference)
+
+    def _take(self, attempt: _Attempt[T], reference: Any) -> Iterator[Done[T, R] | Failed[T]]:
+        """The outcome of an attempt that has ended, unless the task runs once more."""
+        import ray
+
+        try:
+            lacking, node, value, unset = ray.get(reference)
+        except Exception as error:  # noqa: BLE001 - an unreadable answer, or any failure of the task or of Ray
+            yield Failed(attempt.task, _failure(error))
+            return
+        if isinstance(value, PrepError):
+            yield from self._fail(attempt, node, value, unset)
+        elif lacking:
+            self._exclude(node, UsageError(lacking))
+            yield from self._send(attempt)
+        else:
+            yield from self._blame(attempt.failures)
+            task = zlib.compress(ForkingPickler.dumps(attempt.task), 1)
+            self._tasks_done.setdefault(node, []).append(task)
+            if node in self._reads_other_copy:
+                yield from self._do_again(node)
             else:
-                for other, failure in attempt.failures:
-                    if other not in self._proven or not isinstance(failure, _PASSING):
-                        self._exclude(other, failure)
-                self._proven.add(node)
                 yield Done(attempt.task, value)
+
+    def _blame(self, failures: Sequence[tuple[str, PrepError]]) -> Iterator[Failed[T]]:
+        """Exclude the machines where a task failed that another machine has done."""
+        for node, error in failures:
+            if node not in self._tasks_done or not isinstance(error, _PASSING):
+                self._exclude(node, error)
+            if isinstance(error, OtherCopyError):
+                self._reads_other_copy.add(node)
+                yield from self._do_again(node)
+
+    def _do_again(self, node: str) -> Iterator[Failed[T]]:
+        """Undo what a machine has made of another copy, and let others do it."""
+        for compressed in self._tasks_done.pop(node, []):
+            task = ForkingPickler.loads(zlib.decompress(compressed))
+            self._function.undo(task)
+            yield from self._send(_Attempt(task, []))
 
     def _fail(
         self, attempt: _Attempt[T], node: str, error: PrepError, unset: str
@@ -182,38 +223,43 @@ class Flight(Generic[T, R]):
 
         A machine that has done nothing yet and doesn't reach the data gets no second task.
         """
-        if node not in self._proven and isinstance(error, UNREACHED):
+        if node not in self._tasks_done and isinstance(error, UNREACHED):
             not_set = f"not set there, but here: {unset}" if unset else ""
             detail = "; ".join(filter(None, (error.detail, not_set)))
             self._exclude(node, type(error)(error.what, detail, error.hint))
             yield from self._send(attempt)
             return
         attempt.failures.append((node, error))
-        tried = {*self._unfit, *(other for other, _ in attempt.failures)}
-        left = [other["NodeID"] for other in nodes() if other["NodeID"] not in tried]
-        left = [other for other in left if other in self._proven] or left
-        if not left and isinstance(error, WriteError):
-            left = [node]
-        if left and len(attempt.failures) < TRIES:
-            yield from self._send(attempt, random.choice(left))
+        may_retry = len(attempt.failures) < TRIES or isinstance(error, OtherCopyError)
+        machines = self._untried(attempt)
+        if not machines and isinstance(error, WriteError):
+            machines = [node]
+        if machines and may_retry:
+            yield from self._send(attempt, random.choice(machines))
         else:
             yield Failed(attempt.task, error)
+
+    def _untried(self, attempt: _Attempt[T]) -> list[str]:
+        """The machines that may do a task: those that have done another one, or else any."""
+        unfit = {*self._unfit, *(node for node, _ in attempt.failures)}
+        untried = [node["NodeID"] for node in nodes() if node["NodeID"] not in unfit]
+        return [node for node in untried if node in self._tasks_done] or untried
 
     def _exclude(self, node: str, error: PrepError) -> None:
         """Give a machine no more tasks, and say why."""
         if node in self._unfit:
             return
-        reason = type(error)(f"{_machine(node)}: {error.what}", error.detail, error.hint)
+        reason = type(error)(f"{machine_name(node)}: {error.what}", error.detail, error.hint)
         self._unfit[node] = reason
-        self._looked = -_LOOK
+        self._looked = -LOOK
         _log.warning("warning: a machine of the Ray cluster gets no more work: %s", _told(reason))
 
 
 def _nobody(reasons: Sequence[PrepError]) -> PrepError:
     """The error for a cluster without a machine that can work."""
-    kinds = {type(reason) for reason in reasons}
-    kind = kinds.pop() if len(kinds) == 1 else UsageError
-    return kind(
+    error_types = {type(reason) for reason in reasons}
+    error_type = error_types.pop() if len(error_types) == 1 else UsageError
+    return error_type(
         f"no machine of the Ray cluster can do this work: {'; '.join(map(_told, reasons))}",
         f"expected the same as on {platform.node()}",
         (
@@ -227,54 +273,6 @@ def _told(reason: PrepError) -> str:
     return escaped(in_a_line(reason))
 
 
-def _machine(node: str) -> str:
-    """The name and the address of a machine."""
-    import ray
-
-    for each in ray.nodes():
-        if each["NodeID"] == node:
-            return f"{each['NodeManagerHostname']} ({each['NodeManagerAddress']})"
-    return node
-
-
-def _await_head() -> None:
-    """Wait a while for a head that is gone: Ray itself would end this process after a minute."""
-    import ray
-
-    address = ray.get_runtime_context().gcs_address
-    host, _, port = address.rpartition(":")
-    until = time.monotonic() + _HEAD
-    while True:
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout=_LOOK).close()
-        except OSError as error:
-            if time.monotonic() > until:
-                raise NetworkError(
-                    f"the head of the Ray cluster at {address} is lost",
-                    line_of(error),
-                    "start the cluster, then run the same command again: finished work is kept",
-                ) from error
-            time.sleep(_LOOK)
-        else:
-            return
-
-
-def _tell_if_busy() -> None:
-    """Say what tasks wait for if no CPU is free, before any of this command's tasks has one."""
-    import ray
-
-    until = time.monotonic() + _SETTLED
-    while ray.available_resources().get("CPU", 0) < 1:
-        if time.monotonic() > until:
-            count = sum(node["Resources"]["CPU"] for node in nodes())
-            _log.warning(
-                "waiting for a free CPU of the Ray cluster: other work has all %d (ray status)",
-                count,
-            )
-            return
-        time.sleep(0.1)
-
-
 def _failure(error: Exception) -> PrepError:
     """The error of a task, from Ray's."""
     from ray import exceptions
@@ -286,18 +284,6 @@ def _failure(error: Exception) -> PrepError:
         return died(line_of(error))
     cause = error.cause if isinstance(error, exceptions.RayTaskError) else None
     return fault(cause if isinstance(cause, Exception) else error)
-
-
-def nodes() -> list[dict[str, Any]]:
-    """The machines of the cluster that are up and accept tasks."""
-    import ray
-
-    return [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
-
-
-def slots(nodes: Iterable[dict[str, Any]]) -> int:
-    """The number of tasks that run at once on these machines."""
-    return max(1, int(sum(node["Resources"]["CPU"] for node in nodes)))
 
 
 def _store_variables() -> list[str]:
@@ -328,8 +314,3 @@ def _by_value(variables: Sequence[str]) -> Callable[[Any, Any], Any]:
         return lacking, node, value, unset
 
     return run
-
-
-def line_of(error: Exception) -> str:
-    """The text of an exception as a line of limited length."""
-    return " ".join(str(error).split())[:300]

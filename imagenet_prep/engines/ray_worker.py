@@ -9,7 +9,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple
 
 import imagenet_prep
-from imagenet_prep.engines import fault
+from imagenet_prep.engines.worker_faults import fault
 from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError, WriteError
 
 UNREACHED = (AccessError, NetworkError, UsageError)
@@ -47,41 +47,49 @@ def answer(kit: tuple[str, str, bytes, str, str, float], task: Any) -> tuple[str
     Raises:
         PrepError: the function raised another error, which is converted to a PrepError.
     """
-    global _kept
-    if _kept[0] != kit[0]:
-        lacking = _lacking(Kit(*kit))
-        _kept = kit[0], lacking, None if lacking else ForkingPickler.loads(kit[2])
-    _, lacking, function = _kept
-    if kit[4] and not os.path.exists(kit[4]):  # noqa: PTH110 - as it was sent
-        lacking = lacking or "the command that asked for this work has ended"
+    lacking, function = _unpacked(Kit(*kit))
     try:
-        lacking = lacking or next(
-            (f"it lacks {path}" for path in function.inputs(task) if not path.exists()), ""
-        )
+        lacking = lacking or _missing_input(function, task)
         return lacking, None if lacking else function(task)
     except Exception as error:  # noqa: BLE001 - a bug reaches the driver with its traceback
-        known = fault(error)
-        if isinstance(known, (*UNREACHED, InputError, WriteError)):
-            return "", known
-        raise known from None
+        failure = fault(error)
+        if isinstance(failure, (*UNREACHED, InputError, WriteError)):
+            return "", failure
+        raise failure from None
+
+
+def _unpacked(kit: Kit) -> tuple[str, Any]:
+    """The thing that this machine lacks for a kit, or "", and the kit's function."""
+    global _kept
+    if _kept[0] != kit.name:
+        lacking = _lacking(kit)
+        _kept = kit.name, lacking, None if lacking else ForkingPickler.loads(kit.function)
+    _, lacking, function = _kept
+    if kit.mark and not os.path.exists(kit.mark):  # noqa: PTH110 - as it was sent
+        lacking = lacking or "the command that asked for this work has ended"
+    return lacking, function
+
+
+def _missing_input(function: Any, task: Any) -> str:
+    """The first input of a task that this machine lacks; empty if it has all."""
+    missing = (path for path in function.inputs(task) if not path.exists())
+    return next((f"it lacks {path}" for path in missing), "")
 
 
 def _lacking(kit: Kit) -> str:
     """The reason that this machine can't work; empty if it can."""
-    os.environ.setdefault(
-        "OPENBLAS_NUM_THREADS", "1"
-    )  # NumPy's import would start a spinning thread for every core
+    # NumPy's import would start a spinning thread for every core.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if imagenet_prep.__version__ != kit.version:
         return (
             f"imagenet-prep {imagenet_prep.__version__} is installed there, and {kit.version} here"
         )
-    with contextlib.suppress(
-        OSError
-    ):  # then relative paths don't resolve, and the next lines report it
+    # If that fails, relative paths don't resolve, and the next lines report it.
+    with contextlib.suppress(OSError):
         os.chdir(kit.folder)
-    until = time.monotonic() + kit.patience
+    deadline = time.monotonic() + kit.patience
     while kit.mark and not os.path.exists(kit.mark):  # noqa: PTH110 - as it was sent
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             return f"it has another folder {os.path.dirname(kit.mark)} than this machine"  # noqa: PTH120
         time.sleep(0.2)
     if kit.mark and not os.access(os.path.dirname(kit.mark), os.W_OK):  # noqa: PTH120

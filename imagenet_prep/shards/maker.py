@@ -23,7 +23,7 @@ from imagenet_prep.state.indexes import read_written
 from imagenet_prep.state.replacement import Identity, identity_of
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import Sink, local_or_none
-from imagenet_prep.storage.refusals import space_errors
+from imagenet_prep.storage.refusals import space_errors, writing
 from imagenet_prep.storage.store import GoneError
 from imagenet_prep.tfrecord.compression import Compression, RecordWriter
 from imagenet_prep.tfrecord.framing import Index
@@ -99,6 +99,12 @@ class ShardMaker(Struct, Portable[ShardTask], frozen=True):
         since the driver's sync can't.
         """
         return replace(task, syncs=True)
+
+    def undo(self, task: ShardTask) -> None:
+        """Remove the shard: then it doesn't count as done, whatever the journal says."""
+        path = task.layout.shard_path(task.name)
+        with writing(path):
+            path.unlink(missing_ok=True)
 
     def __call__(self, task: ShardTask) -> Outcome:
         """Make the shard of a task.

@@ -117,7 +117,7 @@ def make_shards(
     """Make the shards of all tasks; each is journalled once in place,
     and a failing one stops no other.
     """
-    outcomes: list[Outcome] = []
+    outcomes: dict[str, Outcome] = {}
     failures: list[Exception] = []
     unsynced: list[ShardTask] = []
     bundled = 0  # bytes of shards whose bundles still exist
@@ -129,19 +129,20 @@ def make_shards(
                 failures.append(named(result.error, task.name))
                 continue
             outcome: Outcome = result.value
-            outcomes.append(outcome)
+            is_again = task.name in outcomes
+            outcomes[task.name] = outcome
             if outcome.info is not None:
                 unsynced.append(task)
                 if task.bundle:
                     bundled += outcome.info.size
                 _record(outcome.info, journal, progress)
-            progress.advance(len(task.catalog))
+            progress.advance(0 if is_again else len(task.catalog))
             if time.monotonic() - synced > SYNC_SECONDS or bundled > HELD:
                 _sync(layout, journal, unsynced)
                 synced = time.monotonic()
                 bundled = 0
     _sync(layout, journal, unsynced)
-    return Made(tuple(outcomes), tuple(failures))
+    return Made(tuple(outcomes.values()), tuple(failures))
 
 
 def _record(info: ShardInfo, journal: Journal, progress: Progress) -> None:

@@ -20,9 +20,8 @@ from imagenet_prep.datasets.dataset import Dataset
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import find_changed
 from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, plan_name
-from imagenet_prep.datasets.sampled_images import OtherCopyError
 from imagenet_prep.datasets.stored_plan import plan_of, read_planned
-from imagenet_prep.errors import UsageError, WriteError
+from imagenet_prep.errors import OtherCopyError, UsageError, WriteError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, Progress, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS, refuse_images, refuse_other_set

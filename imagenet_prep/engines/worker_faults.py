@@ -1,0 +1,39 @@
+"""The errors of tasks and of workers, for every engine."""
+
+from __future__ import annotations
+
+from imagenet_prep.errors import DataProblemsError, PrepError, WorkerError
+from imagenet_prep.escaping import traced
+from imagenet_prep.storage.refusals import as_error
+
+TRIES = 3
+"""How often a task may lose its worker before it counts as failed."""
+
+
+def fault(error: Exception) -> PrepError:
+    """An exception as a PrepError: unchanged, as a system error, or as a bug with its traceback."""
+    if isinstance(error, PrepError):
+        return error
+    refused = as_error(error) if isinstance(error, OSError) else None
+    if refused is not None:
+        return refused
+    return WorkerError(f"a bug in a worker: {error!r}", traced(error))
+
+
+def no_worker(reason: str) -> PrepError:
+    """The error for a system that can't start another process or thread."""
+    return PrepError(
+        "no worker can be started",
+        f"the system says: {reason}",
+        (
+            "raise the limit of processes (ulimit -u), or try fewer --workers, "
+            "and run the same command again"
+        ),
+    )
+
+
+def died(cause: str) -> PrepError:
+    """The error of a task that lost its worker too often."""
+    return DataProblemsError(
+        f"a worker died {TRIES} times on the same work", cause, "try fewer --workers"
+    )
