@@ -23,13 +23,19 @@ RETRY_SECONDS = 120
 """Seconds during which a request is retried, unless ``IMAGENET_PREP_RETRY_SECONDS`` is set."""
 
 _STATUS = re.compile(r"status code: (\d{3})|HTTP status (?:client|server) error \((\d{3})")
-_CODE = re.compile(r"<Code>(\w{1,64})</Code>")
+_CODE = re.compile(r"(?:<Code>|\(code: )(\w{1,64})(?:</Code>|\))")
+_PATH_OF_URL = re.compile(r"(https?://[^/\s]+)\S*")
+_NO_CREDENTIALS = re.compile(r"169\.254\.|metadata|credential|InstanceProfile|token", re.IGNORECASE)
+_NO_ANSWER_OF_A_STORE = re.compile(r"response body|Got invalid \w+ response")
 
 _SIGN_UP = {
-    "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-    "gs": "set GOOGLE_SERVICE_ACCOUNT",
-    "az": "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+    "s3": (
+        "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, for temporary ones also AWS_SESSION_TOKEN"
+    ),
+    "gs": "GOOGLE_SERVICE_ACCOUNT or GOOGLE_APPLICATION_CREDENTIALS",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
 }
+"""The variables that hold a store's credentials."""
 _PUBLIC = {"s3": "AWS_SKIP_SIGNATURE", "gs": "GOOGLE_SKIP_SIGNATURE", "az": "AZURE_SKIP_SIGNATURE"}
 _KEYS = {
     "s3": "AWS_ACCESS_KEY_ID",
@@ -58,6 +64,9 @@ _WRONG_KEYS = (
     "InvalidToken",
     "InvalidSecurity",
     "RequestTimeTooSkewed",
+    "AuthenticationRequired",
+    "NoAuthenticationInformation",
+    "InvalidAuthenticationInfo",
 )
 _EXPIRED = ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired")
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
@@ -137,7 +146,7 @@ def failure(url: str, error: Exception, right: Right = "read") -> Exception:
     status = int(found[1] or found[2]) if found else None
     coded = _CODE.search(said)
     code = coded[1] if coded else next((each for each in _NO_BUCKET if each in said), "")
-    answer = f"status {status}" + (f", {code}" if code else "") if status else ""
+    answer = ", ".join(filter(None, (f"status {status}" if status else "", code)))
     is_missing = isinstance(error, FileNotFoundError) or status == 404
     if code in _NO_BUCKET or (is_missing and right == "write" and code != "NoSuchUpload"):
         what = f"the bucket {scheme}://{place.partition('/')[0]} does not exist"
@@ -148,11 +157,9 @@ def failure(url: str, error: Exception, right: Right = "read") -> Exception:
         "PermissionDeniedError",
         "UnauthenticatedError",
     ) or status in (401, 403)
-    if is_refused or code in (*_WRONG_KEYS, *_EXPIRED):
+    if is_refused or code in (*_WRONG_KEYS, *_EXPIRED, "AccessDenied"):
         return _no_access(url, right, code, answer or "access denied")
-    if status is None and re.search(
-        r"169\.254\.|metadata|credential|InstanceProfile|token", said, re.IGNORECASE
-    ):
+    if not answer and _NO_CREDENTIALS.search(_PATH_OF_URL.sub(r"\1", said)):
         return AccessError(
             f"no credentials for {url}", "the environment has none that work", who(scheme)
         )
@@ -175,7 +182,9 @@ def _no_access(url: str, right: Right, code: str, answer: str) -> AccessError:
     scheme, what = url.partition("://")[0], f"no access to {url}"
     if code in _EXPIRED:
         return AccessError(
-            what, f"the credentials have expired: {answer}", f"renew them: {who(scheme)}"
+            what,
+            f"the credentials have expired: {answer}",
+            f"renew {_SIGN_UP[scheme]}, and run the same command again: what is finished stays",
         )
     needed = f"the right to {right} objects: {_RIGHTS[scheme][right]}"
     if scheme == "s3" and not os.environ.get(_KEYS[scheme]):
@@ -189,7 +198,9 @@ def _no_access(url: str, right: Right, code: str, answer: str) -> AccessError:
             what, f"these credentials lack {needed} ({answer})", "ask the bucket's owner for it"
         )
     return AccessError(
-        what, f"the store refuses these credentials: {answer}", f"check them, and {needed}"
+        what,
+        f"the store refuses these credentials: {answer}",
+        f"check {_SIGN_UP[scheme]}, and {needed}",
     )
 
 
@@ -198,7 +209,7 @@ def who(scheme: str) -> str:
     profile = ", or AWS_PROFILE (~/.aws is read if botocore is installed: pip install botocore)" * (
         scheme == "s3"
     )
-    return f"{_SIGN_UP[scheme]}{profile}; a public bucket needs none: {_PUBLIC[scheme]}=true"
+    return f"set {_SIGN_UP[scheme]}{profile}; a public bucket needs none: {_PUBLIC[scheme]}=true"
 
 
 def _which_server(scheme: str) -> str:
@@ -216,6 +227,6 @@ def _network_fault(said: str) -> tuple[type[NetworkError], str]:
     ):
         if sign in said:
             return NetworkError, reason
-    if "response body" in said:
+    if _NO_ANSWER_OF_A_STORE.search(said):
         return IncompleteAnswerError, "the answer was cut short"
     return NetworkError, "the connection failed"
