@@ -130,10 +130,12 @@ def _wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
 
 # a proxy before it --------------------------------------------------------------------------------
 
-Fault = Literal["503", "reset", "stall", "truncate", "lost"] | float | tuple[int, str]
+Fault = (
+    Literal["503", "reset", "stall", "truncate", "short", "lost"] | float | tuple[int, str] | bytes
+)
 """Answer with 503; break the connection off before or, if lost, after the request is done; say
-nothing; break off half-way through the answer; wait some seconds; answer with a status and an error
-code, and do nothing.
+nothing; break off half-way through the answer, or, if short, announce only that half; wait some
+seconds; do nothing, and answer with a status and an error code, or with 200 and this body.
 """
 
 
@@ -226,6 +228,9 @@ class _Handler(BaseHTTPRequestHandler):
                 f"<Error><Code>{fault[1]}</Code><Message>As a test asks</Message></Error>".encode(),
             )
             return
+        if isinstance(fault, bytes):
+            self._answer(200, {}, fault)
+            return
         connection = http.client.HTTPConnection("127.0.0.1", self.behind, timeout=60)
         try:
             connection.request(self.command, self.path, content or None, dict(self.headers))
@@ -234,6 +239,8 @@ class _Handler(BaseHTTPRequestHandler):
             if fault == "lost":
                 self._break_off()
                 return
+            if fault == "short":
+                body = body[: len(body) // 2]
             self._answer(answer.status, dict(answer.getheaders()), body, is_cut=fault == "truncate")
         except OSError:
             self._break_off()

@@ -21,7 +21,7 @@ from running import prep
 
 from imagenet_prep import Layout, convert
 from imagenet_prep.demo.archives import MadeSet, make
-from imagenet_prep.errors import AccessError, InputError, PrepError, WriteError
+from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, WriteError
 from imagenet_prep.storage.asking import failure
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.location import Location, locate, open_store, remembering
@@ -194,15 +194,76 @@ def test_an_upload_that_the_store_lost(proxy: Proxy, place: Location) -> None:
     assert upload(store) == LARGE
 
 
-def test_a_list_of_many_pages_cut(proxy: Proxy, place: Location) -> None:
-    """Cut on its second page, twice: all names are listed, once."""
+PAGE = b"<html>Please sign in</html>"
+
+
+@pytest.mark.parametrize("answer", [b"", PAGE, (200, "AccessDenied"), (200, "ExpiredToken")])
+def test_an_end_that_is_an_error_with_status_200(
+    proxy: Proxy, place: Location, answer: Fault
+) -> None:
+    """The store made nothing: an error that has the shard made once more."""
+    store = place.store.below("other")
+    assert isinstance(store, ObjectStore)
+    store.delete("large")
+    proxy.fault = in_turn("POST", "uploadId", answer)
+    with pytest.raises(WriteError, match=r"did not make s3://.*/other/large of its parts"):
+        upload(store)
+    assert store.find("large") is None
+
+
+def test_an_end_whose_answer_is_half(proxy: Proxy, place: Location) -> None:
+    """Half of an answer that announces no more: the object is there, and its content decides."""
+    store = place.store.below("other")
+    assert isinstance(store, ObjectStore)
+    proxy.fault = in_turn("POST", "uploadId", "short")
+    assert upload(store) == LARGE
+
+
+NOT_DELETED = (
+    "<DeleteResult><Error><Key>other/old</Key><Code>{}</Code>"
+    "<Message>As a test asks</Message></Error></DeleteResult>"
+)
+
+
+@pytest.mark.parametrize("code", ["InternalError", "SlowDown"])
+def test_a_deletion_that_fails_with_status_200(proxy: Proxy, place: Location, code: str) -> None:
+    """It is tried again; what lasts is an error with the store's code."""
+    store = place.store.below("other")
+    assert isinstance(store, ObjectStore)
+    answer = NOT_DELETED.format(code).encode()
+    proxy.fault = in_turn("POST", "\\?delete", answer, answer)
+    assert delete(store) is None
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("IMAGENET_PREP_RETRY_SECONDS", "1")
+        client.cache_clear()
+        proxy.fault = times(1000, answer, "POST", "\\?delete")
+        with pytest.raises(NetworkError, match=code):
+            delete(store)
+
+
+def test_a_list_of_many_pages_cut(
+    proxy: Proxy, place: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut on a page, or between two: all names are listed, once; a page that never comes is an
+    error of the network.
+    """
     store = place.store.below("many")
     assert isinstance(store, ObjectStore)
     names = [f"{number:04d}" for number in range(1003)]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda name: store.put(name, b""), names))
-    proxy.fault = in_turn("GET", "continuation-token", "truncate", "lost", "truncate")
-    assert store.list() == names
+    second = "continuation-token"
+    for fault in ("truncate", "short", "lost", "reset"):
+        for pattern in ("list-type", second):
+            proxy.fault = in_turn("GET", pattern, fault, fault)
+            assert store.list() == names
+    proxy.fault = in_turn("GET", second, "truncate", "lost", "truncate", "short")
+    assert [each.name for each in store.list_folder()] == names
+    monkeypatch.setenv("IMAGENET_PREP_RETRY_SECONDS", "1")
+    client.cache_clear()
+    proxy.fault = times(1000, "reset", "GET", second)
+    with pytest.raises(NetworkError, match="no usable answer"):
+        store.list()
 
 
 REFUSED: list[tuple[str, Fault, Callable[[ObjectStore], Any], type[PrepError], str]] = [
@@ -231,7 +292,21 @@ REFUSED: list[tuple[str, Fault, Callable[[ObjectStore], Any], type[PrepError], s
         AccessError,
         "s3:DeleteObject",
     ),
+    (
+        "POST",
+        NOT_DELETED.format("AccessDenied").encode(),
+        lambda store: store.delete("old"),
+        AccessError,
+        "s3:DeleteObject",
+    ),
     ("HEAD", (403, ""), lambda store: store.find("a"), AccessError, "s3:GetObject"),
+    (
+        "PUT",
+        (400, "ExpiredToken"),
+        lambda store: store.put("a", b""),
+        AccessError,
+        "also AWS_SESSION_TOKEN",
+    ),
     (
         "PUT",
         (403, "SignatureDoesNotMatch"),
@@ -359,6 +434,67 @@ def test_profiles_are_read(
         match="AWS_PROFILE is broken, and botocore, which reads profiles, is not installed",
     ):
         store.load("a")
+
+
+OF_A_PART = (*("--train-shards", "8", "--validation-shards", "8", "--allow-incomplete", "--quiet"),)
+
+# credentials that end ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ((400, "ExpiredToken"), "the credentials have expired: status 400, ExpiredToken"),
+        (
+            (403, "InvalidAccessKeyId"),
+            "the store refuses these credentials: status 403, InvalidAccessKeyId",
+        ),
+    ],
+)
+def test_credentials_that_end_in_mid_run(
+    proxy: Proxy, place: Location, made_tiny: MadeSet, tmp_path: Path, answer: Fault, words: str
+) -> None:
+    """Once some shards are journalled, the store refuses everything: the refusal names what to
+    renew, and the same command finishes with the right bytes, without making those again.
+    """
+    whole = tmp_path / "whole"
+    raw_dir = made_tiny.archives["train"].parent
+    convert(Layout(whole, raw_dir), ENGINE, PART_OF_A_SET)
+    shards = {path.name: path.read_bytes() for path in existing(whole, "*-of-*")}
+    there = place / f"ended-{tmp_path.name}"
+    command = ["convert", there, "--raw", raw_dir, *OF_A_PART, "--workers", "1"]
+    proxy.fault = ended_with_the_journal(answer)
+    refused = prep(*command)
+    assert refused.returncode == 6, refused.stderr
+    assert words in refused.stderr
+    assert "AWS_SESSION_TOKEN" in refused.stderr
+    proxy.fault = lambda method, path: None
+    assert len(list(there.glob("*-of-*"))) < len(shards)
+    proxy.seen.clear()
+    finished = prep(*command)
+    assert finished.returncode == 0, finished.stderr
+    assert {path.name: path.read_bytes() for path in there.glob("*-of-*")} == shards
+    made = [path for method, path in proxy.seen if is_shard(method, path)]
+    assert len(made) <= len(shards) - 3, "those of the first second are not made again"
+
+
+def is_shard(method: str, path: str) -> bool:
+    """Whether this request writes a shard."""
+    return method == "PUT" and "/index/" not in path and re.search(r"-of-\d+$", path) is not None
+
+
+def ended_with_the_journal(answer: Fault) -> Callable[[str, str], Fault | None]:
+    """Slow shards until the first of them are journalled; then this answer to everything."""
+    journalled: list[str] = []
+
+    def struck(method: str, path: str) -> Fault | None:
+        if journalled:
+            return answer
+        if method == "PUT" and "/journal-" in path:
+            journalled.append(path)
+        return 0.25 if is_shard(method, path) else None
+
+    return struck
 
 
 # how often it asks --------------------------------------------------------------------------------

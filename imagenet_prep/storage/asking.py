@@ -23,16 +23,21 @@ RETRY_SECONDS = 120
 """Seconds during which a request is retried, unless ``IMAGENET_PREP_RETRY_SECONDS`` is set."""
 
 _STATUS = re.compile(r"status code: (\d{3})|HTTP status (?:client|server) error \((\d{3})")
-_CODE = re.compile(r"<Code>(\w{1,64})</Code>")
+_CODE = re.compile(r"(?:<Code>|\(code: )(\w{1,64})(?:</Code>|\))")
+_PATH_OF_URL = re.compile(r"(https?://[^/\s]+)\S*")
 _CREDENTIALS = re.compile(r"169\.254\.|metadata|credential|InstanceProfile|token", re.IGNORECASE)
+_CUT_ANSWER = re.compile(r"response body|Got invalid \w+ response")
 _REFUSALS = ("PermissionDeniedError", "UnauthenticatedError")
 """The names of obstore's exceptions for a lack of access."""
 
 _SIGN_UP = {
-    "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-    "gs": "set GOOGLE_SERVICE_ACCOUNT",
-    "az": "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+    "s3": (
+        "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, for temporary ones also AWS_SESSION_TOKEN"
+    ),
+    "gs": "GOOGLE_SERVICE_ACCOUNT or GOOGLE_APPLICATION_CREDENTIALS",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
 }
+"""The variables that hold a store's credentials."""
 _PUBLIC = {"s3": "AWS_SKIP_SIGNATURE", "gs": "GOOGLE_SKIP_SIGNATURE", "az": "AZURE_SKIP_SIGNATURE"}
 _KEYS = {
     "s3": "AWS_ACCESS_KEY_ID",
@@ -61,6 +66,9 @@ _WRONG_KEYS = (
     "InvalidToken",
     "InvalidSecurity",
     "RequestTimeTooSkewed",
+    "AuthenticationRequired",
+    "NoAuthenticationInformation",
+    "InvalidAuthenticationInfo",
 )
 _EXPIRED = ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired")
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
@@ -140,17 +148,18 @@ def failure(url: str, error: Exception, right: Right = "read") -> Exception:
         return _no_bucket(url, _answer_text(status, code))
     if is_missing:
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
+    answer = _answer_text(status, code)
     if _is_refused(error, status, code):
-        return _no_access(url, right, code, _answer_text(status, code) or "access denied")
+        return _no_access(url, right, code, answer or "access denied")
     if status is None:
-        return _failure_without_status(url, message)
-    return _failure_by_status(url, status, _answer_text(status, code))
+        return _failure_without_status(url, message, answer)
+    return _failure_by_status(url, status, answer)
 
 
 def _is_refused(error: Exception, status: int | None, code: str) -> bool:
     """Whether the store did not accept the credentials, or their rights."""
     is_refused = type(error).__name__ in _REFUSALS or status in (401, 403)
-    return is_refused or code in (*_WRONG_KEYS, *_EXPIRED)
+    return is_refused or code in (*_WRONG_KEYS, *_EXPIRED, "AccessDenied")
 
 
 def _status_in(message: str) -> int | None:
@@ -167,10 +176,11 @@ def _code_in(message: str) -> str:
 
 
 def _answer_text(status: int | None, code: str) -> str:
-    """The status and the code of an answer, for a message; "" without a status."""
-    if not status:
-        return ""
-    return f"status {status}, {code}" if code else f"status {status}"
+    """The status and the code of an answer, for a message; "" without both."""
+    texts = [f"status {status}"] if status else []
+    if code:
+        texts.append(code)
+    return ", ".join(texts)
 
 
 def _no_bucket(url: str, answer: str) -> InputError:
@@ -195,10 +205,10 @@ def _failure_by_status(url: str, status: int, answer: str) -> PrepError:
     )
 
 
-def _failure_without_status(url: str, message: str) -> PrepError:
-    """The error for a request that got no answer: without credentials, or by the network."""
+def _failure_without_status(url: str, message: str, answer: str) -> PrepError:
+    """The error for a request that got no status: without credentials, or by the network."""
     scheme = url.partition("://")[0]
-    if _CREDENTIALS.search(message):
+    if not answer and _CREDENTIALS.search(_PATH_OF_URL.sub(r"\1", message)):
         return AccessError(
             f"no credentials for {url}", "the environment has none that work", who(scheme)
         )
@@ -214,7 +224,8 @@ def _no_access(url: str, right: Right, code: str, answer: str) -> AccessError:
     scheme = url.partition("://")[0]
     required = f"the right to {right} objects: {_RIGHTS[scheme][right]}"
     if code in _EXPIRED:
-        detail, hint = f"the credentials have expired: {answer}", f"renew them: {who(scheme)}"
+        detail = f"the credentials have expired: {answer}"
+        hint = f"renew {_SIGN_UP[scheme]}, and run the same command again: what is finished stays"
     elif scheme == "s3" and not os.environ.get(_KEYS[scheme]):
         detail = f"no credentials were given, or the store refuses them: {answer}"
         hint = who(scheme)
@@ -225,7 +236,7 @@ def _no_access(url: str, right: Right, code: str, answer: str) -> AccessError:
         hint = "ask the bucket's owner for it"
     else:
         detail = f"the store refuses these credentials: {answer}"
-        hint = f"check them, and {required}"
+        hint = f"check {_SIGN_UP[scheme]}, and {required}"
     return AccessError(f"no access to {url}", detail, hint)
 
 
@@ -234,7 +245,7 @@ def who(scheme: str) -> str:
     profile = ""
     if scheme == "s3":
         profile = ", or AWS_PROFILE (~/.aws is read if botocore is installed: pip install botocore)"
-    return f"{_SIGN_UP[scheme]}{profile}; a public bucket needs none: {_PUBLIC[scheme]}=true"
+    return f"set {_SIGN_UP[scheme]}{profile}; a public bucket needs none: {_PUBLIC[scheme]}=true"
 
 
 def _which_server(scheme: str) -> str:
@@ -252,6 +263,6 @@ def _network_fault(message: str) -> tuple[type[NetworkError], str]:
     ):
         if sign in message:
             return NetworkError, reason
-    if "response body" in message:
+    if _CUT_ANSWER.search(message):
         return IncompleteAnswerError, "the answer was cut short"
     return NetworkError, "the connection failed"

@@ -307,8 +307,8 @@ class ObjectSink(RemoteSink):
     def _finish(self) -> None:
         """Make one object of all parts.
 
-        A cut answer, and "no such upload" to a repeated request, leave open whether it was made:
-        its content decides.
+        A cut answer, one that is an error with status 200, and "no such upload" to a repeated
+        request leave open whether it was made: its content decides.
 
         Raises:
             WriteError: the store did not make it.
@@ -320,7 +320,7 @@ class ObjectSink(RemoteSink):
             if not self._is_there():
                 raise WriteError(
                     f"the store did not make {self._objects.url(self._name)} of its parts",
-                    "its answer was cut short, or it no longer knows the upload",
+                    "its answer was cut short or is an error, or it no longer knows the upload",
                     "run the same command again",
                 ) from error
 
