@@ -86,7 +86,7 @@ def test_messages_name_commands_and_options_that_exist() -> None:
     of_others = {
         "ilsvrc2012/repacked.py": ["--strip-components"],
         "storage/aws_profiles.py": ["--format"],
-        "datasets/copies.py": ["--checksum"],
+        "datasets/sampled_images.py": ["--checksum"],
     }
     unknown = {module: _unknown(ast.parse((ROOT / module).read_text())) for module in MODULES}
     assert {module: words for module, words in unknown.items() if words} == of_others
