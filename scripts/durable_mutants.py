@@ -66,7 +66,9 @@ MUTANTS = (
         "            pass\n        else:",
         LINES,
     ),
-    Mutant("storage/durable.py", "            fsync_dir(new_folder.parent)", "            pass", SAVED),
+    Mutant(
+        "storage/durable.py", "            fsync_dir(new_folder.parent)", "            pass", SAVED
+    ),
     Mutant(
         "shards/maker.py", "sink.seal()\n        self._write_index()", "self._write_index()", NAMED
     ),

@@ -4,6 +4,7 @@ a guard around the tester's credentials, rules.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import shutil
@@ -233,15 +234,23 @@ def object_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectSe
 
 @pytest.fixture
 def objects(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectServer]:
-    """The same, with what reaches it in the environment; afterwards this process may be forked again,
-    and no worker waits that an engine forked before the first request.
-    """
+    """The same, with what reaches it in the environment."""
     for name, value in object_server.environment.items():
         monkeypatch.setenv(name, value)
+    with stores_for_a_while():
+        yield object_server
+
+
+@contextlib.contextmanager
+def stores_for_a_while() -> Iterator[None]:
+    """Afterwards this process may be forked again as if it had asked no store, and no worker waits
+    that an engine forked before the first request.
+    """
     from imagenet_prep.engines.processes import _end
     from imagenet_prep.storage.object_store import _before_use, _state, client
 
-    yield object_server
+    client.cache_clear()
+    yield
     client.cache_clear()
     _state.used = False
     for engine in list(_before_use.values()):

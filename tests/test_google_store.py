@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from bounded import kill_group
+from conftest import stores_for_a_while
 from existing import existing
 from google_server import KEY_ID, PAGE, GoogleServer, run_google_server
 from made_sets import ENGINE
@@ -22,7 +23,7 @@ from test_objects import until
 from imagenet_prep import Layout, convert
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.storage.location import locate, open_store
-from imagenet_prep.storage.object_store import PART, client
+from imagenet_prep.storage.object_store import PART
 
 OF_A_PART = ("--train-shards", "8", "--validation-shards", "8", "--allow-incomplete", "--quiet")
 pytestmark = pytest.mark.objects
@@ -50,9 +51,8 @@ def google(
     server.objects.clear()
     server.uploads.clear()
     server.seen.clear()
-    client.cache_clear()
-    yield server
-    client.cache_clear()
+    with stores_for_a_while():
+        yield server
 
 
 def test_requests_of_a_store(google: GoogleServer) -> None:

@@ -29,7 +29,7 @@ from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.model import Silent
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.registry import ILSVRC2012
-from imagenet_prep.shards import consumption
+from imagenet_prep.shards import consuming, consumption
 from imagenet_prep.stages.convert import foresee
 
 SHARD = "train-00003-of-00008"
@@ -298,7 +298,7 @@ def test_a_full_disk_names_the_command(
     """What did not fit is named as it was called,
     and with --consume where the archives may give their space.
     """
-    monkeypatch.setattr(consumption, "HELD", 0)
+    monkeypatch.setattr(consuming, "HELD", 0)
     monkeypatch.setattr(consumption, "_LEAST_STEP", 1 << 16)
     subprocess.run(["mount", "-o", "remount,size=60m", small_disk], check=True)
     layout = Layout(small_disk / "d")

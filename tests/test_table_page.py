@@ -60,11 +60,11 @@ def test_both_forms_of_boxes_of_the_page_are_the_same(
     from made_boxes import photograph
 
     for number in (1, 2):
-        save(tmp_path / "street" / f"{number}.jpg", photograph(80, 100))
+        save(tmp_path / f"{number}.jpg", photograph(80, 100))
     save(tmp_path / name, content.encode())
     save(tmp_path / "r.yaml", f"source: {{table: {name}}}\n".encode())
     (split,) = load(tmp_path / "r.yaml", None, ENGINE).splits
-    assert split.catalog.columns["boxes.text"] == [["car", "person"], []]
+    assert split.catalog.columns["boxes.text"] == [["car", "dog"], []]
     assert np.allclose(split.catalog.boxes.reshape(-1, 4)[0], [10 / 80, 0.2, 60 / 80, 0.8])
     assert np.allclose(split.catalog.boxes.reshape(-1, 4)[1], [64 / 80, 0.22, 70 / 80, 0.6])
 

@@ -25,6 +25,7 @@ RETRY_SECONDS = 120
 _STATUS = re.compile(r"status code: (\d{3})|HTTP status (?:client|server) error \((\d{3})")
 _CODE = re.compile(r"(?:<Code>|\(code: )(\w{1,64})(?:</Code>|\))")
 _PATH_OF_URL = re.compile(r"(https?://[^/\s]+)\S*")
+_METADATA_SERVICE = re.compile(r"/latest/(api/token|meta-data)")
 _CREDENTIALS = re.compile(r"169\.254\.|metadata|credential|InstanceProfile|token", re.IGNORECASE)
 _CUT_ANSWER = re.compile(r"response body|Got invalid \w+ response")
 _REFUSALS = ("PermissionDeniedError", "UnauthenticatedError")
@@ -208,13 +209,19 @@ def _failure_by_status(url: str, status: int, answer: str) -> PrepError:
 def _failure_without_status(url: str, message: str, answer: str) -> PrepError:
     """The error for a request that got no status: without credentials, or by the network."""
     scheme = url.partition("://")[0]
-    if not answer and _CREDENTIALS.search(_PATH_OF_URL.sub(r"\1", message)):
+    if not answer and _lacks_credentials(message):
         return AccessError(
             f"no credentials for {url}", "the environment has none that work", who(scheme)
         )
-    error_type, reason = _network_fault(message)
+    error_type, reason = (NetworkError, answer) if answer else _network_fault(message)
     hint = f"run the same command again{_which_server(scheme)}"
     return error_type(f"no usable answer for {url}", reason, hint)
+
+
+def _lacks_credentials(message: str) -> bool:
+    """Whether a request for credentials failed; the path of any other request may have any word."""
+    without_paths = _PATH_OF_URL.sub(r"\1", message)
+    return bool(_METADATA_SERVICE.search(message) or _CREDENTIALS.search(without_paths))
 
 
 def _no_access(url: str, right: Right, code: str, answer: str) -> AccessError:

@@ -25,7 +25,7 @@ from imagenet_prep.images import prepare as images
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.reading.shard import Shard
-from imagenet_prep.recipes import columns, labels_file, rules
+from imagenet_prep.recipes import columns, labels_file, rules, typed_values
 from imagenet_prep.recipes.classes import given_classes
 from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
 from imagenet_prep.reporting import lenient
@@ -202,7 +202,7 @@ def _labels(data: bytes, form: labels_file.Form) -> None:
         for values in (*([] if table.labels is None else [table.labels]), *table.columns.values()):
             for kind in (None, "bytes", "int64", "float"):
                 with suppress(labels_file.LabelsFault):
-                    labels_file.typed(values, table.lines, table.is_text, kind)
+                    typed_values.typed(values, table.lines, table.is_text, kind)
 
 
 @target()
