@@ -18,9 +18,10 @@ import secrets
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic
 
 import imagenet_prep
 from imagenet_prep.engines.ray_machines import (
@@ -61,7 +62,8 @@ _PASSING = (NetworkError, WriteError)
 _log = logging.getLogger(__name__)
 
 
-class _Attempt(NamedTuple, Generic[T]):
+@dataclass(frozen=True, slots=True)
+class _Attempt(Generic[T]):
     """A task, and the machines where it failed so far."""
 
     task: T
