@@ -111,8 +111,9 @@ def _compare(split: PlannedSplit, samples: Samples) -> None:
 
 def _is_elsewhere(plan: Plan, before: Plan, split: str) -> bool:
     """Whether the images of a split are in another place, or in files with other times."""
-    has_same_place = plan.origins.get(split) == before.origins.get(split)
-    return not has_same_place or plan.times.get(split) != before.times.get(split)
+    has_other_place = plan.origins.get(split) != before.origins.get(split)
+    has_other_times = plan.times.get(split) != before.times.get(split)
+    return has_other_place or has_other_times
 
 
 def were_copies(plan: Plan) -> bool:
