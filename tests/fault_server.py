@@ -50,7 +50,8 @@ class Faults:
         redirect: where everything is redirected to; "{path}" is the path asked for.
 
         login: "redirect", "page" or "forbidden": how one without a session cookie is led to a
-        sign-in form. form: that form.
+            sign-in form.
+        form: that form.
         etags: the ETags of several servers behind this one address, in turn, a request each.
         most: how many requests for parts are answered at a time; more get ``refusal``.
     """

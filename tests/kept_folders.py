@@ -116,12 +116,15 @@ class Truth:
             without a class. An image that is not here is no example: a mask, or one that every
             reader leaves out.
         splits: the split of each image by its path, "train", "validation" or "test"; {}: the folder
-        has none. boxes: the boxes of each image by its path; {}: the folder has none.
+            has none.
+        boxes: the boxes of each image by its path; {}: the folder has none.
         masks: the mask of each image by its path, as whole numbers (height x width); {}: the folder
-        has none. object_masks: the masks of the objects of each image, in the order of its boxes;
-        {}: the folder has none. numbers: the number of each class, counted from 0, where the folder
-        itself says so; {}: in the order of names. left_out: images that a reader may leave out, or
-        keep without a class, as he likes.
+            has none.
+        object_masks: the masks of the objects of each image, in the order of its boxes; {}: the
+            folder has none.
+        numbers: the number of each class, counted from 0, where the folder itself says so; {}: in
+            the order of names.
+        left_out: images that a reader may leave out, or keep without a class, as he likes.
         choices: other truths that a person may mean: a question between them and this one is right.
         must_ask: init must not take this folder without a question: both readings are as good.
     """

@@ -100,7 +100,8 @@ class RawVerdict(Struct, frozen=True):
         level: how complete and sound the copy is, in the words of ``Verdict``.
         reason: why, as a sentence without its first capital; "" if the problems say it.
         counts: the number of "damaged", "warned" and "odd" images, and of "skipped" files; without
-        those that are 0. notes: remarks that are not problems.
+            those that are 0.
+        notes: remarks that are not problems.
         odd: images that convert changes, with their former format; the first 10,000.
         warned: unusual images whose pixels are whole, with what is unusual; the first 10,000.
         twins: pairs of images with the same bytes; the first 10,000.

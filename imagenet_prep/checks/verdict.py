@@ -127,8 +127,10 @@ class Verdict(Struct, frozen=True):
         differences: how the records differ from that flavour, within its guarantees.
         order: "canonical", "the records of 2016 in another order", "not canonical", or "unknown".
         fingerprint: SHA-256 (hex) over the names, record counts and digests of all shards; "" after
-        a quick check. faulty: every shard that is missing or has a problem of its own, with the
-        kinds of its problems. dataset: its name.
+            a quick check.
+        faulty: every shard that is missing or has a problem of its own, with the kinds of its
+            problems.
+        dataset: its name.
         warned: images that are unusual though their pixels are whole, with the warning; as in
             ShardInfo.
     """

@@ -53,7 +53,8 @@ class Dataset(Protocol):
         Raises:
             IncompleteError: images are missing, and that is not allowed.
             InputError: there is nothing to convert, or an input is damaged or differs from the
-            recorded one. UsageError: an option is invalid.
+                recorded one.
+            UsageError: an option is invalid.
         """
         ...
 

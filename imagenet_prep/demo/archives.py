@@ -122,7 +122,8 @@ def make(
         classes: the number of classes, at most 1000, spread evenly over them.
         per_class: train images per class, at most 1300.
         validation: validation images, of those classes; a class has 50, so at most 50 times
-        ``classes`` are made. tiny: make images of 16x16 pixels instead of photographs.
+            ``classes`` are made.
+        tiny: make images of 16x16 pixels instead of photographs.
         progress: gets the images made.
     """
     wnids = tuple(synsets()[index * CLASSES // classes] for index in range(classes))

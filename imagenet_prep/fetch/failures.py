@@ -94,7 +94,8 @@ def raise_for(error: Exception, host: str, proxy: Proxy | None, *, was_answered:
         AccessError: the proxy requires a password.
         CutError: no connection; a later attempt may succeed.
         NetworkError: the certificate can't be trusted, the proxy refuses the connection, or the
-        host is unknown. UsageError: the environment, the address or the cookies can't be used.
+            host is unknown.
+        UsageError: the environment, the address or the cookies can't be used.
     """
     nested = list(_nested(error))
     _refuse_authorities(error, nested)

@@ -134,7 +134,8 @@ class PartialFile:
     Args:
         path: the partial file; created if missing.
         remote: the version to fetch. The bytes of an earlier run are kept if they fit, otherwise
-        thrown away. has_digest: whether a digest will decide at the end if the file is correct.
+            thrown away.
+        has_digest: whether a digest will decide at the end if the file is correct.
 
     ``received`` is the number of bytes received since it was opened.
 

@@ -48,7 +48,8 @@ class Pace(Struct, frozen=True):
         longest_retry_after: the longest wait accepted from a Retry-After header.
         stall: a connection that is silent, or sends no complete headers, for this long is cut.
         least_speed: bytes per second; a connection slower than this over ``slow_after`` seconds is
-        cut. save_every: how often progress is made durable.
+            cut.
+        save_every: how often progress is made durable.
         segment: bytes per request, if several connections share a file.
     """
 

@@ -45,7 +45,8 @@ class Offer(Struct, frozen=True):
     Args:
         filename: its name in the raw folder.
         url: its permanent address, which holds no secret. It redirects to one that expires after
-        about an hour. size: bytes.
+            about an hour.
+        size: bytes.
         digests: the digests the site publishes (hex), by algorithm.
     """
 

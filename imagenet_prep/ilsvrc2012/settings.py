@@ -113,7 +113,8 @@ def find_part(argument: str | None = None, first: int | None = None) -> Part:
 
     Raises:
         UsageError: it is neither, or lines of the file name no class. The error names every such
-        line. InputError: the file can't be read.
+            line.
+        InputError: the file can't be read.
     """
     if argument is None:
         return _part(facts.NAME, facts.synsets(), first, "")

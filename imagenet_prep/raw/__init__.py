@@ -75,14 +75,16 @@ def open(  # noqa: PLR0913 - options of the public interface, by keyword
         check: compare the data of every record with its CRC.
         source: "shards", or "raw" for the data that they are made from.
         raw, config: for raw data: its folder, if that is not ``data_dir``/raw-data; the recipe of
-        the data set. options: for raw data: how it would be converted, ``ConvertOptions``;
-        ``allow_incomplete`` accepts a part of it. join: for shards: a JSON file {file name: value},
-        or the 50,000 labels real.json; ``joined`` has the values.
+            the data set.
+        options: for raw data: how it would be converted, ``ConvertOptions``; ``allow_incomplete``
+            accepts a part of it.
+        join: for shards: a JSON file {file name: value}, or the 50,000 labels real.json; ``joined``
+            has the values.
 
     Raises:
         InputError: the shards of this split can't be read or lack one; raw data is missing or
-        damaged. IncompleteError: images of the data set are missing, and the options don't allow
-        it.
+            damaged.
+        IncompleteError: images of the data set are missing, and the options don't allow it.
         UsageError: no split is named, raw data can only be read in its order, or an option or
             recipe is wrong.
     """

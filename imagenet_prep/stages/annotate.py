@@ -99,7 +99,8 @@ def annotate(
         layout: the folder of the archives and the CSV.
         engine: parses the files.
         boxes: another archive of ``<wnid>/*.xml`` (.tar.gz or .tar) or an unpacked folder of them,
-        for train. validation: also make the CSV of validation boxes.
+            for train.
+        validation: also make the CSV of validation boxes.
         progress: reports bytes or files read.
 
     Raises:

@@ -79,8 +79,8 @@ def convert(
     Raises:
         IncompleteError, InputError: images are missing, or an archive or the boxes file is corrupt.
         UsageError: shards exist that a recipe, other settings or another tool made; see
-        ``overwrite``. DataProblemsError: some images are bad; every shard without a bad image is
-        done.
+            ``overwrite``.
+        DataProblemsError: some images are bad; every shard without a bad image is done.
     """
     progress, options = progress or Silent(), options or dataset.options
     layout = replace(layout, set_name=dataset.set_name)

@@ -122,7 +122,8 @@ def download(
 
     Raises:
         AccessError, NetworkError, InputError: the server refuses, keeps failing, or sends a wrong
-        file. UsageError: an archive, the URL or the cookie file can't be used.
+            file.
+        UsageError: an archive, the URL or the cookie file can't be used.
     """
     layout.refuse_urls()
     manner = options.manner(progress)
@@ -254,7 +255,8 @@ def foresee(
 
     Raises:
         InputError: an existing file is a different one, by its size or the MD5 recorded at its last
-        check. UsageError: ``only`` names an unknown archive.
+            check.
+        UsageError: ``only`` names an unknown archive.
     """
     layout.refuse_urls()
     targets, train = _targets(layout, only, part, check_digest, digests)

@@ -84,9 +84,11 @@ def export(
 
     Raises:
         UsageError: the format does not exist, lacks its library, can't hold these records, or can't
-        leave any out. InputError: the set is incomplete; ``out`` holds something else; or a shard
-        is damaged: all others are exported. SpaceError, BusyError, WriteError: no space is left,
-        another run works here, or the storage fails.
+            leave any out.
+        InputError: the set is incomplete; ``out`` holds something else; or a shard is damaged: all
+            others are exported.
+        SpaceError, BusyError, WriteError: no space is left, another run works here, or the storage
+            fails.
     """
     if out is not None:
         refuse_url(out)

@@ -33,8 +33,9 @@ def merge(layout: Layout, *, progress: Progress | None = None) -> ConvertSummary
 
     Raises:
         InputError: no rank has made anything there; or shards are missing: the error names the
-        ranks to run again. BusyError, SpaceError, WriteError: another run works here, no space is
-        left, or the storage fails.
+            ranks to run again.
+        BusyError, SpaceError, WriteError: another run works here, no space is left, or the storage
+            fails.
     """
     progress = progress or Silent()
     layout = layout.one_set()

@@ -71,8 +71,9 @@ def repair(
 
     Raises:
         InputError: there is no manifest; or a shard's raw data has changed: then all other shards
-        are made. SpaceError, BusyError, WriteError: no space is left, another run works here, or
-        the storage fails.
+            are made.
+        SpaceError, BusyError, WriteError: no space is left, another run works here, or the storage
+            fails.
     """
     progress = progress or Silent()
     layout = layout.one_set()

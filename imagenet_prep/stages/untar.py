@@ -102,8 +102,10 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
 
     Raises:
         InputError: an archive is corrupt, changes meanwhile, or holds foreign files; or there is
-        none. DataProblemsError, WorkerError: a worker was killed three times on a class, or has a
-        bug; other classes finish. UsageError: an output folder is a link.
+            none.
+        DataProblemsError, WorkerError: a worker was killed three times on a class, or has a bug;
+            other classes finish.
+        UsageError: an output folder is a link.
         SpaceError, BusyError, WriteError: no space is left, another run works here, or the storage
             fails.
     """

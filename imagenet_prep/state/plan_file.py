@@ -46,7 +46,8 @@ class Plan(Struct, frozen=True):
         times: per shard of each split, a digest of the modification times of its image files or
             archives.
         rows: the name of the folder next to plan.json that holds the images of each split in record
-        order. origins: the places of each split's images.
+            order.
+        origins: the places of each split's images.
         samples: of each split; none if one machine makes the set, and none once it is finished.
         notes: messages for the user.
         asked: ``options`` and ``raw`` of the Asked that it was planned from.

@@ -57,8 +57,10 @@ class SetState(Struct, frozen=True, dict=True):
             "contradictory": ``reason`` says what contradicts what.
         sizes: bytes of each shard of this set that the folder has, by name.
         orphans: the shards in the folder that belong to none of its sets: the state of their set
-        may be lost. infos: the entry of each recorded shard, from the manifest; before there is one
-        from all journals. missing: the shards of the set that are not there or not done, in order.
+            may be lost.
+        infos: the entry of each recorded shard, from the manifest; before there is one from all
+            journals.
+        missing: the shards of the set that are not there or not done, in order.
         strays: the shards in the folder that this set does not have, in order.
         manifest: the manifest, if it is sound.
         plan: the plan, if it was needed to decide and can be read.

@@ -35,9 +35,10 @@ class Claim(Struct, frozen=True):
     Args:
         process: its id.
         started: when it started, in the system's ticks, since ids are given again; "" if the system
-        does not say. space: the namespace in which the id is valid, which differs between
-        containers; "" if there is none. boot: the start of the random id of the machine's last
-        boot; "" if there is none.
+            does not say.
+        space: the namespace in which the id is valid, which differs between containers; "" if there
+            is none.
+        boot: the start of the random id of the machine's last boot; "" if there is none.
         machine: a mark of the machine's own id.
         host: the machine's name.
     """

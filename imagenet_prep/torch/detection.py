@@ -67,19 +67,20 @@ class DetectionDataset(VisionDataset[tuple[Any, Target]]):
     Args:
         records: the set that ``open`` gives, or a ``shard`` of it.
         transforms: a function of image and target that gives both, such as
-        torchvision.transforms.v2.Compose([...]). class_names: the names of the classes in order,
-        the first of which is label 1: labels come from names of objects, not from numbers. None:
-        from the numbers in the records.
+            torchvision.transforms.v2.Compose([...]).
+        class_names: the names of the classes in order, the first of which is label 1: labels come
+            from names of objects, not from numbers. None: from the numbers in the records.
         first_label: the number in the records that is label 1. None: 0 if the set has a class of
-        that number, else 1. leave_out: "crowd", "difficult" or both: objects to leave out, for
-        training.
+            that number, else 1.
+        leave_out: "crowd", "difficult" or both: objects to leave out, for training.
         masks: False: don't decode them. True: a record without them is an error. None: those that a
             record has.
 
     Raises:
         UsageError: an argument is wrong, torchvision is missing, or transforms changed the number
-        of some values. InputError: a record is damaged, has no boxes or an impossible one, or an
-        object is of an unknown class.
+            of some values.
+        InputError: a record is damaged, has no boxes or an impossible one, or an object is of an
+            unknown class.
     """
 
     def __init__(

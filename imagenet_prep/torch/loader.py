@@ -63,7 +63,8 @@ class Loader(DataLoader[Any]):
 
     Args:
         dataset: the images. All records of a data set other than ImageDataset are mixed, whatever
-        the ``window``. batch_size: images per batch.
+            the ``window``.
+        batch_size: images per batch.
         shuffle: whether to shuffle, for training; otherwise records come in order.
         window: shards that are read at a time.
         seed: any number from 0 up, the same on all ranks.
@@ -93,9 +94,10 @@ class Loader(DataLoader[Any]):
             None: workers decode.
         normalize: with ``decode``, (mean, std) of the channels in a range from 0 to 1.
         dtype: with ``decode``, of the images: uint8, or with ``normalize`` float32. Other floats
-        range from 0 to 1. options: of torch.utils.data.DataLoader: num_workers, pin_memory,
-        persistent_workers, collate_fn, ... A worker keeps freed memory, and then calls your
-        worker_init_fn, if there is one. ``in_order=False`` makes states belong to their rank.
+            range from 0 to 1.
+        options: of torch.utils.data.DataLoader: num_workers, pin_memory, persistent_workers,
+            collate_fn, ... A worker keeps freed memory, and then calls your worker_init_fn, if
+            there is one. ``in_order=False`` makes states belong to their rank.
 
     Raises:
         UsageError: a setting is invalid, images of a batch have different sizes, there are too few
