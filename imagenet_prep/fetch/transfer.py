@@ -331,19 +331,24 @@ class Connections:
     def _leave_to(
         self, connection: _Connection, cut: CutError, can: Callable[[_Connection], bool]
     ) -> bool:
-        """End a connection if another one can do its work; report it if that one already works."""
+        """End a connection if another one can do its work; report it if that one already works.
+
+        The report is made under the lock, so that the last one names the last count.
+        """
         with self._lock:
             remaining = [active for active in self._all if active is not connection]
             if not any(map(can, remaining)):
                 return False
             self._all.remove(connection)
-        if any(active.is_working for active in remaining):
-            count = number_of(len(remaining), "connection")
-            reason = f"{cut.reason}; {count} left"
-            if cut.kind == "refused":
-                reason = f"{host_of(self._source.url)} accepts no more than {count} at a time"
-            self._note(f"{self._name}: {reason}")
+            if any(active.is_working for active in remaining):
+                self._note(f"{self._name}: {self._why_fewer(cut, len(remaining))}")
         return True
+
+    def _why_fewer(self, cut: CutError, remaining: int) -> str:
+        count = number_of(remaining, "connection")
+        if cut.kind == "refused":
+            return f"{host_of(self._source.url)} accepts no more than {count} at a time"
+        return f"{cut.reason}; {count} left"
 
     def _request(self, connection: _Connection, segment: Segment) -> None:
         """Fetch the bytes of a segment, as many as the server sends.
