@@ -44,6 +44,7 @@ from imagenet_prep.errors import (
     WorkerError,
 )
 from imagenet_prep.model import Done, Failed, Portable
+from imagenet_prep.text import install_extra
 
 pytestmark = pytest.mark.once
 
@@ -552,7 +553,7 @@ def test_where_ray_lacks_an_error_says_what_to_install(
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UsageError) as refused:
         list(RayEngine().map(Work(tmp_path), [1]))
-    assert refused.value.hint == "pip install 'imagenet-prep[ray]'"
+    assert refused.value.hint == install_extra("ray")
 
 
 def test_an_address_is_for_ray_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from imagenet_prep.images import format_of, png
 from imagenet_prep.images.jpeg import ImageError, check_claim
 from imagenet_prep.images.opening import opened
 from imagenet_prep.images.pixels import decode_rgb, turn_upright
+from imagenet_prep.text import install_extra
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +55,7 @@ def check_pycocotools() -> None:
         raise UsageError(
             "pycocotools, which makes masks of polygons, is not installed",
             "expected the extra masks",
-            "pip install 'imagenet-prep[masks]'    (with make: make imagenet EXTRAS=masks ...)",
+            install_extra("masks"),
         )
 
 

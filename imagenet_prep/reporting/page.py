@@ -28,7 +28,7 @@ from imagenet_prep.reporting.charts import bar_label
 from imagenet_prep.reporting.page_facts import SHOWN_NAMES, Facts
 from imagenet_prep.reporting.samples import CROP, NEAR, SHORT_SIDE, SHOWN_CLASSES, Colours, Sample
 from imagenet_prep.state.manifest import count_changed_boxes
-from imagenet_prep.text import number_of, size_text
+from imagenet_prep.text import install_extra, number_of, size_text
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -75,6 +75,7 @@ def render(facts: Facts) -> bytes:
         near_command=command_line([NAME, "report", facts.name, "--near-duplicates"]),
         keys=[f"look-{number % LOOKS + 1}" for number in range(len(subject.splits))],
         has_images=facts.census.has_images or not subject.is_own,
+        install_command=install_extra("report").partition("    ")[0],
         has_imagehash=importlib.util.find_spec("imagehash") is not None,
         splits=facts.splits,
         show_command=command_line([NAME, "show", shard, "--record", "@NUMBER@"]),

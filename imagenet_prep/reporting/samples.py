@@ -29,6 +29,7 @@ from imagenet_prep.reporting.census import BROKEN, UNLABELED, Census, each_shard
 from imagenet_prep.reporting.charts import Chart
 from imagenet_prep.reporting.lenient import Names, Shown, look
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.text import install_extra
 from imagenet_prep.tfrecord.framing import FramingError
 
 if TYPE_CHECKING:
@@ -425,7 +426,7 @@ def require_imagehash() -> None:
         import imagehash  # noqa: F401
     except ImportError as error:
         raise UsageError(
-            "near-duplicates require ImageHash", str(error), "pip install 'imagenet-prep[report]'"
+            "near-duplicates require ImageHash", str(error), install_extra("report")
         ) from error
 
 

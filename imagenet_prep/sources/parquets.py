@@ -28,6 +28,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.text import install_extra
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -79,7 +80,7 @@ def check_pyarrow() -> None:
         raise UsageError(
             "pyarrow, which reads parquet files, is not installed",
             "expected the extra parquet",
-            "pip install 'imagenet-prep[parquet]'    (with make: make imagenet EXTRAS=parquet ...)",
+            install_extra("parquet"),
         )
 
 

@@ -19,6 +19,7 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.images.arrays import DEFLATES_TO, MAX_BYTES, ArrayError
 from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.text import install_extra
 
 HOLDS_OBJECTS = "it holds object"
 """The start of the reason against an array of pickled objects."""
@@ -180,7 +181,7 @@ def need_library(name: str, extra: str, files: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        hint = f"pip install 'imagenet-prep[{extra}]'"
+        hint = install_extra(extra)
         top = name.partition(".")[0]
         raise UsageError(
             f"{top}, which reads {files}, is not installed", f"expected the extra {extra}", hint

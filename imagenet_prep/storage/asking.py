@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
+from imagenet_prep.text import install_extra
 
 T = TypeVar("T")
 
@@ -92,7 +93,7 @@ def load_library() -> Any:
         raise UsageError(
             "object stores require the obstore library",
             "it is not installed",
-            "pip install 'imagenet-prep[cloud]'",
+            install_extra("cloud"),
         ) from error
     return obstore
 

@@ -13,6 +13,7 @@ import torch
 from imagenet_prep.errors import UsageError
 from imagenet_prep.images.jpeg import FREE_PIXELS, HUFFMAN, SOS, ImageError, is_frame
 from imagenet_prep.images.pixels import decode_array
+from imagenet_prep.text import install_extra
 
 ListDecoder = Callable[[list[torch.Tensor], torch.device], list[torch.Tensor]]
 
@@ -133,7 +134,7 @@ def find_list_decoder() -> ListDecoder:
     raise UsageError(
         "no decoder for a GPU",
         "expected torchcodec 0.16 or newer",
-        "pip install 'imagenet-prep[gpu]'",
+        install_extra("gpu"),
     )
 
 
