@@ -15,8 +15,11 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SETTINGS = ("/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf", "/etc/apt/apt.conf.d")
+SETTINGS = ("/etc/resolv.conf", "/etc/hosts", "/etc/apt/apt.conf.d")
 """How this machine reaches mirrors of packages; a container of docker gets it from its host."""
+
+CERTIFICATES = "/etc/host-certificates.crt"
+"""In the root folder: the certificates that this machine trusts, such as those of its proxy."""
 
 
 def read_steps(dockerfile: Path) -> list[tuple[str, str]]:
@@ -41,6 +44,9 @@ def make_root(folder: Path, image: str) -> None:
             shutil.copytree(source, target, dirs_exist_ok=True)
         elif source.is_file():
             shutil.copyfile(source, target)
+    trusted = Path(os.environ.get("SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt"))
+    if trusted.is_file():
+        shutil.copyfile(trusted, folder / CERTIFICATES.lstrip("/"))
 
 
 def copy_source(target: Path) -> None:
@@ -60,10 +66,12 @@ def copy_source(target: Path) -> None:
 
 def call(folder: Path, user: str, path: str, *words: str) -> None:
     """Run a command in the root folder, as a user, with an environment of its own."""
-    environment = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
     home = "/root" if user == "root" else f"/home/{user}"
-    environment |= {"PATH": path, "HOME": home, "DEBIAN_FRONTEND": "noninteractive"}
-    command = ["chroot", f"--userspec={user}", folder, *words]
+    environment = {"PATH": path, "HOME": home, "DEBIAN_FRONTEND": "noninteractive"}
+    if (folder / CERTIFICATES.lstrip("/")).is_file():
+        environment["PIP_CERT"] = CERTIFICATES
+    chroot = shutil.which("chroot") or "chroot"
+    command = [chroot, f"--userspec={user}", folder, *words]
     print("$", shlex.join(words), flush=True)
     subprocess.run(command, check=True, env=environment)
 
