@@ -220,10 +220,6 @@ def test_badges_are_true() -> None:
     assert len(re.findall(r"img\.shields\.io", README)) == 2
 
 
-WORDS = 24_000
-"""At most this many words in README and docs, without the pages that a script writes."""
-
-
 @every_document
 def test_make_targets_exist(document: Path) -> None:
     """Every `make TARGET` is a target of the Makefile."""
