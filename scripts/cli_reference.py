@@ -120,7 +120,8 @@ def layout_lines() -> list[str]:
             f"`{value}`" for value in getattr(module, "LAYOUTS", {}) if value not in box_layouts
         ]
         if values:
-            paragraph = " ".join((module.__doc__ or "").partition("\n\n")[0].split())
+            docstring = (module.__doc__ or "").replace("``", "`")
+            paragraph = " ".join(docstring.partition("\n\n")[0].split())
             lines.append(f"- {', '.join(values)}: {paragraph.rstrip('.')}")
     return lines
 
@@ -242,7 +243,7 @@ def code_of(language: str, code: str) -> str:
     lines = []
     for line in code.splitlines():
         mark = "%" if line.startswith("pip ") else "!"
-        lines.append(mark + line.replace(" --open", "").partition("  #")[0])
+        lines.append(mark + line.replace(" --open", "").partition("  #")[0].rstrip())
     return "\n".join(lines)
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 import running
+from click.testing import CliRunner
 from docstrings import first_paragraph
 from existing import existing
 from made_sets import flip
@@ -208,6 +209,15 @@ def test_extras_are_installed_from_the_clone() -> None:
     assert set(extras) <= set(declared)
     named = re.findall(r"pip install -e '\.\[([\w,]+)\]'", "".join(texts))
     assert {extra for each in named for extra in each.split(",")} <= set(declared)
+
+
+@pytest.mark.parametrize("command", sorted(cli.commands))
+def test_examples_use_options_that_their_help_shows(command: str) -> None:
+    """A reader of the help can look up each option of its examples."""
+    shown = CliRunner().invoke(cli, [command, "--help"]).output
+    examples, _, listed = shown.partition("\nOptions:\n")
+    used = set(re.findall(r"--[a-z][a-z-]*", examples.partition("Examples:")[2]))
+    assert used <= set(re.findall(r"--[a-z][a-z-]*", listed))
 
 
 def test_badges_are_true() -> None:

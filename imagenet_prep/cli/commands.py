@@ -62,7 +62,7 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **pa
 
     \b
     imagenet-prep run /data/imagenet
-    imagenet-prep run /data/imagenette --classes imagenette --relabel 0
+    imagenet-prep run /data/imagenette --classes imagenette
     """
     from imagenet_prep import pipeline
 
@@ -328,7 +328,7 @@ def _splits_of(texts: Sequence[str]) -> dict[str, str]:
                 f"--split {text} has no name or no place", "expected NAME=WHERE, as in train=Train"
             )
         if name in splits:
-            raise UsageError(f"--split {name} is there twice", "expected each split once")
+            raise UsageError(f"--split {name} occurs twice", "expected each split once")
         splits[name] = place
     return splits
 
@@ -354,7 +354,7 @@ def convert(
     \b
     imagenet-prep convert /data/imagenet
     imagenet-prep convert /data/out --raw /data/kaggle
-    imagenet-prep convert /data/imagenette --raw /data/kaggle --classes imagenette --relabel 0
+    imagenet-prep convert /data/imagenette --raw /data/kaggle --classes imagenette
     imagenet-prep convert /data/flowers --config flowers.yaml
     imagenet-prep convert /data/imagenet --rank auto    (in each task of a Slurm job array)
     """
