@@ -69,7 +69,7 @@ def test_the_detector_of_the_page_learns(
     run_lines(SHELL.replace("python ", f"{sys.executable} "), tmp_path)
     monkeypatch.chdir(tmp_path)
     exec(READING, {})
-    assert capsys.readouterr().out.startswith("8 tensor(")
+    assert capsys.readouterr().out.startswith("8 BoundingBoxes(")
     page = defined(changed(TRAIN, FEWER))
     page["main"]()
     printed = capsys.readouterr().out
