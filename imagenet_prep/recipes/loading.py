@@ -24,7 +24,7 @@ from imagenet_prep.recipes.annotating import Annotations, annotate, annotate_row
 from imagenet_prep.recipes.class_names import name_classes
 from imagenet_prep.recipes.classes import Classes, given_classes, note_on_first
 from imagenet_prep.recipes.column_splits import divisions_of_table
-from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
+from imagenet_prep.recipes.columns import ENDINGS, Content, has_ending_of, is_other_image
 from imagenet_prep.recipes.divisions import Division, divide, missing_classes, stratify
 from imagenet_prep.recipes.file_kinds import fits, kinds_by_content
 from imagenet_prep.recipes.folder_labels import label_by_folder
@@ -148,9 +148,9 @@ def _annotated(
     roots = Roots(inputs.base, root, file.recipe.strip or "")
     if marks:
         _refuse_beside_marks(file)
-        annotations = annotate_rows(marks, boxes, listing, roots, file.recipe.boxes_outside)
+        annotations = annotate_rows(file.recipe, marks, listing, roots)
     else:
-        annotations = annotate(boxes, mask, listing, roots, file.recipe.boxes_outside)
+        annotations = annotate(file.recipe, listing, roots)
     shared.number_boxes(file, annotations)
     if inputs.divided and len(annotations.listing) < len(listing):
         raise file.fault(
@@ -577,7 +577,7 @@ def _decide(file: RecipeFile, listing: Catalog) -> Content:
         return recipe.content
     if recipe.array is None and not _are_arrays(listing.names.endings()):
         return "image" if recipe.min_val is None else "pixels"
-    key = rules.said_of_images(file)
+    key = rules.first_key_only_with(file, "images", "boxes")
     if key is None and recipe.record == "inception":
         key = "record"
     if key is not None:
@@ -587,8 +587,8 @@ def _decide(file: RecipeFile, listing: Catalog) -> Content:
 
 def _are_arrays(endings: Collection[str]) -> bool:
     """Whether some files are arrays by their endings, and none is an image."""
-    has_arrays = any(is_of("array", ending) for ending in endings)
-    return has_arrays and not any(is_of("image", ending) for ending in endings)
+    has_arrays = any(has_ending_of("array", ending) for ending in endings)
+    return has_arrays and not any(has_ending_of("image", ending) for ending in endings)
 
 
 def _keep(
@@ -607,10 +607,10 @@ def _keep(
     """
     listing = inputs.listing
     names = listing.names
-    if all(is_of(content, ending) for ending in names.endings()):
+    if all(has_ending_of(content, ending) for ending in names.endings()):
         return listing, []
-    fits = names.chosen(functools.partial(is_of, content))
-    is_unreadable = names.chosen(functools.partial(is_odd, content))
+    fits = names.chosen(functools.partial(has_ending_of, content))
+    is_unreadable = names.chosen(functools.partial(is_other_image, content))
     unknown_rows = np.flatnonzero(~(fits | is_unreadable)).tolist()
     known_rows = _known_by_content(inputs, unknown_rows, content)
     fits[known_rows] = True

@@ -282,7 +282,7 @@ def _is_box(edges: Sequence[str]) -> bool:
     return xmin < xmax and ymin < ymax
 
 
-def _is_of(_name: str, ends: bytes) -> bool:
+def _recognises(_name: str, ends: bytes) -> bool:
     rows = _first_rows(ends)
     return _has_header(rows) or _has_boxes(rows)
 
@@ -396,7 +396,7 @@ FORMAT = Format(
     "CSV",
     "csv-boxes",
     (".csv",),
-    _is_of,
+    _recognises,
     _mark,
     usage={
         "CSV": (
