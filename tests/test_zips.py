@@ -21,15 +21,14 @@ from made_zips import DEFLATED, STORED, Made, deflate, make_zip, zip_64
 from imagenet_prep.errors import InputError
 from imagenet_prep.sources import zips
 from imagenet_prep.sources.slices import FileSlices, Reader, Row
-from imagenet_prep.sources.zips import (
+from imagenet_prep.sources.zip_entries import (
     LARGEST_INFLATED,
-    Zip,
     ZipFault,
     entry_at,
     iter_entries,
     read_entry,
-    walk_zip,
 )
+from imagenet_prep.sources.zips import Zip, walk_zip
 
 JPEG = bytes(range(256)) * 40
 NONE = 0xFFFFFFFF  # "see the zip64 field"
