@@ -16,8 +16,8 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.recipes.annotating import Annotations
 from imagenet_prep.recipes.labels import Labelled, at_line
-from imagenet_prep.recipes.labels_file import LabelsFault
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.table_rows import LabelsFault
 from imagenet_prep.recipes.typed_values import typed
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.tfrecord.example import Kind

@@ -25,7 +25,7 @@ from imagenet_prep.images import prepare as images
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.reading.shard import Shard
-from imagenet_prep.recipes import columns, labels_file, rules, typed_values
+from imagenet_prep.recipes import columns, labels_file, rules, table_rows, typed_values
 from imagenet_prep.recipes.classes import given_classes
 from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
 from imagenet_prep.reporting import lenient
@@ -196,12 +196,12 @@ def array(data: bytes) -> None:
 # texts that people write --------------------------------------------------------------------------
 
 
-def _labels(data: bytes, form: labels_file.Form) -> None:
-    with suppress(labels_file.LabelsFault):
+def _labels(data: bytes, form: table_rows.Form) -> None:
+    with suppress(table_rows.LabelsFault):
         table = labels_file.parse_labels(data, form)
         for values in (*([] if table.labels is None else [table.labels]), *table.columns.values()):
             for kind in (None, "bytes", "int64", "float"):
-                with suppress(labels_file.LabelsFault):
+                with suppress(table_rows.LabelsFault):
                     typed_values.typed(values, table.lines, table.is_text, kind)
 
 

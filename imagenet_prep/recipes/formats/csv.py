@@ -25,8 +25,9 @@ from imagenet_prep.recipes.box_policy import (
     fault,
 )
 from imagenet_prep.recipes.formats import NUMBERING, AnnotatedFolder, Format, Proposed
-from imagenet_prep.recipes.labels_file import LABELS, PATHS, LabelsFault, csv_rows
+from imagenet_prep.recipes.labels_file import LABELS, PATHS
 from imagenet_prep.recipes.splits import stem_of
+from imagenet_prep.recipes.table_rows import LabelsFault, csv_rows
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
