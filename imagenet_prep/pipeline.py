@@ -37,10 +37,11 @@ from imagenet_prep.stages.download import (
     download,
     download_copy,
 )
-from imagenet_prep.stages.repair import RepairSummary, read_manifest, repair
+from imagenet_prep.stages.repair import RepairSummary, repair, require_manifest
 from imagenet_prep.stages.report import SAMPLES, Contents, ReportSummary, write_report
 from imagenet_prep.stages.untar import UntarSummary, untar
 from imagenet_prep.stages.verify import verify, verify_file
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
@@ -68,7 +69,7 @@ def missing_archives(
         UsageError: the folder holds a set made from a recipe, not ILSVRC2012.
         InputError: a missing archive is in DATA_DIR itself.
     """
-    refuse_made(layout)
+    refuse_made(SetRecords(layout))
     missing = [split for split in facts.SPLITS if not has_images(layout, split, part)]
     annotated = facts.SPLITS if validation_boxes else (facts.TRAIN,)
     missing += [
@@ -170,8 +171,8 @@ def verify_and_repair(
     """
     layout = layout.one_set()
     with hold(layout.lock_paths):
-        manifest = read_manifest(layout)
-        dataset = known_set(layout, manifest)
+        records = SetRecords(layout)
+        dataset = known_set(records, require_manifest(records))
         dataset.refuse_without_source()  # fail now, not after every shard was read
         found = verify(layout, engine, depth=depth, progress=progress)
         summary = repair(layout, engine, found.faulty, progress=progress)

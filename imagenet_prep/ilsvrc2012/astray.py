@@ -38,7 +38,7 @@ from imagenet_prep.ilsvrc2012.repacked import (
 )
 from imagenet_prep.ilsvrc2012.settings import Part
 from imagenet_prep.sources.tars import compression_of, decompress_command
-from imagenet_prep.state.plan_file import load_plan, recorded_raw
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.files import IN_WORDS, kind_of, names_in, open_file, scan
 from imagenet_prep.storage.layout import STATE_NAME, Layout
 from imagenet_prep.storage.location import AnyPath
@@ -324,13 +324,13 @@ def nothing_found(layout: Layout) -> InputError:
 
 def _hint_without_images(layout: Layout) -> str:
     """The command that names the raw folder, describes the user's own images, or downloads."""
-    plan = load_plan(layout)
-    if plan is not None:
-        former = recorded_raw(layout)
-        if former is None or former == layout.raw_dir:  # gone from there, or just looked at
-            former = Path("FOLDER")
-        places = replace(layout, raw=None).elsewhere(former)
-        return command("convert", layout.data_dir, (*places, *plan.options))
+    records = SetRecords(layout)
+    if records.plan is not None:
+        raw_dir = records.raw_dir
+        if raw_dir is None or raw_dir == layout.raw_dir:  # gone from there, or just looked at
+            raw_dir = Path("FOLDER")
+        places = replace(layout, raw=None).elsewhere(raw_dir)
+        return command("convert", layout.data_dir, (*places, *records.plan.options))
     own_folder = own_images(layout)
     if own_folder is not None:
         return f"{command('init', own_folder)}    (for images of your own)"

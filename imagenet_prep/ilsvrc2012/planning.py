@@ -40,7 +40,7 @@ from imagenet_prep.recorders.inception_recorder import InceptionRecorder
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.row_bytes import read_in_turn
 from imagenet_prep.sources.slices import Reader
-from imagenet_prep.state.plan_file import load_plan
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.files import load_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
@@ -48,7 +48,7 @@ from imagenet_prep.text import number_of
 
 
 def plan(
-    layout: Layout,
+    records: SetRecords,
     engine: Engine,
     options: ConvertOptions,
     progress: Progress,
@@ -59,11 +59,12 @@ def plan(
     With ``splits`` the digests of the shards prove the images, so ``check`` is "header".
     """
     check_options(options)
+    layout = records.layout
     sources = _require_sources(layout, splits)
     notes: list[str] = []
     if splits:
         options = options.replace(check="header")
-        saved = _saved_plan(layout, options, sources)
+        saved = _saved_plan(records, options, sources)
         if saved is not None:
             return saved
     else:
@@ -195,10 +196,11 @@ def _identify(source: ImageSource, layout: Layout) -> list[str]:
 
 
 def _saved_plan(
-    layout: Layout, options: ConvertOptions, sources: Mapping[str, ImageSource]
+    records: SetRecords, options: ConvertOptions, sources: Mapping[str, ImageSource]
 ) -> PlannedSet | None:
     """These splits from the saved plan, if their copies are unchanged."""
-    plan, asked = load_plan(layout), ask(layout, options, sources)
+    layout, plan = records.layout, records.plan
+    asked = ask(layout, options, sources)
     if plan is None or asked is None:
         return None
     saved_raw = plan.asked.get("raw", {})

@@ -26,7 +26,7 @@ from imagenet_prep.recipes.row_source import Rows, TableRow, find_roles, gather
 from imagenet_prep.sources.names import text_of
 from imagenet_prep.sources.remarks import fault_of_name
 from imagenet_prep.sources.zips import SealedZip, check_zip, read_member
-from imagenet_prep.state.plan_file import load_plan
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.durable import make_folder
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.local import LocalSink, LocalStore
@@ -46,7 +46,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time of a zip: no clock reaches i
 
 
 def sealed_rows(
-    file: RecipeFile, layout: Layout, *, is_again: bool, is_allowed: bool
+    file: RecipeFile, records: SetRecords, *, is_again: bool, is_allowed: bool
 ) -> Path | None:
     """The sealed file of a recipe's rows for convert, made unless it is there; None if the source
     is no function.
@@ -60,7 +60,7 @@ def sealed_rows(
     source = file.recipe.source
     if source is None or source.kind != "python":
         return None
-    recorded = recorded_rows(layout, is_whole=is_allowed)
+    recorded = recorded_rows(records, is_whole=is_allowed)
     function = Function.find(file, source.value)
     if recorded is not None and not is_again:
         is_unchanged = function is None or _head_of(recorded) == _head(function)
@@ -75,15 +75,15 @@ def sealed_rows(
         )
     if not is_allowed:
         raise _refuse_code(file, function, is_known=recorded is not None, is_again=is_again)
-    _remove_superseded(layout, recorded)
-    return _seal(function, layout)
+    _remove_superseded(records.layout, recorded)
+    return _seal(function, records.layout)
 
 
-def recorded_rows(layout: Layout, *, is_whole: bool = False) -> Path | None:
+def recorded_rows(records: SetRecords, *, is_whole: bool = False) -> Path | None:
     """The sealed file that the plan of a set names, if its rows are there and intact;
     ``is_whole``: its images too.
     """
-    plan, folder = load_plan(layout), local_or_none(layout.rows_dir)
+    plan, folder = records.plan, local_or_none(records.layout.rows_dir)
     name = plan.recipe.get(RECORDED) if plan is not None else None
     if name is None or folder is None or not (folder / name).is_file():
         return None

@@ -15,9 +15,10 @@ from imagenet_prep.shards.finishing import finish_set
 from imagenet_prep.shards.share import ranks_of
 from imagenet_prep.state.indexes import not_done, settle
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import Manifest, usable_manifest
-from imagenet_prep.state.plan_file import Plan, load_plan
+from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.state.plan_file import Plan
 from imagenet_prep.state.replacement import Replacement
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.lock import hold
@@ -44,10 +45,9 @@ def merge(layout: Layout, *, progress: Progress | None = None) -> ConvertSummary
         if state.kind == "finished" and state.manifest is not None and not layout.rank_parts():
             _refuse_damaged(state.manifest, layout)
             return _summary(state.manifest, layout)
-        plan = state.plan or load_plan(layout)
-        if plan is None:
+        if state.plan is None:
             raise _nothing_to_merge(state)
-        manifest = _merge(plan, state)
+        manifest = _merge(state.plan, state)
         progress.note(
             f"{number_of(len(manifest.shards), 'shard')}, all done: see {layout.manifest_path}"
         )
@@ -66,16 +66,18 @@ def _merge(plan: Plan, state: SetState) -> Manifest:
         replacement.finish(layout, plan, is_locked=True)
     with Journal(layout.journal_path) as journal:
         settle(layout, journal, {info.fingerprint for info in planned.shards.values()})
-        _take_from_manifest(layout, planned, journal)
+        _take_from_manifest(state.records, planned, journal)
         if missing := not_done(layout, planned, journal):
             raise _unfinished(layout, planned, missing)
         return finish_set(plan, layout, journal, refuse_images)
 
 
-def _take_from_manifest(layout: Layout, planned: Manifest, journal: Journal) -> None:
+def _take_from_manifest(records: SetRecords, planned: Manifest, journal: Journal) -> None:
     """Choose the manifest's entry of a planned shard that no journal lists."""
-    manifest = usable_manifest(layout.manifest_path)
-    for name, info in manifest.shards.items() if manifest else ():
+    manifest = records.usable_manifest
+    if manifest is None:
+        return
+    for name, info in manifest.shards.items():
         if journal.get(name) is None and name in planned.shards:
             journal.choose(info)
 

@@ -15,7 +15,6 @@ from imagenet_prep.errors import PrepError
 from imagenet_prep.escaping import command, quoted
 from imagenet_prep.model import StageStatus
 from imagenet_prep.registry import known_set
-from imagenet_prep.state.plan_file import recorded_raw
 from imagenet_prep.state.set_state import SetState, merge_command
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
@@ -52,7 +51,7 @@ def status(layout: Layout) -> Status:
     """
     layout = layout.one_set()
     state = SetState.read(layout)
-    dataset = known_set(layout, state.manifest)
+    dataset = known_set(state.records, state.manifest)
     stages = (*dataset.stages_before(layout), _convert(state), _verify(state))
     following = _following(state, dataset, stages)
     last_verify = load_verdict(layout)
@@ -67,7 +66,7 @@ def _following(state: SetState, dataset: CheckedDataset, stages: Sequence[StageS
     if verify.state == "done":
         return command("report", layout.output_dir)
     if verify.state == "problems" and _is_mendable(state):
-        return command("repair", layout.data_dir, layout.elsewhere(recorded_raw(layout)))
+        return command("repair", layout.data_dir, layout.elsewhere(state.records.raw_dir))
     if state.kind == "part" and not state.missing:
         return merge_command(layout)
     if state.kind == "nothing" and stages[0].state == "not started":
@@ -76,7 +75,7 @@ def _following(state: SetState, dataset: CheckedDataset, stages: Sequence[StageS
             return command("status", folders[0])
     if convert.state in ("done", "unknown"):
         return command("verify", layout.output_dir)
-    return dataset.following(layout, {stage.stage: stage.state for stage in stages})
+    return dataset.following(state.records, {stage.stage: stage.state for stage in stages})
 
 
 # the stages ---------------------------------------------------------------------------------------

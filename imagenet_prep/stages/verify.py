@@ -95,7 +95,7 @@ def _begin(
     """
     state = SetState.read(layout)
     problems = [state.damage] if state.damage else []
-    dataset = known_set(layout, state.manifest if state.covers_plan else None)
+    dataset = known_set(state.records, state.manifest if state.covers_plan else None)
     inventory = take_inventory(state, dataset)
     if share:
         inventory = _restricted(inventory, share)
@@ -211,7 +211,9 @@ class _SetCheck(Struct, frozen=True):
         inventory = self.inventory
         is_of_ranks = inventory.state.kind == "part"
         if inventory.is_unfinished and not is_of_ranks:
-            resume = self.dataset.following(self.layout, {"convert": "partly", "annotate": "done"})
+            resume = self.dataset.following(
+                inventory.state.records, {"convert": "partly", "annotate": "done"}
+            )
             yield f"this conversion is not finished: {self._done}; to resume: {resume}"
         yield from self.dataset.notes(inventory, is_part=self.is_part)
         if inventory.manifest and has_copies(inventory.manifest.sources):
