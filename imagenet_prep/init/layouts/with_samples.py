@@ -34,9 +34,10 @@ from imagenet_prep.init.table_forms import class_values
 from imagenet_prep.recipes import downsampled
 from imagenet_prep.recipes.array_sets import FILE, rival_files
 from imagenet_prep.recipes.joined_samples import Samples, split_of
+from imagenet_prep.recipes.path_parts import grouped
 from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.source_kinds import kinds_with_samples, source_kinds
-from imagenet_prep.recipes.splits import USUAL, grouped
+from imagenet_prep.recipes.splits import USUAL
 from imagenet_prep.recipes.typed_values import flat_labels
 from imagenet_prep.sources.array_formats import counts_from_1
 from imagenet_prep.text import listed, number_of
