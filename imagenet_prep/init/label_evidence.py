@@ -13,8 +13,8 @@ from imagenet_prep.init.label_columns import class_candidates
 from imagenet_prep.init.label_tables import LabelsFile
 from imagenet_prep.init.labels_search import is_in_test
 from imagenet_prep.init.proposal import CERTAIN, LIKELY, POSSIBLE
+from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.recipes.labels_file import LABELS
-from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.text import listed, number_of
 
 

@@ -10,7 +10,7 @@ from imagenet_prep.init.layouts import known_layouts
 from imagenet_prep.init.packed_files import joining_hint, unpacking_hint
 from imagenet_prep.init.proposal import Alternative, Choice, Interpretation
 from imagenet_prep.init.unread_files import UnreadFiles, find_unread
-from imagenet_prep.recipes.splits import counted
+from imagenet_prep.recipes.path_parts import counted
 from imagenet_prep.text import number_of
 
 _MOST_ALTERNATIVES = 4

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from imagenet_prep.escaping import command_line, quoted
-from imagenet_prep.recipes.splits import suffix_of
+from imagenet_prep.recipes.path_parts import suffix_of
 
 _PART = re.compile(r"(.+\.(?:tar|tgz|gz|zip|bz2|xz)(?:\.\w+)?)\.(?:part)?(\d+|a[a-z])")
 

@@ -13,7 +13,7 @@ from imagenet_prep.init.file_endings import ending_of
 from imagenet_prep.init.inspection import Inspection, strange
 from imagenet_prep.init.label_tables import LabelsFile, LabelsRefusal
 from imagenet_prep.init.proposal import Interpretation
-from imagenet_prep.recipes.splits import counted, grouped
+from imagenet_prep.recipes.path_parts import counted, grouped
 from imagenet_prep.sources.folders import EMPTY, HIDDEN, PRIVATE
 from imagenet_prep.text import listed, number_of
 

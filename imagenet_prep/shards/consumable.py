@@ -10,7 +10,7 @@ from imagenet_prep.datasets.planned_set import PlannedSplit, plan_name
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import ShardPlan
-from imagenet_prep.shards.consumption import KINDS, Consumption, known_digests
+from imagenet_prep.shards.consumption import Consumption, known_digests
 from imagenet_prep.sources.slices import Container, Gone, gone
 from imagenet_prep.state.plan_file import Plan
 from imagenet_prep.storage.durable import can_punch
@@ -101,7 +101,7 @@ def is_consumable(splits: Sequence[PlannedSplit], layout: Layout) -> bool:
 def _find_obstacle(container: Container, path: Path, layout: Layout) -> str:
     """The reason that forbids to consume a file; "" if there is none."""
     raw_dir, data_dir = local_path(layout.own_raw_dir), local_path(layout.data_dir)
-    if type(container).__name__ not in KINDS:
+    if not container.is_consumable:
         return "it is a folder, or a kind of file whose space can't be freed"
     outside = f"it is outside {raw_dir}, which is read-only for --consume; or it is a link"
     if not path.is_relative_to(raw_dir):

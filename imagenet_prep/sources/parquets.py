@@ -63,6 +63,7 @@ class ParquetImages(Container, frozen=True):
     from 0.
     """
 
+    is_consumable: ClassVar[bool] = True
     read_order: ClassVar[ReadOrder] = "in order"
 
     def place(self, row: Row) -> str:

@@ -163,13 +163,15 @@ class Container(Struct, frozen=True):
     place; picklable.
 
     Each kind is one module, with the function that lists it as rows of a Catalog. ``is_sliced``
-    tells whether its images are plain slices of one file. ``read_order`` tells how its rows are
-    read: "in order" requires bundles to make shards (see ``regroup``).
+    tells whether its images are plain slices of one file. ``is_consumable`` tells whether convert
+    can free its space while it makes shards. ``read_order`` tells how its rows are read: "in order"
+    requires bundles to make shards (see ``regroup``).
     A subclass registers itself under its name, which a saved table has: see ``container_class``.
     """
 
     path: AnyPath
     is_sliced: ClassVar[bool] = False
+    is_consumable: ClassVar[bool] = False
     read_order: ClassVar[ReadOrder] = "anywhere"
 
     def __init_subclass__(cls) -> None:

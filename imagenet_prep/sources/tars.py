@@ -44,6 +44,7 @@ class Archive(Container, frozen=True):
     """A file with images at offsets: a tar, tars within it, or a bundle."""
 
     is_sliced: ClassVar[bool] = True
+    is_consumable: ClassVar[bool] = True
 
     def open(self) -> Callable[[Row], Buffer]:
         """The function that reads rows: slices of the archive's map, never copied;

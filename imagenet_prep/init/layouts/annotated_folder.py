@@ -20,6 +20,7 @@ from imagenet_prep.init.proposal import CERTAIN, LIKELY, Interpretation, Proposa
 from imagenet_prep.recipes.annotated_images import Roots, split_in
 from imagenet_prep.recipes.annotating import Annotations, annotate
 from imagenet_prep.recipes.box_files import PolygonError
+from imagenet_prep.recipes.folder_words import is_image_folder, is_mask_folder
 from imagenet_prep.recipes.formats import (
     FORMATS,
     AnnotatedFolder,
@@ -27,14 +28,9 @@ from imagenet_prep.recipes.formats import (
     all_formats,
     load_format,
 )
-from imagenet_prep.recipes.mask_names import (
-    folder_around,
-    folders_around,
-    is_image_folder,
-    is_mask_folder,
-)
+from imagenet_prep.recipes.path_parts import folder_around, folders_around, stem_of
 from imagenet_prep.recipes.schema import Boxes, Recipe
-from imagenet_prep.recipes.splits import place_of_split, splits_above, stem_of
+from imagenet_prep.recipes.splits import place_of_split, splits_above
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.text import listed, number_of
 

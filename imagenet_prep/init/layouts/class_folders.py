@@ -17,8 +17,7 @@ from imagenet_prep.init.proposal import LIKELY, ONLY_IF_ASKED, POSSIBLE, Interpr
 from imagenet_prep.init.split_lists import SplitLists, find_split_lists, read_split_lists
 from imagenet_prep.init.split_options import named_folders, named_lists
 from imagenet_prep.recipes.folder_roles import FolderTree
-from imagenet_prep.recipes.mask_names import is_image_folder, is_mask_folder
-from imagenet_prep.recipes.splits import name_as_split
+from imagenet_prep.recipes.folder_words import is_image_folder, is_mask_folder, name_as_split
 from imagenet_prep.text import listed, number_of
 
 _CLASS_FOLDERS = {

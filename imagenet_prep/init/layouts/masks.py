@@ -22,15 +22,11 @@ from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import CERTAIN, LIKELY, Interpretation, Proposal
 from imagenet_prep.recipes.annotated_images import Roots
 from imagenet_prep.recipes.annotating import annotate
+from imagenet_prep.recipes.folder_words import is_mask_folder, is_mask_suffix, may_be_mask_folder
 from imagenet_prep.recipes.mask_folders import LOSSY, THRESHOLD, lossy_fault, reduced
-from imagenet_prep.recipes.mask_names import (
-    folders_around,
-    is_mask_folder,
-    is_mask_suffix,
-    may_be_mask_folder,
-)
+from imagenet_prep.recipes.path_parts import folders_around, stem_of
 from imagenet_prep.recipes.schema import Mask, Recipe
-from imagenet_prep.recipes.splits import splits_above, stem_of
+from imagenet_prep.recipes.splits import splits_above
 from imagenet_prep.sources.names import below
 from imagenet_prep.text import listed, number_of
 

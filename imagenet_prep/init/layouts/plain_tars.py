@@ -35,7 +35,8 @@ from imagenet_prep.recipes.columns import Content, has_ending_of
 from imagenet_prep.recipes.divisions import Division
 from imagenet_prep.recipes.folder_labels import ClassFolders
 from imagenet_prep.recipes.folder_roles import FolderTree
-from imagenet_prep.recipes.splits import counted, split_name, stem_of, suffix_of
+from imagenet_prep.recipes.folder_words import split_name
+from imagenet_prep.recipes.path_parts import counted, stem_of, suffix_of
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.tars import folder_of_tar, noun_of
 from imagenet_prep.text import listed, number_of

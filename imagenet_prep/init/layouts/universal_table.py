@@ -26,13 +26,15 @@ from imagenet_prep.init.proposal import (
 )
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import Content
+from imagenet_prep.recipes.folder_words import split_name
+from imagenet_prep.recipes.path_parts import stem_of
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.row_files import RowListing, find_images, find_prefix
 from imagenet_prep.recipes.row_source import FILES, MASKS, Rows
 from imagenet_prep.recipes.row_tables import ENDINGS, PARQUET, column_names, is_table, read_tables
 from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.schema import Recipe, Source
-from imagenet_prep.recipes.splits import place_of_split, split_name, stem_of
+from imagenet_prep.recipes.splits import place_of_split
 from imagenet_prep.sources.names import text_of
 from imagenet_prep.sources.parquets import has_images
 from imagenet_prep.text import listed, number_of

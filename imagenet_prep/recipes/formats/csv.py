@@ -26,7 +26,7 @@ from imagenet_prep.recipes.box_policy import (
 )
 from imagenet_prep.recipes.formats import NUMBERING, AnnotatedFolder, Format, Proposed
 from imagenet_prep.recipes.labels_file import LABELS, PATHS
-from imagenet_prep.recipes.splits import stem_of
+from imagenet_prep.recipes.path_parts import stem_of
 from imagenet_prep.recipes.table_rows import LabelsFault, csv_rows
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from imagenet_prep.recipes.formats import (
     folders_of,
 )
 from imagenet_prep.recipes.path_matching import match
-from imagenet_prep.recipes.splits import stem_of
+from imagenet_prep.recipes.path_parts import stem_of
 from imagenet_prep.sources.names import below
 from imagenet_prep.text import listed
 
