@@ -16,6 +16,8 @@ from msgspec.structs import replace
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.planned_set import PlannedSet, cut
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.images.grades import Check
 from imagenet_prep.images.pixels import codec
 from imagenet_prep.model import OnDamaged, ShardInfo
@@ -280,7 +282,7 @@ def _uncounted(classes: Classes) -> list[int] | None:
 # sets that grow -----------------------------------------------------------------------------------
 
 
-_HINT = "restore them, or make the whole set again with imagenet-prep convert --overwrite"
+_HINT = Hint("restore them, or make the whole set again with ", mention("convert", "--overwrite"))
 
 
 def grow(dataset: RecipeDataset, layout: Layout, *, adds: bool) -> RecipeDataset:
@@ -390,7 +392,7 @@ class _EarlierShards(Struct, frozen=True):
                         f"and so is the index of {info.name}"
                     ),
                     "expected one of them: they tell which files the earlier shards hold",
-                    "make the whole set again with imagenet-prep convert --overwrite",
+                    Hint("make the whole set again with ", mention("convert", "--overwrite")),
                 )
             names += [*written.names, *info.set_aside]
         return names

@@ -23,6 +23,7 @@ from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, plan_na
 from imagenet_prep.datasets.stored_plan import plan_of, read_planned
 from imagenet_prep.errors import OtherCopyError, UsageError, WriteError
 from imagenet_prep.escaping import command
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Engine, Problem, Progress, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS, refuse_images, refuse_other_set
 from imagenet_prep.shards.consumable import (
@@ -101,7 +102,9 @@ def convert(
         if not shards:
             _note_check(conversion, progress)
         if share:
-            progress.note(f"{share} is done; when all ranks are, run: {merge_command(layout)}")
+            progress.note(
+                Hint(f"{share} is done; when all ranks are, run: ", merge_command(layout))
+            )
         elif options.consume:
             finish_consuming(conversion.splits, layout)
         splits = tuple(summary_of(split, shards, journal) for split in conversion.splits)
@@ -123,7 +126,7 @@ def _note_check(conversion: _Conversion, progress: Progress) -> None:
             f"every shard was done before and is kept: check {check} decides only about shards "
             "that are made"
         )
-        progress.note(f"to decode all images: {decode}")
+        progress.note(Hint("to decode all images: ", decode))
 
 
 def foresee(
