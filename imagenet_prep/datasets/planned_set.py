@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import NAME, Settings, command_line, mention
+from imagenet_prep.escaping import Settings, mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.model import ShardPlan
 from imagenet_prep.recorders.recorder import Recorder
@@ -178,7 +178,7 @@ def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
             detail,
             Hint(
                 "restore them or name their folder with --raw, or make the set again: ",
-                command_line([NAME, "convert", "--overwrite"]),
+                mention("convert", "--overwrite"),
             ),
         )
     boxes, expected_boxes = planned.boxes, manifest.totals[split].boxes

@@ -300,7 +300,7 @@ def _send_form(session: Session, form: LoginForm, credentials: Credentials) -> N
             "it goes to another address" if not at_home else "it would put the password into a URL",
             Hint(
                 "sign in with a browser, export its cookies, then: ",
-                command_line([NAME, "download", "--cookies", "FILE"]),
+                command_line([NAME, "download", "DATA_DIR", "--cookies", "FILE"]),
             ),
         )
     session.post(form.action, form.filled(credentials.username, credentials.password)).close()
@@ -382,7 +382,7 @@ def _refused(url: str, credentials: Credentials, *, is_denied: bool) -> AccessEr
             Hint(
                 "ask the site whether this account has access; if a browser can fetch the "
                 "file, use ",
-                mention("download", "--cookies", "FILE"),
+                mention("download", "DATA_DIR", "--cookies", "FILE"),
                 ", or move the browser's copy into raw-data/",
             ),
         )
@@ -397,7 +397,7 @@ def _refused(url: str, credentials: Credentials, *, is_denied: bool) -> AccessEr
             Hint(
                 check,
                 " ",
-                mention("download", "--cookies", "FILE"),
+                mention("download", "DATA_DIR", "--cookies", "FILE"),
                 f"); without an account sign up at {SIGN_UP_URL}",
             )
         ),

@@ -42,7 +42,7 @@ _NO_VALIDATOR = (
 
 _BUSY = (429, 503)
 _RETRY = urllib3.Retry(retry_after_max=10**9)
-_COOKIES = mention("download", "--cookies", "FILE")
+_COOKIES = mention("download", "DATA_DIR", "--cookies", "FILE")
 _SIGN_UP = Hint(
     f"sign up at {SIGN_UP_URL}, then set {USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE} (or ",
     _COOKIES,
