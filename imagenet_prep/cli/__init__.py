@@ -29,6 +29,7 @@ from imagenet_prep.cli.terminal import (
 )
 from imagenet_prep.errors import PrepError, Terminated
 from imagenet_prep.escaping import rerun
+from imagenet_prep.hints import Hint
 
 INTERRUPTED, PIPE_CLOSED, TERMINATED = 130, 141, 143
 
@@ -168,5 +169,5 @@ def _stopped(status: int) -> int:
     if STARTS_OVER.intersection(sys.argv[1:2]):
         message = f"{word}; nothing was changed. To start again:"
     with contextlib.suppress(ReaderGoneError):  # Ctrl-C stops the whole pipeline
-        say("", message, f"  {rerun()}", error=True)
+        say("", message, Hint("  ", rerun()), error=True)
     return status

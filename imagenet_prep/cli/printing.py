@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imagenet_prep.cli.terminal import is_closed, say, tell
-from imagenet_prep.escaping import command, path_word, program, quoted
+from imagenet_prep.escaping import command
 from imagenet_prep.fetch import SIGN_UP_URL
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.text import listed, number_of, size_text
 
@@ -48,10 +49,10 @@ def print_init(summary: InitSummary, quiet: bool) -> None:
             counts = [f"{name} {count:,}" for name, count in summary.classes.items()]
             in_all = f" ({len(counts):,} in all)" if len(counts) > SHOWN_CLASSES else ""
             tell(f"classes: {listed(counts, SHOWN_CLASSES)}{in_all}", f"labels: {summary.labels}")
-        tell(*(f"skipped: {text}" for text in summary.passed), *summary.warnings)
+        tell(*(Hint("skipped: ", text) for text in summary.passed), *summary.warnings)
         say(f"wrote {summary.recipe}:", "", *summary.text.split("\n"))
         shards = f"{summary.recipe.stem}-shards"
-        tell(f"next: {command('convert', Path(shards), (('config', summary.recipe),))}")
+        tell(Hint("next: ", command("convert", Path(shards), (("config", summary.recipe),))))
 
 
 def print_examples(name: str | None, target: Path | None) -> None:
@@ -65,7 +66,7 @@ def print_examples(name: str | None, target: Path | None) -> None:
         return
     recipe, text = copy_example(name, target)
     say(f"wrote {recipe}:", "", *text.split("\n"))
-    tell(f"next: {command('convert', Path(f'{recipe.stem}-shards'), (('config', recipe),))}")
+    tell(Hint("next: ", command("convert", Path(f"{recipe.stem}-shards"), (("config", recipe),))))
 
 
 def print_run(summary: RunSummary, quiet: bool) -> None:
@@ -258,7 +259,7 @@ def print_verdict(verdict: Verdict) -> None:
     if verdict.depth != "quick":
         _print_nature(verdict)
     for note in verdict.notes:
-        tell(f"note: {note}")
+        tell(Hint("note: ", note))
     _print_problems(verdict.shown_problems)
     print_conclusion(verdict)
 
@@ -287,7 +288,7 @@ def print_raw_verdict(verdict: RawVerdict) -> None:
     if verdict.totals:
         _print_table(rows, left=2)
     for note in verdict.notes:
-        tell(f"note: {note}")
+        tell(Hint("note: ", note))
     for problem in verdict.shown_problems:
         # a file that is no entry is in the detail
         subject = f"{problem.subject}: " if problem.subject else ""
@@ -323,7 +324,7 @@ def print_report(summary: ReportSummary, quiet: bool) -> None:
     """Print where the page is, notes, and the verdict."""
     say(str(summary.path))
     for note in () if quiet else summary.verdict.notes:
-        tell(f"note: {note}", error=True)
+        tell(Hint("note: ", note), error=True)
     if not quiet:
         print_conclusion(summary.verdict, error=True)
 
@@ -404,8 +405,8 @@ def print_status(status: Status) -> None:
     if status.running:
         tell(f"running: {status.running}")
     for stage in status.stages:
-        tell(f"{stage.stage:10}{stage.state:12}{stage.detail}", hang=22)
-    tell(f"next: {status.following}")
+        tell(Hint(f"{stage.stage:10}{stage.state:12}", stage.detail), hang=22)
+    tell(Hint("next: ", status.following))
 
 
 def print_records(records: Iterable[ShownRecord], json_file: Path | None) -> int:
@@ -462,16 +463,17 @@ def print_demo(summary: RunSummary, quiet: bool) -> None:
 
 def print_demo_end(data_dir: Path | None) -> None:
     """Print the next commands, for the demo and for ImageNet."""
-    name = quoted(program())
     if data_dir is not None:
         shard = data_dir / "train-00000-of-00008"
-        tell("", f"Look at a record:       {name} show {quoted(path_word(shard))} --limit 1")
-        tell(f"Look at all of it:      {name} report {quoted(path_word(data_dir))} --open")
+        show = command("show", shard, (("limit", 1),))
+        report = command("report", data_dir, (("open", True),))
+        tell("", Hint("Look at a record:       ", show))
+        tell(Hint("Look at all of it:      ", report))
     tell(
         "",
         f"The real ImageNet requires about 330 GB. Sign up at {SIGN_UP_URL}, then:",
         "  export IMAGENET_USERNAME=... IMAGENET_ACCESS_KEY=...",
-        f"  {name} run /data/imagenet",
+        Hint("  ", command("run", "/data/imagenet")),
     )
 
 
@@ -506,4 +508,4 @@ def _first_of(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
 
 def _print_remedies(problems: Iterable[Problem]) -> None:
     for remedy in dict.fromkeys(problem.remedy for problem in problems if problem.remedy):
-        tell(f"to do: {remedy}")
+        tell(Hint("to do: ", remedy))

@@ -8,17 +8,17 @@ from __future__ import annotations
 import errno
 import io
 import os
-import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 import click
 
 from imagenet_prep.errors import PrepError, SpaceError, WorkerError, WriteError
-from imagenet_prep.escaping import escaped, traced
+from imagenet_prep.escaping import CommandLine, escaped, traced
+from imagenet_prep.hints import Hint, lines_of
 from imagenet_prep.text import size_text
 
 if TYPE_CHECKING:
@@ -60,11 +60,21 @@ def tell(
     text_colour = None if lead else colour
     for number, line in enumerate(lines):
         line_lead = lead if number == 0 else ""
-        first_line, *hanging_lines = fitted(line_lead + escaped(line), width, hang)
+        text = Hint(line_lead, _escaped_sentences(line))
+        first_line, *hanging_lines = fitted(text, width, hang)
         if line_lead:
             say(line_lead, error=error, colour=colour, end="")
-        text = first_line[len(line_lead) :]
-        say(text, *hanging_lines, error=error, colour=text_colour)
+        say(first_line[len(line_lead) :], *hanging_lines, error=error, colour=text_colour)
+
+
+def _escaped_sentences(text: str) -> str:
+    """A text with its sentences escaped; its commands are safe as they are quoted."""
+    if not isinstance(text, Hint):
+        return escaped(text)
+    parts: list[str] = []
+    for part in text.parts:
+        parts.append(part if isinstance(part, CommandLine) else escaped(part))
+    return Hint(*parts)
 
 
 _BUG = "This is a bug in imagenet-prep. Please report it with the lines above."
@@ -92,36 +102,35 @@ def terminal_width(stream: TextIO) -> int:
         return 0
 
 
-_COMMAND = re.compile(
-    r"(?:^|(?<=[: ] ))(?:[^\s']*imagenet-prep|'[^']*imagenet-prep') [a-z]+ .+?(?=; |    |$)"
-)
-"""A command to copy, at the start of a line or after a colon;
-a command's name within a sentence is not one.
-"""
-
-
 def fitted(text: str, width: int, hang: int = 2) -> list[str]:
     """Wrap a line to at most ``width`` columns, except longer words; later lines are indented by
     ``hang``.
 
-    A command keeps a line of its own, however long, so that it can be copied. A width of 0 disables
-    wrapping.
+    A command of a ``Hint`` keeps a line of its own, however long, so that it can be copied. A width
+    of 0 disables wrapping.
     """
     if not width or len(text) <= width:
         return [text]
-    words = text.lstrip(" ")
-    indent = " " * (len(text) - len(words))
+    indent = " " * (len(text) - len(text.lstrip(" ")))
     hanging = indent + " " * hang
-    command = _COMMAND.search(words)
-    if command is None:
-        return _wrapped(words, width, indent, hanging)
-    text_before = words[: command.start()].rstrip()
-    text_after = words[command.end() :].removeprefix("; ").lstrip()
-    lines = _wrapped(text_before, width, indent, hanging)
-    lines.append((hanging if text_before else indent) + command[0])
-    if text_after:
-        lines += fitted(hanging + text_after, width, 0)
+    lines: list[str] = []
+    parts = [*lines_of(text)]
+    for number, part in enumerate(parts):
+        if isinstance(part, CommandLine):
+            lines.append((hanging if lines else indent) + part)
+            return lines + _fitted_after(parts[number + 1 :], width, hanging)
+        lines += _wrapped(part.strip(" "), width, indent, hanging)
     return lines
+
+
+def _fitted_after(parts: Sequence[str], width: int, indent: str) -> list[str]:
+    """The lines of what follows a command."""
+    if not parts or isinstance(parts[0], CommandLine):
+        sentence, following = "", parts
+    else:
+        sentence, following = parts[0].removeprefix("; ").lstrip(" "), parts[1:]
+    text = Hint(indent, sentence, *following)
+    return fitted(text, width, 0) if text.strip(" ") else []
 
 
 def _wrapped(text: str, width: int, indent: str, hanging: str) -> list[str]:
@@ -267,7 +276,7 @@ class Bars:
     def note(self, text: str) -> None:
         """Print a line above the bar."""
         if self._bar is not None:
-            lines = fitted(escaped(text), terminal_width(sys.stderr))
+            lines = fitted(_escaped_sentences(text), terminal_width(sys.stderr))
             self._bar.write("\n".join(lines), file=sys.stderr)
         else:
             tell(text, error=True)

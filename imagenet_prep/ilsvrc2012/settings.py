@@ -14,7 +14,8 @@ import msgspec
 
 from imagenet_prep.datasets.declarations import MakingOptions, Shards, about
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.escaping import Settings
+from imagenet_prep.escaping import Settings, mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest, not_understood
@@ -347,7 +348,9 @@ def options_from(manifest: Manifest) -> ConvertOptions:
                 "whose record format differs"
             ),
             f"expected format {FORMAT_VERSION}, got {version!r}",
-            "use that version, or make the set again with imagenet-prep convert --overwrite",
+            Hint(
+                "use that version, or make the set again with ", mention("convert", "--overwrite")
+            ),
         )
     shard_counts = _recorded_shard_counts(manifest)
     part = recorded_part(manifest.dataset.name, manifest.dataset.classes)

@@ -14,6 +14,7 @@ from msgspec import Struct
 from imagenet_prep import __version__
 from imagenet_prep.checks.checked_dataset import CheckedDataset, Published
 from imagenet_prep.checks.verdict import RIGHT, SplitReport, Verdict
+from imagenet_prep.hints import changed
 from imagenet_prep.model import Problem
 from imagenet_prep.reporting.census import UNREAD, Census, FeatureCensus
 from imagenet_prep.reporting.charts import Chart
@@ -134,6 +135,9 @@ class Facts(Struct, frozen=True):
 
     def without_paths(self, text: str) -> str:
         """A text without the folders in front of file names: the location of a set is private."""
+        return changed(text, self._without_paths)
+
+    def _without_paths(self, text: str) -> str:
         for path, name in self.paths.items():
             text = text.replace(path, name)
         return text
@@ -266,7 +270,7 @@ def _group(kind: str, problems: Sequence[Problem], share: int, facts: Facts) -> 
     """The first ``share`` of these problems as rows;
     ``remedy`` applies to all, "" if each has its own.
     """
-    remedies = [facts.without_paths(str(problem.remedy)) for problem in problems]
+    remedies = [facts.without_paths(problem.remedy) for problem in problems]
     common = remedies[0] if len(set(remedies)) == 1 else ""
     rows = []
     for problem, remedy in zip(problems[:share], remedies, strict=False):

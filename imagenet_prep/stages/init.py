@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import NAME, command, escaped, quoted
+from imagenet_prep.hints import Hint
 from imagenet_prep.init.column_options import refuse_unknown_image_column, refuse_unused_columns
 from imagenet_prep.init.declared_classes import (
     declare_classes,
@@ -249,10 +250,11 @@ def _note_on_imagenet(
     if inspection is None or len(names) < _FEWEST_OF_IMAGENET or not set(names) <= {*synsets()}:
         return []
     convert = command("convert", Path(f"{folder.resolve().name}-shards"), (("raw", folder),))
-    return [
+    note = (
         "these are ImageNet's classes; convert reads such a copy, and any boxes in it, "
-        f"without a recipe: {convert}"
-    ]
+        "without a recipe: "
+    )
+    return [Hint(note, convert)]
 
 
 def _count(dataset: RecipeDataset) -> dict[str, int]:
