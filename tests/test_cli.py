@@ -370,7 +370,8 @@ def test_help_has_every_command_on_a_line() -> None:
     assert max(map(len, text.splitlines())) <= 80
     for name, words in COMMANDS.items():
         assert re.search(rf"^  {name} +{re.escape(words)}$", text, re.MULTILINE)
-    assert re.fullmatch(r"imagenet-prep, version \d+\.\d+\.\d+\n", prep("-V").stdout)
+    version = r"imagenet-prep, version \d+\.\d+\.\d+(?: \([0-9a-f]{8}(?:, changed)?\))?\n"
+    assert re.fullmatch(version, prep("-V").stdout)
 
 
 @pytest.mark.parametrize("command", sorted(cli.commands))

@@ -17,7 +17,6 @@ from types import FrameType
 
 import click
 
-from imagenet_prep import __version__
 from imagenet_prep.cli.terminal import (
     Bars,
     ReaderGoneError,
@@ -75,11 +74,27 @@ class _Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        from imagenet_prep.version import describe_version
+
+        say(f"imagenet-prep, version {describe_version()}")
+        ctx.exit()
+
+
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-@click.version_option(__version__, "-V", "--version", prog_name="imagenet-prep")
+@click.option(
+    "-V",
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 def cli() -> None:
     """ImageNet (ILSVRC2012) as TFRecord shards: download, untar, annotate, convert, verify.
 
