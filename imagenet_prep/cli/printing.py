@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from imagenet_prep.cli.command_outcome import begin_lines, write_line
 from imagenet_prep.cli.terminal import is_closed, say, tell
 from imagenet_prep.escaping import command
 from imagenet_prep.fetch import SIGN_UP_URL
@@ -34,9 +33,6 @@ if TYPE_CHECKING:
     from imagenet_prep.stages.untar import UntarSummary
     from imagenet_prep.storage.space import Need
 
-OUTPUT = Path("-")
-"""The value of --json that means standard output."""
-
 SHOWN_PROBLEMS = 20
 SHOWN_CLASSES = 20
 
@@ -55,16 +51,15 @@ def print_init(summary: InitSummary, quiet: bool) -> None:
         tell(Hint("next: ", command("convert", Path(shards), (("config", summary.recipe),))))
 
 
-def print_examples(name: str | None, target: Path | None) -> None:
-    """Print the list of recipes, or copy one of them and print it."""
-    from imagenet_prep.recipes.examples import copy_example, list_examples
+def print_example_list(examples: Mapping[str, str]) -> None:
+    """Print the names of the recipes, each with its data set."""
+    listing = click.HelpFormatter()
+    listing.write_dl([*examples.items()])
+    say(*listing.getvalue().splitlines())
 
-    if name is None:
-        listing = click.HelpFormatter()
-        listing.write_dl([*list_examples().items()])
-        say(*listing.getvalue().splitlines())
-        return
-    recipe, text = copy_example(name, target)
+
+def print_example(recipe: Path, text: str) -> None:
+    """Print a recipe that was copied, and the command that uses it."""
     say(f"wrote {recipe}:", "", *text.split("\n"))
     tell(Hint("next: ", command("convert", Path(f"{recipe.stem}-shards"), (("config", recipe),))))
 
@@ -351,8 +346,8 @@ def print_diff(difference: Difference, limit: int) -> None:
     """Print the differences of each split: counts, then the first records by name,
     each feature with both values.
     """
-    for problem in difference.problems:
-        say(problem)
+    place_a, place_b = difference.places
+    say(f"A: {place_a}", f"B: {place_b}", *difference.problems)
     for split in difference.splits:
         _print_split_diff(split, difference, limit)
     if difference.is_same:
@@ -364,7 +359,7 @@ def _print_split_diff(split: SplitDifference, difference: Difference, limit: int
     shards_a, shards_b = split.shards
     say(
         f"{split.split}: {records_a:,} records in {number_of(shards_a, 'shard')}, "
-        f"{records_b:,} in {shards_b:,}"
+        f"{records_b:,} in {shards_b:,} (A / B)"
     )
     if split.other_shards:
         shown = listed(split.other_shards, SHOWN_PROBLEMS)
@@ -376,7 +371,7 @@ def _print_split_diff(split: SplitDifference, difference: Difference, limit: int
         say(f"  {number_of(split.moved, 'record')} in another place")
     if split.encoded_differently:
         say(f"  the same records, encoded differently: {split.encoded_differently:,}")
-    for place, names in zip(difference.places, split.only, strict=True):
+    for place, names in zip(("A", "B"), split.only, strict=True):
         if names:
             say(f"  {number_of(len(names), 'record')} only in {place}: {listed(names, limit or 1)}")
     if split.differing:
@@ -390,6 +385,8 @@ def _print_differing(split: SplitDifference, compared_part: str, limit: int) -> 
         compared = f" of the {split.compared:,} that were compared"
     for feature, count in split.differing_features.items():
         say(f"    {feature} differs in {number_of(count, 'record')}{compared}")
+    if split.differing[:limit]:
+        say("  each record's shard and number, and its values: A / B")
     for record in split.differing[:limit]:
         say(f"  {record.name}    ({' / '.join(dict.fromkeys(record.places))})")
         if record.features == {}:
@@ -409,37 +406,17 @@ def print_status(status: Status) -> None:
     tell(Hint("next: ", status.following))
 
 
-def print_records(records: Iterable[ShownRecord], json_file: Path | None) -> int:
-    """Print the features of records, one line each, or each record as a line of JSON;
+def print_records(records: Iterable[ShownRecord]) -> int:
+    """Print the features of records, one line each, and write each record as a line of JSON;
     returns the number of records.
     """
     count = 0
-    with contextlib.ExitStack() as stack:
-        file = None
-        if json_file and json_file != OUTPUT:
-            file = stack.enter_context(json_file.open("w"))
-        for record in records:
-            count += 1
-            if file:
-                file.write(f"{_json(record.as_dict())}\n")
-            if json_file == OUTPUT:
-                say(_json(record.as_dict()))
-            else:
-                say(*record.lines())
+    begin_lines()
+    for record in records:
+        count += 1
+        write_line(record.as_dict())
+        say(*record.lines())
     return count
-
-
-def wrote_json(target: Path | None, outcome: Mapping[str, Any]) -> bool:
-    """Write an outcome to the file of --json, if given;
-    returns whether it replaces the printed outcome.
-    """
-    if target is not None and target != OUTPUT:
-        from imagenet_prep.storage.files import save_json
-
-        save_json(target, outcome)
-    if target == OUTPUT:
-        say(*_json(outcome, indent=2).split("\n"))
-    return target == OUTPUT
 
 
 def print_demo(summary: RunSummary, quiet: bool) -> None:
@@ -475,11 +452,6 @@ def print_demo_end(data_dir: Path | None) -> None:
         "  export IMAGENET_USERNAME=... IMAGENET_ACCESS_KEY=...",
         Hint("  ", command("run", "/data/imagenet")),
     )
-
-
-def _json(value: object, indent: int | None = None) -> str:
-    """A value as JSON, which escapes everything that controls a terminal, except DEL."""
-    return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
 
 
 def _print_problems(problems: tuple[Problem, ...]) -> None:

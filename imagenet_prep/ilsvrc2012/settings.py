@@ -22,6 +22,7 @@ from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest, not
 from imagenet_prep.storage.files import kind_of, read_plain
 from imagenet_prep.storage.layout import MAX_SHARDS, parse_shard_name
 from imagenet_prep.storage.location import refuse_url
+from imagenet_prep.text import nearest_words
 from imagenet_prep.tfrecord import inception
 
 LISTS = ("imagenette", "imagewoof", "imagenet-100")
@@ -126,7 +127,9 @@ def find_part(argument: str | None = None, first: int | None = None) -> Part:
     if not argument or kind_of(path) == "nothing":
         lists = ", ".join(LISTS)
         raise UsageError(
-            f"unknown class list or file {argument!r}", f"expected {lists}, or a file of wnids"
+            f"unknown class list or file {argument!r}",
+            f"expected {lists}, or a file of wnids",
+            nearest_words(str(argument), LISTS),
         )
     wnids = _read(path.name, path, read_plain(path, _LARGEST))
     return _part(_name_of(path, wnids), wnids, first, str(path.absolute()))

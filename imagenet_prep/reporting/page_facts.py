@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from imagenet_prep import __version__
 from imagenet_prep.checks.checked_dataset import CheckedDataset, Published
 from imagenet_prep.checks.verdict import RIGHT, SplitReport, Verdict
 from imagenet_prep.hints import changed
@@ -22,6 +21,7 @@ from imagenet_prep.reporting.samples import Colours, Sample
 from imagenet_prep.state.manifest import Manifest, SplitTotals, features_by_column
 from imagenet_prep.storage.layout import split_of
 from imagenet_prep.text import number_of, size_text
+from imagenet_prep.version import describe_version
 
 SHOWN_PROBLEMS = 200
 
@@ -352,7 +352,7 @@ def origin(facts: Facts) -> Iterator[tuple[str, str, bool]]:
         for name, setting in manifest.settings.items():
             yield name.replace("_", " "), _json_text(setting), False
     libraries = f"Jinja2 {version('jinja2')}, Pillow {version('pillow')}"
-    yield "report by", f"imagenet-prep {__version__}, {libraries}", False
+    yield "report by", f"imagenet-prep {describe_version()}, {libraries}", False
 
 
 def _source_lines(

@@ -43,6 +43,7 @@ from imagenet_prep.recipes.row_tables import ENDINGS, is_table
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.location import refuse_url
 from imagenet_prep.storage.refusals import writing
+from imagenet_prep.text import nearest_words
 
 
 class InitSummary(Struct, frozen=True):
@@ -169,7 +170,7 @@ def _check_layout(layout: str | None, *, is_alone: bool) -> None:
     layouts = known_layouts()
     if layout not in layouts:
         expected = f"expected --as with one of {', '.join(layouts)}"
-        raise UsageError(f"there is no layout {layout}", expected)
+        raise UsageError(f"there is no layout {layout}", expected, nearest_words(layout, layouts))
     if is_alone and layout not in ("universal-table", "parquet"):
         raise UsageError(f"--as {layout} with one table", "expected a folder, or no --as")
 

@@ -131,9 +131,13 @@ def _unfinished(layout: Layout, planned: Manifest, missing: Sequence[str]) -> In
 
 def _summary(manifest: Manifest, layout: Layout) -> ConvertSummary:
     set_aside = Counter[str]()
+    size = Counter[str]()
+    repairs: defaultdict[str, list[str]] = defaultdict(list)
     warned: defaultdict[str, list[str]] = defaultdict(list)
     for name, info in manifest.shards.items():
         set_aside[split_of(name)] += len(info.set_aside)
+        size[split_of(name)] += info.size
+        repairs[split_of(name)] += info.repairs
         warned[split_of(name)] += info.warned
     splits = [
         SplitSummary(
@@ -142,8 +146,9 @@ def _summary(manifest: Manifest, layout: Layout) -> ConvertSummary:
             total.shards,
             made=0,
             set_aside=set_aside[split],
-            repairs=(),
+            repairs=tuple(sorted(repairs[split])),
             warned=tuple(sorted(warned[split])),
+            size=size[split],
         )
         for split, total in manifest.totals.items()
     ]
