@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
-from imagenet_prep.escaping import CommandLine, Shell
+from imagenet_prep.escaping import CommandLine, Shell, command_line
+from imagenet_prep.text import INSTALL
 
 
 class Hint(str):
@@ -34,6 +35,12 @@ class Hint(str):
 
     def __reduce__(self) -> tuple[type[Hint], tuple[str, ...]]:
         return Hint, self.parts
+
+
+def install_extra(extra: str) -> Hint:
+    """The command that installs an extra of the package, in the folder of its clone."""
+    command = command_line([*INSTALL.split(), f".[{extra}]"])
+    return Hint(command, "    (in the clone of imagenet-prep)")
 
 
 def parts_of(text: str) -> tuple[str, ...]:

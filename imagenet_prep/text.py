@@ -12,6 +12,10 @@ _UNITS |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
 _UNITS |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)}
 """Bytes by unit, in small letters: B, kB, MB, GB, TB, and KiB, MiB, GiB, TiB."""
 
+INSTALL = "pip install -e"
+"""Installs the package from its clone, whose code then runs: ``make`` does the same. Messages and
+documents share this line."""
+
 _PAGE_STARTS = (
     b"<!doctype",
     b"<html",

@@ -34,6 +34,7 @@ from imagenet_prep.cli import COMMANDS
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.cli.options import LongCommand, every_command
 from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.hints import install_extra
 from imagenet_prep.ilsvrc2012.astray import own_images
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import BytesList, encode_example
@@ -514,7 +515,7 @@ def test_a_framework_that_is_not_installed_is_named(
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
     )
-    expected = f"imagenet_prep.{package} needs {library}: pip install 'imagenet-prep[{package}]'"
+    expected = f"imagenet_prep.{package} needs {library}: {install_extra(package)}"
     assert result.stderr.splitlines()[-1] == f"ModuleNotFoundError: {expected}"
 
 

@@ -322,7 +322,7 @@ def proxy_hangs_up(place: Place) -> None:
     place.url = "https://archives.invalid/"
 
 
-@failure("lasting", 1, 2, "pip install 'imagenet-prep[socks]'", "HTTP_PROXY")
+@failure("lasting", 1, 2, "pip install -e '.[socks]'", "HTTP_PROXY")
 def socks_without_its_package(place: Place) -> None:
     """requests can't speak to it."""
     import requests.adapters

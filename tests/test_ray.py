@@ -43,6 +43,7 @@ from imagenet_prep.errors import (
     UsageError,
     WorkerError,
 )
+from imagenet_prep.hints import install_extra
 from imagenet_prep.model import Done, Failed, Portable
 
 pytestmark = pytest.mark.once
@@ -553,7 +554,7 @@ def test_where_ray_lacks_an_error_says_what_to_install(
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UsageError) as refused:
         list(RayEngine().map(Work(tmp_path), [1]))
-    assert refused.value.hint == "pip install 'imagenet-prep[ray]'"
+    assert refused.value.hint == install_extra("ray")
 
 
 def test_an_address_is_for_ray_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from imagenet_prep.escaping import NAME, command_line
-from imagenet_prep.hints import lines_of
+from imagenet_prep.hints import install_extra, lines_of
 from imagenet_prep.images.prepare import TURNED
 from imagenet_prep.reporting import census as marks
 from imagenet_prep.reporting import page_facts as words
@@ -76,6 +76,7 @@ def render(facts: Facts) -> bytes:
         near_command=command_line([NAME, "report", facts.name, "--near-duplicates"]),
         keys=[f"look-{number % LOOKS + 1}" for number in range(len(subject.splits))],
         has_images=facts.census.has_images or not subject.is_own,
+        install_command=install_extra("report").partition("    ")[0],
         has_imagehash=importlib.util.find_spec("imagehash") is not None,
         splits=facts.splits,
         show_command=command_line([NAME, "show", shard, "--record", "@NUMBER@"]),

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
 from imagenet_prep.escaping import command_line
-from imagenet_prep.hints import Hint
+from imagenet_prep.hints import Hint, install_extra
 
 T = TypeVar("T")
 
@@ -94,7 +94,7 @@ def load_library() -> Any:
         raise UsageError(
             "object stores require the obstore library",
             "it is not installed",
-            command_line(["pip", "install", "imagenet-prep[cloud]"]),
+            install_extra("cloud"),
         ) from error
     return obstore
 

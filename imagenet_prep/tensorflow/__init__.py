@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 if importlib.util.find_spec("tensorflow") is None:
-    needs = "imagenet_prep.tensorflow needs TensorFlow: pip install 'imagenet-prep[tensorflow]'"
+    from imagenet_prep.hints import install_extra
+
+    needs = f"imagenet_prep.tensorflow needs TensorFlow: {install_extra('tensorflow')}"
     raise ModuleNotFoundError(needs, name="tensorflow")
 
 import tensorflow as tf
