@@ -20,7 +20,7 @@ from imagenet_prep.escaping import NAME, command_line
 from imagenet_prep.reporting import page_facts as words
 from imagenet_prep.reporting.census import Census
 from imagenet_prep.reporting.charts import bar_label
-from imagenet_prep.reporting.listing import list_images
+from imagenet_prep.reporting.listed_images import list_images
 from imagenet_prep.reporting.odd_images import Picture, list_odd_images, with_pictures
 from imagenet_prep.reporting.page_facts import Facts
 from imagenet_prep.reporting.samples import CROP, SHORT_SIDE, SHOWN_CLASSES, Colours, Sample
@@ -79,7 +79,7 @@ def render(facts: Facts) -> bytes:
         features=words.feature_rows(facts),
         charts=facts.charts,
         listing=listing,
-        images_title="Images" if facts.samples else "Histograms",
+        images_title=f"{subject.thing.title()}s",
         bar_label=bar_label,
         crop=(SHORT_SIDE, CROP),
         normalize=_normalize,

@@ -28,7 +28,10 @@ function sortClasses() {
   const valueOf = texts[order.key] ?? (row => sum(row.cells[place]));
   const values = new Map(classRows.map(row => [row, valueOf(row)]));
   classRows.sort((a, b) => order.way * compare(values.get(a), values.get(b)) || a.dataset.label - b.dataset.label);
-  table.tBodies[0].replaceChildren(...classRows.filter(row => sum(row.cells[1])));
+  const shown = classRows.filter(row => sum(row.cells[1]));
+  const body = table.tBodies[0];
+  const isSame = shown.length === body.rows.length && shown.every((row, place) => row === body.rows[place]);
+  if (!isSame) body.replaceChildren(...shown); // laying out a thousand rows takes long
 }
 
 function sortBy(key, head, button) {

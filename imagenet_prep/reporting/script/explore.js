@@ -23,6 +23,8 @@ async function explore() {
   const filters = readFilters(columns);
   const tileOf = findTiles();
   const imageCount = columns.number.length;
+  const buttons = all("button[data-filter]");
+  const countedKeys = [...filters.keys()].filter(key => key !== "class" && key !== "split");
   let view = emptyView();
 
   // Every change goes through here. The address of a page of images is a step of its own for Back,
@@ -61,13 +63,18 @@ async function explore() {
       const labels = classesOf(view.words).map(row => row.dataset.label);
       tests.set("words", testOf(filters.get("class"), labels));
     }
-    const { rows, counters } = match(filters, tests, imageCount);
-    showChoices(tests.size ? counters : new Map());
+    if (tests.size) {
+      const { rows, counters } = match(filters, countedKeys, tests, imageCount);
+      const lastPage = Math.max(1, Math.ceil(rows.length / PER_PAGE));
+      showPage(rows, Math.min(view.page, lastPage), columns, filters, tileOf);
+      byId("found").textContent = matchText(rows.length);
+      showChoices(counters);
+    } else {
+      showSamples();
+      byId("found").textContent = byId("found").dataset.text;
+      showChoices(new Map());
+    }
     showFilters();
-    const lastPage = Math.max(1, Math.ceil(rows.length / PER_PAGE));
-    if (tests.size) showPage(rows, Math.min(view.page, lastPage), columns, filters, tileOf);
-    else showSamples();
-    byId("found").textContent = tests.size ? matchText(rows.length) : byId("found").dataset.text;
     enlarge(view.image);
   }
 
@@ -78,10 +85,11 @@ async function explore() {
 
   // What is pressed, and beside each kind how many images it would show.
   function showChoices(counters) {
-    for (const element of all("button[data-filter]")) {
+    for (const element of buttons) {
       const { filter, token, code } = element.dataset;
       const count = counters.get(filter)?.counts[code];
-      element.setAttribute("aria-pressed", Boolean(view.tokens.get(filter)?.has(token)));
+      const isPressed = `${Boolean(view.tokens.get(filter)?.has(token))}`;
+      if (element.getAttribute("aria-pressed") !== isPressed) element.setAttribute("aria-pressed", isPressed);
       element.classList.toggle("without", count === 0);
       const place = element.querySelector(".count");
       if (place) place.textContent = count === undefined ? place.dataset.text : number(count);
@@ -99,24 +107,25 @@ async function explore() {
 
   // The filters that are on, each with a button that removes it.
   function showFilters() {
-    const buttons = [];
+    const removers = [];
     const add = (title, name, remove) => {
-      const button = make("button", `${title}: ${name}`, { type: "button", className: "filter" });
-      button.setAttribute("aria-label", `Remove the filter ${title}: ${name}`);
-      button.addEventListener("click", () => {
-        const place = buttons.indexOf(button);
+      const place = removers.length;
+      const remover = make("button", `${title}: ${name}`, { type: "button", className: "filter" });
+      remover.setAttribute("aria-label", `Remove the filter ${title}: ${name}`);
+      remover.addEventListener("click", () => {
         remove();
-        (all("#filters .filter")[place] ?? all("#filters .filter").at(-1) ?? byId("found")).focus();
+        const remaining = all("#filters .filter");
+        (remaining[place] ?? remaining.at(-1) ?? byId("found")).focus();
       });
-      buttons.push(button);
+      removers.push(remover);
     };
     for (const [key, tokens] of view.tokens) {
       const { title, nameOf } = filters.get(key);
       for (const token of tokens) add(title, nameOf.get(token) ?? (token || "none"), () => toggle(key, token));
     }
     if (view.words) add("Class", view.words, () => filterBy(view.tokens, ""));
-    byId("filters").replaceChildren(...buttons);
-    byId("clear").hidden = !buttons.length;
+    byId("filters").replaceChildren(...removers);
+    byId("clear").hidden = !removers.length;
   }
 
   // The images come into view if what was pressed is elsewhere on the page.

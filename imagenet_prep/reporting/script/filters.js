@@ -54,20 +54,31 @@ function counterOf(filter) {
   return { counts, add: filter.isSeveral ? addSeveral : addOne };
 }
 
-// The listed images that pass all tests; and for each filter how many images have each of its
-// codes among those that pass the tests of the other filters.
-function match(filters, tests, imageCount) {
+// The only filter that an image fails, undefined if it passes all; null if it fails several.
+function onlyFailure(tests, row) {
+  let failure;
+  for (const [key, test] of tests) {
+    if (test(row)) continue;
+    if (failure !== undefined) return null;
+    failure = key;
+  }
+  return failure;
+}
+
+// The listed images that pass all tests; and for each of these keys how many images have each code
+// of that filter among those that pass the tests of the other filters.
+function match(filters, countedKeys, tests, imageCount) {
   const rows = [];
-  const counters = new Map([...filters].map(([key, filter]) => [key, counterOf(filter)]));
+  const counters = new Map(countedKeys.map(key => [key, counterOf(filters.get(key))]));
   const everyCounter = [...counters.values()];
   const everyTest = [...tests];
   for (let row = 0; row < imageCount; row += 1) {
-    const failed = everyTest.filter(([, test]) => !test(row));
-    if (!failed.length) {
+    const failure = onlyFailure(everyTest, row);
+    if (failure === undefined) {
       rows.push(row);
       for (const counter of everyCounter) counter.add(row);
-    } else if (failed.length === 1) {
-      counters.get(failed[0][0])?.add(row);
+    } else if (failure !== null) {
+      counters.get(failure)?.add(row);
     }
   }
   return { rows, counters };

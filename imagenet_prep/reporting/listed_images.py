@@ -1,4 +1,4 @@
-"""list_images: the facts of a set -> Listing, the images that the filters of the page search,
+"""list_images: the facts of a set -> ListedImages, the images that the filters of the page search,
 as compressed columns.
 
 A page of a million images would be too large: it lists LISTED of them.
@@ -33,7 +33,7 @@ NO_CODE = np.iinfo(np.uint32).max
 PROBLEM = "problem"
 
 
-class Choice(NamedTuple):
+class Answer(NamedTuple):
     """A value that images can be filtered by: ``rows`` are those of the census that have it.
 
     ``token`` names it in the address of the page.
@@ -49,7 +49,7 @@ class Filter(NamedTuple):
 
     key: str
     title: str
-    choices: Sequence[Choice]
+    answers: Sequence[Answer]
 
 
 class Column(NamedTuple):
@@ -63,7 +63,7 @@ class Column(NamedTuple):
     content: bytes
 
 
-class Listing(Struct, frozen=True):
+class ListedImages(Struct, frozen=True):
     """The images that the filters search.
 
     ``rows`` are rows of the census. ``position_of`` is the position in ``rows`` of a row.
@@ -80,12 +80,12 @@ class Listing(Struct, frozen=True):
         """The position of a row of the census."""
         return int(np.searchsorted(self.rows, row))
 
-    def has_choice(self, key: str, token: str) -> bool:
+    def has_answer(self, key: str, token: str) -> bool:
         """Whether images can be filtered by this."""
-        choices = (
-            choice for filter in self.filters if filter.key == key for choice in filter.choices
-        )
-        return token in {choice.token for choice in choices}
+        for filter in self.filters:
+            if filter.key == key and token in {answer.token for answer in filter.answers}:
+                return True
+        return False
 
     @property
     def is_sample(self) -> bool:
@@ -93,14 +93,14 @@ class Listing(Struct, frozen=True):
         return len(self.rows) < self.record_count
 
 
-def list_images(facts: Facts, odd: Iterable[OddImages], labels: Sequence[int]) -> Listing:
+def list_images(facts: Facts, odd: Iterable[OddImages], labels: Sequence[int]) -> ListedImages:
     """The images that the filters search; ``labels`` are those of the classes, in order."""
     rows = choose_listed(facts)
-    filters = [filter for filter in _several_answers(facts, odd) if filter.choices]
+    filters = [filter for filter in _several_answers(facts, odd) if filter.answers]
     columns = [*_shown_columns(facts, rows), *_single_answers(facts, rows, labels)]
     for filter in filters:
         columns.append(_pack(f"by {filter.key}", _bits(filter, len(facts.census.rows))[rows]))
-    return Listing(rows, columns, filters, len(facts.census.rows))
+    return ListedImages(rows, columns, filters, len(facts.census.rows))
 
 
 def choose_listed(facts: Facts) -> NDArray[np.intp]:
@@ -124,15 +124,15 @@ def choose_listed(facts: Facts) -> NDArray[np.intp]:
 def _several_answers(facts: Facts, odd: Iterable[OddImages]) -> Iterator[Filter]:
     """What is odd about an image, wrong with it, or why it is flagged."""
     yield Filter(PROBLEM, "Problems", list(_problems(facts)))
-    odd_choices = []
+    odd_answers = []
     for group in odd:
         if group.filter == ODD and len(group.rows):
-            odd_choices.append(Choice(group.token, group.title, group.rows))
-    yield Filter(ODD, "Odd", odd_choices)
+            odd_answers.append(Answer(group.token, group.title, group.rows))
+    yield Filter(ODD, "Odd", odd_answers)
     yield Filter(MARKED, "Marked", list(_reasons(facts)))
 
 
-def _problems(facts: Facts) -> Iterator[Choice]:
+def _problems(facts: Facts) -> Iterator[Answer]:
     """The kinds of problems, each with the images of its records, or of its shards.
 
     Of a shard with problems of single records, only these records are meant.
@@ -152,7 +152,7 @@ def _problems(facts: Facts) -> Iterator[Choice]:
             rows_by_kind[kind] += rows
     for kind, rows_of_kind in rows_by_kind.items():
         if rows_of_kind:
-            yield Choice(kind, kind, rows_of_kind)
+            yield Answer(kind, kind, rows_of_kind)
 
 
 def _rows_by_shard(facts: Facts) -> dict[str, range]:
@@ -166,25 +166,25 @@ def _rows_by_shard(facts: Facts) -> dict[str, range]:
     }
 
 
-def _reasons(facts: Facts) -> Iterator[Choice]:
+def _reasons(facts: Facts) -> Iterator[Answer]:
     """All flagged images, then those of each reason."""
     if facts.marked is None:
         return
-    yield Choice(ANY_MARK, "all", list(facts.marked.by_row))
+    yield Answer(ANY_MARK, "all", list(facts.marked.by_row))
     rows_by_reason: defaultdict[str, list[int]] = defaultdict(list)
     for row, mark in facts.marked.by_row.items():
         if mark.reason:
             rows_by_reason[mark.reason].append(row)
     by_count = sorted(rows_by_reason.items(), key=lambda reason: -len(reason[1]))
     for reason, rows in by_count[:SHOWN_REASONS]:
-        yield Choice(f"because {reason}", reason, rows)
+        yield Answer(f"because {reason}", reason, rows)
 
 
 def _bits(filter: Filter, row_count: int) -> NDArray[np.uint32]:
-    """A bit per choice for each row of the census."""
+    """A bit per answer for each row of the census."""
     bits = np.zeros(row_count, np.uint32)
-    for position, choice in enumerate(filter.choices):
-        bits[list(choice.rows)] |= np.uint32(1 << position)
+    for position, answer in enumerate(filter.answers):
+        bits[list(answer.rows)] |= np.uint32(1 << position)
     return bits
 
 
