@@ -155,7 +155,7 @@ def _no_match(marks: Marks, census: Census, set_name: str) -> InputError:
         expected = "expected file names, but the records hold none"
     names = number_of(len(marks.by_name), "name")
     return InputError(
-        f"{marks.file_name}: no record of {set_name} has any of its {names}",
-        f"{expected}; found {listed(marks.by_name) or 'no line below the header'}",
+        f"{marks.file_name} names no image of {set_name}",
+        f"{expected}; found {names}: {listed(marks.by_name)}",
         "Compare the names with those that imagenet-prep show prints",
     )
