@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.labels_file import PATHS, LabelsFault, form_of, read_rows
+from imagenet_prep.recipes.labels_file import PATHS
+from imagenet_prep.recipes.table_rows import LabelsFault, form_of, read_rows
 from imagenet_prep.reporting.census import Census
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.storage.location import AnyPath
