@@ -122,7 +122,7 @@ def choose_listed(facts: Facts) -> NDArray[np.intp]:
 
 
 def _several_answers(facts: Facts, odd: Iterable[OddImages]) -> Iterator[Filter]:
-    """What is odd about an image, wrong with it, or why it is flagged."""
+    """The problems of images, their odd kinds, and the reasons of their marks."""
     yield Filter(PROBLEM, "Problems", list(_problems(facts)))
     odd_answers = []
     for group in odd:
@@ -233,7 +233,7 @@ def _shown_columns(facts: Facts, rows: NDArray[np.intp]) -> Iterator[Column]:
 def _pack_text(name: str, lines: Iterable[str]) -> Column:
     one_line_each = [line.replace("\n", " ") for line in lines]
     content = "\n".join(one_line_each).encode("utf-8", "replace")
-    return Column(name, "text", zlib.compress(content, 9))
+    return Column(name, "text", zlib.compress(content))
 
 
 def _pack(name: str, numbers: NDArray[Any]) -> Column:
@@ -241,7 +241,7 @@ def _pack(name: str, numbers: NDArray[Any]) -> Column:
     if numbers.dtype.kind == "u":
         numbers = numbers.astype(_smallest_type(numbers))
     little_endian = numbers.astype(numbers.dtype.newbyteorder("<"))
-    return Column(name, numbers.dtype.name, zlib.compress(little_endian.tobytes(), 9))
+    return Column(name, numbers.dtype.name, zlib.compress(little_endian.tobytes()))
 
 
 def _smallest_type(numbers: NDArray[Any]) -> np.dtype[Any]:
