@@ -25,6 +25,7 @@ from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.recipes.recipe_set import refuse_made
 from imagenet_prep.registry import known_set
+from imagenet_prep.reporting.marks_file import read_marks
 from imagenet_prep.shards.consumable import refuse_another_output
 from imagenet_prep.shards.convert_summary import ConvertSummary
 from imagenet_prep.sources.parquets import check_pyarrow
@@ -181,12 +182,13 @@ def verify_and_repair(
     return RepairRun(found, summary, verdict)
 
 
-def report(
+def report(  # noqa: PLR0913 - the options of the command, by keyword
     layout: Layout | AnyPath,
     engine: Engine,
     *,
     samples: int = SAMPLES,
     near_duplicates: bool = False,
+    mark: AnyPath | None = None,
     page: Path | None = None,
     progress: Progress | None = None,
 ) -> ReportSummary:
@@ -196,13 +198,15 @@ def report(
     ``page`` is where it is written, by default ``layout.report_path``; another place allows shards
     on a read-only disk. Instead of a layout, it also takes one TFRecord file, of any maker, which
     it always verifies.
-    For ``near_duplicates`` every image is decoded, and ImageHash is required.
+    For ``near_duplicates`` every image is decoded, and ImageHash is required. ``mark`` is a CSV
+    file of images to show as a set: a column of file names, and optionally reason, label and score.
 
     Raises:
         UsageError: a required library is not installed.
-        InputError: there are no shards, or the file has no record.
+        InputError: there are no shards, the file has no record, or ``mark`` names no image of it.
     """
     progress = progress or Silent()
+    marks = None if mark is None else read_marks(mark)
     if isinstance(layout, Layout):
         layout = layout.one_set()
         verdict = _kept_verdict(layout) or verify(layout, engine, progress=progress)
@@ -214,7 +218,7 @@ def report(
         layout,
         engine,
         verdict,
-        contents=Contents(samples, near_duplicates),
+        contents=Contents(samples, near_duplicates, marks),
         page=page,
         progress=progress,
     )

@@ -26,6 +26,7 @@ import imagenet_prep
 from imagenet_prep import records
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import UsageError
+from imagenet_prep.reading.shard import Shard
 from imagenet_prep.recipes.loading import read
 from imagenet_prep.recipes.rules import is_imagenet
 from imagenet_prep.registry import imagenet_options
@@ -117,7 +118,7 @@ LEDGER: dict[str, list[str]] = {
     ],
     "docs/recipes/tars.md": [PAGE, PAGE],
     "docs/records.md": ["test_records.py::test_the_page_is_right"] * 10,
-    "docs/report.md": [SHELL] * 3,
+    "docs/report.md": [SHELL] * 4,
     "docs/train/jax.md": [
         "test_train_pages.py::test_a_network_learns",
         "test_train_pages.py::test_the_source_for_grain_goes_on",
@@ -237,6 +238,10 @@ def test_a_block_of_the_shell_runs(
         block = block.replace("demo demo-data", "demo demo-data --classes 4 --per-class 3")
     if "export" in block:
         imagenet_prep.convert(Layout(tiny_data_dir), ENGINE, PART)
+    if "--mark flags.csv" in block:
+        shard = min((folder / "demo-data").glob("train-*"))
+        record = next(Shard.open(shard).records())
+        (folder / "flags.csv").write_text(f"filename\n{record.filename}\n")
     if page.endswith("class-folders.md"):
         (folder / "flowers.yaml").write_text(blocks((ROOT / page).read_text(), "yaml")[0])
     script = re.sub(r"^pip install .*\n", "", block, flags=re.M)

@@ -636,6 +636,12 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool) -
     "--near-duplicates", is_flag=True, help="Decode all images to find those that look alike."
 )
 @click.option(
+    "--mark",
+    type=o.existing_file,
+    metavar="FILE",
+    help="Show the images that this CSV names, each with its reason, as a set.",
+)
+@click.option(
     "--output",
     "page",
     type=o.NewFile(o.HTML),
@@ -670,6 +676,7 @@ def report(
             engine,
             samples=params["samples"],
             near_duplicates=params["near_duplicates"],
+            mark=params["mark"],
             page=set_page,
             progress=progress,
         )

@@ -318,7 +318,7 @@ def print_repair(run: RepairRun, quiet: bool) -> None:
 def print_report(summary: ReportSummary, quiet: bool) -> None:
     """Print where the page is, notes, and the verdict."""
     say(str(summary.path))
-    for note in () if quiet else summary.verdict.notes:
+    for note in () if quiet else (*summary.verdict.notes, *summary.remarks):
         tell(Hint("note: ", note), error=True)
     if not quiet:
         print_conclusion(summary.verdict, error=True)

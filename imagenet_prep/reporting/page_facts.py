@@ -17,6 +17,7 @@ from imagenet_prep.hints import changed
 from imagenet_prep.model import Problem
 from imagenet_prep.reporting.census import UNREAD, Census, FeatureCensus
 from imagenet_prep.reporting.charts import Chart
+from imagenet_prep.reporting.marks_file import MarkedImages
 from imagenet_prep.reporting.samples import Colours, Sample
 from imagenet_prep.state.manifest import Manifest, SplitTotals, features_by_column
 from imagenet_prep.storage.layout import split_of
@@ -98,6 +99,7 @@ class Facts(Struct, frozen=True):
     names on the page. ``samples`` are the images to show first, ``more`` those that a filter can
     show, ``pictures`` all images by row. ``copies`` and ``near`` are rows of images that are equal
     or look alike; ``near`` is None if nobody asked. ``annotations`` are annotate's counts by split.
+    ``marked`` are the images that the user flagged, None if the user gave no file of them.
     """
 
     name: str
@@ -115,6 +117,7 @@ class Facts(Struct, frozen=True):
     copies: Sequence[Sequence[int]]
     near: Sequence[Sequence[int]] | None
     annotations: Mapping[str, Mapping[str, int]]
+    marked: MarkedImages | None = None
 
     @property
     def title(self) -> str:
