@@ -75,6 +75,16 @@ def test_the_terminal_prints_each_command_on_a_line_of_its_own(name: str) -> Non
     assert all(line.isprintable() for line in lines)
 
 
+def test_a_line_break_stands_for_the_punctuation_after_a_command() -> None:
+    """So that nothing next to a command is copied with it."""
+    assert fitted(Hint("run ", MOVE, ", then the same command again"), 30) == [
+        "run",
+        f"  {MOVE}",
+        "  then the same command again",
+    ]
+    assert fitted(Hint(MOVE, "; or leave it"), 30) == [MOVE, "  or leave it"]
+
+
 @pytest.mark.parametrize("name", HINTS)
 def test_the_page_shows_each_command_with_a_button(name: str) -> None:
     """The text around it stays as it is."""

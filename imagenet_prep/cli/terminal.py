@@ -64,7 +64,7 @@ def log_start() -> None:
         from imagenet_prep.version import describe_version
 
         process = f"process {os.getpid()} on {socket.gethostname()}"
-        log_lines(f"imagenet-prep {describe_version()}, {process}: {rerun()}")
+        log_lines(Hint(f"imagenet-prep {describe_version()}, {process}: ", rerun()))
 
 
 def print_json(*lines: str) -> None:
@@ -169,7 +169,7 @@ def _fitted_after(parts: Sequence[str], width: int, indent: str) -> list[str]:
     if not parts or isinstance(parts[0], CommandLine):
         sentence, following = "", parts
     else:
-        sentence, following = parts[0].removeprefix("; ").lstrip(" "), parts[1:]
+        sentence, following = parts[0].removeprefix("; ").removeprefix(", ").lstrip(" "), parts[1:]
     text = Hint(indent, sentence, *following)
     return fitted(text, width, 0) if text.strip(" ") else []
 

@@ -444,7 +444,7 @@ def _refuse_other_boxes(
             f"expected {count} boxes and SHA-256 {written.get('csv_sha256')}, "
             f"got {entry['count']} and {entry['sha256']}"
         ),
-        Hint(move_file.then(annotate), "    (to use it as it is: ", move_record, ")"),
+        Hint(move_file.then(annotate), "; to use it as it is: ", move_record),
     )
 
 

@@ -157,14 +157,6 @@ def _normalize(colours: Colours) -> str:
     return f"transforms.Normalize(mean=[{mean}], std=[{deviation}])"
 
 
-def _part_command(text: str) -> tuple[str, str]:
-    """A remedy as prose and the command at its end, "" if there is none."""
-    prose, separator, arguments = text.partition(": imagenet-prep ")
-    if not separator:
-        return text, ""
-    return f"{prose}:", f"imagenet-prep {arguments}"
-
-
 # classes ------------------------------------------------------------------------------------------
 
 
