@@ -250,7 +250,7 @@ def test_a_stopped_command_writes_its_outcome(number: int, code: int, tmp_path: 
     """Ctrl-C and SIGTERM: the status is in the JSON and the log, with the command that resumes."""
     call = [*PROGRAM, "demo", "new", "--json", "out.json", "--log-file", "log.txt"]
     with subprocess.Popen(call, cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
-        while not (tmp_path / "new").exists():
+        while not (tmp_path / "new").exists() and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(number)
     assert process.returncode == code
