@@ -224,5 +224,6 @@ def _stopped(status: int) -> CommandOutcome:
         message = f"{word}; nothing was changed. To start again:"
     with contextlib.suppress(ReaderGoneError):  # Ctrl-C stops the whole pipeline
         say("", message, Hint("  ", rerun()), error=True)
-    error = describe_error(word.capitalize(), word, "", f"{message.partition('; ')[2]} {rerun()}")
+    hint = Hint(f"{message.partition('; ')[2]} ", rerun())
+    error = describe_error(word.capitalize(), word, "", hint)
     return CommandOutcome(status=status, error=error)

@@ -64,7 +64,7 @@ def log_start() -> None:
         from imagenet_prep.version import describe_version
 
         process = f"process {os.getpid()} on {socket.gethostname()}"
-        log_lines(f"imagenet-prep {describe_version()}, {process}: {rerun()}")
+        log_lines(Hint(f"imagenet-prep {describe_version()}, {process}: ", rerun()))
 
 
 def print_json(*lines: str) -> None:
