@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from existing import existing
 from running import PROGRAM
 
 import imagenet_prep
@@ -131,7 +132,7 @@ def test_state_holds_the_plain_version() -> None:
     package = ROOT / "imagenet_prep"
     rooms = {
         path.relative_to(package).parts[0]
-        for path in package.rglob("*.py")
+        for path in existing(package, "**/*.py")
         if re.search(r"import .*\bdescribe_version\b", path.read_text())
     }
     assert rooms == {"cli", "engines", "reporting"}

@@ -14,6 +14,7 @@ from imagenet_prep.cli import figures, printing
 from imagenet_prep.cli import options as o
 from imagenet_prep.cli.command_outcome import CommandOutcome
 from imagenet_prep.cli.each_set import SetWork, each_set
+from imagenet_prep.cli.option_types import NewFile, Number, OneOf
 from imagenet_prep.cli.options import site_of
 from imagenet_prep.cli.place_checks import (
     OF_A_RUN,
@@ -232,7 +233,7 @@ def annotate(data_dir: Path, raw: Path | None, quiet: bool, **params: Any) -> Co
 @o.folder_or_file
 @click.option(
     "--output",
-    type=o.NewFile(),
+    type=NewFile(),
     help="The recipe's file.  [default: FOLDER's name with .yaml, here]",
 )
 @click.option(
@@ -551,7 +552,7 @@ def repair(
 @click.argument("set_b", metavar="B", type=o.any_place)
 @click.option(
     "--limit",
-    type=o.Number(min=0),
+    type=Number(min=0),
     default=20,
     show_default=True,
     help="Print the features of at most this many differing records.",
@@ -627,7 +628,7 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool) -
 @click.option("--open", "is_opened", is_flag=True, help="Open the page in a browser.")
 @click.option(
     "--samples",
-    type=o.Number(0, 1000),
+    type=Number(0, 1000),
     default=48,
     show_default=True,
     help="Images to show at first.",
@@ -644,7 +645,7 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool) -
 @click.option(
     "--output",
     "page",
-    type=o.NewFile(o.HTML),
+    type=NewFile(o.HTML),
     help="The page's file.  [default: next to the shards]",
 )
 @o.working
@@ -703,10 +704,10 @@ class _ShowCommand(o.Command):
 
 @cli.command(cls=_ShowCommand)
 @click.argument("file", type=o.any_file)
-@click.option("--limit", type=o.Number(min=1), help="Show at most this many records.")
-@click.option("--record", type=o.Number(min=0), help="Show only this record; the first is 0.")
+@click.option("--limit", type=Number(min=1), help="Show at most this many records.")
+@click.option("--record", type=Number(min=0), help="Show only this record; the first is 0.")
 @click.option(
-    "--image", type=o.NewFile(o.PNG), help="Save the record's image here as PNG, boxes drawn."
+    "--image", type=NewFile(o.PNG), help="Save the record's image here as PNG, boxes drawn."
 )
 def show(
     file: Path, limit: int | None, record: int | None, image: Path | None, quiet: bool
@@ -736,12 +737,12 @@ class _ExportCommand(o.Command):
 
 
 @cli.command(cls=_ExportCommand)
-@click.argument("container", type=o.OneOf(FORMATS))
+@click.argument("container", type=OneOf(FORMATS))
 @o.data_dir
 @o.out
 @click.option(
     "--on-damaged",
-    type=o.OneOf(["refuse", "skip"]),
+    type=OneOf(["refuse", "skip"]),
     default="refuse",
     show_default=True,
     help="Refuse damaged records, or leave them out; the exit status is then 3.",
@@ -790,14 +791,14 @@ def export(
 @o.new_data_dir
 @click.option(
     "--classes",
-    type=o.Number(2, facts.CLASSES),
+    type=Number(2, facts.CLASSES),
     default=20,
     show_default=True,
     help="Number of classes.",
 )
 @click.option(
     "--per-class",
-    type=o.Number(2, 1300),
+    type=Number(2, 1300),
     default=12,
     show_default=True,
     help="Train images per class.",
@@ -838,7 +839,7 @@ def demo(
 
 
 @cli.command()
-@click.argument("shell", type=o.OneOf(["bash", "zsh", "fish"]))
+@click.argument("shell", type=OneOf(["bash", "zsh", "fish"]))
 def completion(shell: str, quiet: bool) -> CommandOutcome:
     """Print the script that lets your shell complete commands, options and paths; save it where the
     shell looks.

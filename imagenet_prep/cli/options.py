@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import os
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,16 +16,21 @@ from msgspec import Meta
 
 from imagenet_prep.cli.command_outcome import CommandOutcome, conclude
 from imagenet_prep.cli.conversation import begin_conversation, conversation
-from imagenet_prep.cli.log_file import Log, why_not_log
-from imagenet_prep.cli.terminal import complain, log_start, say
+from imagenet_prep.cli.log_file import Log
+from imagenet_prep.cli.option_types import (
+    LocalPath,
+    LogFile,
+    NewFile,
+    Number,
+    OneOf,
+    PathOrUrl,
+    RankType,
+)
+from imagenet_prep.cli.terminal import log_start, say
 from imagenet_prep.datasets.declarations import Setting, settings_of
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.storage.layout import STATE_NAME
-from imagenet_prep.storage.location import locate, refuse_url, scheme_of
-from imagenet_prep.storage.refusals import STORAGE_FAULTS
-from imagenet_prep.text import nearest_words
 
 if TYPE_CHECKING:
     from imagenet_prep.fetch.providers import Site
@@ -145,113 +149,6 @@ _help_all = click.Option(
 )
 
 
-class OneOf(click.Choice[str]):
-    """One of several words; the error for a typo names the nearest."""
-
-    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
-        """The words to choose from, and perhaps the one that was meant."""
-        message = super().get_invalid_choice_message(value, ctx)
-        suggestion = nearest_words(str(value), map(str, self.choices))
-        return f"{message} {suggestion}".rstrip()
-
-
-class Number(click.IntRange):
-    """A whole number."""
-
-    name = "number"
-
-
-class _Path(click.Path):
-    """A path that is not empty, and no URL."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not os.fsdecode(value):  # it would mean the current folder
-            self.fail("the value is empty; is a shell variable unset?", param, ctx)
-        refuse_url(os.fsdecode(value))
-        try:
-            os.stat(value)  # noqa: PTH116 - it may be bytes
-        except OSError as error:
-            if error.errno in STORAGE_FAULTS:  # click would say that it does not exist
-                raise
-        return Path(os.fsdecode(super().convert(value, param, ctx)))
-
-
-class _Anywhere(_Path):
-    """A path, or a URL of an object store."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        text = os.fsdecode(value)
-        return locate(text) if scheme_of(text) else super().convert(value, param, ctx)
-
-
-class NewFile(_Path):
-    """The path of a file that is written at the end of the work, checked at its start.
-
-    Args:
-        beginning: a file with these first bytes is of the same kind and is replaced; any other is
-            refused. None: the command decides what to do with an existing file.
-        may_be_output: whether "-" stands for standard output.
-    """
-
-    def __init__(self, beginning: bytes | None = None, *, may_be_output: bool = False) -> None:
-        super().__init__(path_type=Path, allow_dash=may_be_output)
-        self._beginning = beginning
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path, once a file can be written there."""
-        if self.allow_dash and value == "-":
-            return Path("-")
-        path = super().convert(value, param, ctx)
-        if fault := _fault(path, self._beginning):
-            self.fail(f"{value!r} can't be written: {fault}", param, ctx)
-        return path
-
-
-def _fault(path: Path, beginning: bytes | None) -> str:
-    """Why a file can't or must not be written at ``path``; empty if it can."""
-    try:
-        if not path.parent.is_dir():
-            return f"the folder {path.parent} does not exist"
-        if path.is_dir():
-            return "it is a folder"
-        if not os.access(path.parent, os.W_OK | os.X_OK):
-            return f"no permission to write in the folder {path.parent}"
-        if beginning is not None and os.path.lexists(path) and not _starts_with(path, beginning):
-            return "it exists and holds something else; expected a new file"
-        return ""
-    except OSError as error:
-        return error.strerror or str(error)
-
-
-def _starts_with(path: Path, beginning: bytes) -> bool:
-    """Whether ``path`` is a plain file with these first bytes, and no state of this program."""
-    if not path.is_file() or _is_state(path):
-        return False
-    with path.open("rb") as file:
-        return file.read(len(beginning)) == beginning
-
-
-def _is_state(path: Path) -> bool:
-    """Whether a file is state of this program next to shards: a manifest is JSON too."""
-    folder = path.resolve().parent
-    return STATE_NAME in (folder.name, folder.parent.parent.name)
-
-
-class _LogFile(_Path):
-    """The path of a log, which is opened at once: a call that can't log does nothing."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        path = super().convert(value, param, ctx)
-        fault = why_not_log(path)
-        try:
-            log = None if fault else Log(path, complain)
-        except OSError as error:
-            fault = error.strerror or str(error)
-        if log is None or fault:
-            self.fail(f"{value!r} can't be written: {fault}", param, ctx)
-        return log
-
-
 def _all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         for option in reversed(options):
@@ -351,26 +248,6 @@ def _bounds_of(constraint: Meta) -> dict[str, Any]:
     return {name: bound for name, bound in bounds.items() if bound is not None}
 
 
-# ranks --------------------------------------------------------------------------------------------
-
-
-class _Rank(click.ParamType[Any]):
-    """R/W, or "auto": a Share."""
-
-    name = "rank"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from imagenet_prep.cli.launchers import find_share
-        from imagenet_prep.shards.share import Share
-
-        if value == "auto":
-            return find_share(os.environ)
-        rank, slash, world = value.partition("/")
-        if not (slash and rank.isdecimal() and world.isdecimal()):
-            self.fail(f"{value!r} is not a rank: expected R/W, such as 0/16, or auto", param, ctx)
-        return Share(int(rank), int(world))
-
-
 # the options of every command ---------------------------------------------------------------------
 
 PNG, JSON, HTML = b"\x89PNG\r\n\x1a\n", b"{", b"<!DOCTYPE html>"
@@ -408,7 +285,7 @@ every_command = (
     ),
     _Rare(
         ["--log-file"],
-        type=_LogFile(path_type=Path),
+        type=LogFile(path_type=Path),
         metavar="FILE",
         is_eager=True,
         expose_value=False,
@@ -421,22 +298,22 @@ every_command = (
 
 # arguments and options ----------------------------------------------------------------------------
 
-_folder = _Anywhere(path_type=Path, file_okay=False)
+_folder = PathOrUrl(path_type=Path, file_okay=False)
 
-any_place = _Anywhere(path_type=Path)
-existing = _Path(path_type=Path, exists=True)
-existing_file = _Path(path_type=Path, exists=True, dir_okay=False)
-any_file = _Anywhere(path_type=Path)
+any_place = PathOrUrl(path_type=Path)
+existing = LocalPath(path_type=Path, exists=True)
+existing_file = LocalPath(path_type=Path, exists=True, dir_okay=False)
+any_file = PathOrUrl(path_type=Path)
 
 data_dir = click.argument("data_dir", type=_folder)
-set_or_file = click.argument("data_dir", type=_Anywhere(path_type=Path))
-set_file_or_raw = click.argument("data_dir", type=_Anywhere(path_type=Path), required=False)
+set_or_file = click.argument("data_dir", type=PathOrUrl(path_type=Path))
+set_file_or_raw = click.argument("data_dir", type=PathOrUrl(path_type=Path), required=False)
 new_data_dir = click.argument("data_dir", type=_folder, required=False)
-folder_or_file = click.argument("folder", type=_Path(path_type=Path), required=False)
+folder_or_file = click.argument("folder", type=LocalPath(path_type=Path), required=False)
 out = click.argument("out", type=_folder, required=False)
 raw = click.option(
     "--raw",
-    type=_Anywhere(path_type=Path, file_okay=False, exists=True),
+    type=PathOrUrl(path_type=Path, file_okay=False, exists=True),
     help="Raw input, instead of DATA_DIR/raw-data; never written to.",
 )
 output = click.option("--output", type=_folder, help="Write the shards here.  [default: DATA_DIR]")
@@ -455,7 +332,11 @@ engine = click.option(
     help="Where work runs; ray: on a cluster.",
 )
 rank = click.option(
-    "--rank", "share", type=_Rank(), metavar="R/W|auto", help="Only the shards of rank R of W."
+    "--rank",
+    "share",
+    type=RankType(),
+    metavar="R/W|auto",
+    help="Only the shards of rank R of W.",
 )
 allow_python = click.option(
     "--allow-python",
@@ -481,7 +362,7 @@ raw_depth = click.option(
 raw_copy = _all_of(
     click.option(
         "--raw",
-        type=_Anywhere(path_type=Path, file_okay=False, exists=True),
+        type=PathOrUrl(path_type=Path, file_okay=False, exists=True),
         help="Check the images in this folder before they are converted; writes nothing.",
     ),
     click.option(
