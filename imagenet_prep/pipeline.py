@@ -14,6 +14,7 @@ from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
 from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite, Site
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import own_images, refuse_astray, refuse_unread
 from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, find_annotations, find_boxes_csv
@@ -37,10 +38,11 @@ from imagenet_prep.stages.download import (
     download,
     download_copy,
 )
-from imagenet_prep.stages.repair import RepairSummary, read_manifest, repair
+from imagenet_prep.stages.repair import RepairSummary, repair, require_manifest
 from imagenet_prep.stages.report import SAMPLES, Contents, ReportSummary, write_report
 from imagenet_prep.stages.untar import UntarSummary, untar
 from imagenet_prep.stages.verify import verify, verify_file
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
@@ -68,7 +70,7 @@ def missing_archives(
         UsageError: the folder holds a set made from a recipe, not ILSVRC2012.
         InputError: a missing archive is in DATA_DIR itself.
     """
-    refuse_made(layout)
+    refuse_made(SetRecords(layout))
     missing = [split for split in facts.SPLITS if not has_images(layout, split, part)]
     annotated = facts.SPLITS if validation_boxes else (facts.TRAIN,)
     missing += [
@@ -101,8 +103,8 @@ def run(
     layout.refuse_urls()
     progress = progress or Silent()
     if own := own_images(layout):
-        proposed = f"for your own data set: {command('init', own)}"
-        progress.note(f"{own} holds images that are not from ImageNet; {proposed}")
+        proposed = Hint("for your own data set: ", command("init", own))
+        progress.note(Hint(f"{own} holds images that are not from ImageNet; ", proposed))
     with hold(layout.lock_paths):
         work = _RunWork.find(layout, fetching, options, extract)
         fetched = _fetch(layout, work, progress)
@@ -170,8 +172,8 @@ def verify_and_repair(
     """
     layout = layout.one_set()
     with hold(layout.lock_paths):
-        manifest = read_manifest(layout)
-        dataset = known_set(layout, manifest)
+        records = SetRecords(layout)
+        dataset = known_set(records, require_manifest(records))
         dataset.refuse_without_source()  # fail now, not after every shard was read
         found = verify(layout, engine, depth=depth, progress=progress)
         summary = repair(layout, engine, found.faulty, progress=progress)
@@ -368,9 +370,9 @@ def _or_without_boxes(layout: Layout, work: _RunWork) -> Iterator[None]:
     except (AccessError, NetworkError) as error:
         if not set(work.keys) & set(facts.SPLITS) and not work.options.validation_boxes:
             settings = (*layout.elsewhere(), *work.options.chosen())
-            without_boxes = (
-                "the images are here, only their boxes are missing; to continue without boxes: "
-                f"{command('convert', layout.data_dir, settings)}"
+            without_boxes = Hint(
+                "the images are here, only their boxes are missing; to continue without boxes: ",
+                command("convert", layout.data_dir, settings),
             )
-            error.hint = f"{error.hint}; {without_boxes}" if error.hint else without_boxes
+            error.hint = Hint(error.hint, "; ", without_boxes) if error.hint else without_boxes
         raise

@@ -20,22 +20,23 @@ from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, remedy
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan_differences import differences
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command
+from imagenet_prep.escaping import command, mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.state.manifest import Manifest
-from imagenet_prep.state.plan_file import load_plan, splits_of_others
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import RESUME, SetState
 from imagenet_prep.storage.files import scan
 from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name, split_of
 from imagenet_prep.text import listed, number_of
 
-REMEDY_SETTINGS = (
-    "run the same imagenet-prep convert again, with the settings that you want and --overwrite"
+REMEDY_SETTINGS = Hint(
+    "run the same ", mention("convert"), " again, with the settings that you want and --overwrite"
 )
-REMEDY_MANIFEST = (
-    "put back the manifest of this set, or move this one away and run the same imagenet-prep "
-    "convert again: "
-    "finished shards are kept"
+REMEDY_MANIFEST = Hint(
+    "put back the manifest of this set, or move this one away and run the same ",
+    mention("convert"),
+    " again: finished shards are kept",
 )
 REMEDY_STRAY = "move it away: a glob over all shards would match it"
 _MOST_MISSING = 99_999
@@ -96,8 +97,8 @@ def take_inventory(state: SetState, dataset: CheckedDataset) -> Inventory:
     Raises:
         InputError: no manifest lists the expected shards, and no shards exist.
     """
-    layout, manifest = state.layout, state.manifest
-    sizes = _list_files(layout, dataset.splits)
+    manifest = state.manifest
+    sizes = _list_files(state.records, dataset.splits)
     inventory = Inventory(
         dataset=dataset.name,
         images=dataset.images,
@@ -111,7 +112,7 @@ def take_inventory(state: SetState, dataset: CheckedDataset) -> Inventory:
         shards = _recorded_shards(dataset.splits, manifest)
         return replace(inventory, shards=shards, manifest=manifest, infos=manifest.shards)
     if not any(map(parse_shard_name, sizes)):
-        raise _no_shards(layout, dataset)
+        raise _no_shards(state.records, dataset)
     if state.plan is not None:
         planned_images = {split: totals.images for split, totals in state.plan.totals.items()}
         planned_splits = dict.fromkeys((*dataset.splits, *state.plan.totals))
@@ -133,8 +134,9 @@ def _recorded_shards(splits: Iterable[str], manifest: Manifest) -> dict[str, lis
     return shards
 
 
-def _no_shards(layout: Layout, dataset: CheckedDataset) -> InputError:
+def _no_shards(records: SetRecords, dataset: CheckedDataset) -> InputError:
     """The error for a folder without shards; it names the sets below, or the command to run."""
+    layout = records.layout
     folders = layout.sets_below()
     if folders:
         return InputError(
@@ -144,22 +146,23 @@ def _no_shards(layout: Layout, dataset: CheckedDataset) -> InputError:
         )
     whose = f" of {dataset.name}" if layout.set_name else ""
     example_split = (*dataset.splits, "train")[0]
-    following = dataset.following(layout, {"convert": "partly", "annotate": "done"})
+    following = dataset.following(records, {"convert": "partly", "annotate": "done"})
     return InputError(
         f"no shards in {layout.output_dir}{whose}",
         f"expected files such as {example_split}-00000-of-01024",
-        f"{following}    (or name the folder that holds them)",
+        Hint(following, "    (or name the folder that holds them)"),
     )
 
 
-def _list_files(layout: Layout, splits: Collection[str]) -> dict[str, int]:
+def _list_files(records: SetRecords, splits: Collection[str]) -> dict[str, int]:
     """Every file that a glob over train-* and validation-* matches,
     except shards of other sets, with its size.
     """
+    layout = records.layout
     if not layout.output_dir.is_dir():
         return {}
     prefixes = tuple(f"{split}-" for split in splits)
-    foreign_splits = splits_of_others(layout).keys() - {*splits}
+    foreign_splits = records.foreign_splits.keys() - {*splits}
     sizes: dict[str, int] = {}
     with scan(layout.output_dir) as entries:
         for entry in entries:
@@ -206,24 +209,24 @@ def check_plan(state: SetState, manifest: Manifest) -> list[Problem]:
     """
     if not state.covers_plan:
         return []
-    fault = plan_fault(state.layout, manifest)
+    fault = plan_fault(state.records, manifest)
     if not fault:
         return []
     name = state.layout.manifest_path.name
     return [Problem(ProblemKind.BAD_MANIFEST, name, fault, REMEDY_MANIFEST)]
 
 
-def plan_fault(layout: Layout, manifest: Manifest) -> str:
+def plan_fault(records: SetRecords, manifest: Manifest) -> str:
     """How a manifest differs from the plan of its folder;
     "" if it doesn't, or if there is no plan.
     """
-    plan = load_plan(layout)
+    plan = records.plan
     changes = differences(plan, manifest, or_else="") if plan else ()
     if not changes:
         return ""
     return (
-        f"it is of a set with other settings or images than {layout.plan_path}: these differ: "
-        f"{', '.join(changes)}"
+        f"it is of a set with other settings or images than {records.layout.plan_path}: "
+        f"these differ: {', '.join(changes)}"
     )
 
 
@@ -427,7 +430,7 @@ def check_totals(
     # Classes and boxes are counted with images set aside.
     if (counts_alone or has_set_aside) and records == totals.images:
         return []
-    remedy = "run the same imagenet-prep convert again, with --overwrite"
+    remedy = Hint("run the same ", mention("convert"), " again, with --overwrite")
     detail = f"expected {expected}, got {got}"
     return [Problem(ProblemKind.WRONG_COUNT, split, detail, remedy, expected=expected, got=got)]
 

@@ -16,11 +16,11 @@ from msgspec import Struct
 
 from imagenet_prep.checks.examiner import Examiner, Finding, Findings, Place
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command
+from imagenet_prep.escaping import command, mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.state.indexes import read_index, read_written
-from imagenet_prep.state.plan_file import recorded_raw
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.location import AnyPath
@@ -47,12 +47,10 @@ def remedy_own(state: SetState) -> str:
     before the conversion has finished, repair can't be used.
     """
     if not state.covers_plan:
-        return "remove it and run the same imagenet-prep convert again"
+        return Hint("remove it and run the same ", mention("convert"), " again")
     layout = state.layout
-    return (
-        "make it again: "
-        f"{command('repair', layout.data_dir, layout.elsewhere(recorded_raw(layout)))}"
-    )
+    elsewhere = layout.elsewhere(state.records.raw_dir)
+    return Hint("make it again: ", command("repair", layout.data_dir, elsewhere))
 
 
 class Listing(Struct, frozen=True):

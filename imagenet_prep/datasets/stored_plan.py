@@ -6,12 +6,13 @@ import contextlib
 import itertools
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from imagenet_prep import __version__
 from imagenet_prep.datasets import order
+from imagenet_prep.datasets.dataset import Dataset
 from imagenet_prep.datasets.planned_set import (
     Asked,
     PlannedSet,
@@ -23,6 +24,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress, ShardInfo, ShardPlan
 from imagenet_prep.state.manifest import Manifest, SplitTotals
 from imagenet_prep.state.plan_file import Plan
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_or_none, locate
 
@@ -154,6 +156,27 @@ def read_planned(
     return PlannedSet(
         plan.dataset, splits, plan.settings, plan.expected, plan.options, plan.notes, asked=asked
     )
+
+
+def plan_again(
+    records: SetRecords,
+    dataset: Dataset,
+    options: Any,
+    names: Collection[str] | None,
+    progress: Progress,
+) -> PlannedSet | None:
+    """The set as the plan on the disk has it, if settings and raw data are unchanged; for a rank,
+    only the shards of these ``names``.
+
+    A rank does not check separate image files: it reads images that another rank listed.
+    """
+    plan = records.plan
+    asked = dataset.ask(records.layout, options)
+    if plan is None or asked is None:
+        return None
+    if plan.asked != {"options": asked.options, "raw": asked.raw}:
+        return None
+    return read_planned(plan, records.layout, asked, names, progress)
 
 
 def _read_split(

@@ -22,7 +22,7 @@ from imagenet_prep.ilsvrc2012.settings import (
 )
 from imagenet_prep.model import Engine, Progress, ShardInfo, StageStatus, State
 from imagenet_prep.state.manifest import Manifest
-from imagenet_prep.state.plan_file import load_plan
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 
@@ -61,7 +61,7 @@ class ImageNet(CheckedDataset):
     compares_records = True
 
     @classmethod
-    def made(cls, layout: Layout, manifest: Manifest | None) -> ImageNet:
+    def made(cls, records: SetRecords, manifest: Manifest | None) -> ImageNet:
         """The data set of shards: from their manifest, or without one from the state of their
         conversion.
 
@@ -70,7 +70,7 @@ class ImageNet(CheckedDataset):
         """
         if manifest is not None:
             return cls(manifest, recorded_part(manifest.dataset.name, manifest.dataset.classes))
-        plan = load_plan(layout)
+        plan = records.plan
         with suppress(InputError):
             if plan:
                 return cls(
@@ -105,7 +105,7 @@ class ImageNet(CheckedDataset):
 
     def plan(
         self,
-        layout: Layout,
+        records: SetRecords,
         engine: Engine,
         options: ConvertOptions,
         progress: Progress,
@@ -116,7 +116,7 @@ class ImageNet(CheckedDataset):
         """
         from imagenet_prep.ilsvrc2012.planning import plan
 
-        return plan(layout, engine, options, progress, splits)
+        return plan(records, engine, options, progress, splits)
 
     def list_raw(
         self,
@@ -142,8 +142,9 @@ class ImageNet(CheckedDataset):
             classes[split] = total.classes if total else len(self.part.labels)
         return stages_before(layout, classes)
 
-    def following(self, layout: Layout, states: Mapping[str, State]) -> str:
+    def following(self, records: SetRecords, states: Mapping[str, State]) -> str:
         """The first of download, annotate and convert that is needed; see Dataset."""
+        layout = records.layout
         if states["convert"] == "not started":
             missing_step = self._step_before(layout)
             if missing_step:
@@ -154,7 +155,7 @@ class ImageNet(CheckedDataset):
             if not is_annotated and find_annotations(layout, facts.TRAIN) is not None:
                 elsewhere = Layout(layout.data_dir, layout.raw).elsewhere()
                 return command("annotate", layout.data_dir, elsewhere)
-        return self._convert_command(layout)
+        return self._convert_command(records)
 
     def _step_before(self, layout: Layout) -> str:
         """The command that makes the images of both splits readable; "" if they are."""
@@ -176,9 +177,9 @@ class ImageNet(CheckedDataset):
             return command("download", layout.data_dir, (("source", "kaggle"),))
         return ""
 
-    def _convert_command(self, layout: Layout) -> str:
+    def _convert_command(self, records: SetRecords) -> str:
         """The command that makes these shards, or continues them."""
-        plan = load_plan(layout)
+        layout, plan = records.layout, records.plan
         settings: Settings = plan.options if plan else ()
         # of a part, the manifest records a file's name, and the plan its path
         is_in_plan = plan is not None and self.part.recorded

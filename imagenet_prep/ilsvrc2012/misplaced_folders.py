@@ -13,7 +13,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import Settings, command, command_line, quoted
+from imagenet_prep.escaping import (
+    CommandLine,
+    Settings,
+    Shell,
+    command,
+    command_line,
+    in_sequence,
+    quoted,
+)
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.repacked import AGAIN, SPLIT_FOLDER, split_of_image
 from imagenet_prep.storage.files import names_in, scan
@@ -82,7 +91,7 @@ class MisplacedImages(Struct, frozen=True):
         return InputError(
             self.finding,
             self.expected,
-            f"{self.mend}    {AGAIN}; other images than ILSVRC2012's: {init}",
+            Hint(self.mend, f"    {AGAIN}; other images than ILSVRC2012's: ", init),
         )
 
 
@@ -168,11 +177,12 @@ def _without_class_folders(image: Path) -> MisplacedImages:
     )
 
 
-def _in_each(test: str, folder: Path, body: str) -> str:
+def _in_each(test: str, folder: Path, body: str) -> CommandLine:
     """A command for a POSIX shell that runs ``body`` for ``each`` entry below a folder that
     passes a test of find.
     """
-    return f"find {quoted(str(folder))} {test} -exec sh -c 'for each; do {body}; done' sh {{}} +"
+    loop = Shell(f"{test} -exec sh -c 'for each; do {body}; done' sh {{}} +")
+    return command_line(["find", str(folder), loop])
 
 
 def _wrong_place(
@@ -198,17 +208,18 @@ def _outermost_base(root: Path, places: Sequence[str]) -> Path | None:
     return min(filter(None, bases), key=lambda base: len(base.parts), default=None)
 
 
-def _move_command(root: Path, raw_dir: Path, target: Path) -> str:
+def _move_command(root: Path, raw_dir: Path, target: Path) -> CommandLine:
     """The command that moves images to the folder where they are read."""
     if root == raw_dir:
         make = command_line(["mkdir", "-p", "--", str(target)])
         has_classes = any(facts.is_wnid(name) for name in names_in(raw_dir))
         pattern = "n????????" if has_classes else "ILSVRC2012_val_*"
-        return f"{make} && mv -- {quoted(str(raw_dir))}/{pattern} {quoted(str(target))}"
+        images = Shell(f"{quoted(str(raw_dir))}/{pattern}")
+        return make.then(command_line(["mv", "--", images, str(target)]))
     if not target.exists():
         return command_line(["mv", "--", str(root), str(target)])
     moves = ((root, f"{target}.new"), (target, f"{target}.old"), (f"{target}.new", target))
-    return " && ".join(command_line(["mv", "--", *map(str, move)]) for move in moves)
+    return in_sequence(command_line(["mv", "--", *map(str, move)]) for move in moves)
 
 
 def _has_both(folder: Path, inner: Path) -> bool:

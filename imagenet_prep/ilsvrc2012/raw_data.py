@@ -149,16 +149,22 @@ def _download(layout: Layout) -> StageStatus:
     present = [path for path in paths if path.is_file()]
     begun = _count(layout.raw_partial_dir, ".tar.part") + _count(layout.raw_partial_dir, ".gz.part")
     sources = _present_sources(layout)
-    copies = [source.words for source in sources if not isinstance(source, OfficialTar)]
     damage = next((source.damage for source in sources if source.damage), "")
+    copies = _other_copies(sources)
     details: list[str] = []
     if present or begun or not copies:  # another copy requires none of the archives
         details.append(_archives_text(layout, present, len(archives), begun))
     if copies:
-        details.append(f"images in {' and '.join(dict.fromkeys(copies))}{damage}")
+        details.append(f"images in {' and '.join(copies)}{damage}")
     inputs = len(sources) + bool(find_annotations(layout, facts.TRAIN))
     state = "partly" if damage else _state(inputs, len(archives), begun > 0)
     return StageStatus("download", state, "; ".join(details))
+
+
+def _other_copies(sources: Sequence[ImageSource]) -> list[str]:
+    """The names of copies other than the official tars, each once."""
+    copies = [source.words for source in sources if not isinstance(source, OfficialTar)]
+    return list(dict.fromkeys(copies))
 
 
 def _archives_text(layout: Layout, present: Sequence[AnyPath], archives: int, begun: int) -> str:

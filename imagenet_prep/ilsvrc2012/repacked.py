@@ -14,7 +14,13 @@ from typing import Literal
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command_line, quoted
+from imagenet_prep.escaping import (
+    CommandLine,
+    Shell,
+    command_line,
+    quoted,
+)
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.sources.tar_members import ArchiveFault, stranger
 from imagenet_prep.sources.zip_entries import iter_entries
@@ -148,23 +154,23 @@ def content_of_zip(path: AnyPath) -> Content | None:
     return None
 
 
-def unpack_command(archive: AnyPath, content: Content, raw_dir: AnyPath) -> str:
+def unpack_command(archive: AnyPath, content: Content, raw_dir: AnyPath) -> CommandLine:
     """The command that unpacks an archive of folders where its images are found."""
     target = str(raw_dir / content.folder if content.folder else raw_dir)
     strip = [f"--strip-components={len(content.outer)}"] if content.outer else []
     unpack = command_line(["tar", "-xf", str(archive), "-C", target, *strip])
-    return f"{command_line(['mkdir', '-p', '--', target])} && {unpack}"
+    return command_line(["mkdir", "-p", "--", target]).then(unpack)
 
 
-def unzip_command(archive: AnyPath, content: Content, raw_dir: AnyPath) -> str:
+def unzip_command(archive: AnyPath, content: Content, raw_dir: AnyPath) -> CommandLine:
     """The command that unpacks a zip of folders where its images are found."""
     target = str(raw_dir / content.folder if content.folder else raw_dir)
     unpack = command_line(["unzip", "-q", str(archive), "-d", target])
     # with folders around the images the next run has to name their place, not the zip again
-    return f"{unpack} && {_move_away(archive)}" if content.outer else unpack
+    return unpack.then(_move_away(archive)) if content.outer else unpack
 
 
-def _move_away(archive: AnyPath) -> str:
+def _move_away(archive: AnyPath) -> CommandLine:
     """The command after which an archive that was unpacked is not looked at."""
     return command_line(["mv", "--", str(archive), f"{archive}{UNPACKED}"])
 
@@ -185,7 +191,7 @@ def foreign_member(archive: object, member: bytes, offset: int, expected: str) -
     return InputError(
         f"{archive} holds {images}, in place of {expected}",
         f"got {member[:100].decode('utf-8', 'backslashreplace')!r}; unpack it once",
-        f"{unpack} && {_move_away(archive)}    {AGAIN}",
+        Hint(unpack.then(_move_away(archive)), f"    {AGAIN}"),
     )
 
 
@@ -202,9 +208,8 @@ def _compressed_class_tars(archive: Path, member: bytes) -> InputError:
     folder = archive.with_suffix("")
     make = command_line(["mkdir", "-p", "--", str(folder)])
     unpack = command_line(["tar", "-xf", str(archive), "-C", str(folder)])
-    return _refuse_compressed(
-        archive, name, f"{make} && {unpack} && {_decompress(folder, name)} && {_move_away(archive)}"
-    )
+    mend = make.then(unpack).then(_decompress(folder, name)).then(_move_away(archive))
+    return _refuse_compressed(archive, name, mend)
 
 
 def compressed_in_folder(folder: AnyPath, name: str) -> InputError:
@@ -214,18 +219,16 @@ def compressed_in_folder(folder: AnyPath, name: str) -> InputError:
     return _refuse_compressed(folder, name, _decompress(folder, name))
 
 
-def _decompress(folder: AnyPath, name: str) -> str:
+def _decompress(folder: AnyPath, name: str) -> CommandLine:
     """The command that decompresses the class tars of a folder in place."""
     ending = name.rpartition(".")[2]
-    return (
-        f"{command_line([_DECOMPRESSORS[ending], '-d', '--'])} "
-        f"{quoted(str(folder))}/n*.tar.{ending}"
-    )
+    class_tars = Shell(f"{quoted(str(folder))}/n*.tar.{ending}")
+    return command_line([_DECOMPRESSORS[ending], "-d", "--", class_tars])
 
 
 def _refuse_compressed(path: AnyPath, name: str, mend: str) -> InputError:
     return InputError(
         f"{path} holds compressed class tars: {name}",
         f"expected plain tars, whose images are read in place, such as {name.rpartition('.')[0]}",
-        f"{mend}    {AGAIN}",
+        Hint(mend, f"    {AGAIN}"),
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.hints import Hint
 from imagenet_prep.init.folder_shapes import Shape
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_columns import class_candidates
@@ -47,8 +48,11 @@ def remarks_on(inspection: Inspection, table: LabelsFile, items: Sequence[str]) 
     if not table.has_labels and table.table.columns and not table.candidates:
         columns = list(table.table.columns)
         remarks.append(
-            f"no class: no column ({listed(columns)}) looks like classes; one can be made them: "
-            f"{inspection.command(label=columns[0])}"
+            Hint(
+                f"no class: no column ({listed(columns)}) looks like classes; one can be made "
+                "them: ",
+                inspection.command(label=columns[0]),
+            )
         )
     return remarks
 

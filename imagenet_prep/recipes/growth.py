@@ -13,13 +13,16 @@ from msgspec.structs import replace
 
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Column
 from imagenet_prep.sources.saved_catalog import DamagedError, load_catalog
 from imagenet_prep.state.indexes import agrees, read_written
-from imagenet_prep.state.plan_file import Plan, load_plan
+from imagenet_prep.state.plan_file import Plan
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import (
     Layout,
@@ -31,10 +34,10 @@ from imagenet_prep.storage.layout import (
 )
 from imagenet_prep.text import listed, number_of
 
-_HINT = "restore them, or make the whole set again with imagenet-prep convert --overwrite"
+_HINT = Hint("restore them, or make the whole set again with ", mention("convert", "--overwrite"))
 
 
-def grow(dataset: RecipeDataset, layout: Layout, *, adds: bool) -> RecipeDataset:
+def grow(dataset: RecipeDataset, records: SetRecords, *, adds: bool) -> RecipeDataset:
     """A data set whose splits are those that an earlier run made; ``adds``: with one more for the
     new files of each.
 
@@ -46,7 +49,7 @@ def grow(dataset: RecipeDataset, layout: Layout, *, adds: bool) -> RecipeDataset
     Raises:
         InputError: a file of an earlier run is gone, or has another length or label now.
     """
-    earlier = _EarlierShards.find(layout)
+    earlier = _EarlierShards.find(records)
     splits = [part for split in dataset.splits for part in _growths_of(split, earlier, adds=adds)]
     splits.sort(key=lambda split: grown_from(split.prefix)[1])
     return replace(dataset, splits=tuple(splits), notes=(*dataset.notes, *earlier.notes))
@@ -68,9 +71,10 @@ class _EarlierShards(Struct, frozen=True):
     damaged: set[str] = set()
 
     @classmethod
-    def find(cls, layout: Layout) -> _EarlierShards:
+    def find(cls, records: SetRecords) -> _EarlierShards:
         """The shards of the plan; without a plan, all whose indexes agree with their entries."""
-        state, plan = SetState.read(layout), load_plan(layout)
+        state = SetState.judge(records)
+        layout, plan = state.layout, state.plan
         entries = {**(state.manifest.shards if state.manifest else {}), **state.journalled}
         if plan is None:
             done = {name: info for name, info in entries.items() if agrees(layout, info)}
@@ -141,7 +145,7 @@ class _EarlierShards(Struct, frozen=True):
                         f"and so is the index of {info.name}"
                     ),
                     "expected one of them: they tell which files the earlier shards hold",
-                    "make the whole set again with imagenet-prep convert --overwrite",
+                    Hint("make the whole set again with ", mention("convert", "--overwrite")),
                 )
             names += [*written.names, *info.set_aside]
         return names

@@ -24,7 +24,7 @@ from imagenet_prep.recipes.shared_numbering import SharedNumbering
 from imagenet_prep.recipes.source_inputs import find_inputs
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.obstacles import collected, refuse
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.location import AnyPath, local_path
 
 
@@ -46,7 +46,7 @@ def load(  # noqa: PLR0913 - settings of a call, by keyword
     root: AnyPath | None,
     engine: Engine,
     *,
-    layout: Layout | None = None,
+    records: SetRecords | None = None,
     on_damaged: OnDamaged | None = None,
     progress: Progress | None = None,
     overwrite: bool = False,
@@ -55,9 +55,10 @@ def load(  # noqa: PLR0913 - settings of a call, by keyword
 
     ``recipe`` is the file, or what ``read`` made of it, but not one of ImageNet
     (``rules.is_imagenet``). Relative paths start at ``root``; if None, at DATAPATH of the
-    environment, or the folder of the recipe. ``layout`` is where the shards go, for a manifest that
-    can't be made below ``root``, and for the classes of the sets that are there; ``overwrite``:
-    this set is made again. ``on_damaged`` is the recipe's by default.
+    environment, or the folder of the recipe. ``records`` are those of the folder where the
+    shards go, for a manifest that can't be made below ``root``, and for the classes of the sets
+    that are there; ``overwrite``: this set is made again. ``on_damaged`` is the recipe's by
+    default.
 
     Raises:
         UsageError: the recipe is wrong; the error names file, line and key.
@@ -66,13 +67,15 @@ def load(  # noqa: PLR0913 - settings of a call, by keyword
     """
     file = recipe if isinstance(recipe, RecipeFile) else read(recipe)
     on_damaged = on_damaged or file.recipe.on_damaged
-    layout = replace(layout, set_name=rules.prefix_of(file)[1]) if layout else None
+    if records is not None:
+        records = records.at(replace(records.layout, set_name=rules.prefix_of(file)[1]))
     folder = data_root(file, local_path(root) if root else None)
     (progress or Silent()).note(f"listing the files of {file.path}")
+    layout = records.layout if records else None
     inputs = find_inputs(file, folder, engine, layout=layout, is_raw=root is not None)
     content = decide_content(file, inputs.listing)
     listing, notes = keep_content(file, inputs, content, on_damaged=on_damaged)
-    shared = SharedNumbering.find(layout, grows=file.recipe.grow, overwrite=overwrite)
+    shared = SharedNumbering.find(records, grows=file.recipe.grow, overwrite=overwrite)
     annotations = _annotated(file, inputs, listing, folder, content, shared)
     try:
         items = label_and_divide(file, inputs, annotations, folder, content, shared)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from imagenet_prep.datasets.planned_set import PlannedSplit, plan_name
 from imagenet_prep.errors import InputError, PrepError, UsageError
-from imagenet_prep.escaping import command
+from imagenet_prep.escaping import command, mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import ShardPlan
 from imagenet_prep.shards.consumption import Consumption, known_digests
 from imagenet_prep.sources.slices import Container, Gone, gone
@@ -72,7 +73,7 @@ def _refuse_obstacle(container: Container, layout: Layout, *, splits: int) -> No
         raise InputError(
             f"{path} can't be consumed: nothing proves that it can be fetched again",
             "expected a digest from a download, or from a check of the existing file",
-            f"check it: {check}    (with the site that it is from)",
+            Hint("check it: ", check, "    (with the site that it is from)"),
         )
 
 
@@ -128,8 +129,10 @@ def refuse_lost(before: Plan | None, splits: Sequence[PlannedSplit], layout: Lay
             f"{record} is gone, and no {name} images are in {layout.raw_dir}",
             "expected it: their raw data was consumed, and images that are in no shard yet "
             "were only next to it",
-            "put its folder back, or get the raw data again: "
-            f"{command('download', layout.data_dir)}",
+            Hint(
+                "put its folder back, or get the raw data again: ",
+                command("download", layout.data_dir),
+            ),
         )
 
 
@@ -162,7 +165,7 @@ def refuse_gone(
                 f"{split.source} is being consumed, and {len(waiting_plans):,} of its shards are "
                 "not made yet",
                 "expected that conversion to resume",
-                "run the same imagenet-prep convert with --consume",
+                Hint("run the same ", mention("convert"), " with --consume"),
             )
 
 

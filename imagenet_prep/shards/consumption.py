@@ -21,6 +21,8 @@ from msgspec.structs import asdict
 
 from imagenet_prep.datasets.planned_set import plan_name
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import ShardPlan
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.saved_catalog import PackedCatalog, load_catalog
@@ -251,8 +253,11 @@ def _changed(path: Path) -> InputError:
     return InputError(
         f"{path} has changed since it was written, or is gone",
         "expected the record of raw data that was consumed",
-        f"put it back; or move {path.parent} away and get the raw data again with imagenet-prep "
-        "download: finished shards are kept",
+        Hint(
+            f"put it back; or move {path.parent} away and get the raw data again with ",
+            mention("download"),
+            ": finished shards are kept",
+        ),
     )
 
 

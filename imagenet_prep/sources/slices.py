@@ -17,6 +17,8 @@ from msgspec import Struct
 
 from imagenet_prep import sources
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.storage.durable import write_all
 from imagenet_prep.storage.local import open_plain
 from imagenet_prep.storage.location import AnyPath, Location
@@ -208,9 +210,14 @@ def gone(path: AnyPath) -> InputError:
     detail = (
         "expected no more need for it: imagenet-prep convert --consume gave its space to the shards"
     )
-    hint = (
-        "get it again with imagenet-prep download; then "
-        "imagenet-prep repair makes wrong or missing shards, imagenet-prep convert another set"
+    hint = Hint(
+        "get it again with ",
+        mention("download"),
+        "; then ",
+        mention("repair"),
+        " makes wrong or missing shards, ",
+        mention("convert"),
+        " another set",
     )
     return InputError(f"{path} was consumed: its images are in the shards alone", detail, hint)
 

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.datasets.copies import (
-    join_copies,
-    samples_by_shard,
-    were_copies,
-    with_samples,
-    without_damaged,
-)
+from imagenet_prep.datasets.copies import samples_by_shard, were_copies
 from imagenet_prep.datasets.dataset import Dataset
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import find_changed
 from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, plan_name
-from imagenet_prep.datasets.stored_plan import plan_of, read_planned
+from imagenet_prep.datasets.stored_plan import plan_again, plan_of
 from imagenet_prep.errors import OtherCopyError, UsageError, WriteError
 from imagenet_prep.escaping import command
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Engine, Problem, Progress, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS, refuse_images, refuse_other_set
 from imagenet_prep.shards.consumable import (
@@ -38,6 +32,7 @@ from imagenet_prep.shards.done_shards import DoneShards
 from imagenet_prep.shards.existing import ExistingShards
 from imagenet_prep.shards.finishing import find_lost, finish_set, refuse_superseded
 from imagenet_prep.shards.plan_claim import PlanClaim
+from imagenet_prep.shards.plan_saving import PlanSaving, forget_samples
 from imagenet_prep.shards.run import Made, make_shards, prepare_tasks
 from imagenet_prep.shards.share import Share
 from imagenet_prep.shards.superseded import freed_space, remove_superseded
@@ -48,16 +43,13 @@ from imagenet_prep.state.indexes import settle
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE
 from imagenet_prep.state.plan_file import Plan, load_plan
-from imagenet_prep.state.replacement import (
-    Replacement,
-    next_generation,
-)
+from imagenet_prep.state.replacement import Replacement, next_generation
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import SetState, merge_command
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import remembering
 from imagenet_prep.storage.lock import hold
-from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import Need, refuse_lack
 from imagenet_prep.text import number_of
 
@@ -94,36 +86,11 @@ def convert(
             conversion = planned.compare(journal)
             shards, problems = conversion.make(journal)
             if share is None:
-                lost_shards, more_problems = conversion.make_lost(journal)
+                lost_shards, problems_of_lost = conversion.make_lost(journal)
                 shards += lost_shards
-                problems += more_problems
+                problems += problems_of_lost
             conversion.finish(journal)
-        if not shards:
-            _note_check(conversion, progress)
-        if share:
-            progress.note(f"{share} is done; when all ranks are, run: {merge_command(layout)}")
-        elif options.consume:
-            finish_consuming(conversion.splits, layout)
-        splits = tuple(summary_of(split, shards, journal) for split in conversion.splits)
-        for split in () if share else splits:
-            progress.note(f"{split.split}: Finished writing all {split.images} images in data set.")
-        named_in = None if share else layout.damaged_images_path
-        return ConvertSummary(splits, tuple(problems), conversion.planned.notes, named_in)
-
-
-def _note_check(conversion: _Conversion, progress: Progress) -> None:
-    """Say that shards which were done before are kept,
-    if the user asks for a check of all pixels.
-    """
-    is_strict = any(split.recorder.check == "strict" for split in conversion.splits)
-    check = "strict" if is_strict else conversion.options.check
-    if check in ("strict", "decode"):
-        decode = command("verify", conversion.layout.data_dir, (("depth", "decode"),))
-        progress.note(
-            f"every shard was done before and is kept: check {check} decides only about shards "
-            "that are made"
-        )
-        progress.note(f"to decode all images: {decode}")
+        return conversion.summarize(shards, problems, journal)
 
 
 def foresee(
@@ -159,7 +126,7 @@ class _Conversion(Struct, frozen=True):
     split. ``replacement`` lists the shards of an older set that give way.
     """
 
-    layout: Layout
+    records: SetRecords
     engine: Engine
     options: MakingOptions
     share: Share | None
@@ -171,6 +138,11 @@ class _Conversion(Struct, frozen=True):
     packed: Mapping[str, PackedCatalog]
     done: DoneShards
     replacement: Replacement | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """The folder, and which of its sets."""
+        return self.records.layout
 
     @classmethod
     def plan_set(
@@ -185,16 +157,20 @@ class _Conversion(Struct, frozen=True):
         """Plan a data set that belongs in this folder, and check that it can be consumed;
         shows its notes.
         """
-        refuse_other_set(layout, dataset)
-        before = load_plan(layout)
+        records = SetRecords(layout)
+        refuse_other_set(records, dataset)
+        before = records.plan
         if before is None and layout.plan_path.is_file():
             progress.note(f"warning: {layout.plan_path} is damaged: the raw data is listed again")
-        with remembering(layout.raw_dir):
-            kept = _read_again(before, layout, options, dataset, share, progress)
-            planned = kept or dataset.plan(layout, engine, options, progress)
-        splits = planned.splits
         packed: dict[str, PackedCatalog] = {}
-        if kept is not None and before is not None:
+        with remembering(layout.raw_dir):
+            planned_again: PlannedSet | None = None
+            if before is not None and not options.consume:
+                names = set(share.of(before.fingerprints_by_name())) if share else None
+                planned_again = plan_again(records, dataset, options, names, progress)
+            planned = planned_again or dataset.plan(records, engine, options, progress)
+        splits = planned.splits
+        if planned_again is not None and before is not None:
             plan = before
         else:
             for split in planned.splits:
@@ -208,7 +184,7 @@ class _Conversion(Struct, frozen=True):
         for note in planned.notes:
             progress.note(note)
         return cls(
-            layout=layout,
+            records=records,
             engine=engine,
             options=options,
             share=share,
@@ -244,29 +220,48 @@ class _Conversion(Struct, frozen=True):
         """
         layout, before = self.layout, self.before
         changed = self._find_changed(journal)
-        existing = ExistingShards.find(layout, self.plan, before, journal, changed, KNOWN_SPLITS)
-        is_resumed = before is not None and before.fingerprints == self.plan.fingerprints
-        pending = Replacement.find(layout, before) if before and is_resumed else None
-        overwrite = self.options.overwrite or pending is not None
+        records = SetRecords(layout)  # ranks may have changed them while the images were listed
+        existing = ExistingShards.find(records, self.plan, before, journal, changed, KNOWN_SPLITS)
+        pending = self._pending_replacement()
+        overwrites = self.options.overwrite or pending is not None
         if existing.foreign:  # another rank may have claimed the folder since, and made them
             self._claim.check()
-        existing.refuse_foreign(layout, self.plan, overwrite=overwrite)
-        if not overwrite:
-            existing.refuse_replaced(layout, self.plan, changed)
-        replaced = existing.replaced if overwrite else ()
+        existing.refuse_foreign(layout, self.plan, overwrite=overwrites)
+        if not overwrites:
+            existing.refuse_replaced(records, self.plan, changed)
+        replaced = existing.replaced if overwrites else ()
         journal.forget({*changed, *replaced})
+        replacement = self._replacement_of(replaced, pending)
         generation = before.generation if before else ""
-        replacement: Replacement | None = None
-        # A killed run or another rank may have listed the replaced shards.
-        if pending is not None and pending.shards.keys() >= set(replaced):
-            replacement = pending
-        elif replaced:
+        if self._starts_generation(replacement, pending):
             generation = next_generation(before, self.plan)
-            replacement = Replacement.plan(layout, replaced)
-        elif self.options.overwrite and before is not None and not self.plan.extends(before):
-            generation = next_generation(before, self.plan)  # another rank has removed them all
         plan = replace(self.plan, generation=generation)
-        return replace(self, plan=plan, replacement=replacement)
+        return replace(self, records=records, plan=plan, replacement=replacement)
+
+    def _pending_replacement(self) -> Replacement | None:
+        """The list of replaced shards that a killed run or another rank left, if this continues."""
+        before = self.before
+        if before is None or before.fingerprints != self.plan.fingerprints:
+            return None
+        return Replacement.find(self.layout, before)
+
+    def _replacement_of(
+        self, replaced: Sequence[str], pending: Replacement | None
+    ) -> Replacement | None:
+        """The list of the shards to replace: the pending one, if it has them all."""
+        if pending is not None and pending.shards.keys() >= set(replaced):
+            return pending
+        return Replacement.plan(self.layout, replaced) if replaced else None
+
+    def _starts_generation(
+        self, replacement: Replacement | None, pending: Replacement | None
+    ) -> bool:
+        """Whether the plan starts a new generation: it replaces shards of another plan."""
+        if replacement is not None:
+            return replacement is not pending
+        if not self.options.overwrite or self.before is None:
+            return False
+        return not self.plan.extends(self.before)  # another rank has removed its shards
 
     def _find_changed(self, journal: Journal) -> Mapping[str, str]:
         """The finished shards that the plan would not make, each with the evidence;
@@ -310,7 +305,7 @@ class _Conversion(Struct, frozen=True):
             return False
         if entry.kind == RECIPE or entry.classes:
             return False
-        if SetState.read(layout).kind == "finished":
+        if SetState.judge(self.records).kind == "finished":
             return False
         return is_consumable(self.planned.splits, layout)
 
@@ -334,7 +329,7 @@ class _Conversion(Struct, frozen=True):
         if self.share:
             name = f"rank-{plan.key}-{name}"
         with unfinished_of(layout, name) as run_layout:
-            samples = samples_by_shard(self._save_plan(todo))
+            samples = samples_by_shard(self._saving.save(todo))
             if self.share is None or self.replacement:
                 remove_unfinished(layout, plan.key, run_layout.run)
             self._claim.check()
@@ -372,16 +367,10 @@ class _Conversion(Struct, frozen=True):
         problems = [problem for outcome in made.outcomes for problem in outcome.problems]
         refused_shards = sum(outcome.info is None for outcome in made.outcomes)
         if refused_shards:
-            self._forget_samples({problem.subject for problem in problems})
+            damaged = {problem.subject for problem in problems}
+            forget_samples(self._claim, self.splits, damaged)
             raise refusal_of(problems, refused_shards, self.progress)
         return problems
-
-    def _forget_samples(self, damaged: Collection[str]) -> None:
-        """Let sound images take the place of damaged ones that were sampled."""
-        claimed = self._claim.check()
-        if claimed is not None and claimed.samples:
-            plan = without_damaged(claimed, self.splits, damaged)
-            save_bytes(self.layout.plan_path, plan.encode())
 
     def _remove_made(self, made: Made) -> None:
         """Remove the shards that this run made from a wrong copy: not every image is sampled."""
@@ -436,56 +425,45 @@ class _Conversion(Struct, frozen=True):
             is_rank=self.share is not None,
         )
 
-    def _save_plan(self, todo: Sequence[ShardPlan]) -> Plan:
-        """Make rows, the list of replaced shards and the plan durable, in this order.
-
-        Returns the plan that claims the folder.
-        """
-        plan, layout = self.plan, self.layout
-        for packed in self.packed.values():
-            packed.save(layout.plan_path.with_name(packed.name))
-        # If it is claimed, another rank has listed the replaced shards, or removed them.
-        if not self._claim.check() and self.replacement is not None:
-            self.replacement.claim(layout, plan.generation)
-        self._claim.save(functools.partial(self._with_samples, todo))
-        claimed = self._claim.check()
-        for path, lines in self.planned.lists.items():
-            with writing(path):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                save_bytes(path, lines)
-        return claimed or self.plan
-
-    def _with_samples(self, todo: Sequence[ShardPlan], before: Plan | None) -> Plan:
-        """The plan, with the samples of the copy that was first; see datasets.copies."""
-        if not self.packed:  # nothing was listed: the plan is the one on the disk
-            return self.plan
-        if before is not None and self.options.overwrite and self.share is None:
-            before = replace(before, samples={})  # the images of this run are the right ones
-        present: list[PlannedSplit] = []
-        if todo:
-            present = [split for split in self.planned.splits if not is_gone(split)]
-        plan = join_copies(self.plan, before, present)
+    @property
+    def _saving(self) -> PlanSaving:
+        """The plan with what must be durable before it."""
         has_machines = self.share is not None or getattr(self.engine, "has_machines", False)
-        return with_samples(plan, present) if has_machines else plan
+        return PlanSaving(self._claim, self.planned, self.packed, self.replacement, has_machines)
 
+    # the result -----------------------------------------------------------------------------------
 
-def _read_again(
-    before: Plan | None,
-    layout: Layout,
-    options: MakingOptions,
-    dataset: Dataset,
-    share: Share | None,
-    progress: Progress,
-) -> PlannedSet | None:
-    """The set as planned before, if settings and raw data are unchanged; for a rank, only its
-    shards.
+    def summarize(
+        self, shards: Sequence[ShardPlan], problems: Sequence[Problem], journal: Journal
+    ) -> ConvertSummary:
+        """The summary of a conversion that made these shards; consumed raw data is removed."""
+        layout, progress = self.layout, self.progress
+        if not shards:
+            self._note_check()
+        if self.share:
+            merging = merge_command(layout)
+            progress.note(Hint(f"{self.share} is done; when all ranks are, run: ", merging))
+        elif self.options.consume:
+            finish_consuming(self.splits, layout)
+        splits = tuple(summary_of(split, shards, journal) for split in self.splits)
+        notes = self.planned.notes
+        if self.share:
+            return ConvertSummary(splits, tuple(problems), notes)
+        for split in splits:
+            progress.note(f"{split.split}: Finished writing all {split.images} images in data set.")
+        return ConvertSummary(splits, tuple(problems), notes, layout.damaged_images_path)
 
-    A rank does not check separate image files: it reads images that another rank listed.
-    """
-    if before is None or options.consume:
-        return None
-    asked = dataset.ask(layout, options)
-    if asked is None or before.asked != {"options": asked.options, "raw": asked.raw}:
-        return None
-    names = set(share.of(before.fingerprints_by_name())) if share else None
-    return read_planned(before, layout, asked, names, progress)
+    def _note_check(self) -> None:
+        """Say that shards which were done before are kept,
+        if the user asks for a check of all pixels.
+        """
+        is_strict = any(split.recorder.check == "strict" for split in self.splits)
+        check = "strict" if is_strict else self.options.check
+        if check not in ("strict", "decode"):
+            return
+        decode = command("verify", self.layout.data_dir, (("depth", "decode"),))
+        self.progress.note(
+            f"every shard was done before and is kept: check {check} decides only about shards "
+            "that are made"
+        )
+        self.progress.note(Hint("to decode all images: ", decode))

@@ -32,8 +32,8 @@ from imagenet_prep.reporting.samples import (
     spread,
     within_limit,
 )
-from imagenet_prep.state.manifest import Manifest, usable_manifest
-from imagenet_prep.state.plan_file import load_plan
+from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.files import load_json, save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
@@ -79,11 +79,13 @@ def write_report(
     file_name = ""
     if isinstance(layout, Layout):
         layout = layout.one_set()
-        manifest = usable_manifest(layout.manifest_path)
-        dataset = known_set(layout, manifest)
+        records = SetRecords(layout)
+        manifest = records.usable_manifest
+        dataset = known_set(records, manifest)
     else:
         file_name = layout.name
         layout, dataset, manifest = known_file(layout)
+        records = SetRecords(layout)
     take = _prepare_census(layout, dataset, manifest)
     names = [file_name] if file_name else list(layout.find_shards(dataset.splits))
     census = take_census(names, take, dataset.splits, engine, progress)
@@ -92,7 +94,7 @@ def write_report(
     facts = Facts(
         name=file_name or layout.output_dir.resolve().name,
         is_file=bool(file_name),
-        paths=_private(layout),
+        paths=_private(records),
         subject=subject,
         verdict=verdict,
         manifest=manifest,
@@ -164,10 +166,12 @@ def _changed_images(manifest: Manifest | None) -> dict[str, frozenset[str]]:
     }
 
 
-def _private(layout: Layout) -> dict[str, str]:
+def _private(records: SetRecords) -> dict[str, str]:
     """The places of raw data and of shards, each with its name on the page."""
-    plan = load_plan(layout)
-    raw_dir = layout.raw or (plan.raw_dir if plan else None)
+    layout = records.layout
+    raw_dir = layout.raw
+    if raw_dir is None and records.plan is not None:
+        raw_dir = records.plan.raw_dir
     places = dict.fromkeys(_spellings(raw_dir), "FOLDER") if raw_dir else {}
     return places | dict.fromkeys(_spellings(layout.output_dir), layout.output_dir.resolve().name)
 

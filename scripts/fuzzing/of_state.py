@@ -76,7 +76,7 @@ def manifest_json(data: bytes) -> None:
 def _take_inventory(layout: Layout) -> None:
     with suppress(InputError):
         state = SetState.read(layout)
-        dataset = known_set(layout, state.manifest if state.covers_plan else None)
+        dataset = known_set(state.records, state.manifest if state.covers_plan else None)
         inventory = take_inventory(state, dataset)
         check_names(inventory)
         check_sizes(inventory, layout)

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.hints import Hint
 from imagenet_prep.images.mask_pixels import has_pycocotools
 from imagenet_prep.init.folder_shapes import shape_of
 from imagenet_prep.init.inspection import Inspection
@@ -424,7 +425,7 @@ def _refuse(
     for tool_files in inspection.annotations.values():
         annotation_files += tool_files
     if any(table.name in annotation_files for table in inspection.labels):
-        hint = f"{error.hint}; or take its columns: {inspection.command_as('with-labels')}"
+        hint = Hint(error.hint, "; or take its columns: ", inspection.command_as("with-labels"))
         error = InputError(error.what, error.detail, hint)
     return Interpretation(
         CERTAIN + 1,

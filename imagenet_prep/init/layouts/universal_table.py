@@ -13,6 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.hints import Hint
 from imagenet_prep.init.folder_shapes import shape_of
 from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.init.inspection import Inspection, main_content
@@ -176,7 +177,7 @@ def _with_command(
         return error
     counts = f"{count:,} of {number_of(len(rows.images), 'image')}"
     command = options.command(place, strip=prefix)
-    return InputError(error.what, error.detail).with_choices([f"  {counts}: {command}"])
+    return InputError(error.what, error.detail).with_choices([Hint(f"  {counts}: ", command)])
 
 
 def _notes_on_others(path: Path) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.hints import Hint
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_columns import Candidate, class_candidates, distinct_candidates
 from imagenet_prep.init.label_tables import LabelsFile
@@ -323,7 +324,7 @@ def _choose_candidate(
             for candidate in candidates[:_MOST_ALTERNATIVES]
         ]
     option = candidates[0].option
-    note = f"{option} may be the class: {inspection.command(label=option)}"
+    note = Hint(f"{option} may be the class: ", inspection.command(label=option))
     samples.passed = [*samples.passed, note]
     return None, []
 
@@ -355,7 +356,7 @@ def _choice(inspection: Inspection, samples: Samples, column: str) -> str:
     labels = [label for label in samples.columns[column] if label is not None]
     images = f"{len(labels):,} of {len(samples.names):,} images"
     classes = number_of(len(set(labels)), "class", "classes")
-    return f"  {images}, {classes}: {inspection.command(label=column)}"
+    return Hint(f"  {images}, {classes}: ", inspection.command(label=column))
 
 
 _FINDERS: dict[str, Callable[[Inspection], Sequence[str]]] = {
