@@ -37,6 +37,8 @@ class CallLog:
         self._path = path
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._seen: set[Any] = set()
+        self._pid = os.getpid()
+        os.register_at_fork(after_in_child=self._seen.clear)
 
     def note(self, frame: FrameType, event: str, _argument: object) -> None:
         """Write the function of a frame, the first time that a process calls it."""
@@ -46,15 +48,17 @@ class CallLog:
         if not code.co_flags & CO_NEWLOCALS or _is_at_import(frame):
             return
         self._seen.add(code)
-        line = f"{code.co_filename.removeprefix(PACKAGE)} {code.co_name}\n"
+        process = "command" if os.getpid() == self._pid else "worker"
+        line = f"{process} {code.co_filename.removeprefix(PACKAGE)} {code.co_name}\n"
         os.write(self._descriptor, line.encode())
 
-    def functions(self) -> dict[str, list[str]]:
-        """The names of called functions by file."""
+    def functions(self, *processes: str) -> dict[str, list[str]]:
+        """The names of the functions by file that these processes called: "command", "worker"."""
         functions: dict[str, set[str]] = {}
         for line in self._path.read_text().splitlines():
-            file_name, function = line.split(" ", 1)
-            functions.setdefault(file_name, set()).add(function)
+            process, file_name, function = line.split(" ", 2)
+            if process in processes:
+                functions.setdefault(file_name, set()).add(function)
         return {file_name: sorted(functions[file_name]) for file_name in sorted(functions)}
 
 
@@ -82,12 +86,14 @@ def main(arguments: Sequence[str]) -> None:
         with _profiled(log), contextlib.suppress(SystemExit):
             sys.argv[1:] = command
             run_command()
-        functions = log.functions()
+        functions = log.functions("command", "worker")
+        called_by_workers = log.functions("worker")
     rooms = Counter(file_name.rpartition("/")[0] for file_name in functions)
     for file_name, names in functions.items():
-        print(f"{file_name:45} {', '.join(names)}")
+        mark = "*" if file_name in called_by_workers else " "
+        print(f"{mark} {file_name:45} {', '.join(names)}")
     print(*(f"{room or '.'} {count}" for room, count in sorted(rooms.items())), sep=", ")
-    print(f"{len(functions)} files")
+    print(f"{len(functions)} files, {len(called_by_workers)} of them (*) in workers")
 
 
 def _make_raw_data(folder: Path) -> Path:

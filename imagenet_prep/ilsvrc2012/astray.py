@@ -19,6 +19,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import Shell, command, command_line, quoted
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.misplaced_folders import MisplacedImages, find_misplaced
 from imagenet_prep.ilsvrc2012.official import (
     FOLDERS,
     ImageSource,
@@ -28,11 +29,9 @@ from imagenet_prep.ilsvrc2012.repacked import (
     AGAIN,
     UNPACKED,
     Content,
-    Misplaced,
     compressed_in_folder,
     content_of_tar,
     content_of_zip,
-    find_misplaced,
     is_compressed_class_tar,
     unpack_command,
     unzip_command,
@@ -229,7 +228,7 @@ def refuse_astray(layout: Layout, key: str) -> None:
         raise archive.error
 
 
-def find_unread(layout: Layout, split: str) -> Astray | Misplaced | None:
+def find_unread(layout: Layout, split: str) -> Astray | MisplacedImages | None:
     """Find the images of a split that no copy has:
     in an archive, in other folders, or under other names.
     """

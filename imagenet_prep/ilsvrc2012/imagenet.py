@@ -127,7 +127,7 @@ class ImageNet(CheckedDataset):
         depth: Depth | None,
     ) -> CopyListing:
         """List a copy, and compare names and numbers with the facts; see Dataset."""
-        from imagenet_prep.ilsvrc2012.copy_listing import list_copy
+        from imagenet_prep.ilsvrc2012.copy_comparison import list_copy
 
         return list_copy(layout, engine, options, progress, depth=depth)
 

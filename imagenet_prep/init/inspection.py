@@ -205,14 +205,11 @@ def _join_tables(
 
 def _find_images(folder: Path, names: Sequence[str], engine: Engine) -> _Images:
     """The files that are images or arrays, by their names or their first bytes, and archives."""
-    holders: dict[str, str] = {}
-    image_kinds: dict[str, str] = {}
-    sample_kinds = kinds_with_samples()
-    for name, kind in kinds_by_content(folder, names).items():
-        (holders if kind in sample_kinds else image_kinds)[name] = kind
+    holders, image_kinds = _divide_kinds(kinds_by_content(folder, names))
     content = main_content(names)
     if content is None and image_kinds:
-        content = "array" if next(iter(image_kinds.values())) == "NumPy" else "image"
+        first_kind = next(iter(image_kinds.values()))
+        content = "array" if first_kind == "NumPy" else "image"
     fitting = {name for name in image_kinds if fits(content, image_kinds[name])}
     items: list[str] = []
     if content is not None:
@@ -228,6 +225,19 @@ def _find_images(folder: Path, names: Sequence[str], engine: Engine) -> _Images:
         archives=archives,
         members=[] if items else _members(archives),
     )
+
+
+def _divide_kinds(kinds: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The kinds of files that hold many images, and those of images, by name."""
+    sample_kinds = kinds_with_samples()
+    holders: dict[str, str] = {}
+    images: dict[str, str] = {}
+    for name, kind in kinds.items():
+        if kind in sample_kinds:
+            holders[name] = kind
+        else:
+            images[name] = kind
+    return holders, images
 
 
 def _tars(folder: Path, names: Iterable[str], engine: Engine) -> dict[str, Catalog]:

@@ -239,23 +239,28 @@ def extra_columns(
     kinds |= {name: (feature.kind,) for name, feature in objects.items()}
     for wish in record:
         _check_wish(file, wish, kinds, names, content)
-    many = _MANY | {name for name, feature in objects.items() if feature.values != "one"}
     features: list[Mapped] = []
     values = dict(annotations.values) | _of_several(labelled)
     for wish in record:
-        column = wish.column
-        if column in table_columns:
-            mapped = _from_table(
-                file, wish, table_columns[column], labelled, annotations.listing, values
-            )
+        if wish.column in table_columns:
+            name = table_columns[wish.column]
+            mapped = _from_table(file, wish, name, labelled, annotations.listing, values)
         else:
-            may_lack_class = column in OF_CLASS and labelled.unlabelled > 0
-            optional = wish.optional or may_lack_class
-            kind = wish.kind or kinds[column][0]
-            mapped = Mapped(wish.feature, column, kind, optional, column in many)
+            mapped = _from_item(wish, kinds, labelled)
         features.append(mapped)
     features.sort(key=lambda mapped: mapped.feature.encode())
     return tuple(features), values
+
+
+def _from_item(wish: Wish, kinds: _Kinds, labelled: Labelled) -> Mapped:
+    """A feature of the image itself, of its class or of its objects."""
+    column = wish.column
+    may_lack_class = column in OF_CLASS and labelled.unlabelled > 0
+    has_many = column in _MANY
+    if column in OBJECT_FEATURES:
+        has_many = has_many or OBJECT_FEATURES[column].values != "one"
+    kind = wish.kind or kinds[column][0]
+    return Mapped(wish.feature, column, kind, wish.optional or may_lack_class, has_many)
 
 
 def _usual_record(

@@ -86,14 +86,21 @@ def keep_content(
         inputs.obstacles.append(error)
     elif unreadable:
         rows = np.flatnonzero(fits | is_unreadable)
-    notes = []
-    if known_rows:
-        count = number_of(len(known_rows), "file is", "files are")
-        known_names = listed(names[row] for row in known_rows)
-        notes.append(f"{count} of this content by the first bytes: {known_names}")
+    known_names = [names[row] for row in known_rows]
+    return listing.picked(rows), _notes_on_files(known_names, foreign, content)
+
+
+def _notes_on_files(
+    known_names: Sequence[str], foreign: Sequence[str], content: Content
+) -> list[str]:
+    """The notes on files that are of a content by their first bytes, and on those of another."""
+    notes: list[str] = []
+    if known_names:
+        count = number_of(len(known_names), "file is", "files are")
+        notes.append(f"{count} of this content by the first bytes: {listed(known_names)}")
     if foreign:
         notes.append(_note_on_foreign(foreign, _noun_of(content)))
-    return listing.picked(rows), notes
+    return notes
 
 
 def _noun_of(content: Content) -> str:

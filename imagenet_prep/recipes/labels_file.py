@@ -134,8 +134,7 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
     splits = None if split is None else _take_splits(columns, split)
     if one_hot:
         hot_names = one_hot_columns(columns) if one_hot is True else one_hot
-        hot = {name: columns.pop(_column([*columns], name, (), "labels")) for name in hot_names}
-        columns[_HOT] = hot_labels(hot, lines)
+        columns[_HOT] = hot_labels(_take_columns(columns, hot_names), lines)
         label = _HOT
     table = _tabulated(lines, columns, path, label, is_text=form not in ("jsonl", "json"))
     if splits is not None:
@@ -147,6 +146,14 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
     table = _without_repeats(table)
     _refuse_twice(table)
     return table
+
+
+def _take_columns(columns: dict[str, list[Any]], names: Sequence[str]) -> dict[str, list[Any]]:
+    """The columns of labels with these names, which are no other columns then."""
+    taken_columns: dict[str, list[Any]] = {}
+    for name in names:
+        taken_columns[name] = columns.pop(_column([*columns], name, (), "labels"))
+    return taken_columns
 
 
 def _take_splits(columns: dict[str, list[Any]], split: str) -> list[str | None]:

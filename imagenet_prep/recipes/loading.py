@@ -116,12 +116,10 @@ def _annotated(
     """
     if content == "array" and file.recipe.array is None:
         refuse_several_arrays(file, listing)
-    boxes, mask, marks = file.recipe.boxes, file.recipe.mask, inputs.marks
-    if boxes is None and mask is None and not marks:
+    marks = inputs.marks
+    if file.recipe.boxes is None and file.recipe.mask is None and not marks:
         return Annotations(listing)
-    key = "source"
-    if boxes or mask:
-        key = "boxes" if boxes else "mask"
+    key = _key_of_annotations(file)
     if content != "image":
         raise file.fault((key,), f"content is {content}", "expected it with images only")
     roots = Roots(inputs.base, root, file.recipe.strip or "")
@@ -136,6 +134,13 @@ def _annotated(
             (key,), "images would be skipped", "expected manifests of annotated images alone"
         )
     return annotations
+
+
+def _key_of_annotations(file: RecipeFile) -> str:
+    """The key of a recipe that has the annotations: that of the source, if its rows have them."""
+    if file.recipe.boxes:
+        return "boxes"
+    return "mask" if file.recipe.mask else "source"
 
 
 def _refuse_beside_marks(file: RecipeFile) -> None:
