@@ -444,12 +444,12 @@ def group(problems: Sequence[Problem]) -> list[Problem]:
     for problem in problems:
         problems_by_kind.setdefault(problem.kind, []).append(problem)
     grouped: list[Problem] = []
-    for kind, of_kind in problems_by_kind.items():
-        if len(of_kind) <= MANY:
-            grouped += of_kind
+    for kind, problems_of_kind in problems_by_kind.items():
+        if len(problems_of_kind) <= MANY:
+            grouped += problems_of_kind
         else:
-            grouped += of_kind[:LIMIT]
-            grouped.append(_count_problems(kind, of_kind[LIMIT:]))
+            grouped += problems_of_kind[:LIMIT]
+            grouped.append(_count_problems(kind, problems_of_kind[LIMIT:]))
     return grouped
 
 
@@ -458,9 +458,9 @@ def _count_problems(kind: ProblemKind, problems: Sequence[Problem]) -> Problem:
     count = sum(problem.count for problem in problems)
     shards = len({problem.subject for problem in problems})
     detail = f"and {count:,} more of this kind in {number_of(shards, 'shard')}"
-    last = problems[-1]
-    split = last.subject.partition("-")[0]
-    return Problem(kind, split, detail, last.remedy, count=count)
+    last_problem = problems[-1]
+    split = last_problem.subject.partition("-")[0]
+    return Problem(kind, split, detail, last_problem.remedy, count=count)
 
 
 # the set as one value -----------------------------------------------------------------------------

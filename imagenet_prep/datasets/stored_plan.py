@@ -36,16 +36,21 @@ if TYPE_CHECKING:
 def plan_of(
     planned: PlannedSet,
     layout: Layout,
-    before: Plan | None,
+    plan_on_disk: Plan | None,
     packed: Mapping[str, PackedCatalog],
 ) -> Plan:
     """The plan of a set that was listed, ``packed`` by split.
 
-    Places that ``before``, the plan on the disk, knows are kept.
+    Places that ``plan_on_disk`` knows are kept.
     """
     splits = {split.catalog.split: split for split in planned.splits}
-    stamps_before = before.stamps if before else {}
-    asked = planned.asked
+    known_stamps = plan_on_disk.stamps if plan_on_disk else {}
+    stamps: dict[str, Mapping[str, str]] = {}
+    asked: Mapping[str, Any] = {}
+    for name, split in splits.items():
+        stamps[name] = {**known_stamps.get(name, {}), **split.stamps}
+    if planned.asked is not None:
+        asked = {"options": planned.asked.options, "raw": planned.asked.raw}
     return Plan(
         dataset=planned.entry,
         settings=planned.settings,
@@ -56,14 +61,12 @@ def plan_of(
         options=planned.options,
         raw=_recorded_raw_dir(planned, layout),
         recipe=planned.recipe,
-        stamps={
-            name: {**stamps_before.get(name, {}), **split.stamps} for name, split in splits.items()
-        },
+        stamps=stamps,
         times={name: tuple(split.times) for name, split in splits.items()},
         rows={name: catalog.name for name, catalog in packed.items()},
         origins={name: str(split.source.resolve()) for name, split in splits.items()},
         notes=planned.notes,
-        asked={"options": asked.options, "raw": asked.raw} if asked else {},
+        asked=asked,
     )
 
 
@@ -134,7 +137,7 @@ def knows(plan: Plan, shard: ShardPlan, times: str) -> bool:
 def read_planned(
     plan: Plan,
     layout: Layout,
-    asked: Asked,
+    inputs: Asked,
     names: Collection[str] | None = None,
     progress: Progress | None = None,
 ) -> PlannedSet | None:
@@ -144,7 +147,9 @@ def read_planned(
     have changed. ``progress`` shows which rows are damaged.
     """
     try:
-        splits = tuple(_read_split(plan, split, layout, asked, names) for split in asked.recorders)
+        splits = tuple(
+            _read_split(plan, split, layout, inputs, names) for split in inputs.recorders
+        )
     except KeyError:
         return None
     except InputError as error:
@@ -154,7 +159,7 @@ def read_planned(
     if not all(split.catalog.is_current(trusts_folders=names is not None) for split in splits):
         return None
     return PlannedSet(
-        plan.dataset, splits, plan.settings, plan.expected, plan.options, plan.notes, asked=asked
+        plan.dataset, splits, plan.settings, plan.expected, plan.options, plan.notes, asked=inputs
     )
 
 
@@ -171,16 +176,16 @@ def plan_again(
     A rank does not check separate image files: it reads images that another rank listed.
     """
     plan = records.plan
-    asked = dataset.ask(records.layout, options)
-    if plan is None or asked is None:
+    inputs = dataset.ask(records.layout, options)
+    if plan is None or inputs is None:
         return None
-    if plan.asked != {"options": asked.options, "raw": asked.raw}:
+    if plan.asked != {"options": inputs.options, "raw": inputs.raw}:
         return None
-    return read_planned(plan, records.layout, asked, names, progress)
+    return read_planned(plan, records.layout, inputs, names, progress)
 
 
 def _read_split(
-    plan: Plan, split: str, layout: Layout, asked: Asked, names: Collection[str] | None
+    plan: Plan, split: str, layout: Layout, inputs: Asked, names: Collection[str] | None
 ) -> PlannedSplit:
     from imagenet_prep.sources.saved_catalog import load_catalog
 
@@ -192,13 +197,13 @@ def _read_split(
         shards = [shard for shard in shards if plan_name(shard) in names]
         pieces = [range(shard.start, shard.stop) for shard in shards]
         catalog = load_catalog(folder, folder.name, pieces)
-        settings = json.dumps(asked.deciding, sort_keys=True)
+        settings = json.dumps(inputs.deciding, sort_keys=True)
         shards = _move_to_pieces(shards, catalog, settings)
     return PlannedSplit(
         catalog,
         locate(plan.origins[split]),
         plan.sources[split]["names_and_sizes"],
-        asked.recorders[split],
+        inputs.recorders[split],
         tuple(shards),
         plan.stamps[split],
     )

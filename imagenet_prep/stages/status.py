@@ -69,10 +69,10 @@ def _following(state: SetState, dataset: CheckedDataset, stages: Sequence[StageS
         return command("repair", layout.data_dir, layout.elsewhere(state.records.raw_dir))
     if state.kind == "part" and not state.missing:
         return merge_command(layout)
-    if state.kind == "nothing" and stages[0].state == "not started":
-        folders = layout.sets_below()
-        if folders:  # a folder in the prefix of a recipe's set is the set's own
-            return command("status", folders[0])
+    is_new = state.kind == "nothing" and stages[0].state == "not started"
+    folders = layout.sets_below() if is_new else []
+    if folders:  # a folder in the prefix of a recipe's set is the set's own
+        return command("status", folders[0])
     if convert.state in ("done", "unknown"):
         return command("verify", layout.output_dir)
     return dataset.following(state.records, {stage.stage: stage.state for stage in stages})
