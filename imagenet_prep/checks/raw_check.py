@@ -19,7 +19,7 @@ from imagenet_prep.model import Engine, Failed, Item, Problem, ProblemKind, Prog
 from imagenet_prep.recorders.recorder import Recorder, looser_check
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Column
-from imagenet_prep.sources.reading import read_in_turn
+from imagenet_prep.sources.row_bytes import read_in_turn
 from imagenet_prep.sources.slices import Buffer, Reader
 from imagenet_prep.tfrecord import crc32c
 

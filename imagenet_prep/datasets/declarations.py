@@ -34,7 +34,7 @@ def about(
     *,
     decides: Literal["", "records", "set"] = "",
     options: tuple[str, ...] = (),
-    only_images: bool = False,
+    only_with: Literal["", "images", "boxes"] = "",
     is_rare: bool = False,
     is_size: bool = False,
 ) -> Meta:
@@ -45,14 +45,14 @@ def about(
         decides: whether it decides the bytes of each record, or only of the set, by their order.
             Both are recorded.
         options: the commands with an option for it; any other accepts it as ``--set``.
-        only_images: whether it is about image files: a recipe of arrays can't have it.
+        only_with: what a recipe must have for it: image files, or boxes of them; "" for any.
         is_rare: whether only --help-all shows its option.
         is_size: whether it is a number of bytes, which may be written with a unit: 100MB.
     """
     extra = {
         "decides": decides,
         "options": options,
-        "only_images": only_images,
+        "only_with": only_with,
         "is_rare": is_rare,
         "is_size": is_size,
     }
@@ -76,7 +76,7 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             "unless the archive's published MD5 was verified; "
             "strict: decode, and refuse images with odd headers too.",
             options=("convert",),
-            only_images=True,
+            only_with="images",
             is_rare=True,
         ),
     ] = "auto"
@@ -85,14 +85,14 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         about(
             "Encode all images again, shrunk to this shorter side in pixels.",
             options=("convert",),
-            only_images=True,
+            only_with="images",
         ),
     ] = None
     max_side: Annotated[
         Pixels | None,
         about(
             "Encode all images again, shrunk to at most this longer side in pixels.",
-            only_images=True,
+            only_with="images",
         ),
     ] = None
     quality: Annotated[
@@ -100,7 +100,7 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         about(
             "Encode every image again, as a JPEG of this quality.",
             options=("convert",),
-            only_images=True,
+            only_with="images",
             is_rare=True,
         ),
     ] = None
@@ -201,7 +201,7 @@ class Setting(Struct, frozen=True):
     words: str
     decides: str
     options: tuple[str, ...]
-    only_images: bool
+    only_with: str
     is_rare: bool
     is_size: bool
 

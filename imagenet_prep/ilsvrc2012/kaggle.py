@@ -27,7 +27,8 @@ from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.skipped import OTHER_NAMES, SYSTEM_FILES, Skipped, is_system_file
 from imagenet_prep.sources.slices import FileSlices, Row
-from imagenet_prep.sources.zips import CutZip, Zip, ZipFault, check_end, walk_zip, with_slashes
+from imagenet_prep.sources.zip_entries import CutZip, ZipFault, check_end
+from imagenet_prep.sources.zips import Zip, walk_zip, with_slashes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.text import size_text

@@ -38,7 +38,7 @@ from imagenet_prep.images.grades import Check
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.recorders.inception_recorder import InceptionRecorder
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.reading import read_in_turn
+from imagenet_prep.sources.row_bytes import read_in_turn
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.files import load_json

@@ -162,7 +162,7 @@ def _download(layout: Layout) -> StageStatus:
 
 
 def _other_copies(sources: Sequence[ImageSource]) -> list[str]:
-    """What holds images in place of the official tars, each once, in words."""
+    """The names of copies other than the official tars, each once."""
     copies = [source.words for source in sources if not isinstance(source, OfficialTar)]
     return list(dict.fromkeys(copies))
 

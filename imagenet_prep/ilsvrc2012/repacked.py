@@ -18,7 +18,8 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import Settings, command, command_line, quoted
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.sources.tar_members import ArchiveFault, stranger
-from imagenet_prep.sources.zips import iter_entries, with_slashes
+from imagenet_prep.sources.zip_entries import iter_entries
+from imagenet_prep.sources.zips import with_slashes
 from imagenet_prep.storage.files import names_in, open_file, scan, view_of
 from imagenet_prep.storage.layout import STATE_NAME, Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none, local_path

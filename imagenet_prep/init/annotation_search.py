@@ -72,7 +72,7 @@ def format_of_file(folder: Path, name: str, ending: str) -> Format | None:
     if not formats:
         return None
     ends = _read_ends(below(folder, name))
-    return next((format for format in formats if format.is_of(name, ends)), None)
+    return next((format for format in formats if format.recognises(name, ends)), None)
 
 
 def _read_ends(path: Path) -> bytes:

@@ -23,8 +23,9 @@ from imagenet_prep.init.table_forms import (
     probe_form,
 )
 from imagenet_prep.recipes.joined_tables import spread
-from imagenet_prep.recipes.labels_file import LINES, LabelsFault, LabelTable, form_of
+from imagenet_prep.recipes.labels_file import LINES, LabelTable
 from imagenet_prep.recipes.path_matching import match
+from imagenet_prep.recipes.table_rows import LabelsFault, form_of
 from imagenet_prep.text import number_of
 
 _PROBED = 50  # names that are sought in a text

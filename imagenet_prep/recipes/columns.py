@@ -16,8 +16,8 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.recipes.annotating import Annotations
 from imagenet_prep.recipes.labels import Labelled, at_line
-from imagenet_prep.recipes.labels_file import LabelsFault
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.table_rows import LabelsFault
 from imagenet_prep.recipes.typed_values import typed
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.tfrecord.example import Kind
@@ -57,7 +57,7 @@ RESERVED = frozenset((*OF_ITEM, *OF_CLASS, *_NUMBERS, *OF_CONTENT["image"]))
 _MANY = frozenset({"values", "shape", *OF_CLASSES})
 
 
-def is_of(content: Content, name: str) -> bool:
+def has_ending_of(content: Content, name: str) -> bool:
     """Whether a file's name, or the last 8 bytes of it, ends as those of a content do."""
     return name.lower().endswith(ENDINGS[content])
 
@@ -70,16 +70,20 @@ def becoming_jpeg(names: Iterable[str], is_inception: bool) -> str:
     counts: Counter[str] = Counter()
     for name in names:
         lowered = name.lower()
-        if is_of("image", name) and not lowered.endswith(kept_endings):
+        if has_ending_of("image", name) and not lowered.endswith(kept_endings):
             counts[f".{lowered.rpartition('.')[2]}"] += 1
     return ", ".join(f"{count:,} {ending}" for ending, count in counts.most_common())
 
 
-def is_odd(content: Content, name: str) -> bool:
+def is_other_image(content: Content, name: str) -> bool:
     """Whether a file is an image, of a format that this content can't be read from:
     data that would be missing.
     """
-    return content != "array" and not is_of(content, name) and name.lower().endswith(_OTHER_IMAGES)
+    return (
+        content != "array"
+        and not has_ending_of(content, name)
+        and name.lower().endswith(_OTHER_IMAGES)
+    )
 
 
 class Mapped(Struct, frozen=True):

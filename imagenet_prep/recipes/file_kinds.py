@@ -10,7 +10,7 @@ from pathlib import Path
 
 from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.images import format_of, is_npy
-from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd
+from imagenet_prep.recipes.columns import ENDINGS, Content, is_other_image
 from imagenet_prep.sources.array_files import may_hold_arrays
 from imagenet_prep.sources.lmdb_pages import MAGIC as LMDB
 from imagenet_prep.sources.names import below
@@ -30,7 +30,7 @@ def kinds_by_content(folder: Path, names: Iterable[str]) -> dict[str, str]:
     endings = (*ENDINGS["image"], *ENDINGS["array"], ".tar")
     kinds: dict[str, str] = {}
     for name in names:
-        if name.lower().endswith(endings) or is_odd("image", name):
+        if name.lower().endswith(endings) or is_other_image("image", name):
             continue
         kind = _kind_of(below(folder, name))
         if kind:

@@ -252,9 +252,9 @@ class RecipeSet(CheckedDataset):
         """List its files, and cut every split into plans;
         with ``splits``, the recipe must be the recorded one.
         """
+        from imagenet_prep.recipes.growth import grow
         from imagenet_prep.recipes.loading import load, read
         from imagenet_prep.recipes.python_source import recorded_rows
-        from imagenet_prep.recipes.recipe_dataset import grow
 
         assert self.path is not None
         layout = records.layout

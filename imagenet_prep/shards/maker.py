@@ -17,7 +17,7 @@ from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, OnDamaged, Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.recorders.recorder import Recorded, Recorder, looser_check
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.reading import read_in_turn
+from imagenet_prep.sources.row_bytes import read_in_turn
 from imagenet_prep.sources.slices import Buffer, Reader
 from imagenet_prep.state.indexes import read_written
 from imagenet_prep.state.replacement import Identity, identity_of

@@ -441,6 +441,8 @@ class Layout(Struct, frozen=True):
     """The format of an export (JSON)."""
     exported_path = _Below("state_dir", "exported.jsonl")
     """The finished files of an export with their bytes, one JSON line each."""
+    handed_over_dir = _Below("state_dir", "handed-over")
+    """The data of each exported shard that its format needs once all are exported."""
     lists_dir = _Below("state_dir", "lists")
     """Manifests made for recipes whose data is in ``--raw``."""
     rows_dir = _Below("state_dir", "rows")

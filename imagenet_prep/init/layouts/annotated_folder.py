@@ -33,7 +33,7 @@ from imagenet_prep.recipes.mask_names import (
     is_image_folder,
     is_mask_folder,
 )
-from imagenet_prep.recipes.schema import Boxes
+from imagenet_prep.recipes.schema import Boxes, Recipe
 from imagenet_prep.recipes.splits import place_of_split, splits_above, stem_of
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.text import listed, number_of
@@ -66,12 +66,12 @@ class _MatchedImages(Struct, frozen=True):
     @property
     def bare(self) -> Sequence[str]:
         """The images without an annotation."""
-        return self.annotations.unmatched[0]
+        return self.annotations.unmatched_images
 
     @property
     def missing(self) -> Sequence[str]:
         """The annotations without an image."""
-        return self.annotations.unmatched[1]
+        return self.annotations.unmatched_annotations
 
     @property
     def count(self) -> int:
@@ -203,7 +203,7 @@ def _match(inspection: Inspection, proposed: Proposed) -> _MatchedImages:
     if proposed.lists:
         unlisted = set(images).difference(*(names for _, names in proposed.lists.values()))
         if not keeps_bare:
-            unlisted.difference_update(annotations.unmatched[0])
+            unlisted.difference_update(annotations.unmatched_images)
     return _MatchedImages(keys, images, masks, annotations, keeps_bare, frozenset(unlisted))
 
 
@@ -230,20 +230,23 @@ def _annotate(
     boxes = msgspec.convert({**keys, **CHOICES}, Boxes)
     if keeps_bare:
         boxes = replace(boxes, unannotated="empty")
+    recipe = Recipe(boxes=boxes, boxes_outside="clip")
     annotations: Annotations | None = None
     with contextlib.suppress(PolygonError):
-        annotations = annotate(boxes, None, listing, roots, "clip")
+        annotations = annotate(recipe, listing, roots)
     notes: list[str] = []
     if has_pycocotools() and (annotations is None or annotations.has_outlines):
         try:
-            with_masks = annotate(replace(boxes, polygons="masks"), None, listing, roots, "clip")
+            recipe_of_masks = recipe.replace(boxes=replace(boxes, polygons="masks"))
+            with_masks = annotate(recipe_of_masks, listing, roots)
         except InputError as error:
             notes = [f"masks of objects are left out: {error.what}"]
         else:
             return {**keys, "polygons": "masks"}, with_masks
     if annotations is None:
         keys = {**keys, "polygons": "boxes"}
-        annotations = annotate(replace(boxes, polygons="boxes"), None, listing, roots, "clip")
+        recipe_of_boxes = recipe.replace(boxes=replace(boxes, polygons="boxes"))
+        annotations = annotate(recipe_of_boxes, listing, roots)
     annotations.unread = [*annotations.unread, *notes]
     return keys, annotations
 

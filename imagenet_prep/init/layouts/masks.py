@@ -29,7 +29,7 @@ from imagenet_prep.recipes.mask_names import (
     is_mask_suffix,
     may_be_mask_folder,
 )
-from imagenet_prep.recipes.schema import Mask
+from imagenet_prep.recipes.schema import Mask, Recipe
 from imagenet_prep.recipes.splits import splits_above, stem_of
 from imagenet_prep.sources.names import below
 from imagenet_prep.text import listed, number_of
@@ -354,8 +354,8 @@ def _unmatched(
     listing = inspection.listing.picked([row_by_name[name] for name in images])
     mask = msgspec.convert({**keys, "missing": "ignore", "unmasked": "skip"}, Mask)
     roots = Roots(inspection.folder, inspection.folder)
-    bare, missing = annotate(None, mask, listing, roots).unmatched
-    return bare, missing
+    annotations = annotate(Recipe(mask=mask), listing, roots)
+    return annotations.unmatched_images, annotations.unmatched_annotations
 
 
 def _certainty(inspection: Inspection, masks: _Masks, images: Sequence[str]) -> int:

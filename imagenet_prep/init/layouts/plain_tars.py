@@ -31,7 +31,7 @@ from imagenet_prep.init.proposal import (
     Proposal,
 )
 from imagenet_prep.recipes.classes import class_order
-from imagenet_prep.recipes.columns import Content, is_of
+from imagenet_prep.recipes.columns import Content, has_ending_of
 from imagenet_prep.recipes.divisions import Division
 from imagenet_prep.recipes.folder_labels import ClassFolders
 from imagenet_prep.recipes.folder_roles import FolderTree
@@ -258,7 +258,7 @@ def _faults_in_tars(inspection: Inspection, content: Content) -> list[InputError
         place = inspection.folder / tar
         faults += wrong_formats(place, listing.names, content)
         if strange_names := strange_among(listing.names, content):
-            fit = sum(is_of(content, name) for name in listing.names)
+            fit = sum(has_ending_of(content, name) for name in listing.names)
             faults.append(strange(place, strange_names, content, fit))
     return faults
 
@@ -272,7 +272,7 @@ def _other_members(inspection: Inspection, content: Content) -> tuple[list[Input
         if not len(listing.names):
             empty.append(tar)
         for name in listing.names:
-            if not is_of(content, name):
+            if not has_ending_of(content, name):
                 (data if _is_data(name) else others).append(name)
     skip_notes: list[str] = []
     if others:
@@ -312,7 +312,7 @@ def _members(inspection: Inspection, content: Content, *, tar_folders: bool = Fa
     members: list[str] = []
     for tar, listing in inspection.archives.items():
         lead = folder_of_tar(tar.rpartition("/")[2]) if tar_folders else ""
-        members += [f"{lead}{name}" for name in listing.names if is_of(content, name)]
+        members += [f"{lead}{name}" for name in listing.names if has_ending_of(content, name)]
     return members
 
 

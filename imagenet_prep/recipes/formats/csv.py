@@ -25,8 +25,9 @@ from imagenet_prep.recipes.box_policy import (
     fault,
 )
 from imagenet_prep.recipes.formats import NUMBERING, AnnotatedFolder, Format, Proposed
-from imagenet_prep.recipes.labels_file import LABELS, PATHS, LabelsFault, csv_rows
+from imagenet_prep.recipes.labels_file import LABELS, PATHS
 from imagenet_prep.recipes.splits import stem_of
+from imagenet_prep.recipes.table_rows import LabelsFault, csv_rows
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -282,7 +283,7 @@ def _is_box(edges: Sequence[str]) -> bool:
     return xmin < xmax and ymin < ymax
 
 
-def _is_of(_name: str, ends: bytes) -> bool:
+def _recognises(_name: str, ends: bytes) -> bool:
     rows = _first_rows(ends)
     return _has_header(rows) or _has_boxes(rows)
 
@@ -396,7 +397,7 @@ FORMAT = Format(
     "CSV",
     "csv-boxes",
     (".csv",),
-    _is_of,
+    _recognises,
     _mark,
     usage={
         "CSV": (

@@ -113,7 +113,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     images.mark_named(keys.places, _read)
 
 
-def _is_of(_name: str, ends: bytes) -> bool:
+def _recognises(_name: str, ends: bytes) -> bool:
     if b'"bounding_box"' not in ends:
         return False
     is_labels_file = b'"labels"' in ends and b'"classes"' in ends
@@ -126,7 +126,7 @@ FORMAT = Format(
     "FiftyOne",
     "fiftyone",
     (".json",),
-    _is_of,
+    _recognises,
     _mark,
     usage={
         "FiftyOne": (

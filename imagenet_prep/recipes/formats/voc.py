@@ -132,7 +132,7 @@ def _read_lists(
     return lists
 
 
-def _is_of(_name: str, ends: bytes) -> bool:
+def _recognises(_name: str, ends: bytes) -> bool:
     return bool(re.search(rb"<annotation[\s/>]", ends))
 
 
@@ -141,7 +141,7 @@ FORMAT = Format(
     "Pascal VOC",
     "pascal-voc",
     (".xml", ""),
-    _is_of,
+    _recognises,
     _mark,
     usage={
         "Pascal VOC": (

@@ -286,7 +286,7 @@ def _read_darknet(folder: AnnotatedFolder, names_file: str) -> dict[str, str]:
     return {key: pairs[name] for name, key in splits.items() if name in pairs}
 
 
-def _is_of(name: str, ends: bytes) -> bool:
+def _recognises(name: str, ends: bytes) -> bool:
     if not name.lower().endswith(".txt"):
         return b"names:" in ends and (b"train:" in ends or b"nc:" in ends)
     lines = [line.split() for line in ends.split(b"\n")[:3] if line.strip()]
@@ -308,7 +308,7 @@ FORMAT = Format(
     "YOLO",
     "yolo",
     (".txt", ".yaml", ".yml"),
-    _is_of,
+    _recognises,
     _mark,
     usage={
         "YOLO": (
