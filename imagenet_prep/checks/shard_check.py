@@ -201,9 +201,9 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
     def _check_index(self, reading: _Reading, info: ShardInfo) -> Iterator[Finding]:
         """Compare the index of a shard whose records are intact."""
         paths = self.layout.index_paths(reading.name)
-        missing = [path for path in paths if not path.exists()]
-        if missing:
-            yield Finding(ProblemKind.BAD_INDEX, f"it has no index: expected {missing[0]}")
+        missing_path = next((path for path in paths if not path.exists()), None)
+        if missing_path is not None:
+            yield Finding(ProblemKind.BAD_INDEX, f"it has no index: expected {missing_path}")
             return
         is_named = all(reading.index.names) and not reading.findings  # damage is reported once
         if is_named and reading.has_index(*paths):
@@ -214,14 +214,20 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
                 ProblemKind.BAD_INDEX, f"{paths[0]} is not an index, or does not match its .list"
             )
             return
-        is_stale = list(index.places) != list(reading.index.places)
-        if not is_stale and is_named:
-            names = list(map(self.examiner.recorded, index.names))
-            is_stale = names != reading.index.names
-        if is_stale:
+        if not self._is_index_of(reading, index, has_names=is_named):
             yield Finding(
                 ProblemKind.BAD_INDEX, f"its index is stale: {paths[0]} is of other records"
             )
+
+    def _is_index_of(self, reading: _Reading, index: Index, *, has_names: bool) -> bool:
+        """Whether an index has the places of the records that were read, and their names if they
+        have any.
+        """
+        if list(index.places) != list(reading.index.places):
+            return False
+        return (
+            not has_names or list(map(self.examiner.recorded, index.names)) == reading.index.names
+        )
 
     def _explain(self, reading: _Reading, info: ShardInfo, digest: str, size: int) -> None:
         """Report how the records differ from the written ones."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -99,10 +99,7 @@ class ShardPair(Struct, Portable[str], frozen=True):
         if counterparts.numbers and not self.by_bytes:
             features = self._features(name, counterparts.numbers, *indexes)
         recoded = {number for number, names in features.items() if not names}
-        differing: list[int] = []
-        for number in counterparts.numbers:
-            if number not in recoded and counterparts.is_sure(number):
-                differing.append(number)
+        differing = counterparts.sure_numbers(recoded)
         names = indexes[FIRST].names
         settled = recoded.union(differing)
         unsettled = [number for number in counterparts.unequal if number not in settled]
@@ -111,7 +108,7 @@ class ShardPair(Struct, Portable[str], frozen=True):
             recoded=len(recoded),
             differing=tuple(
                 RecordDifference(number, names[number], features.get(number))
-                for number in sorted(differing)
+                for number in differing
             ),
             left=(_columns(indexes[FIRST], unsettled), _columns(indexes[SECOND], unsettled)),
         )
@@ -151,7 +148,15 @@ class _Counterparts:
         self.numbers = [number for number in self.unequal if self._may_be_one(number)]
         self.unequal += range(len(shared), longest)
 
-    def is_sure(self, number: int) -> bool:
+    def sure_numbers(self, recoded: Collection[int]) -> list[int]:
+        """The numbers in order of the pairs that differ, whatever other shards hold: not recoded,
+        and with a name of their own.
+        """
+        return sorted(
+            number for number in self.numbers if number not in recoded and self._is_sure(number)
+        )
+
+    def _is_sure(self, number: int) -> bool:
         """Whether both records have one name, which no other record of their shards has."""
         first_name, second_name = (names[number] for names in self._names)
         return first_name == second_name != "" and all(

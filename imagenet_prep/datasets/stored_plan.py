@@ -23,7 +23,7 @@ from imagenet_prep.datasets.planned_set import (
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress, ShardInfo, ShardPlan
 from imagenet_prep.state.manifest import Manifest, SplitTotals
-from imagenet_prep.state.plan_file import Plan
+from imagenet_prep.state.plan_file import Plan, Stamps
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_or_none, locate
@@ -44,11 +44,7 @@ def plan_of(
     Places that ``plan_on_disk`` knows are kept.
     """
     splits = {split.catalog.split: split for split in planned.splits}
-    known_stamps = plan_on_disk.stamps if plan_on_disk else {}
-    stamps: dict[str, Mapping[str, str]] = {}
     asked: Mapping[str, Any] = {}
-    for name, split in splits.items():
-        stamps[name] = {**known_stamps.get(name, {}), **split.stamps}
     if planned.asked is not None:
         asked = {"options": planned.asked.options, "raw": planned.asked.raw}
     return Plan(
@@ -61,13 +57,22 @@ def plan_of(
         options=planned.options,
         raw=_recorded_raw_dir(planned, layout),
         recipe=planned.recipe,
-        stamps=stamps,
+        stamps=_known_stamps(planned, plan_on_disk),
         times={name: tuple(split.times) for name, split in splits.items()},
         rows={name: catalog.name for name, catalog in packed.items()},
         origins={name: str(split.source.resolve()) for name, split in splits.items()},
         notes=planned.notes,
         asked=asked,
     )
+
+
+def _known_stamps(planned: PlannedSet, plan_on_disk: Plan | None) -> Stamps:
+    """The stamps of the containers of each split, with those that the plan on the disk knows."""
+    stamps = dict[str, Mapping[str, str]](plan_on_disk.stamps) if plan_on_disk else {}
+    return {
+        split.catalog.split: {**stamps.get(split.catalog.split, {}), **split.stamps}
+        for split in planned.splits
+    }
 
 
 def _totals_of(planned: PlannedSet, split: PlannedSplit) -> SplitTotals:

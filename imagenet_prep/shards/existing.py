@@ -59,8 +59,8 @@ class ExistingShards(Struct, frozen=True):
         """
         layout = records.layout
         recorded = _Recorded.gather(records, plan, plan_on_disk, journal)
-        splits = {*known_splits, *plan.totals, *(plan_on_disk.totals if plan_on_disk else ())}
-        splits_of_set = set(map(_base_split, splits - recorded.foreign_splits))
+        splits = {*known_splits, *recorded.all_planned_splits} - recorded.foreign_splits
+        splits_of_set = set(map(_base_split, splits))
         sizes: dict[str, int] = {}
         replaced: list[str] = []
         foreign: list[str] = []
@@ -139,6 +139,7 @@ class _Recorded(Struct, frozen=True):
     manifest: Manifest | None
     planned: Mapping[str, str]
     planned_splits: frozenset[str]
+    all_planned_splits: frozenset[str]
     planned_on_disk: Mapping[str, str]
     pending: frozenset[str]
     foreign_splits: frozenset[str]
@@ -167,6 +168,9 @@ class _Recorded(Struct, frozen=True):
             manifest=records.usable_manifest,
             planned=plan.fingerprints_by_name(),
             planned_splits=frozenset(map(_base_split, plan.totals)),
+            all_planned_splits=frozenset(plan.totals).union(
+                plan_on_disk.totals if plan_on_disk else ()
+            ),
             planned_on_disk=plan_on_disk.fingerprints_by_name() if plan_on_disk else {},
             pending=pending,
             foreign_splits=frozenset(foreign_splits),

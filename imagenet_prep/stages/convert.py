@@ -161,11 +161,8 @@ class _Conversion(Struct, frozen=True):
         plan_on_disk = records.plan
         if plan_on_disk is None and layout.plan_path.is_file():
             progress.note(f"warning: {layout.plan_path} is damaged: the raw data is listed again")
-        planned_again: PlannedSet | None = None
         with remembering(layout.raw_dir):
-            if plan_on_disk is not None and not options.consume:
-                names = set(share.of(plan_on_disk.fingerprints_by_name())) if share else None
-                planned_again = plan_again(records, dataset, options, names, progress)
+            planned_again = _plan_again(records, dataset, options, share, progress)
             planned = planned_again or dataset.plan(records, engine, options, progress)
         splits = planned.splits
         packed: dict[str, PackedCatalog] = {}
@@ -472,3 +469,21 @@ class _Conversion(Struct, frozen=True):
             "that are made"
         )
         self.progress.note(f"to decode all images: {decode}")
+
+
+def _plan_again(
+    records: SetRecords,
+    dataset: Dataset,
+    options: MakingOptions,
+    share: Share | None,
+    progress: Progress,
+) -> PlannedSet | None:
+    """The set as planned before, without a new listing, if that is possible; for a rank, only its
+    shards.
+    """
+    if records.plan is None or options.consume:
+        return None
+    names: set[str] | None = None
+    if share is not None:
+        names = set(share.of(records.plan.fingerprints_by_name()))
+    return plan_again(records, dataset, options, names, progress)
