@@ -14,6 +14,7 @@ from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
 from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite, Site
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import own_images, refuse_astray, refuse_unread
 from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, find_annotations, find_boxes_csv
@@ -102,8 +103,8 @@ def run(
     layout.refuse_urls()
     progress = progress or Silent()
     if own := own_images(layout):
-        proposed = f"for your own data set: {command('init', own)}"
-        progress.note(f"{own} holds images that are not from ImageNet; {proposed}")
+        proposed = Hint("for your own data set: ", command("init", own))
+        progress.note(Hint(f"{own} holds images that are not from ImageNet; ", proposed))
     with hold(layout.lock_paths):
         work = _RunWork.find(layout, fetching, options, extract)
         fetched = _fetch(layout, work, progress)
@@ -369,9 +370,9 @@ def _or_without_boxes(layout: Layout, work: _RunWork) -> Iterator[None]:
     except (AccessError, NetworkError) as error:
         if not set(work.keys) & set(facts.SPLITS) and not work.options.validation_boxes:
             settings = (*layout.elsewhere(), *work.options.chosen())
-            without_boxes = (
-                "the images are here, only their boxes are missing; to continue without boxes: "
-                f"{command('convert', layout.data_dir, settings)}"
+            without_boxes = Hint(
+                "the images are here, only their boxes are missing; to continue without boxes: ",
+                command("convert", layout.data_dir, settings),
             )
-            error.hint = f"{error.hint}; {without_boxes}" if error.hint else without_boxes
+            error.hint = Hint(error.hint, "; ", without_boxes) if error.hint else without_boxes
         raise

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from imagenet_prep.cli.commands import cli
+from imagenet_prep.cli.options import every_command
 
 PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 SHARED = 3
@@ -40,8 +41,9 @@ def row(option: click.Option) -> str:
 
 
 def options_of(command: click.Command) -> list[click.Option]:
-    """Its declared options, without click's own --help."""
-    return [option for option in command.params if isinstance(option, click.Option)]
+    """Its declared options, without click's own --help and those of every command."""
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    return [option for option in options if option not in every_command]
 
 
 def table_of(rows: list[str]) -> str:
@@ -73,7 +75,8 @@ def render(page: str) -> str:
     for command in cli.commands.values():
         counts.update(map(row, options_of(command)))
     shared_rows = [text for text, count in counts.items() if count >= SHARED]
-    tables = {"shared": table_of(shared_rows)}
+    everywhere = [row(option) for option in every_command]
+    tables = {"shared": table_of(shared_rows), "every": table_of(everywhere)}
     for name, command in cli.commands.items():
         tables[name] = describe_options(command, shared_rows)
 

@@ -20,7 +20,8 @@ from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, remedy
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan_differences import differences
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command
+from imagenet_prep.escaping import command, mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.set_records import SetRecords
@@ -29,13 +30,13 @@ from imagenet_prep.storage.files import scan
 from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name, split_of
 from imagenet_prep.text import listed, number_of
 
-REMEDY_SETTINGS = (
-    "run the same imagenet-prep convert again, with the settings that you want and --overwrite"
+REMEDY_SETTINGS = Hint(
+    "run the same ", mention("convert"), " again, with the settings that you want and --overwrite"
 )
-REMEDY_MANIFEST = (
-    "put back the manifest of this set, or move this one away and run the same imagenet-prep "
-    "convert again: "
-    "finished shards are kept"
+REMEDY_MANIFEST = Hint(
+    "put back the manifest of this set, or move this one away and run the same ",
+    mention("convert"),
+    " again: finished shards are kept",
 )
 REMEDY_STRAY = "move it away: a glob over all shards would match it"
 _MOST_MISSING = 99_999
@@ -149,7 +150,7 @@ def _no_shards(records: SetRecords, dataset: CheckedDataset) -> InputError:
     return InputError(
         f"no shards in {layout.output_dir}{whose}",
         f"expected files such as {example_split}-00000-of-01024",
-        f"{following}    (or name the folder that holds them)",
+        Hint(following, "    (or name the folder that holds them)"),
     )
 
 
@@ -429,7 +430,7 @@ def check_totals(
     # Classes and boxes are counted with images set aside.
     if (counts_alone or has_set_aside) and records == totals.images:
         return []
-    remedy = "run the same imagenet-prep convert again, with --overwrite"
+    remedy = Hint("run the same ", mention("convert"), " again, with --overwrite")
     detail = f"expected {expected}, got {got}"
     return [Problem(ProblemKind.WRONG_COUNT, split, detail, remedy, expected=expected, got=got)]
 

@@ -13,7 +13,8 @@ from msgspec import Struct
 from imagenet_prep.checks.departure import Departure, departure
 from imagenet_prep.checks.examiner import Examiner, Finding, Findings, Place
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command
+from imagenet_prep.escaping import command, mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.state.indexes import read_index, read_written
@@ -43,10 +44,10 @@ def remedy_own(state: SetState) -> str:
     before the conversion has finished, repair can't be used.
     """
     if not state.covers_plan:
-        return "remove it and run the same imagenet-prep convert again"
+        return Hint("remove it and run the same ", mention("convert"), " again")
     layout = state.layout
     elsewhere = layout.elsewhere(state.records.raw_dir)
-    return f"make it again: {command('repair', layout.data_dir, elsewhere)}"
+    return Hint("make it again: ", command("repair", layout.data_dir, elsewhere))
 
 
 class Listing(Struct, frozen=True):

@@ -13,6 +13,7 @@ from msgspec import Struct, convert, field, to_builtins
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.hints import SavedParts, as_text, has_command, load_parts, save_parts
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.state.set_state import StateKind
 from imagenet_prep.storage.files import load_json, save_json
@@ -105,7 +106,7 @@ def as_json(verdict: Struct) -> dict[str, Any]:
     """A Verdict or a RawVerdict as JSON-ready values:
     the schema and the level first, the totals by split.
     """
-    fields = to_builtins(verdict)
+    fields = to_builtins(verdict, enc_hook=as_text)
     totals = {total["split"]: total for total in fields["totals"]}
     return {"schema": SCHEMA, "verdict": fields["verdict"], **fields, "totals": totals}
 
@@ -201,7 +202,29 @@ def save_verdict(verdict: Verdict, layout: Layout, part: str = "") -> None:
     """Keep a verdict, and the state of the files it covers, for status and report;
     ``part`` names a rank's.
     """
-    save_json(layout.found_by(part)[1], {**verdict.as_dict(), "files": _signature(layout, verdict)})
+    value = {
+        **verdict.as_dict(),
+        "files": _signature(layout, verdict),
+        "hints": _save_hints(verdict),
+    }
+    save_json(layout.found_by(part)[1], value)
+
+
+def _save_hints(verdict: Verdict) -> dict[str, SavedParts]:
+    """The parts of each remedy and note that has a command, by its text."""
+    remedies = [problem.remedy for problem in verdict.problems]
+    texts = (*remedies, *verdict.notes)
+    return {str(text): save_parts(text) for text in texts if has_command(text)}
+
+
+def _with_hints(verdict: Verdict, saved: Mapping[str, SavedParts]) -> Verdict:
+    """A verdict from JSON with its hints as data again."""
+    hints = {text: load_parts(parts) for text, parts in saved.items()}
+    problems = []
+    for problem in verdict.problems:
+        problems.append(replace(problem, remedy=hints.get(problem.remedy, problem.remedy)))
+    notes = tuple(hints.get(note, note) for note in verdict.notes)
+    return replace(verdict, problems=tuple(problems), notes=notes)
 
 
 class KeptVerdict(Struct, frozen=True):
@@ -220,6 +243,7 @@ def load_verdict(layout: Layout) -> KeptVerdict | None:
         if fields["schema"] != SCHEMA:
             return None
         verdict = convert({**fields, "totals": [*fields["totals"].values()]}, Verdict)
+        verdict = _with_hints(verdict, convert(fields.get("hints", {}), dict[str, SavedParts]))
         return KeptVerdict(verdict, fields["files"] == _signature(layout, verdict))
     except (InputError, KeyError, TypeError, ValueError, AttributeError):
         return None

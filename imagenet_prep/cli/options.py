@@ -4,6 +4,7 @@ and the site that download options select.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import types
@@ -14,7 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 import click
 from msgspec import Meta
 
-from imagenet_prep.cli.terminal import say
+from imagenet_prep.cli.command_outcome import CommandOutcome, conclude
+from imagenet_prep.cli.conversation import begin_conversation, conversation
+from imagenet_prep.cli.log_file import Log, why_not_log
+from imagenet_prep.cli.terminal import complain, log_start, say
 from imagenet_prep.datasets.declarations import Setting, settings_of
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012 import facts
@@ -22,6 +26,7 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.storage.layout import STATE_NAME
 from imagenet_prep.storage.location import locate, refuse_url, scheme_of
 from imagenet_prep.storage.refusals import STORAGE_FAULTS
+from imagenet_prep.text import nearest_words
 
 if TYPE_CHECKING:
     from imagenet_prep.fetch.providers import Site
@@ -67,7 +72,34 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Command(click.Command):
-    """A command whose help has a section of examples, the lines after its description."""
+    """A command with the options that every command has; its help has a section of examples, the
+    lines after its description.
+    """
+
+    writes_lines = False
+    """Whether its JSON is a line for each record."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params += every_command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words of a call; --json and --log-file get its errors, too."""
+        begin_conversation()
+        conversation().command = self.name or ""
+        conversation().writes_lines = self.writes_lines
+        words = [*args]
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError:
+            _keep_outputs(words)
+            raise
+
+    def invoke(self, ctx: click.Context) -> int:
+        """Run the command, and write its outcome as JSON; returns the exit status."""
+        outcome: CommandOutcome = super().invoke(ctx)
+        conclude(outcome)
+        return outcome.status
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the description and the examples."""
@@ -111,6 +143,16 @@ _help_all = click.Option(
     callback=_show_all,
     help="Show all options.",
 )
+
+
+class OneOf(click.Choice[str]):
+    """One of several words; the error for a typo names the nearest."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """The words to choose from, and perhaps the one that was meant."""
+        message = super().get_invalid_choice_message(value, ctx)
+        suggestion = nearest_words(str(value), map(str, self.choices))
+        return f"{message} {suggestion}".rstrip()
 
 
 class Number(click.IntRange):
@@ -195,6 +237,21 @@ def _is_state(path: Path) -> bool:
     return STATE_NAME in (folder.name, folder.parent.parent.name)
 
 
+class _LogFile(_Path):
+    """The path of a log, which is opened at once: a call that can't log does nothing."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        fault = why_not_log(path)
+        try:
+            log = None if fault else Log(path, complain)
+        except OSError as error:
+            fault = error.strerror or str(error)
+        if log is None or fault:
+            self.fail(f"{value!r} can't be written: {fault}", param, ctx)
+        return log
+
+
 def _all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         for option in reversed(options):
@@ -267,7 +324,7 @@ def _as_click(setting: Setting) -> dict[str, Any]:
         return {**shared, "is_flag": True}
     shared["show_default"] = setting.default is not None
     if get_origin(plain) is Literal:
-        return {**shared, "type": click.Choice(get_args(plain), case_sensitive=False)}
+        return {**shared, "type": OneOf(get_args(plain), case_sensitive=False)}
     if plain is int:
         return {**shared, "type": Number(bounds.get("ge"), bounds.get("le"))}
     return {**shared, "metavar": "FILE|NAME"}
@@ -314,12 +371,57 @@ class _Rank(click.ParamType[Any]):
         return Share(int(rank), int(world))
 
 
-# arguments and options ----------------------------------------------------------------------------
-
-_folder = _Anywhere(path_type=Path, file_okay=False)
+# the options of every command ---------------------------------------------------------------------
 
 PNG, JSON, HTML = b"\x89PNG\r\n\x1a\n", b"{", b"<!DOCTYPE html>"
 """The first bytes of files that --image, --json and report's --output write."""
+
+
+def _keep_json_file(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
+    conversation().json_file = value
+
+
+def _keep_log(ctx: click.Context, param: click.Parameter, value: Log | None) -> None:
+    conversation().log = value
+    log_start()
+
+
+def _keep_outputs(words: list[str]) -> None:
+    """Keep --json and --log-file of a call whose options could not be parsed."""
+    if conversation().json_file is None and conversation().log is None:
+        lenient = {"ignore_unknown_options": True, "allow_extra_args": True}
+        outputs = click.Command(None, params=[*every_command[:2]], context_settings=lenient)
+        outputs.add_help_option = False
+        with contextlib.suppress(click.UsageError):
+            outputs.make_context("", words)
+
+
+every_command = (
+    _Rare(
+        ["--json", "json_file"],
+        type=NewFile(JSON, may_be_output=True),
+        metavar="FILE|-",
+        is_eager=True,
+        expose_value=False,
+        callback=_keep_json_file,
+        help="Write the outcome as JSON to this file; - prints it.",
+    ),
+    _Rare(
+        ["--log-file"],
+        type=_LogFile(path_type=Path),
+        metavar="FILE",
+        is_eager=True,
+        expose_value=False,
+        callback=_keep_log,
+        help="Append what is printed to this file, with the time.",
+    ),
+    _Rare(["--quiet", "-q"], is_flag=True, help="Show no progress and no notes."),
+)
+"""Options that each command gets, and ``conversation`` knows."""
+
+# arguments and options ----------------------------------------------------------------------------
+
+_folder = _Anywhere(path_type=Path, file_okay=False)
 
 any_place = _Anywhere(path_type=Path)
 existing = _Path(path_type=Path, exists=True)
@@ -341,16 +443,13 @@ output = click.option("--output", type=_folder, help="Write the shards here.  [d
 dry_run = click.option(
     "--dry-run", is_flag=True, help="Print the disk space that every step requires; do nothing."
 )
-quiet = click.option(
-    "--quiet", "-q", cls=_Rare, is_flag=True, help="Show no progress and no notes."
-)
 workers = click.option(
     "--workers", type=Number(min=1), help="Worker processes.  [default: one per available CPU]"
 )
 engine = click.option(
     "--engine",
     cls=_Rare,
-    type=click.Choice(["processes", "ray"]),
+    type=OneOf(["processes", "ray"]),
     default="processes",
     show_default=True,
     help="Where work runs; ray: on a cluster.",
@@ -366,25 +465,18 @@ allow_python = click.option(
 )
 depth = click.option(
     "--depth",
-    type=click.Choice(["quick", "full", "decode"]),
+    type=OneOf(["quick", "full", "decode"]),
     default="full",
     show_default=True,
     help="Check names and sizes; every byte; or also decode every image.",
 )
 raw_depth = click.option(
     "--depth",
-    type=click.Choice(["quick", "full", "decode"]),
+    type=OneOf(["quick", "full", "decode"]),
     help=(
         "Check names and sizes; every byte; or also decode every image.  [default: full; "
         "with --raw: decode]"
     ),
-)
-json_file = click.option(
-    "--json",
-    "json_file",
-    type=NewFile(JSON, may_be_output=True),
-    metavar="FILE|-",
-    help="Write the outcome as JSON to this file; - prints it.",
 )
 raw_copy = _all_of(
     click.option(
@@ -403,12 +495,12 @@ raw_copy = _all_of(
     ),
 )
 places = _all_of(data_dir, raw, output)
-working = _all_of(workers, engine, quiet)
+working = _all_of(workers, engine)
 
 fetching = _all_of(
     click.option(
         "--source",
-        type=click.Choice(["imagenet", "kaggle", "huggingface"]),
+        type=OneOf(["imagenet", "kaggle", "huggingface"]),
         default="imagenet",
         show_default=True,
         help="The site to download from.",

@@ -20,7 +20,7 @@ from imagenet_prep.escaping import Settings
 from imagenet_prep.images.pixels import QUALITY, Reencode, codec
 from imagenet_prep.model import OnDamaged
 from imagenet_prep.storage.layout import MAX_SHARDS
-from imagenet_prep.text import SIZES, parse_size
+from imagenet_prep.text import SIZES, nearest_words, parse_size
 from imagenet_prep.tfrecord.compression import Compression
 
 S = TypeVar("S", bound="CommonSettings")
@@ -244,8 +244,9 @@ def read_settings(table: type[CommonSettings], texts: Iterable[str]) -> dict[str
     for text in texts:
         name, equals, value_text = text.partition("=")
         if name not in settings or not equals:
-            names = ", ".join(settings)
-            raise UsageError(f"--set {text}", f"expected NAME=VALUE, with one of {names}")
+            expected = f"expected NAME=VALUE, with one of {', '.join(settings)}"
+            suggestion = "" if name in settings else nearest_words(name, settings)
+            raise UsageError(f"--set {text}", expected, suggestion)
         settings_by_name[name] = _read_value(settings[name], value_text, text)
     return settings_by_name
 

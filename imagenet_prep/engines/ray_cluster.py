@@ -18,6 +18,7 @@ from imagenet_prep.engines.ray_tasks import Flight
 from imagenet_prep.engines.threads import ThreadEngine, available_cpus
 from imagenet_prep.engines.worker_faults import TRIES
 from imagenet_prep.errors import AccessError, NetworkError, PrepError, UsageError
+from imagenet_prep.escaping import command_line
 from imagenet_prep.model import Outcomes, Portable, R, T
 
 _ENVIRONMENT = {
@@ -87,7 +88,9 @@ class RayEngine:
                 self._join()
         except ImportError as error:
             raise UsageError(
-                "Ray is not installed", str(error), "pip install 'imagenet-prep[ray]'"
+                "Ray is not installed",
+                str(error),
+                command_line(["pip", "install", "imagenet-prep[ray]"]),
             ) from error
         except Exception as error:  # Ray documents none of those that it raises
             raise _no_cluster(self._address or "this machine", error) from error

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import UsageError, WriteError
+from imagenet_prep.escaping import command_line
 from imagenet_prep.exports.packing import Files, Packer, check_read_back
 from imagenet_prep.exports.source_set import CLASSES, SourceSet, SourceShard, encode_classes
 from imagenet_prep.storage.refusals import AGAIN, no_space
@@ -34,7 +35,7 @@ class ArrayRecordPacker(Packer):
             raise UsageError(
                 "ArrayRecord files are written by array_record, which is not installed",
                 "expected the library of the extra arrayrecord",
-                "pip install 'imagenet-prep[arrayrecord]'",
+                command_line(["pip", "install", "imagenet-prep[arrayrecord]"]),
             )
 
     def file_name(self, shard: SourceShard) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.escaping import command_line
 from imagenet_prep.exports.packing import Files, Packer
 from imagenet_prep.exports.source_set import SourceSet, SourceShard, find_meaning, find_roles
 from imagenet_prep.exports.to_webdataset import describe, encode_json
@@ -26,7 +27,11 @@ class MdsPacker(Packer):
 
     def __init__(self, source: SourceSet) -> None:
         if importlib.util.find_spec("streaming") is None:
-            raise UsageError("mds needs mosaicml-streaming", "", "pip install 'imagenet-prep[mds]'")
+            raise UsageError(
+                "mds needs mosaicml-streaming",
+                "",
+                command_line(["pip", "install", "imagenet-prep[mds]"]),
+            )
         self.meaning = find_meaning(source.manifest)
         self.columns = {"x": "jpeg", "json": "str"}
         if "label" in find_roles(source.manifest):

@@ -17,7 +17,9 @@ from requests.exceptions import InvalidProxyURL, InvalidSchema, InvalidURL
 from urllib3 import exceptions
 
 from imagenet_prep.errors import AccessError, NetworkError, UsageError
+from imagenet_prep.escaping import command_line
 from imagenet_prep.fetch.patience import CutError
+from imagenet_prep.hints import Hint
 
 AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 """The environment variables that may name a file of CA certificates;
@@ -251,7 +253,11 @@ class Proxy(NamedTuple):
             raise UsageError(
                 f"{self.variable} names a SOCKS proxy",
                 "expected the package PySocks, which such proxies require",
-                f"run pip install 'imagenet-prep[socks]', or correct {self.variable}",
+                Hint(
+                    "run ",
+                    command_line(["pip", "install", "imagenet-prep[socks]"]),
+                    f", or correct {self.variable}",
+                ),
             ) from None
         if isinstance(error, (*_UNUSABLE, UnicodeError)):
             raise NetworkError(

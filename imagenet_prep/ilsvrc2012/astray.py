@@ -16,7 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command, command_line, quoted
+from imagenet_prep.escaping import Shell, command, command_line, quoted
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.official import (
     FOLDERS,
@@ -81,7 +82,7 @@ class Astray(Struct, frozen=True):
     @property
     def error(self) -> InputError:
         """The error that says so."""
-        return InputError(self.finding, self.expected, f"{self.mend}    {AGAIN}")
+        return InputError(self.finding, self.expected, Hint(self.mend, f"    {AGAIN}"))
 
 
 def find_astray(layout: Layout, key: str) -> Astray | None:
@@ -184,11 +185,12 @@ def _astray_class_tars(path: AnyPath, raw_dir: AnyPath) -> Astray:
     """Class tars that are in no folder of their own."""
     folder = raw_dir / facts.ARCHIVES[facts.TRAIN].filename.removesuffix(".tar")
     make = command_line(["mkdir", "-p", "--", str(folder)])
-    move = f"mv -- {quoted(str(path.parent))}/n????????.tar {quoted(str(folder))}"
+    class_tars = Shell(f"{quoted(str(path.parent))}/n????????.tar")
+    move = command_line(["mv", "--", class_tars, str(folder)])
     return Astray(
         f"{path} is a class tar outside a folder of class tars",
         f"expected it in {folder}",
-        f"{make} && {move}",
+        make.then(move),
     )
 
 
@@ -214,7 +216,7 @@ def _renamed(source: AnyPath, target: AnyPath) -> Astray:
     """An archive in another place, or under another name."""
     move = command_line(["mv", "--", str(source), str(target)])
     if not target.parent.is_dir():
-        move = f"{command_line(['mkdir', '-p', str(target.parent)])} && {move}"
+        move = command_line(["mkdir", "-p", str(target.parent)]).then(move)
     return Astray(f"{source} looks like {target.name}; rename it", f"expected it as {target}", move)
 
 
@@ -269,7 +271,7 @@ def refuse_known_copies(layout: Layout, split: str) -> None:
         raise InputError(
             f"{path} holds the dogs of task 3, not the {split} images of {facts.NAME}",
             f"expected {archive_name}",
-            f"move it away, and get that one: {command('download', layout.data_dir)}",
+            Hint("move it away, and get that one: ", command("download", layout.data_dir)),
         )
 
 
@@ -299,9 +301,9 @@ def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
             "expected folders such as n01440764, or an archive of image-net.org; "
             f"found {listed(names) or 'nothing'}"
         ),
-        (
-            "move it away, and run the same command again; for images of your own: "
-            f"{command('init', source.path)}"
+        Hint(
+            "move it away, and run the same command again; for images of your own: ",
+            command("init", source.path),
         ),
     )
 
@@ -333,8 +335,8 @@ def _hint_without_images(layout: Layout) -> str:
         return command("convert", layout.data_dir, (*places, *records.plan.options))
     own_folder = own_images(layout)
     if own_folder is not None:
-        return f"{command('init', own_folder)}    (for images of your own)"
-    return f"{command('download', layout.data_dir)}    (or name the folder with --raw)"
+        return Hint(command("init", own_folder), "    (for images of your own)")
+    return Hint(command("download", layout.data_dir), "    (or name the folder with --raw)")
 
 
 def own_images(layout: Layout) -> AnyPath | None:

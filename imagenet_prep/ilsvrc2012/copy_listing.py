@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from imagenet_prep.checks.raw_check import ImageFindings, RawSplit, check_as
 from imagenet_prep.checks.verdict import Depth, ReasonedLevel
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command
+from imagenet_prep.escaping import NAME, command, command_line
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import nothing_found, refuse_known_copies, refuse_unread
 from imagenet_prep.ilsvrc2012.box_search import find_annotations, find_boxes_csv
@@ -343,7 +344,7 @@ class _CopyListing:
                 facts.TRAIN,
                 f"expected {expected:,} images in all, found {total:,}: {missing:,} missing",
                 count=missing,
-                remedy=f"the devkit tells which classes are short; get it: {devkit}",
+                remedy=Hint("the devkit tells which classes are short; get it: ", devkit),
             )
         for wnid in facts.synsets():
             self._compare_class(wnid, counts[wnid], by_class.get(wnid))
@@ -399,9 +400,9 @@ class _CopyListing:
         count = entry["boxes"]["count"]
         if split == facts.TRAIN and count != facts.BOXES:
             detail = f"expected {facts.BOXES:,} boxes, found {count:,}"
-            remedy = (
-                "get the official boxes, and run annotate again: "
-                "imagenet-prep download DATA_DIR --only boxes"
+            remedy = Hint(
+                "get the official boxes, and run annotate again: ",
+                command_line([NAME, "download", "DATA_DIR", "--only", "boxes"]),
             )
             self.lack(ProblemKind.MISSING_BOX, f"{split} boxes", detail, remedy=remedy)
 
@@ -471,8 +472,9 @@ def _in_another_order(
         f"{count:,} of {images:,} images are under another class, as if by other labels: "
         f"{listed(examples)}"
     )
-    remedy = (
-        "sort the images by their names, or get another copy: "
-        "imagenet-prep untar DATA_DIR sorts the archives"
+    remedy = Hint(
+        "sort the images by their names, or get another copy: ",
+        command_line([NAME, "untar", "DATA_DIR"]),
+        " sorts the archives",
     )
     return Problem(ProblemKind.WRONG_LABEL, split, detail, remedy, count=count)

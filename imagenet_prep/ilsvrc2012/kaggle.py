@@ -13,6 +13,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import NAME, command_line
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.annotation_xml import LARGEST
 from imagenet_prep.ilsvrc2012.box_archives import BoxFiles, File
@@ -47,9 +49,9 @@ class KaggleFile(Struct, frozen=True):
 
 ZIP = KaggleFile("imagenet-object-localization-challenge.zip")
 
-_HINT = (
-    "finish its download, or move it away and fetch it again: "
-    "imagenet-prep download DATA_DIR --source kaggle"
+_HINT = Hint(
+    "finish its download, or move it away and fetch it again: ",
+    command_line([NAME, "download", "DATA_DIR", "--source", "kaggle"]),
 )
 _SPLITS = {b"train": facts.TRAIN, b"val": facts.VALIDATION}
 _in_tree = re.compile(

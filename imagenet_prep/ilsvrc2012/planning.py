@@ -14,7 +14,8 @@ from imagenet_prep.datasets import order
 from imagenet_prep.datasets.planned_set import Asked, PlannedSet, PlannedSplit, cut
 from imagenet_prep.datasets.stored_plan import read_planned
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
-from imagenet_prep.escaping import Settings, command, command_line
+from imagenet_prep.escaping import CommandLine, Settings, command, command_line, mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import (
     nothing_found,
@@ -145,8 +146,10 @@ def _require_sources(layout: Layout, splits: Collection[str]) -> dict[str, Image
             raise InputError(
                 f"no {split} images in {layout.raw_dir}",
                 "expected the archive or the folder that the shards were made from",
-                "get these shards again from their owner, or, with the raw data: "
-                f"{command('repair', layout.data_dir, elsewhere)}",
+                Hint(
+                    "get these shards again from their owner, or, with the raw data: ",
+                    command("repair", layout.data_dir, elsewhere),
+                ),
             )
     if not sources:
         raise nothing_found(layout)
@@ -388,16 +391,19 @@ def _note_without_boxes(layout: Layout, split: str) -> str:
     It names no path of this set: the plan keeps the note.
     """
     unread = find_annotations(layout, split)
-    steps = (
-        "imagenet-prep annotate with the same DATA_DIR and --raw, "
-        "then this convert with --overwrite"
+    steps = Hint(
+        mention("annotate"),
+        " with the same DATA_DIR and --raw, then this convert with --overwrite",
     )
     if unread is None:
-        download = f"imagenet-prep download DATA_DIR --only {BOX_ARCHIVES[split]}"
-        return f"no boxes for {split}: this copy has none; to add them run {download}, {steps}"
-    return (
+        download = mention("download", "DATA_DIR", "--only", BOX_ARCHIVES[split])
+        return Hint(
+            f"no boxes for {split}: this copy has none; to add them run ", download, ", ", steps
+        )
+    return Hint(
         f"warning: the {split} records have no boxes, although {unread.path} holds them; "
-        f"to add them run {steps}"
+        "to add them run ",
+        steps,
     )
 
 
@@ -407,13 +413,13 @@ def _command_for_validation_boxes(layout: Layout) -> str:
     """
     if find_annotations(layout, facts.VALIDATION) is None:
         key = BOX_ARCHIVES[facts.VALIDATION]
-        return (
-            f"{command('download', layout.data_dir, (('only', key),))}    (then run the same "
-            "command again)"
+        return Hint(
+            command("download", layout.data_dir, (("only", key),)),
+            "    (then run the same command again)",
         )
     elsewhere = Layout(layout.data_dir, layout.raw).elsewhere()
-    return (
-        f"make it: {command('annotate', layout.data_dir, (*elsewhere, ('validation_boxes', True)))}"
+    return Hint(
+        "make it: ", command("annotate", layout.data_dir, (*elsewhere, ("validation_boxes", True)))
     )
 
 
@@ -438,11 +444,11 @@ def _refuse_other_boxes(
             f"expected {count} boxes and SHA-256 {written.get('csv_sha256')}, "
             f"got {entry['count']} and {entry['sha256']}"
         ),
-        f"{move_file} && {annotate}    (to use it as it is: {move_record})",
+        Hint(move_file.then(annotate), "    (to use it as it is: ", move_record, ")"),
     )
 
 
-def _set_aside_command(path: AnyPath) -> str:
+def _set_aside_command(path: AnyPath) -> CommandLine:
     return command_line(["mv", "--", str(path), f"{path}.old"])
 
 
@@ -454,7 +460,7 @@ def _read_boxes(path: AnyPath, content: bytes, layout: Layout) -> BoxTable:
         raise InputError(
             f"{path} is damaged at line {fault.line:,}",
             fault.reason,
-            f"remove it and make it again: {command('annotate', layout.data_dir, elsewhere)}",
+            Hint("remove it and make it again: ", command("annotate", layout.data_dir, elsewhere)),
         ) from fault
 
 

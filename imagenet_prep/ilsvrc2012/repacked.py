@@ -15,7 +15,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import Settings, command, command_line, quoted
+from imagenet_prep.escaping import (
+    CommandLine,
+    Settings,
+    Shell,
+    command,
+    command_line,
+    in_sequence,
+    quoted,
+)
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.sources.tar_members import ArchiveFault, stranger
 from imagenet_prep.sources.zip_entries import iter_entries
@@ -152,23 +161,23 @@ def content_of_zip(path: AnyPath) -> Content | None:
     return None
 
 
-def unpack_command(archive: AnyPath, content: Content, raw_dir: AnyPath) -> str:
+def unpack_command(archive: AnyPath, content: Content, raw_dir: AnyPath) -> CommandLine:
     """The command that unpacks an archive of folders where its images are found."""
     target = str(raw_dir / content.folder if content.folder else raw_dir)
     strip = [f"--strip-components={len(content.outer)}"] if content.outer else []
     unpack = command_line(["tar", "-xf", str(archive), "-C", target, *strip])
-    return f"{command_line(['mkdir', '-p', '--', target])} && {unpack}"
+    return command_line(["mkdir", "-p", "--", target]).then(unpack)
 
 
-def unzip_command(archive: AnyPath, content: Content, raw_dir: AnyPath) -> str:
+def unzip_command(archive: AnyPath, content: Content, raw_dir: AnyPath) -> CommandLine:
     """The command that unpacks a zip of folders where its images are found."""
     target = str(raw_dir / content.folder if content.folder else raw_dir)
     unpack = command_line(["unzip", "-q", str(archive), "-d", target])
     # with folders around the images the next run has to name their place, not the zip again
-    return f"{unpack} && {_move_away(archive)}" if content.outer else unpack
+    return unpack.then(_move_away(archive)) if content.outer else unpack
 
 
-def _move_away(archive: AnyPath) -> str:
+def _move_away(archive: AnyPath) -> CommandLine:
     """The command after which an archive that was unpacked is not looked at."""
     return command_line(["mv", "--", str(archive), f"{archive}{UNPACKED}"])
 
@@ -189,7 +198,7 @@ def foreign_member(archive: object, member: bytes, offset: int, expected: str) -
     return InputError(
         f"{archive} holds {images}, in place of {expected}",
         f"got {member[:100].decode('utf-8', 'backslashreplace')!r}; unpack it once",
-        f"{unpack} && {_move_away(archive)}    {AGAIN}",
+        Hint(unpack.then(_move_away(archive)), f"    {AGAIN}"),
     )
 
 
@@ -206,9 +215,8 @@ def _compressed_class_tars(archive: Path, member: bytes) -> InputError:
     folder = archive.with_suffix("")
     make = command_line(["mkdir", "-p", "--", str(folder)])
     unpack = command_line(["tar", "-xf", str(archive), "-C", str(folder)])
-    return _refuse_compressed(
-        archive, name, f"{make} && {unpack} && {_decompress(folder, name)} && {_move_away(archive)}"
-    )
+    mend = make.then(unpack).then(_decompress(folder, name)).then(_move_away(archive))
+    return _refuse_compressed(archive, name, mend)
 
 
 def compressed_in_folder(folder: AnyPath, name: str) -> InputError:
@@ -218,20 +226,18 @@ def compressed_in_folder(folder: AnyPath, name: str) -> InputError:
     return _refuse_compressed(folder, name, _decompress(folder, name))
 
 
-def _decompress(folder: AnyPath, name: str) -> str:
+def _decompress(folder: AnyPath, name: str) -> CommandLine:
     """The command that decompresses the class tars of a folder in place."""
     ending = name.rpartition(".")[2]
-    return (
-        f"{command_line([_DECOMPRESSORS[ending], '-d', '--'])} "
-        f"{quoted(str(folder))}/n*.tar.{ending}"
-    )
+    class_tars = Shell(f"{quoted(str(folder))}/n*.tar.{ending}")
+    return command_line([_DECOMPRESSORS[ending], "-d", "--", class_tars])
 
 
 def _refuse_compressed(path: AnyPath, name: str, mend: str) -> InputError:
     return InputError(
         f"{path} holds compressed class tars: {name}",
         f"expected plain tars, whose images are read in place, such as {name.rpartition('.')[0]}",
-        f"{mend}    {AGAIN}",
+        Hint(mend, f"    {AGAIN}"),
     )
 
 
@@ -299,7 +305,7 @@ class Misplaced(Struct, frozen=True):
         return InputError(
             self.finding,
             self.expected,
-            f"{self.mend}    {AGAIN}; other images than ILSVRC2012's: {init}",
+            Hint(self.mend, f"    {AGAIN}; other images than ILSVRC2012's: ", init),
         )
 
 
@@ -383,11 +389,12 @@ def _without_class_folders(image: Path) -> Misplaced:
     return Misplaced(finding, f"expected {image.name.partition('_')[0]}/{image.name}", loop, root)
 
 
-def _in_each(test: str, folder: Path, body: str) -> str:
+def _in_each(test: str, folder: Path, body: str) -> CommandLine:
     """A command for a POSIX shell that runs ``body`` for ``each`` entry below a folder that
     passes a test of find.
     """
-    return f"find {quoted(str(folder))} {test} -exec sh -c 'for each; do {body}; done' sh {{}} +"
+    loop = Shell(f"{test} -exec sh -c 'for each; do {body}; done' sh {{}} +")
+    return command_line(["find", str(folder), loop])
 
 
 def _wrong_place(
@@ -413,17 +420,18 @@ def _outermost_base(root: Path, places: Sequence[str]) -> Path | None:
     return min(filter(None, bases), key=lambda base: len(base.parts), default=None)
 
 
-def _move_command(root: Path, raw_dir: Path, target: Path) -> str:
+def _move_command(root: Path, raw_dir: Path, target: Path) -> CommandLine:
     """The command that moves images to the folder where they are read."""
     if root == raw_dir:
         make = command_line(["mkdir", "-p", "--", str(target)])
         has_classes = any(facts.is_wnid(name) for name in names_in(raw_dir))
         pattern = "n????????" if has_classes else "ILSVRC2012_val_*"
-        return f"{make} && mv -- {quoted(str(raw_dir))}/{pattern} {quoted(str(target))}"
+        images = Shell(f"{quoted(str(raw_dir))}/{pattern}")
+        return make.then(command_line(["mv", "--", images, str(target)]))
     if not target.exists():
         return command_line(["mv", "--", str(root), str(target)])
     moves = ((root, f"{target}.new"), (target, f"{target}.old"), (f"{target}.new", target))
-    return " && ".join(command_line(["mv", "--", *map(str, move)]) for move in moves)
+    return in_sequence(command_line(["mv", "--", *map(str, move)]) for move in moves)
 
 
 def _has_both(folder: Path, inner: Path) -> bool:

@@ -24,8 +24,8 @@ from imagenet_prep.init.table_search import is_text, judge_tables, label_alike, 
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import Content, has_ending_of, is_other_image
 from imagenet_prep.recipes.file_kinds import fits, kinds_by_content
+from imagenet_prep.recipes.path_parts import counted
 from imagenet_prep.recipes.source_kinds import kinds_with_samples
-from imagenet_prep.recipes.splits import counted
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import list_folder
 from imagenet_prep.sources.names import below

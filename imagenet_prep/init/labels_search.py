@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.hints import Hint
 from imagenet_prep.init.joined_labels import find_losses, place_of_table
 from imagenet_prep.init.label_tables import Judgement, LabelsFile, LabelsRefusal
 from imagenet_prep.init.table_forms import (
@@ -90,7 +91,7 @@ def _wrong_line(sought: Sought, name: str, fault: LabelsFault, several: str) -> 
         f"{table.labelled:,} of {len(sought.items):,} images, "
         f"{number_of(table.classes, 'class', 'classes')}"
     )
-    choice = f"  {counts}: {sought.command(**{'as': 'several-labels'})}"
+    choice = Hint(f"  {counts}: ", sought.command(**{"as": "several-labels"}))
     return InputError(problem, expected, hint).with_choices([choice])
 
 
@@ -241,7 +242,7 @@ def _stripping_choice(sought: Sought, table: LabelTable, prefix: str) -> str:
     options: dict[str, object] = {"strip": prefix}
     if not count == total == len(table.paths):
         options["as"] = "with-labels"
-    return f"  {count:,} of {total:,} images: {sought.command(**options)}"
+    return Hint(f"  {count:,} of {total:,} images: ", sought.command(**options))
 
 
 def _foreign_prefix(paths: Sequence[str], items: Sequence[str]) -> str:

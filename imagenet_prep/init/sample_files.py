@@ -14,7 +14,7 @@ from imagenet_prep.recipes import downsampled
 from imagenet_prep.recipes.array_sets import NAMES, are_sets
 from imagenet_prep.recipes.columns import has_ending_of
 from imagenet_prep.recipes.joined_samples import split_of
-from imagenet_prep.recipes.splits import stem_of
+from imagenet_prep.recipes.path_parts import stem_of
 from imagenet_prep.sources.parquets import may_hold_images
 
 _USUAL_NAME = re.compile(

@@ -9,7 +9,7 @@ from typing import Any
 from imagenet_prep.escaping import escaped
 from imagenet_prep.init.proposal import Proposal
 from imagenet_prep.recipes.columns import has_ending_of
-from imagenet_prep.recipes.mask_names import folder_around
+from imagenet_prep.recipes.path_parts import folder_around
 from imagenet_prep.recipes.recipe_lines import block, path_below
 from imagenet_prep.sources.patterns import literal
 

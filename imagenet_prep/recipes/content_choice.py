@@ -17,8 +17,8 @@ from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.columns import ENDINGS, Content, has_ending_of, is_other_image
 from imagenet_prep.recipes.file_kinds import fits, kinds_by_content
 from imagenet_prep.recipes.inputs import Inputs
+from imagenet_prep.recipes.path_parts import counted
 from imagenet_prep.recipes.recipe_file import RecipeFile
-from imagenet_prep.recipes.splits import counted
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.text import listed, number_of

@@ -11,8 +11,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.recipes.folder_words import are_numbers, is_no_class, is_unlabelled
-from imagenet_prep.recipes.mask_names import is_image_folder, is_mask_folder
+from imagenet_prep.recipes.folder_words import (
+    are_numbers,
+    is_image_folder,
+    is_mask_folder,
+    is_no_class,
+    is_unlabelled,
+)
 from imagenet_prep.recipes.splits import USUAL, split_names
 from imagenet_prep.sources.patterns import literal
 

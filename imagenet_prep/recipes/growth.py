@@ -13,6 +13,8 @@ from msgspec.structs import replace
 
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan
 from imagenet_prep.sources.catalog import Catalog
@@ -32,7 +34,7 @@ from imagenet_prep.storage.layout import (
 )
 from imagenet_prep.text import listed, number_of
 
-_HINT = "restore them, or make the whole set again with imagenet-prep convert --overwrite"
+_HINT = Hint("restore them, or make the whole set again with ", mention("convert", "--overwrite"))
 
 
 def grow(dataset: RecipeDataset, records: SetRecords, *, adds: bool) -> RecipeDataset:
@@ -143,7 +145,7 @@ class _EarlierShards(Struct, frozen=True):
                         f"and so is the index of {info.name}"
                     ),
                     "expected one of them: they tell which files the earlier shards hold",
-                    "make the whole set again with imagenet-prep convert --overwrite",
+                    Hint("make the whole set again with ", mention("convert", "--overwrite")),
                 )
             names += [*written.names, *info.set_aside]
         return names

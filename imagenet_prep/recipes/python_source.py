@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command, rerun
+from imagenet_prep.hints import Hint
 from imagenet_prep.images import ending_of
 from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.python_rows import Function, PythonRow
@@ -113,11 +114,11 @@ def _refuse_code(
     """The error for code that would run without permission."""
     place = file.place(("source", "python"))
     reason = ", which changed since its rows were kept" if is_known and not is_again else ""
-    again = rerun((("allow_python", True),)).replace(" --dry-run", "")  # a dry run runs no code
+    again = rerun((("allow_python", True),)).without("--dry-run")  # a dry run runs no code
     return UsageError(
         f"{place}: convert would run {function.name} of {function.path}{reason}",
         "expected --allow-python: without it no recipe runs code",
-        f"read that file; then: {again}",
+        Hint("read that file; then: ", again),
     )
 
 

@@ -16,7 +16,8 @@ from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.planned_set import PlannedSet
 from imagenet_prep.datasets.stored_plan import planned_manifest
 from imagenet_prep.errors import InputError, PrepError, UsageError
-from imagenet_prep.escaping import Settings, command
+from imagenet_prep.escaping import Settings, command, mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Engine, OnDamaged, Problem, Progress, State
 from imagenet_prep.state.manifest import (
     RECIPE,
@@ -228,9 +229,10 @@ class RecipeSet(CheckedDataset):
             raise InputError(
                 f"the plan of {self.name} is damaged or gone: it names the recipe",
                 "expected plan/plan.json as imagenet-prep convert wrote it",
-                (
-                    "run the same imagenet-prep convert, with --config RECIPE: "
-                    "it makes the plan again; then repair again"
+                Hint(
+                    "run the same ",
+                    mention("convert"),
+                    ", with --config RECIPE: it makes the plan again; then repair again",
                 ),
             )
         if kind_of(self.path) != "file":
@@ -429,7 +431,7 @@ def refuse_made(records: SetRecords) -> None:
     raise UsageError(
         f"{records.layout.output_dir} holds shards of the recipe {recipe_set.name}",
         "expected a folder for ILSVRC2012 alone: without --config that is what would be made",
-        f"{again}    (ILSVRC2012: choose another folder, or --output)",
+        Hint(again, "    (ILSVRC2012: choose another folder, or --output)"),
     )
 
 

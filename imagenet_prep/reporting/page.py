@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from imagenet_prep.escaping import NAME, command_line
+from imagenet_prep.hints import lines_of
 from imagenet_prep.images.prepare import TURNED
 from imagenet_prep.reporting import census as marks
 from imagenet_prep.reporting import page_facts as words
@@ -106,7 +107,7 @@ def _load_template() -> Template:
         number=_number_text,
         size=size_text,
         count=number_of,
-        command=_part_command,
+        parts=lines_of,
         base64=_base64_text,
     )
     return environment.get_template("page.html")
@@ -137,14 +138,6 @@ def _normalize(colours: Colours) -> str:
     mean = ", ".join(f"{channel:.3f}" for channel in colours.mean)
     deviation = ", ".join(f"{channel:.3f}" for channel in colours.deviation)
     return f"transforms.Normalize(mean=[{mean}], std=[{deviation}])"
-
-
-def _part_command(text: str) -> tuple[str, str]:
-    """A remedy as prose and the command at its end, "" if there is none."""
-    prose, separator, arguments = text.partition(": imagenet-prep ")
-    if not separator:
-        return text, ""
-    return f"{prose}:", f"imagenet-prep {arguments}"
 
 
 # odd images ---------------------------------------------------------------------------------------

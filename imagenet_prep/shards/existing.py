@@ -9,6 +9,7 @@ from msgspec import Struct
 from imagenet_prep.datasets.plan_differences import differences
 from imagenet_prep.errors import UsageError
 from imagenet_prep.escaping import command
+from imagenet_prep.hints import Hint
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import ILSVRC2012, RECIPE, Manifest
 from imagenet_prep.state.plan_file import Plan
@@ -234,9 +235,10 @@ def _hint_to_restore_boxes(recorded_set: Manifest | Plan | None, layout: Layout,
         if had_boxes and totals.boxes == 0:
             elsewhere = Layout(layout.data_dir, layout.raw).elsewhere()
             annotate = command("annotate", layout.data_dir, elsewhere)
-            return (
-                f"bring the boxes back, then convert again: {annotate}    (--overwrite would "
-                "leave the boxes out)"
+            return Hint(
+                "bring the boxes back, then convert again: ",
+                annotate,
+                "    (--overwrite would leave the boxes out)",
             )
     return ""
 

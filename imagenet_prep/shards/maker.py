@@ -13,6 +13,8 @@ from msgspec.structs import replace
 
 from imagenet_prep.datasets.sampled_images import refuse_other_image
 from imagenet_prep.errors import BusyError, InputError, WriteError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, OnDamaged, Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.recorders.recorder import Recorded, Recorder, looser_check
@@ -261,9 +263,11 @@ class _Making:
                 "or another library makes other bytes"
             ),
             detail,
-            "restore the recorded images and boxes, or the versions of Pillow, "
-            "the codec (reencode in manifest.json) "
-            "and zlib; or make the set again with imagenet-prep convert --overwrite",
+            Hint(
+                "restore the recorded images and boxes, or the versions of Pillow, the codec "
+                "(reencode in manifest.json) and zlib; or make the set again with ",
+                mention("convert", "--overwrite"),
+            ),
         )
 
     def _finish(self, sink: Sink) -> None:

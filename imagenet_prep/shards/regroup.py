@@ -23,6 +23,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Progress
 from imagenet_prep.shards.consumption import Consumption
 from imagenet_prep.sources.catalog import Catalog
@@ -168,7 +170,11 @@ def _damaged(path: AnyPath, detail: str) -> InputError:
     return InputError(
         f"{path} is damaged, and its images may exist nowhere else",
         detail,
-        f"get the raw data again with imagenet-prep download; move {path.parent.parent} away first",
+        Hint(
+            "get the raw data again with ",
+            mention("download"),
+            f"; move {path.parent.parent} away first",
+        ),
     )
 
 

@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.escaping import command_line
+from imagenet_prep.hints import Hint
 from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.refusals import unreadable
@@ -63,6 +65,7 @@ class ParquetImages(Container, frozen=True):
     from 0.
     """
 
+    is_consumable: ClassVar[bool] = True
     read_order: ClassVar[ReadOrder] = "in order"
 
     def place(self, row: Row) -> str:
@@ -80,7 +83,10 @@ def check_pyarrow() -> None:
         raise UsageError(
             "pyarrow, which reads parquet files, is not installed",
             "expected the extra parquet",
-            "pip install 'imagenet-prep[parquet]'    (with make: make imagenet EXTRAS=parquet ...)",
+            Hint(
+                command_line(["pip", "install", "imagenet-prep[parquet]"]),
+                "    (with make: make imagenet EXTRAS=parquet ...)",
+            ),
         )
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.remarks import fault_of_name, refuse_twice
 from imagenet_prep.sources.slices import Buffer, Container, FileSlices, Row
@@ -64,8 +66,8 @@ def _is_same_file(entry: str, name: str) -> bool:
 class SealedZip(Zip, frozen=True):
     """A zip that convert wrote, of the images that a function of the user's yielded."""
 
-    remedy: ClassVar[str] = (
-        "run the same imagenet-prep convert again with --allow-python: it makes the file again"
+    remedy: ClassVar[str] = Hint(
+        "run the same ", mention("convert"), " again with --allow-python: it makes the file again"
     )
 
 

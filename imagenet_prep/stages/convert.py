@@ -16,6 +16,7 @@ from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, plan_na
 from imagenet_prep.datasets.stored_plan import plan_again, plan_of
 from imagenet_prep.errors import OtherCopyError, UsageError, WriteError
 from imagenet_prep.escaping import command
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Engine, Problem, Progress, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS, refuse_images, refuse_other_set
 from imagenet_prep.shards.consumable import (
@@ -444,7 +445,7 @@ class _Conversion(Struct, frozen=True):
             self._note_check()
         if self.share:
             merging = merge_command(layout)
-            progress.note(f"{self.share} is done; when all ranks are, run: {merging}")
+            progress.note(Hint(f"{self.share} is done; when all ranks are, run: ", merging))
         elif self.options.consume:
             finish_consuming(self.splits, layout)
         splits = tuple(summary_of(split, shards, journal) for split in self.splits)
@@ -468,7 +469,7 @@ class _Conversion(Struct, frozen=True):
             f"every shard was done before and is kept: check {check} decides only about shards "
             "that are made"
         )
-        self.progress.note(f"to decode all images: {decode}")
+        self.progress.note(Hint("to decode all images: ", decode))
 
 
 def _plan_again(

@@ -19,6 +19,7 @@ from imagenet_prep.fetch.providers import Offer, Site
 from imagenet_prep.fetch.reply import Remote, RemoteFile, inspect
 from imagenet_prep.fetch.session import Session, bare_url, file_url, host_of
 from imagenet_prep.fetch.transfer import Manner, Target, fetch
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.arrivals import RemoteClasses, fault_of, look_at
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, OfficialArchive
@@ -315,7 +316,9 @@ def _is_there(target: Target) -> bool:
     if not folder.is_dir() and (folder.exists() or folder.is_symlink()):
         move = command_line(["mv", "--", str(folder), f"{folder}.moved"])
         raise InputError(
-            f"{folder} is {IN_WORDS[kind_of(folder)]}", "expected a folder", f"run {move}, {AGAIN}"
+            f"{folder} is {IN_WORDS[kind_of(folder)]}",
+            "expected a folder",
+            Hint("run ", move, f", {AGAIN}"),
         )
     is_there = target.is_there()
     fault = fault_of(target.path, target.filename) if is_there and not target.digests else ""

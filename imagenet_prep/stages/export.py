@@ -12,9 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
+from imagenet_prep.escaping import mention
 from imagenet_prep.exports import load_format
 from imagenet_prep.exports.packing import ExportRun, Packer, sizes_on_record
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Engine, OnDamaged, Progress, Silent
 from imagenet_prep.shards.unfinished import unfinished
 from imagenet_prep.state.damaged_images import (
@@ -141,7 +143,7 @@ def _refuse_options(
             f"export {container} with --on-damaged skip: it copies no records, "
             "so it can't leave any out",
             "expected refuse",
-            "mend the set with imagenet-prep repair, or choose another format",
+            Hint("mend the set with ", mention("repair"), ", or choose another format"),
         )
 
 
@@ -172,7 +174,7 @@ def _refuse_failures(run: ExportRun, source: SourceSet, progress: Progress) -> N
 def _with_hint(error: Exception) -> Exception:
     """An error; that of a damaged record says how to continue without the record."""
     if isinstance(error, DamagedRecordError):
-        return error.with_hint(f"{error.hint}; --on-damaged skip leaves out damaged records")
+        return error.with_hint(Hint(error.hint, "; --on-damaged skip leaves out damaged records"))
     return error
 
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import NAME, command, escaped, quoted
+from imagenet_prep.hints import Hint
 from imagenet_prep.init.column_options import refuse_unknown_image_column, refuse_unused_columns
 from imagenet_prep.init.declared_classes import (
     declare_classes,
@@ -42,6 +43,7 @@ from imagenet_prep.recipes.row_tables import ENDINGS, is_table
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.location import refuse_url
 from imagenet_prep.storage.refusals import writing
+from imagenet_prep.text import nearest_words
 
 
 class InitSummary(Struct, frozen=True):
@@ -185,7 +187,7 @@ def _check_layout(layout: str | None, *, is_alone: bool) -> None:
     layouts = known_layouts()
     if layout not in layouts:
         expected = f"expected --as with one of {', '.join(layouts)}"
-        raise UsageError(f"there is no layout {layout}", expected)
+        raise UsageError(f"there is no layout {layout}", expected, nearest_words(layout, layouts))
     if is_alone and layout not in ("universal-table", "parquet"):
         raise UsageError(f"--as {layout} with one table", "expected a folder, or no --as")
 
@@ -266,10 +268,11 @@ def _note_on_imagenet(
     if inspection is None or len(names) < _FEWEST_OF_IMAGENET or not set(names) <= {*synsets()}:
         return []
     convert = command("convert", Path(f"{folder.resolve().name}-shards"), (("raw", folder),))
-    return [
+    note = (
         "these are ImageNet's classes; convert reads such a copy, and any boxes in it, "
-        f"without a recipe: {convert}"
-    ]
+        "without a recipe: "
+    )
+    return [Hint(note, convert)]
 
 
 def _count(dataset: RecipeDataset) -> dict[str, int]:

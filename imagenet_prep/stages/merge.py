@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from imagenet_prep.datasets.stored_plan import planned_manifest
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command
+from imagenet_prep.escaping import command, mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.registry import refuse_images
 from imagenet_prep.shards.convert_summary import ConvertSummary, SplitSummary
@@ -92,7 +93,7 @@ def _refuse_damaged(manifest: Manifest, layout: Layout) -> None:
         raise InputError(
             f"{count} not as {layout.manifest_path} says, {damaged[0]} first",
             "expected the recorded size, index and last record",
-            f"this names each fault: {command('verify', layout.output_dir)}",
+            Hint("this names each fault: ", command("verify", layout.output_dir)),
         )
 
 
@@ -102,7 +103,9 @@ def _nothing_to_merge(state: SetState) -> InputError:
         return InputError(
             f"no rank has started a set in {layout.output_dir}",
             f"expected {layout.plan_path}, which the first rank of a job array writes",
-            "run imagenet-prep convert with --rank first; without --rank, no merge is needed",
+            Hint(
+                "run ", mention("convert"), " with --rank first; without --rank, no merge is needed"
+            ),
         )
     return InputError(state.sentence, f"expected a plan: {layout.plan_path}", state.following)
 
@@ -118,16 +121,23 @@ def _unfinished(layout: Layout, planned: Manifest, missing: Sequence[str]) -> In
     return InputError(
         f"{len(missing):,} of {shards} not done, {missing[0]} first",
         detail,
-        "run them again, or the same imagenet-prep convert without --rank: "
-        "finished shards are kept",
+        Hint(
+            "run them again, or the same ",
+            mention("convert"),
+            " without --rank: finished shards are kept",
+        ),
     )
 
 
 def _summary(manifest: Manifest, layout: Layout) -> ConvertSummary:
     set_aside = Counter[str]()
+    size = Counter[str]()
+    repairs: defaultdict[str, list[str]] = defaultdict(list)
     warned: defaultdict[str, list[str]] = defaultdict(list)
     for name, info in manifest.shards.items():
         set_aside[split_of(name)] += len(info.set_aside)
+        size[split_of(name)] += info.size
+        repairs[split_of(name)] += info.repairs
         warned[split_of(name)] += info.warned
     splits = [
         SplitSummary(
@@ -136,8 +146,9 @@ def _summary(manifest: Manifest, layout: Layout) -> ConvertSummary:
             total.shards,
             made=0,
             set_aside=set_aside[split],
-            repairs=(),
+            repairs=tuple(sorted(repairs[split])),
             warned=tuple(sorted(warned[split])),
+            size=size[split],
         )
         for split, total in manifest.totals.items()
     ]

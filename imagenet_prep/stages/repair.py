@@ -13,6 +13,8 @@ from imagenet_prep.checks.inventory import REMEDY_MANIFEST, plan_fault
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.planned_set import PlannedSplit, plan_name, refuse_other_images
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Done, Engine, ProblemKind, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.registry import known_set
@@ -207,9 +209,10 @@ class _Repair(Struct, frozen=True):
                         f"about {name}"
                     ),
                     "expected the same entry in both, or an index that agrees with one of them",
-                    (
-                        "run the same imagenet-prep convert again: it makes that shard again, "
-                        "and keeps the others"
+                    Hint(
+                        "run the same ",
+                        mention("convert"),
+                        " again: it makes that shard again, and keeps the others",
                     ),
                 )
             for path in (self.layout.shard_path(name), *self.layout.index_paths(name)):

@@ -13,6 +13,7 @@ from msgspec import Struct
 from imagenet_prep.checks.examiner import printable
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
+from imagenet_prep.hints import Hint
 from imagenet_prep.images import format_of, grades, jpeg, pixels
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.storage.files import atomic_file
@@ -124,7 +125,7 @@ def _no_file(path: AnyPath) -> UsageError:
     if not path.is_dir():
         return UsageError(f"{path} does not exist", "expected a TFRecord file", "")
     shards = [file for file in path.glob("*-of-*") if parse_shard_name(file.name)]
-    hint = f"name one of its shards: {command('show', min(shards))}" if shards else ""
+    hint = Hint("name one of its shards: ", command("show", min(shards))) if shards else ""
     return UsageError(f"{path} is a folder", "expected a TFRecord file", hint)
 
 

@@ -12,7 +12,8 @@ from msgspec import Struct, to_builtins
 from imagenet_prep.checks.checked_dataset import CheckedDataset
 from imagenet_prep.checks.verdict import Level, Verdict, load_verdict
 from imagenet_prep.errors import PrepError
-from imagenet_prep.escaping import command, quoted
+from imagenet_prep.escaping import command, command_line
+from imagenet_prep.hints import Hint, as_text
 from imagenet_prep.model import StageStatus
 from imagenet_prep.registry import known_set
 from imagenet_prep.state.set_state import SetState, merge_command
@@ -36,7 +37,7 @@ class Status(Struct, frozen=True):
 
     def as_dict(self) -> dict[str, Any]:
         """The status as JSON-ready values."""
-        stages = to_builtins([*self.stages])
+        stages = to_builtins([*self.stages], enc_hook=as_text)
         return {
             "running": self.running,
             "stages": stages,
@@ -148,7 +149,7 @@ def _problems_in_words(verdict: Verdict, state: SetState) -> str:
     if _is_mendable(state):
         return sentence
     problem = verdict.shown_problems[0]
-    return f"{sentence}; {problem.subject}: {problem.remedy or problem.detail}"
+    return Hint(f"{sentence}; {problem.subject}: ", problem.remedy or problem.detail)
 
 
 # what next ----------------------------------------------------------------------------------------
@@ -158,7 +159,7 @@ def unknown(reason: PrepError, folder: AnyPath) -> Status:
     """The status of an inaccessible folder: the reason, and the command that shows its owner."""
     sentence = ": ".join(str(part) for part in (reason.what, reason.detail) if part)
     stages = tuple(StageStatus(stage, "unknown", sentence) for stage in ("convert", "verify"))
-    return Status(stages, f"ls -la {quoted(str(folder))}")
+    return Status(stages, command_line(["ls", "-la", str(folder)]))
 
 
 def _is_mendable(state: SetState) -> bool:

@@ -35,6 +35,7 @@ from imagenet_prep.errors import (
     WriteError,
     in_a_line,
 )
+from imagenet_prep.hints import Hint, as_text
 from imagenet_prep.images.prepare import repaired_images
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.registry import known_file, known_set
@@ -214,15 +215,15 @@ class _SetCheck(Struct, frozen=True):
             resume = self.dataset.following(
                 inventory.state.records, {"convert": "partly", "annotate": "done"}
             )
-            yield f"this conversion is not finished: {self._done}; to resume: {resume}"
+            yield Hint(f"this conversion is not finished: {self._done}; to resume: ", resume)
         yield from self.dataset.notes(inventory, is_part=self.is_part)
         if inventory.manifest and has_copies(inventory.manifest.sources):
             yield "made from several copies of the images, which were compared by sample"
         yield from _note_images_set_aside(inventory)
         if is_of_ranks:
-            yield (
-                "ranks make these shards; to finish the set, or to list the ranks to run "
-                f"again: {merge_command(self.layout)}"
+            yield Hint(
+                "ranks make these shards; to finish the set, or to list the ranks to run again: ",
+                merge_command(self.layout),
             )
         yield from _note_foreign_splits(inventory.state)
         if self.share:
@@ -414,7 +415,7 @@ def _keep(verdict: Verdict, layout: Layout, share: Share | None) -> list[str]:
                 part.unlink(missing_ok=True)
         if verdict.problems:
             with atomic_file(path) as file:
-                for problem in to_builtins(verdict.problems):
+                for problem in to_builtins(verdict.problems, enc_hook=as_text):
                     file.write(json.dumps(problem).encode() + b"\n")
         else:
             path.unlink(missing_ok=True)

@@ -15,6 +15,8 @@ from msgspec.json import decode
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Count, ShardInfo
 from imagenet_prep.state.journal import ShardEntry, canonical, info_dict, many_objects
 from imagenet_prep.storage.files import find_plain, load_json, save_bytes
@@ -193,7 +195,11 @@ def load_manifest(path: AnyPath) -> Manifest | None:
             f"{path} can't be understood"
             + (f": it is of schema {other!r}" if other != SCHEMA else ""),
             f"expected a manifest of schema {SCHEMA}",
-            "remove it and run the same imagenet-prep convert again: finished shards are kept",
+            Hint(
+                "remove it and run the same ",
+                mention("convert"),
+                " again: finished shards are kept",
+            ),
         ) from error
     manifest = Manifest(
         saved.version, saved.dataset, saved.settings, saved.sources, saved.totals, shards
@@ -232,9 +238,10 @@ def changed(path: AnyPath, fault: str = "its content does not give the crc in it
     return InputError(
         f"{path} has changed since it was written",
         fault,
-        (
-            "run the same imagenet-prep convert again: it writes it again, "
-            "and finished shards are kept"
+        Hint(
+            "run the same ",
+            mention("convert"),
+            " again: it writes it again, and finished shards are kept",
         ),
     )
 
@@ -301,8 +308,9 @@ def not_understood(what: str) -> InputError:
     return InputError(
         f"the {what} in the manifest can't be understood",
         "expected them as imagenet-prep convert writes them",
-        (
-            "remove the manifest and run the same imagenet-prep convert again: "
-            "finished shards are kept"
+        Hint(
+            "remove the manifest and run the same ",
+            mention("convert"),
+            " again: finished shards are kept",
         ),
     )

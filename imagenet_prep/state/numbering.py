@@ -10,6 +10,8 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest
 
 INCEPTIONS_FIRST = 1
@@ -91,9 +93,9 @@ def class_index(label: int | None, first_label: int, record: Placed) -> int | No
         return None
     if label < first_label:
         what, expected = f"{record.place} has label {label}", f"expected {first_label} or more"
-        hint = (
-            "imagenet-prep verify names all such records; a set without a manifest that counts "
-            "otherwise: "
+        hint = Hint(
+            mention("verify"),
+            " names all such records; a set without a manifest that counts otherwise: ",
         )
-        raise InputError(what, expected, f"{hint}records.first_label = {label}")
+        raise InputError(what, expected, Hint(hint, f"records.first_label = {label}"))
     return label - first_label

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, convert, to_builtins
 
+from imagenet_prep.hints import as_text
 from imagenet_prep.state.journal import is_as_written, sealed_line
 from imagenet_prep.state.manifest import DatasetEntry, SplitTotals
 from imagenet_prep.storage.files import find_plain
@@ -108,7 +109,7 @@ class Plan(Struct, frozen=True):
 
     def encode(self) -> bytes:
         """The content of its file: one line of JSON with a seal."""
-        return sealed_line(to_builtins(self, str_keys=True))
+        return sealed_line(to_builtins(self, str_keys=True, enc_hook=as_text))
 
 
 def load_plan(layout: Layout) -> Plan | None:

@@ -13,6 +13,8 @@ from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.state.journal import Journal, is_as_written, journal_parts, sealed_line
 from imagenet_prep.state.plan_file import Plan
@@ -65,7 +67,7 @@ class Replacement(Struct, frozen=True):
             raise InputError(
                 f"{path} has changed since it was written",
                 "expected the list of the shards that --overwrite replaces",
-                "remove it and run the same imagenet-prep convert again with --overwrite",
+                Hint("remove it and run the same ", mention("convert"), " again with --overwrite"),
             )
         fields = json.loads(content)
         return cls(convert(fields["shards"], dict[str, Identity]), tuple(fields["journals"]))

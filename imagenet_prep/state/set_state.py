@@ -15,7 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command
+from imagenet_prep.escaping import command, mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.state.indexes import settle
 from imagenet_prep.state.journal import Journal
@@ -37,12 +38,14 @@ StateKind = Literal[
     "nothing", "foreign", "part", "replacing", "unfinished", "finished", "contradictory"
 ]
 
-REWRITE = (
-    "run the same imagenet-prep convert again: it writes it again, and finished shards are kept"
+REWRITE = Hint(
+    "run the same ", mention("convert"), " again: it writes it again, and finished shards are kept"
 )
-RESUME = (
-    "run the same imagenet-prep convert again: it makes what is missing, "
-    "with sound images or --on-damaged skip, if an image could not be converted"
+RESUME = Hint(
+    "run the same ",
+    mention("convert"),
+    " again: it makes what is missing, with sound images or --on-damaged skip, if "
+    "an image could not be converted",
 )
 
 
@@ -149,21 +152,23 @@ class SetState(Struct, frozen=True, dict=True):
     def following(self) -> str:
         """The command that finishes the set, or what to do."""
         if self.kind == "part" and not self.missing:
-            return f"finish it: {merge_command(self.layout)}"
+            return Hint("finish it: ", merge_command(self.layout))
         if self.kind == "part":
-            return f"run the ranks that are missing, which this names: {merge_command(self.layout)}"
+            return Hint(
+                "run the ranks that are missing, which this names: ", merge_command(self.layout)
+            )
         if (
             self.kind == "contradictory"
             and self.missing
             and self.manifest is not None
             and not self.strays
         ):
-            return (
-                "make them again: "
-                f"{command('repair', self.layout.data_dir, self.layout.elsewhere())}"
+            return Hint(
+                "make them again: ",
+                command("repair", self.layout.data_dir, self.layout.elsewhere()),
             )
         if self.kind == "contradictory" and self.manifest is not None:
-            return f"this names each file: {command('verify', self.layout.output_dir)}"
+            return Hint("this names each file: ", command("verify", self.layout.output_dir))
         return RESUME
 
     def refuse_unusable(self, splits: Collection[str] | None = None) -> None:

@@ -20,7 +20,8 @@ from typing import IO
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import quoted
+from imagenet_prep.escaping import command_line
+from imagenet_prep.hints import Hint
 from imagenet_prep.storage.durable import (
     begin_write_out,
     fsync_dir,
@@ -158,7 +159,9 @@ class LocalStore(Struct, frozen=True):
             if path.is_symlink() and not path.exists():
                 expected = "expected a file, or no link"
                 raise InputError(
-                    f"{path} is a link to nothing", expected, f"remove it: rm {quoted(str(path))}"
+                    f"{path} is a link to nothing",
+                    expected,
+                    Hint("remove it: ", command_line(["rm", str(path)])),
                 )
             with _partial(path) as (partial, file):
                 file.write(content)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.escaping import command_line
 from imagenet_prep.images.jpeg import FREE_PIXELS, HUFFMAN, SOS, ImageError, is_frame
 from imagenet_prep.images.pixels import decode_array
 
@@ -138,7 +139,7 @@ def find_list_decoder() -> ListDecoder:
     raise UsageError(
         "no decoder for a GPU",
         "expected torchcodec 0.16 or newer",
-        "pip install 'imagenet-prep[gpu]'",
+        command_line(["pip", "install", "imagenet-prep[gpu]"]),
     )
 
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.hints import Hint
 from imagenet_prep.images.mask_pixels import has_pycocotools
 from imagenet_prep.init.folder_shapes import shape_of
 from imagenet_prep.init.inspection import Inspection
@@ -20,6 +21,7 @@ from imagenet_prep.init.proposal import CERTAIN, LIKELY, Interpretation, Proposa
 from imagenet_prep.recipes.annotated_images import Roots, split_in
 from imagenet_prep.recipes.annotating import Annotations, annotate
 from imagenet_prep.recipes.box_files import PolygonError
+from imagenet_prep.recipes.folder_words import is_image_folder, is_mask_folder
 from imagenet_prep.recipes.formats import (
     FORMATS,
     AnnotatedFolder,
@@ -27,14 +29,9 @@ from imagenet_prep.recipes.formats import (
     all_formats,
     load_format,
 )
-from imagenet_prep.recipes.mask_names import (
-    folder_around,
-    folders_around,
-    is_image_folder,
-    is_mask_folder,
-)
+from imagenet_prep.recipes.path_parts import folder_around, folders_around, stem_of
 from imagenet_prep.recipes.schema import Boxes, Recipe
-from imagenet_prep.recipes.splits import place_of_split, splits_above, stem_of
+from imagenet_prep.recipes.splits import place_of_split, splits_above
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.text import listed, number_of
 
@@ -428,7 +425,7 @@ def _refuse(
     for tool_files in inspection.annotations.values():
         annotation_files += tool_files
     if any(table.name in annotation_files for table in inspection.labels):
-        hint = f"{error.hint}; or take its columns: {inspection.command_as('with-labels')}"
+        hint = Hint(error.hint, "; or take its columns: ", inspection.command_as("with-labels"))
         error = InputError(error.what, error.detail, hint)
     return Interpretation(
         CERTAIN + 1,

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.hints import Hint
 from imagenet_prep.init.file_endings import DATA
 from imagenet_prep.init.folder_shapes import Shape, faults_of, is_usual, shape_of
 from imagenet_prep.init.inspection import (
@@ -35,7 +36,8 @@ from imagenet_prep.recipes.columns import Content, has_ending_of
 from imagenet_prep.recipes.divisions import Division
 from imagenet_prep.recipes.folder_labels import ClassFolders
 from imagenet_prep.recipes.folder_roles import FolderTree
-from imagenet_prep.recipes.splits import counted, split_name, stem_of, suffix_of
+from imagenet_prep.recipes.folder_words import split_name
+from imagenet_prep.recipes.path_parts import counted, stem_of, suffix_of
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.tars import folder_of_tar, noun_of
 from imagenet_prep.text import listed, number_of
@@ -115,7 +117,7 @@ def _evidence(
 def _fault_of_double(inspection: Inspection, name: str) -> InputError:
     """The fault of a file that is in several tars under one name."""
     problem = f"{inspection.folder}: {name} is in several tars"
-    hint = f"{inspection.command_as('class-tars')} takes each tar for a class"
+    hint = Hint(inspection.command_as("class-tars"), " takes each tar for a class")
     return InputError(problem, "expected every name once", hint)
 
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
+from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import check_size, parse_number, read_table
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
@@ -26,7 +27,7 @@ from imagenet_prep.recipes.box_policy import (
 )
 from imagenet_prep.recipes.formats import NUMBERING, AnnotatedFolder, Format, Proposed
 from imagenet_prep.recipes.labels_file import LABELS, PATHS
-from imagenet_prep.recipes.splits import stem_of
+from imagenet_prep.recipes.path_parts import stem_of
 from imagenet_prep.recipes.table_rows import LabelsFault, csv_rows
 
 if TYPE_CHECKING:
@@ -346,7 +347,7 @@ def _no_label(
         options = (("as", FORMAT.layout), ("label", column))
         commands.append(command("init", folder.path, options))
     problem = f"{folder.path / name}: no column for label"
-    hint = f"if it is one of them, choose it: {'; or '.join(commands)}"
+    hint = Hint("if it is one of them, choose it: ", join_hints("; or ", commands))
     return InputError(problem, f"expected one of {', '.join(header)}", hint)
 
 

@@ -17,8 +17,8 @@ from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import read_json
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_of_size, fault
+from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.recipes.formats import Format
-from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.text import listed
 
 if TYPE_CHECKING:
