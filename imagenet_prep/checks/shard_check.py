@@ -147,14 +147,14 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
             reason = error.detail
         except OSError as error:
             reason = error.strerror or str(error)
-        reading = _Reading(name, self._findings(name), self)
+        reading = _ShardReading(name, self._findings(name), self)
         reading.findings.add(Finding(ProblemKind.UNREADABLE, f"it can't be read: {reason}"))
         return reading.report()
 
     def check(self, shard: Shard) -> ShardReport:
         """Check a shard that is open; raises InputError if its index can't be read."""
         name = shard.path.name
-        reading = _Reading(name, self._findings(name), self)
+        reading = _ShardReading(name, self._findings(name), self)
         reading.read(shard)
         info = self.infos.get(name)
         if reading.is_whole and info is not None:
@@ -166,7 +166,7 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
     def _findings(self, name: str) -> Findings:
         return Findings(name, self.remedy if name in self.infos else REMEDY_FOREIGN)
 
-    def _check_origin(self, reading: _Reading, info: ShardInfo, view: View) -> None:
+    def _check_origin(self, reading: _ShardReading, info: ShardInfo, view: View) -> None:
         """Compare a shard that can be read to its end with its recorded entry,
         and with its index.
         """
@@ -184,7 +184,7 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
         if {*reading.findings.counts} == {ProblemKind.BAD_IMAGE}:
             reading.findings.remedy = REMEDY_TAKEN
 
-    def _check_bytes(self, reading: _Reading, expected: str, view: View) -> None:
+    def _check_bytes(self, reading: _ShardReading, expected: str, view: View) -> None:
         """Compare the bytes of a compressed file: some belong to no record,
         such as a header's time, or padding.
         """
@@ -199,7 +199,7 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
             )
             reading.findings.add(Finding(ProblemKind.BAD_COMPRESSION, detail, expected, got))
 
-    def _check_index(self, reading: _Reading, info: ShardInfo) -> Iterator[Finding]:
+    def _check_index(self, reading: _ShardReading, info: ShardInfo) -> Iterator[Finding]:
         """Compare the index of a shard whose records are intact."""
         paths = self.layout.index_paths(reading.name)
         missing_path = next((path for path in paths if not path.exists()), None)
@@ -220,7 +220,7 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
                 ProblemKind.BAD_INDEX, f"its index is stale: {paths[0]} is of other records"
             )
 
-    def _is_index_of(self, reading: _Reading, index: Index, *, has_names: bool) -> bool:
+    def _is_index_of(self, reading: _ShardReading, index: Index, *, has_names: bool) -> bool:
         """Whether an index has the places of the records that were read, and their names if they
         have any.
         """
@@ -230,7 +230,7 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
             not has_names or list(map(self.examiner.recorded, index.names)) == reading.index.names
         )
 
-    def _explain(self, reading: _Reading, info: ShardInfo, digest: str, size: int) -> None:
+    def _explain(self, reading: _ShardReading, info: ShardInfo, digest: str, size: int) -> None:
         """Report how the records differ from the written ones."""
         owner = self._owners.get(digest)
         if owner is not None:
@@ -264,7 +264,7 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
         reading.findings.add(finding, reading.place(record, image))
 
 
-class _Reading:
+class _ShardReading:
     """Reads one shard and collects its findings."""
 
     def __init__(self, name: str, findings: Findings, check: ShardCheck) -> None:

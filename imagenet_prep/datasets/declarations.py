@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 from imagenet_prep.datasets.expectations import expected_words
 from imagenet_prep.datasets.order import SEED
 from imagenet_prep.errors import UsageError
-from imagenet_prep.escaping import Settings
+from imagenet_prep.escaping import OptionValues
 from imagenet_prep.images.pixels import QUALITY, Reencode, codec
 from imagenet_prep.model import OnDamaged
 from imagenet_prep.storage.layout import MAX_SHARDS
@@ -152,7 +152,7 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             deciding["reencode"] = {**msgspec.to_builtins(self.reencode), "codec": codec()}
         return deciding
 
-    def chosen(self) -> Settings:
+    def chosen(self) -> OptionValues:
         """The settings that differ from the defaults, as options of convert.
 
         They are for the command to run again.

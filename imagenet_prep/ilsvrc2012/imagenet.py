@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from imagenet_prep.checks.checked_dataset import CheckedDataset, Published, SetFindings
 from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import Settings, command
+from imagenet_prep.escaping import OptionValues, command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import (
     WHOLE,
@@ -180,7 +180,7 @@ class ImageNet(CheckedDataset):
     def _convert_command(self, records: SetRecords) -> str:
         """The command that makes these shards, or continues them."""
         layout, plan = records.layout, records.plan
-        settings: Settings = plan.options if plan else ()
+        settings: OptionValues = plan.options if plan else ()
         # of a part, the manifest records a file's name, and the plan its path
         is_in_plan = plan is not None and self.part.recorded
         if self.manifest is not None and not is_in_plan:

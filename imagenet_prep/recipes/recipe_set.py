@@ -16,7 +16,7 @@ from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.planned_set import PlannedSet
 from imagenet_prep.datasets.stored_plan import planned_manifest
 from imagenet_prep.errors import InputError, PrepError, UsageError
-from imagenet_prep.escaping import Settings, command, mention
+from imagenet_prep.escaping import OptionValues, command, mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.model import Engine, OnDamaged, Problem, Progress, State
 from imagenet_prep.state.manifest import (
@@ -393,7 +393,7 @@ def _wrong_totals(
             yield Problem(kind_of_total(name, count, actual), split or name, message, _REMEDY)
 
 
-def _of_the_call(options: MakingOptions, file: RecipeFile) -> Settings:
+def _of_the_call(options: MakingOptions, file: RecipeFile) -> OptionValues:
     """The options of convert that the recipe does not say."""
     chosen: list[tuple[str, Any]] = []
     if options.on_damaged != file.recipe.on_damaged:
