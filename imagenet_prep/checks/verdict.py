@@ -184,7 +184,7 @@ class Verdict(Struct, frozen=True):
 
     def _is_of_missing(self, problem: Problem) -> bool:
         """Whether a problem is a missing shard, or stands in for several that are not listed:
-        see ``checks.inventory.group``.
+        see ``checks.checked_shards.group``.
         """
         if problem.kind is not ProblemKind.MISSING_SHARD:
             return False

@@ -27,7 +27,8 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 
 if TYPE_CHECKING:
-    from imagenet_prep.checks.inventory import Checked, Inventory
+    from imagenet_prep.checks.checked_shards import Checked
+    from imagenet_prep.checks.inventory import Inventory
     from imagenet_prep.checks.verdict import Depth, ReasonedLevel, SplitReport
     from imagenet_prep.datasets.planned_set import Asked, PlannedSet
     from imagenet_prep.ilsvrc2012.copy_listing import CopyListing

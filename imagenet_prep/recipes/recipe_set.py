@@ -34,7 +34,8 @@ from imagenet_prep.storage.location import AnyPath, local_or_none, locate
 from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
-    from imagenet_prep.checks.inventory import Checked, Inventory
+    from imagenet_prep.checks.checked_shards import Checked
+    from imagenet_prep.checks.inventory import Inventory
     from imagenet_prep.checks.verdict import Depth, ReasonedLevel, SplitReport
     from imagenet_prep.recipes.recipe_file import RecipeFile
     from imagenet_prep.recipes.recipe_listing import RecipeListing
@@ -368,7 +369,7 @@ class RecipeSet(CheckedDataset):
 
 def _split_problems(split: str, inventory: Inventory, checked: Checked) -> list[Problem]:
     """The problems of the shards of a split; if there are none, those of its totals."""
-    from imagenet_prep.checks.inventory import check_totals
+    from imagenet_prep.checks.checked_shards import check_totals
 
     manifest, shards = inventory.manifest, inventory.of(split)
     reports = checked.of(shards)

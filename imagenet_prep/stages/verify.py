@@ -13,17 +13,14 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from imagenet_prep.checks.checked_dataset import CheckedDataset, SetFindings
-from imagenet_prep.checks.inventory import (
-    Checked,
-    Inventory,
+from imagenet_prep.checks.checked_shards import Checked, fingerprint, group
+from imagenet_prep.checks.inventory import Inventory, take_inventory
+from imagenet_prep.checks.set_checks import (
     check_counts,
     check_names,
     check_plan,
     check_sizes,
     check_state,
-    fingerprint,
-    group,
-    take_inventory,
 )
 from imagenet_prep.checks.shard_check import ShardCheck, ShardReport, remedy_own
 from imagenet_prep.checks.verdict import Depth, Level, SplitReport, Verdict, level_of, save_verdict
