@@ -18,8 +18,8 @@ from typing import TypeAlias
 
 NAME = "imagenet-prep"
 
-Settings: TypeAlias = tuple[tuple[str, object], ...]
-"""Settings of a stage, each with its value, by their Python names."""
+OptionValues: TypeAlias = tuple[tuple[str, object], ...]
+"""Options of a command, each with its value, by their Python names."""
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode categories that control a terminal or are invisible:
@@ -136,19 +136,19 @@ def program() -> str:
     return str(called) if called.name == NAME and not is_found else NAME
 
 
-def command(stage: str, folder: object, settings: Settings = ()) -> CommandLine:
+def command(stage: str, folder: object, settings: OptionValues = ()) -> CommandLine:
     """The command that runs a stage on a folder, with ``settings``,
     by their Python names, as options.
     """
     return command_line([program(), stage, path_word(str(folder)), *_options(settings)])
 
 
-def rerun(settings: Settings = ()) -> CommandLine:
+def rerun(settings: OptionValues = ()) -> CommandLine:
     """The command of this process, with ``settings`` added to its own options."""
     return command_line([program(), *sys.argv[1:], *_options(settings)])
 
 
-def _options(settings: Settings) -> Iterator[str]:
+def _options(settings: OptionValues) -> Iterator[str]:
     for name, value in settings:
         option = f"no-{name}" if value is False else name
         yield f"--{option}".replace("_", "-")

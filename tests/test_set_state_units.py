@@ -685,3 +685,33 @@ def test_other_sets_shards_are_not_its_own(layout: Layout) -> None:
         set(),
         (),
     )
+
+
+# records ------------------------------------------------------------------------------------------
+
+
+def test_records_are_read_once(layout: Layout) -> None:
+    """Plan and manifest are those of the first look, also for another folder of raw data;
+    those of another set are its own.
+    """
+    plan = make_set(layout)
+    records = SetRecords(layout)
+    manifest = records.require_manifest()
+    assert (records.plan, manifest) == (plan, load_manifest(layout.manifest_path))
+    shutil.rmtree(layout.state_dir)
+    assert records.usable_manifest is manifest
+    assert records.at(replace(layout, raw=layout.data_dir / "raw")).plan is records.plan
+    night = records.at(replace(layout, set_name="night"))
+    assert (night.plan, night.usable_manifest) == (None, None)
+
+
+def test_a_damaged_manifest_is_read_once_and_refused_each_time(layout: Layout) -> None:
+    """It is no usable one; who needs it gets the error."""
+    make_set(layout)
+    layout.manifest_path.write_bytes(b"{}")
+    records = SetRecords(layout)
+    assert records.usable_manifest is None
+    layout.manifest_path.unlink()
+    for _ in range(2):
+        with pytest.raises(InputError):
+            records.require_manifest()

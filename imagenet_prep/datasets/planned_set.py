@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import Settings, mention
+from imagenet_prep.escaping import OptionValues, mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.model import ShardPlan
 from imagenet_prep.recorders.recorder import Recorder
@@ -80,7 +80,7 @@ class PlannedSet(Struct, frozen=True):
     splits: tuple[PlannedSplit, ...]
     settings: Mapping[str, object]
     expected: Mapping[str, int]
-    options: Settings = ()
+    options: OptionValues = ()
     notes: tuple[str, ...] = ()
     asked: Asked | None = None
     lists: Mapping[AnyPath, bytes] = {}

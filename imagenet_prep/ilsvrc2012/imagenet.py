@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from imagenet_prep.checks.checked_dataset import CheckedDataset, Published, SetFindings
 from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import Settings, command
+from imagenet_prep.escaping import OptionValues, command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import (
     WHOLE,
@@ -27,7 +27,8 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 
 if TYPE_CHECKING:
-    from imagenet_prep.checks.inventory import Checked, Inventory
+    from imagenet_prep.checks.checked_shards import Checked
+    from imagenet_prep.checks.inventory import Inventory
     from imagenet_prep.checks.verdict import Depth, ReasonedLevel, SplitReport
     from imagenet_prep.datasets.planned_set import Asked, PlannedSet
     from imagenet_prep.ilsvrc2012.copy_listing import CopyListing
@@ -180,7 +181,7 @@ class ImageNet(CheckedDataset):
     def _convert_command(self, records: SetRecords) -> str:
         """The command that makes these shards, or continues them."""
         layout, plan = records.layout, records.plan
-        settings: Settings = plan.options if plan else ()
+        settings: OptionValues = plan.options if plan else ()
         # of a part, the manifest records a file's name, and the plan its path
         is_in_plan = plan is not None and self.part.recorded
         if self.manifest is not None and not is_in_plan:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import (
     CommandLine,
-    Settings,
+    OptionValues,
     Shell,
     command,
     command_line,
@@ -230,7 +230,7 @@ def _has_both(folder: Path, inner: Path) -> bool:
     return all(image is None or image.is_relative_to(inner) for image in images)
 
 
-def _elsewhere(layout: Layout, raw_dir: Path) -> Settings:
+def _elsewhere(layout: Layout, raw_dir: Path) -> OptionValues:
     return replace(layout, raw=raw_dir).elsewhere()
 
 

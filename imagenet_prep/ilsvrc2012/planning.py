@@ -14,7 +14,7 @@ from imagenet_prep.datasets import order
 from imagenet_prep.datasets.planned_set import Asked, PlannedSet, PlannedSplit, cut
 from imagenet_prep.datasets.stored_plan import read_planned
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
-from imagenet_prep.escaping import CommandLine, Settings, command, command_line, mention
+from imagenet_prep.escaping import CommandLine, OptionValues, command, command_line, mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import (
@@ -434,7 +434,7 @@ def _refuse_other_boxes(
         return
     totals = written.get("totals")
     count = totals.get("boxes") if isinstance(totals, dict) else None
-    settings: Settings = (("validation_boxes", True),) if split == facts.VALIDATION else ()
+    settings: OptionValues = (("validation_boxes", True),) if split == facts.VALIDATION else ()
     elsewhere = Layout(layout.data_dir, layout.raw).elsewhere()
     annotate = command("annotate", layout.data_dir, (*elsewhere, *settings))
     move_file, move_record = _set_aside_command(path), _set_aside_command(record_path)

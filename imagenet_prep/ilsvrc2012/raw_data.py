@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from imagenet_prep.escaping import Settings
+from imagenet_prep.escaping import OptionValues
 from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_search import find_annotations
@@ -180,7 +180,7 @@ def _present_sources(layout: Layout) -> list[ImageSource]:
     return [source for source in sources if source is not None]
 
 
-def fetched_from(layout: Layout) -> Settings:
+def fetched_from(layout: Layout) -> OptionValues:
     """The option for the folder that archives were fetched from, if it is not the official one."""
     checked = load_json(layout.checked_path)
     for archive in facts.ARCHIVES.values():

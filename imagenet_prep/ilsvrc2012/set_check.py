@@ -15,8 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.checks.checked_dataset import SetFindings
+from imagenet_prep.checks.checked_shards import Checked, check_totals
 from imagenet_prep.checks.examiner import Examiner, Finding, Findings
-from imagenet_prep.checks.inventory import Checked, Inventory, check_totals
+from imagenet_prep.checks.inventory import Inventory
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport
 from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts

@@ -14,7 +14,7 @@ import msgspec
 
 from imagenet_prep.datasets.declarations import MakingOptions, Shards, about
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.escaping import Settings, mention
+from imagenet_prep.escaping import OptionValues, mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.images.pixels import Reencode
@@ -309,7 +309,7 @@ class ConvertOptions(MakingOptions, frozen=True, kw_only=True, forbid_unknown_fi
         """The settings in the manifest; labels are recorded with the data set instead."""
         return {"format": FORMAT_VERSION, **self.deciding("records", "set")}
 
-    def chosen(self) -> Settings:
+    def chosen(self) -> OptionValues:
         """See CommonSettings; a file of classes is named by its absolute path."""
         named = self.replace(
             classes=self.part.argument or None, relabel=self.part.first, recorded=None

@@ -16,7 +16,7 @@ from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.planned_set import PlannedSet
 from imagenet_prep.datasets.stored_plan import planned_manifest
 from imagenet_prep.errors import InputError, PrepError, UsageError
-from imagenet_prep.escaping import Settings, command, mention
+from imagenet_prep.escaping import OptionValues, command, mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.model import Engine, OnDamaged, Problem, Progress, State
 from imagenet_prep.state.manifest import (
@@ -34,7 +34,8 @@ from imagenet_prep.storage.location import AnyPath, local_or_none, locate
 from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
-    from imagenet_prep.checks.inventory import Checked, Inventory
+    from imagenet_prep.checks.checked_shards import Checked
+    from imagenet_prep.checks.inventory import Inventory
     from imagenet_prep.checks.verdict import Depth, ReasonedLevel, SplitReport
     from imagenet_prep.recipes.recipe_file import RecipeFile
     from imagenet_prep.recipes.recipe_listing import RecipeListing
@@ -368,7 +369,7 @@ class RecipeSet(CheckedDataset):
 
 def _split_problems(split: str, inventory: Inventory, checked: Checked) -> list[Problem]:
     """The problems of the shards of a split; if there are none, those of its totals."""
-    from imagenet_prep.checks.inventory import check_totals
+    from imagenet_prep.checks.checked_shards import check_totals
 
     manifest, shards = inventory.manifest, inventory.of(split)
     reports = checked.of(shards)
@@ -393,7 +394,7 @@ def _wrong_totals(
             yield Problem(kind_of_total(name, count, actual), split or name, message, _REMEDY)
 
 
-def _of_the_call(options: MakingOptions, file: RecipeFile) -> Settings:
+def _of_the_call(options: MakingOptions, file: RecipeFile) -> OptionValues:
     """The options of convert that the recipe does not say."""
     chosen: list[tuple[str, Any]] = []
     if options.on_damaged != file.recipe.on_damaged:

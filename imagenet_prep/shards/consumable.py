@@ -116,14 +116,14 @@ def _find_obstacle(container: Container, path: Path, layout: Layout) -> str:
     return ""
 
 
-def refuse_lost(before: Plan | None, splits: Sequence[PlannedSplit], layout: Layout) -> None:
-    """Raise InputError for a split of the plan ``before`` that was being consumed,
+def refuse_lost(plan_on_disk: Plan | None, splits: Sequence[PlannedSplit], layout: Layout) -> None:
+    """Raise InputError for a split of the plan ``plan_on_disk`` that was being consumed,
     and that nothing remains of.
     """
-    if before is None or ("consume", True) not in before.options:
+    if plan_on_disk is None or ("consume", True) not in plan_on_disk.options:
         return
     planned = {split.catalog.split for split in splits}
-    for name in before.totals.keys() - planned:
+    for name in plan_on_disk.totals.keys() - planned:
         record = layout.consumed(name).record
         raise InputError(
             f"{record} is gone, and no {name} images are in {layout.raw_dir}",

@@ -69,11 +69,11 @@ def begin_consuming(works: Sequence[Work], layout: Layout, progress: Progress) -
             new_files += [container.path for container in work.split.catalog.containers]
     if new_files:
         size = sum(path.stat().st_size for path in new_files)
-        more = f" and {len(new_files) - 1:,} more" if len(new_files) > 1 else ""
+        other_files = f" and {len(new_files) - 1:,} more" if len(new_files) > 1 else ""
         progress.note(
             Hint(
-                f"--consume: {new_files[0].name}{more}, {size:,} bytes give their space to the "
-                "shards; then they are gone (",
+                f"--consume: {new_files[0].name}{other_files}, {size:,} bytes give their space to "
+                "the shards; then they are gone (",
                 mention("download"),
                 " fetches them)",
             )

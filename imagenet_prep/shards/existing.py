@@ -38,7 +38,7 @@ class ExistingShards(Struct, frozen=True):
         cls,
         records: SetRecords,
         plan: Plan,
-        before: Plan | None,
+        plan_on_disk: Plan | None,
         journal: Journal,
         changed: Collection[str],
         known_splits: Collection[str],
@@ -48,7 +48,7 @@ class ExistingShards(Struct, frozen=True):
         Args:
             records: of the set.
             plan: the new plan.
-            before: the plan on the disk.
+            plan_on_disk: at the start, or since another rank claimed the folder.
             journal: of the set.
             changed: finished shards whose images changed, whatever their fingerprint says.
             known_splits: splits of shards that are ours or foreign, in addition to those of the
@@ -59,9 +59,9 @@ class ExistingShards(Struct, frozen=True):
                 a split that is not planned.
         """
         layout = records.layout
-        recorded = _Recorded.gather(records, plan, before, journal)
-        splits = {*known_splits, *plan.totals, *(before.totals if before else ())}
-        splits_of_set = set(map(_base_split, splits - recorded.foreign_splits))
+        recorded = _Recorded.gather(records, plan, plan_on_disk, journal)
+        splits = {*known_splits, *recorded.all_planned_splits} - recorded.foreign_splits
+        splits_of_set = set(map(_base_split, splits))
         sizes: dict[str, int] = {}
         replaced: list[str] = []
         foreign: list[str] = []
@@ -133,20 +133,21 @@ def _base_split(split: str) -> str:
 
 
 class _Recorded(Struct, frozen=True):
-    """The records of a folder: its plans, journal, manifest and unfinished replacement."""
+    """The shards that plans, journal, manifest and an unfinished replacement record."""
 
     layout: Layout
     journal: Journal
     manifest: Manifest | None
     planned: Mapping[str, str]
     planned_splits: frozenset[str]
-    planned_before: Mapping[str, str]
+    all_planned_splits: frozenset[str]
+    planned_on_disk: Mapping[str, str]
     pending: frozenset[str]
     foreign_splits: frozenset[str]
 
     @classmethod
     def gather(
-        cls, records: SetRecords, plan: Plan, before: Plan | None, journal: Journal
+        cls, records: SetRecords, plan: Plan, plan_on_disk: Plan | None, journal: Journal
     ) -> _Recorded:
         """Read them; raises UsageError if another set has a split of the plan."""
         layout = records.layout
@@ -159,23 +160,26 @@ class _Recorded(Struct, frozen=True):
                 "or choose another folder with --output",
             )
         pending = frozenset[str]()
-        replacement = Replacement.find(layout, before) if before else None
-        if replacement is not None and before is not None:
-            pending = frozenset(replacement.remaining(layout, before))
+        replacement = Replacement.find(layout, plan_on_disk) if plan_on_disk else None
+        if replacement is not None and plan_on_disk is not None:
+            pending = frozenset(replacement.remaining(layout, plan_on_disk))
         return cls(
             layout=layout,
             journal=journal,
             manifest=records.usable_manifest,
             planned=plan.fingerprints_by_name(),
             planned_splits=frozenset(map(_base_split, plan.totals)),
-            planned_before=before.fingerprints_by_name() if before else {},
+            all_planned_splits=frozenset(plan.totals).union(
+                plan_on_disk.totals if plan_on_disk else ()
+            ),
+            planned_on_disk=plan_on_disk.fingerprints_by_name() if plan_on_disk else {},
             pending=pending,
             foreign_splits=frozenset(foreign_splits),
         )
 
     def is_recorded(self, name: str) -> bool:
         """Whether a shard is known to be of a set that was made here."""
-        is_known = name in self.planned_before or name in self.pending
+        is_known = name in self.planned_on_disk or name in self.pending
         return is_known or self._recorded_fingerprint(name) is not None
 
     def is_replaced(self, name: str) -> bool:
@@ -184,7 +188,7 @@ class _Recorded(Struct, frozen=True):
             return True
         fingerprint = self._recorded_fingerprint(name)
         if fingerprint is None:  # a killed run left it: it is made again in its place, if planned
-            return name in self.planned_before and name not in self.planned
+            return name in self.planned_on_disk and name not in self.planned
         return fingerprint != self.planned.get(name)
 
     def is_foreign(self, name: str) -> bool:

@@ -93,8 +93,8 @@ class ShardMaker(Struct, Portable[ShardTask], frozen=True):
 
     def inputs(self, task: ShardTask) -> Sequence[Path]:
         """The first archive or folder of its images: a machine that has it has the others."""
-        first = task.catalog.containers[:1]
-        return [container.path for container in first if isinstance(container.path, Path)]
+        first_container = task.catalog.containers[:1]
+        return [container.path for container in first_container if isinstance(container.path, Path)]
 
     def sent(self, task: ShardTask) -> ShardTask:
         """The task for another machine: it syncs index and name too,
@@ -255,8 +255,8 @@ class _Making:
             problem = self._problems[0]
             detail = f"{problem.subject}: {problem.detail}"
         elif altered := self._altered(expected):
-            others = f", and of {len(altered) - 1} more" if len(altered) > 1 else ""
-            detail = f"by its index, the image or the boxes of {altered[0]}{others} changed"
+            other_images = f", and of {len(altered) - 1} more" if len(altered) > 1 else ""
+            detail = f"by its index, the image or the boxes of {altered[0]}{other_images} changed"
         return InputError(
             (
                 f"{info.name} can't be made again: the raw data has changed since, "

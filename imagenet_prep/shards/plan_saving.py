@@ -48,7 +48,7 @@ class PlanSaving(Struct, frozen=True):
         is_claimed = claim.check() is not None
         if not is_claimed and self.replacement is not None:
             self.replacement.claim(claim.layout, claim.plan.generation)
-        claim.save(lambda before: self._with_samples(todo, before))
+        claim.save(lambda plan_on_disk: self._with_samples(todo, plan_on_disk))
         claimed_plan = claim.check()
         for path, lines in self.planned.lists.items():
             with writing(path):
@@ -56,17 +56,19 @@ class PlanSaving(Struct, frozen=True):
                 save_bytes(path, lines)
         return claimed_plan or claim.plan
 
-    def _with_samples(self, todo: Sequence[ShardPlan], before: Plan | None) -> Plan:
+    def _with_samples(self, todo: Sequence[ShardPlan], plan_on_disk: Plan | None) -> Plan:
         """The plan, with the samples of the copy that was first; see datasets.copies."""
         claim = self.claim
         if not self.packed:  # nothing was listed: the plan is the one on the disk
             return claim.plan
-        if before is not None and claim.overwrites and not claim.is_rank:
-            before = replace(before, samples={})  # the images of this run are the right ones
+        if plan_on_disk is not None and claim.overwrites and not claim.is_rank:
+            plan_on_disk = replace(
+                plan_on_disk, samples={}
+            )  # the images of this run are the right ones
         present: list[PlannedSplit] = []
         if todo:
             present = [split for split in self.planned.splits if not is_gone(split)]
-        plan = join_copies(claim.plan, before, present)
+        plan = join_copies(claim.plan, plan_on_disk, present)
         return with_samples(plan, present) if self.has_machines else plan
 
 

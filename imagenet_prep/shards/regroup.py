@@ -183,8 +183,8 @@ def _name_archives(catalog: Catalog, rows: Sequence[int]) -> str:
     numbers = sorted({catalog.container_ids[row] for row in rows})
     if not numbers:
         return "nothing"
-    more = f" and {len(numbers) - 1:,} more" if len(numbers) > 1 else ""
-    return f"{catalog.containers[numbers[0]].path.name}{more}"
+    unnamed_words = f" and {len(numbers) - 1:,} more" if len(numbers) > 1 else ""
+    return f"{catalog.containers[numbers[0]].path.name}{unnamed_words}"
 
 
 def _read_in_order(catalog: Catalog, rows: Sequence[int]) -> Iterator[tuple[int, Buffer]]:

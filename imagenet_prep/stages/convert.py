@@ -77,8 +77,8 @@ def convert(
     progress, options = progress or Silent(), options or dataset.options
     layout = replace(layout, set_name=dataset.set_name)
     if share and options.consume:
-        what = f"{share}: the raw data of several ranks can't give its space to shards"
-        raise UsageError(what, "expected --consume without --rank", "use only one of them")
+        refusal = f"{share}: the raw data of several ranks can't give its space to shards"
+        raise UsageError(refusal, "expected --consume without --rank", "use only one of them")
     with contextlib.nullcontext() if share else hold(layout.lock_paths):
         planned = _Conversion.plan_set(layout, engine, options, dataset, share, progress).joined()
         part = f"{share.name}-{run_name()}" if share else ""
@@ -119,7 +119,7 @@ def foresee(
 
 
 class _Conversion(Struct, frozen=True):
-    """A set to make: ``plan`` is ``before``, the plan on the disk, if nothing had to be listed
+    """A set to make: ``plan`` is ``plan_on_disk`` if nothing had to be listed
     again.
 
     ``splits`` hold only the shards for this call; ``packed`` is the saved part of a new plan, by
@@ -133,7 +133,7 @@ class _Conversion(Struct, frozen=True):
     progress: Progress
     planned: PlannedSet
     plan: Plan
-    before: Plan | None
+    plan_on_disk: Plan | None
     splits: Sequence[PlannedSplit]
     packed: Mapping[str, PackedCatalog]
     done: DoneShards
@@ -159,26 +159,20 @@ class _Conversion(Struct, frozen=True):
         """
         records = SetRecords(layout)
         refuse_other_set(records, dataset)
-        before = records.plan
-        if before is None and layout.plan_path.is_file():
+        plan_on_disk = records.plan
+        if plan_on_disk is None and layout.plan_path.is_file():
             progress.note(f"warning: {layout.plan_path} is damaged: the raw data is listed again")
-        packed: dict[str, PackedCatalog] = {}
         with remembering(layout.raw_dir):
-            planned_again: PlannedSet | None = None
-            if before is not None and not options.consume:
-                names = set(share.of(before.fingerprints_by_name())) if share else None
-                planned_again = plan_again(records, dataset, options, names, progress)
+            planned_again = _plan_again(records, dataset, options, share, progress)
             planned = planned_again or dataset.plan(records, engine, options, progress)
         splits = planned.splits
-        if planned_again is not None and before is not None:
-            plan = before
-        else:
-            for split in planned.splits:
-                packed[split.catalog.split] = PackedCatalog.pack(split.catalog)
-            plan = plan_of(planned, layout, before, packed)
-            if share:
-                splits = share.of_splits(planned.splits)
-        refuse_lost(before, planned.splits, layout)
+        packed: dict[str, PackedCatalog] = {}
+        plan = plan_on_disk
+        if plan is None or planned_again is None:
+            packed = {split.catalog.split: PackedCatalog.pack(split.catalog) for split in splits}
+            plan = plan_of(planned, layout, plan_on_disk, packed)
+            splits = share.of_splits(splits) if share else splits
+        refuse_lost(plan_on_disk, planned.splits, layout)
         if options.consume:
             check_consumable(planned.splits, layout)
         for note in planned.notes:
@@ -191,7 +185,7 @@ class _Conversion(Struct, frozen=True):
             progress=progress,
             planned=planned,
             plan=plan,
-            before=before,
+            plan_on_disk=plan_on_disk,
             splits=splits,
             packed=packed,
             done=DoneShards(layout, options.on_damaged),
@@ -203,12 +197,12 @@ class _Conversion(Struct, frozen=True):
         """The conversion; after the plan that another rank has claimed since,
         if it is of the same shards.
         """
-        if self.share is None or self.plan is self.before:
+        if self.share is None or self.plan is self.plan_on_disk:
             return self
         claimed = load_plan(self.layout)
         if claimed is None or claimed.fingerprints != self.plan.fingerprints:
             return self
-        return replace(self, before=claimed)
+        return replace(self, plan_on_disk=claimed)
 
     def compare(self, journal: Journal) -> _Conversion:
         """The conversion, with the shards that it replaces and its generation; the journal forgets
@@ -218,10 +212,12 @@ class _Conversion(Struct, frozen=True):
             UsageError: shards exist that were made differently, or shards of another set.
             InputError: the raw data of a shard to make is gone.
         """
-        layout, before = self.layout, self.before
+        layout, plan_on_disk = self.layout, self.plan_on_disk
         changed = self._find_changed(journal)
         records = SetRecords(layout)  # ranks may have changed them while the images were listed
-        existing = ExistingShards.find(records, self.plan, before, journal, changed, KNOWN_SPLITS)
+        existing = ExistingShards.find(
+            records, self.plan, plan_on_disk, journal, changed, KNOWN_SPLITS
+        )
         pending = self._pending_replacement()
         overwrites = self.options.overwrite or pending is not None
         if existing.foreign:  # another rank may have claimed the folder since, and made them
@@ -232,18 +228,18 @@ class _Conversion(Struct, frozen=True):
         replaced = existing.replaced if overwrites else ()
         journal.forget({*changed, *replaced})
         replacement = self._replacement_of(replaced, pending)
-        generation = before.generation if before else ""
+        generation = plan_on_disk.generation if plan_on_disk else ""
         if self._starts_generation(replacement, pending):
-            generation = next_generation(before, self.plan)
+            generation = next_generation(plan_on_disk, self.plan)
         plan = replace(self.plan, generation=generation)
         return replace(self, records=records, plan=plan, replacement=replacement)
 
     def _pending_replacement(self) -> Replacement | None:
         """The list of replaced shards that a killed run or another rank left, if this continues."""
-        before = self.before
-        if before is None or before.fingerprints != self.plan.fingerprints:
+        plan_on_disk = self.plan_on_disk
+        if plan_on_disk is None or plan_on_disk.fingerprints != self.plan.fingerprints:
             return None
-        return Replacement.find(self.layout, before)
+        return Replacement.find(self.layout, plan_on_disk)
 
     def _replacement_of(
         self, replaced: Sequence[str], pending: Replacement | None
@@ -259,9 +255,9 @@ class _Conversion(Struct, frozen=True):
         """Whether the plan starts a new generation: it replaces shards of another plan."""
         if replacement is not None:
             return replacement is not pending
-        if not self.options.overwrite or self.before is None:
+        if not self.options.overwrite or self.plan_on_disk is None:
             return False
-        return not self.plan.extends(self.before)  # another rank has removed its shards
+        return not self.plan.extends(self.plan_on_disk)  # another rank has removed its shards
 
     def _find_changed(self, journal: Journal) -> Mapping[str, str]:
         """The finished shards that the plan would not make, each with the evidence;
@@ -270,15 +266,17 @@ class _Conversion(Struct, frozen=True):
         layout, splits = self.layout, self.planned.splits
         settle(layout, journal, set().union(*self.plan.fingerprints.values()))
         changed: dict[str, str] = {}
-        if self.plan is self.before:
+        if self.plan is self.plan_on_disk:
             for name, fingerprint in self.plan.fingerprints_by_name().items():
                 info = journal.get(name)
                 if info is not None and info.fingerprint != fingerprint:
                     changed[name] = ""
         else:
-            may_be_copy = self.share is not None or bool(self.before and were_copies(self.before))
+            may_be_copy = self.share is not None or bool(
+                self.plan_on_disk and were_copies(self.plan_on_disk)
+            )
             changed = find_changed(
-                splits, self.before, layout, journal, self.engine, may_be_copy=may_be_copy
+                splits, self.plan_on_disk, layout, journal, self.engine, may_be_copy=may_be_copy
             )
         gone = [split for split in splits if is_gone(split)]
         waiting = {*map(plan_name, self.done.list_unfinished(gone, journal)), *changed}
@@ -358,12 +356,7 @@ class _Conversion(Struct, frozen=True):
         for outcome in made.outcomes:
             if outcome.info is not None and outcome.identity is not None:
                 self.done.seen[outcome.info.name] = outcome.identity
-        for error in made.failures:
-            if isinstance(error, OtherCopyError):
-                self._remove_made(made)
-                raise error
-        if made.failures:
-            raise made.failures[0]
+        self._raise_failures(made)
         problems = [problem for outcome in made.outcomes for problem in outcome.problems]
         refused_shards = sum(outcome.info is None for outcome in made.outcomes)
         if refused_shards:
@@ -372,8 +365,18 @@ class _Conversion(Struct, frozen=True):
             raise refusal_of(problems, refused_shards, self.progress)
         return problems
 
+    def _raise_failures(self, made: Made) -> None:
+        """Raise the error of a wrong copy, or the first error; of a wrong copy, the shards that
+        this run made are removed: not every image is sampled.
+        """
+        for error in made.failures:
+            if isinstance(error, OtherCopyError):
+                self._remove_made(made)
+                raise error
+        if made.failures:
+            raise made.failures[0]
+
     def _remove_made(self, made: Made) -> None:
-        """Remove the shards that this run made from a wrong copy: not every image is sampled."""
         for outcome in made.outcomes:
             if outcome.info is not None:
                 self.layout.shard_path(outcome.info.name).unlink(missing_ok=True)
@@ -393,8 +396,8 @@ class _Conversion(Struct, frozen=True):
         journal.forget(lost)
         for name in lost:
             self.done.seen.pop(name, None)
-        before = self._claim.check() or self.plan
-        todo, problems = replace(self, replacement=None, before=before).make(journal)
+        plan_on_disk = self._claim.check() or self.plan
+        todo, problems = replace(self, replacement=None, plan_on_disk=plan_on_disk).make(journal)
         lost = find_lost(self.plan, self.layout, journal, self.done.seen)
         if lost:
             count = number_of(len(lost), "shard")
@@ -420,7 +423,7 @@ class _Conversion(Struct, frozen=True):
         return PlanClaim(
             layout=self.layout,
             plan=self.plan,
-            before=self.before,
+            plan_on_disk=self.plan_on_disk,
             overwrites=self.options.overwrite,
             is_rank=self.share is not None,
         )
@@ -467,3 +470,21 @@ class _Conversion(Struct, frozen=True):
             "that are made"
         )
         self.progress.note(Hint("to decode all images: ", decode))
+
+
+def _plan_again(
+    records: SetRecords,
+    dataset: Dataset,
+    options: MakingOptions,
+    share: Share | None,
+    progress: Progress,
+) -> PlannedSet | None:
+    """The set as planned before, without a new listing, if that is possible; for a rank, only its
+    shards.
+    """
+    if records.plan is None or options.consume:
+        return None
+    names: set[str] | None = None
+    if share is not None:
+        names = set(share.of(records.plan.fingerprints_by_name()))
+    return plan_again(records, dataset, options, names, progress)

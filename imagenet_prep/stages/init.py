@@ -101,15 +101,8 @@ def init(
             something; the error lists every fault, with the choices.
         UsageError: the recipe already exists, the folder is a URL, or it does not have that layout.
     """
-    refuse_url(folder)
-    is_alone = folder.is_file() and is_table(folder)
-    if not folder.is_dir() and not is_alone:
-        problem = f"{folder} {'is not a folder' if folder.exists() else 'does not exist'}"
-        tables = ", ".join(ENDINGS)
-        raise UsageError(problem, f"expected a folder of data, or a table ({tables})")
-    target = output or Path(f"{_name_of(folder, is_alone=is_alone) or 'recipe'}.yaml")
-    if target.exists():
-        raise UsageError(f"{target} already exists", "expected a new file", ANOTHER_NAME)
+    is_alone = _is_table(folder)
+    target = _target_of(folder, output, is_alone=is_alone)
     _check_layout(layout, is_alone=is_alone)
     options = replace(options or InitOptions(), layout=layout, output=output)
     (progress or Silent()).note(f"inspecting {folder}")
@@ -156,6 +149,30 @@ def init(
         warnings=dataset.warnings,
         class_list=next(iter(class_list.files), None),
     )
+
+
+def _is_table(folder: Path) -> bool:
+    """Whether the path is a table, and not a folder.
+
+    Raises:
+        UsageError: it is neither, or a URL.
+    """
+    refuse_url(folder)
+    if folder.is_dir():
+        return False
+    if folder.is_file() and is_table(folder):
+        return True
+    problem = f"{folder} {'is not a folder' if folder.exists() else 'does not exist'}"
+    tables = ", ".join(ENDINGS)
+    raise UsageError(problem, f"expected a folder of data, or a table ({tables})")
+
+
+def _target_of(folder: Path, output: Path | None, *, is_alone: bool) -> Path:
+    """The path of the recipe; raises UsageError if it exists already."""
+    target = output or Path(f"{_name_of(folder, is_alone=is_alone) or 'recipe'}.yaml")
+    if target.exists():
+        raise UsageError(f"{target} already exists", "expected a new file", ANOTHER_NAME)
+    return target
 
 
 def _name_of(folder: Path, *, is_alone: bool) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.checks.inventory import REMEDY_MANIFEST, plan_fault
+from imagenet_prep.checks.set_checks import REMEDY_MANIFEST, plan_fault
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.planned_set import PlannedSplit, plan_name, refuse_other_images
 from imagenet_prep.errors import InputError

@@ -70,13 +70,21 @@ def _following(state: SetState, dataset: CheckedDataset, stages: Sequence[StageS
         return command("repair", layout.data_dir, layout.elsewhere(state.records.raw_dir))
     if state.kind == "part" and not state.missing:
         return merge_command(layout)
-    if state.kind == "nothing" and stages[0].state == "not started":
-        folders = layout.sets_below()
-        if folders:  # a folder in the prefix of a recipe's set is the set's own
-            return command("status", folders[0])
+    folder_below = _set_below(state, stages[0])
+    if folder_below is not None:
+        return command("status", folder_below)
     if convert.state in ("done", "unknown"):
         return command("verify", layout.output_dir)
     return dataset.following(state.records, {stage.stage: stage.state for stage in stages})
+
+
+def _set_below(state: SetState, first_stage: StageStatus) -> AnyPath | None:
+    """The first folder below a new one that has a set: a folder in the prefix of a recipe's set is
+    the set's own.
+    """
+    if state.kind != "nothing" or first_stage.state != "not started":
+        return None
+    return next(iter(state.layout.sets_below()), None)
 
 
 # the stages ---------------------------------------------------------------------------------------

@@ -13,19 +13,16 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from imagenet_prep.checks.checked_dataset import CheckedDataset, SetFindings
-from imagenet_prep.checks.inventory import (
-    Checked,
-    Inventory,
+from imagenet_prep.checks.checked_shards import Checked, fingerprint, group
+from imagenet_prep.checks.inventory import Inventory, take_inventory
+from imagenet_prep.checks.set_checks import (
     check_counts,
     check_names,
     check_plan,
     check_sizes,
     check_state,
-    fingerprint,
-    group,
-    take_inventory,
 )
-from imagenet_prep.checks.shard_check import ShardCheck, remedy_own
+from imagenet_prep.checks.shard_check import ShardCheck, ShardReport, remedy_own
 from imagenet_prep.checks.verdict import Depth, Level, SplitReport, Verdict, level_of, save_verdict
 from imagenet_prep.errors import (
     InputError,
@@ -366,19 +363,24 @@ def _totals(inventory: Inventory, checked: Checked | None) -> tuple[SplitReport,
 def _total(split: str, inventory: Inventory, checked: Checked | None) -> SplitReport:
     present = checked.reports if checked else inventory.sizes
     names = [name for name in inventory.of(split) if name in present]
-    recorded = inventory.manifest.totals.get(split) if inventory.manifest else None
-    records = classes = boxes = None
-    if checked:
-        reports = checked.of(names)
-        records = sum(report.records for report in reports)
-        classes = len(checked.labels[split])
-        boxes = sum(report.boxes for report in reports)
-    elif recorded:
-        records = sum(inventory.infos[name].records for name in names)
-        classes = recorded.classes
-        boxes = recorded.boxes
     size = sum(inventory.sizes[name] for name in names)
-    return SplitReport(split, len(names), records, inventory.images[split], classes, boxes, size)
+    total = SplitReport(split, len(names), None, inventory.images[split], None, None, size)
+    if checked:
+        return _checked_total(total, checked.of(names), len(checked.labels[split]))
+    recorded = inventory.manifest.totals.get(split) if inventory.manifest else None
+    if recorded is None:
+        return total
+    records = sum(inventory.infos[name].records for name in names)
+    return replace(total, records=records, classes=recorded.classes, boxes=recorded.boxes)
+
+
+def _checked_total(
+    total: SplitReport, reports: Sequence[ShardReport], class_count: int
+) -> SplitReport:
+    """The totals of a split whose shards were read."""
+    records = sum(report.records for report in reports)
+    boxes = sum(report.boxes for report in reports)
+    return replace(total, records=records, classes=class_count, boxes=boxes)
 
 
 def _counts(inventory: Inventory) -> dict[str, int]:

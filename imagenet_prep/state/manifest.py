@@ -280,13 +280,13 @@ def count_changed_boxes(sources: Iterable[object]) -> dict[str, Counter[str]]:
     counts: dict[str, Counter[str]] = {}
     for source in sources:
         with contextlib.suppress(ValueError):  # another program's entry counts nothing
-            entry = convert(source, _Source)
+            entry = convert(source, _BoxChanges)
             for outcome, images in entry.changed_boxes.items():
                 counts.setdefault(outcome, Counter()).update(images)
     return dict(sorted(counts.items()))
 
 
-class _Source(Struct):
+class _BoxChanges(Struct):
     """The part of a split's source that counts boxes."""
 
     changed_boxes: dict[str, dict[str, Count]] = {}

@@ -46,11 +46,11 @@ class Numbering(Struct, frozen=True):
         if (
             entry.kind == ILSVRC2012
         ):  # official labels never have a 0, and --relabel 0 always has one
-            first = 0 if 0 in entry.classes.values() else INCEPTIONS_FIRST
+            first_label = 0 if 0 in entry.classes.values() else INCEPTIONS_FIRST
         else:
             usual = INCEPTIONS_FIRST if settings.get("record") == "inception" else 0
-            first = int(settings.get("first_label", usual))
-        return cls(first, entry.classes, entry.texts, box_classes(settings))
+            first_label = int(settings.get("first_label", usual))
+        return cls(first_label, entry.classes, entry.texts, box_classes(settings))
 
     @property
     def names(self) -> dict[int, str]:

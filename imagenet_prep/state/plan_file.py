@@ -83,9 +83,12 @@ class Plan(Struct, frozen=True):
             digest.update("\n".join((split, str(len(fingerprints)), *fingerprints, "")).encode())
         return digest.hexdigest()[:16]
 
-    def extends(self, other: Plan | None) -> bool:
+    def extends(self, earlier_plan: Plan | None) -> bool:
         """Whether it has all shards of another plan, unchanged: the set has grown."""
-        return other is not None and other.fingerprints.items() <= self.fingerprints.items()
+        return (
+            earlier_plan is not None
+            and earlier_plan.fingerprints.items() <= self.fingerprints.items()
+        )
 
     @property
     def raw_dir(self) -> AnyPath | None:

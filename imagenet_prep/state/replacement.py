@@ -69,8 +69,8 @@ class Replacement(Struct, frozen=True):
                 "expected the list of the shards that --overwrite replaces",
                 Hint("remove it and run the same ", mention("convert"), " again with --overwrite"),
             )
-        value = json.loads(content)
-        return cls(convert(value["shards"], dict[str, Identity]), tuple(value["journals"]))
+        fields = json.loads(content)
+        return cls(convert(fields["shards"], dict[str, Identity]), tuple(fields["journals"]))
 
     def claim(self, layout: Layout, generation: str) -> None:
         """Make the list durable; the list of another process that was first counts instead."""
@@ -158,13 +158,13 @@ def remove_other_lists(layout: Layout, plan: Plan) -> None:
             _remove(path)
 
 
-def next_generation(before: Plan | None, plan: Plan) -> str:
+def next_generation(plan_on_disk: Plan | None, plan: Plan) -> str:
     """The generation of a plan that replaces another: the same for every process that was given
     --overwrite.
 
     It does not depend on the shards that are still there: another rank may be removing them.
     """
-    keys = (before.key if before else "", replace(plan, generation="").key)
+    keys = (plan_on_disk.key if plan_on_disk else "", replace(plan, generation="").key)
     return hashlib.sha256("\n".join(keys).encode()).hexdigest()[:16]
 
 

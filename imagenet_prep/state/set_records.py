@@ -1,7 +1,7 @@
 """SetRecords: the plan and the manifest of a set, each read from the disk once, when it is needed.
 
-One object goes through a whole command. Another process may change the files meanwhile: they are
-read again where that matters, see ``PlanClaim``, ``refuse_superseded`` and ``remove_superseded``.
+One object goes through a whole command. Where another process may write meanwhile, the file is read
+again: see ``PlanClaim``, ``refuse_superseded`` and ``remove_superseded``.
 """
 
 from __future__ import annotations
