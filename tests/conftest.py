@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import unsynced
 from hypothesis import settings
 
-from imagenet_prep.demo.archives import MadeSet, make
-from imagenet_prep.storage.layout import Layout
+unsynced.install()  # before modules of the package import what it replaces
+
+from imagenet_prep.demo.archives import MadeSet, make  # noqa: E402
+from imagenet_prep.storage.layout import Layout  # noqa: E402
 
 if TYPE_CHECKING:
     from object_server import ObjectServer

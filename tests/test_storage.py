@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 from running import held
+from unsynced import true_sync_file_system as sync_file_system
 
 from imagenet_prep.errors import BusyError, InputError, SpaceError, WriteError
 from imagenet_prep.escaping import rerun
-from imagenet_prep.storage.durable import sync_file_system
 from imagenet_prep.storage.files import atomic_file, save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.local import LocalStore

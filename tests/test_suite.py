@@ -43,7 +43,8 @@ def _pytest(folder: Path, **environment: str) -> subprocess.CompletedProcess[str
     shutil.copy2(TESTS / "conftest.py", folder)
     (folder / "test_one.py").write_text(ONE_OF_EACH)
     options = ["-n", "2", f"--config-file={ROOT / 'pyproject.toml'}", f"--rootdir={folder}"]
-    everything = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    path = os.pathsep.join([str(ROOT), str(TESTS)])
+    everything = {**os.environ, "PYTHONPATH": path, **environment}
     call = [sys.executable, "-m", "pytest", *options, "test_one.py"]
     return subprocess.run(call, cwd=folder, env=everything, capture_output=True, text=True)
 
