@@ -36,12 +36,14 @@ NOWHERE = "http://127.0.0.1:9"
 """Where nobody answers: no test asks an object store but its own."""
 
 SAME_EVERYWHERE = """
-annotation_formats census class_numbers damaged_loaders data_files demo_images detection diff
-dividing evidence export_tfds folder_evidence folders fuzz grades growing guards huggingface imports
+annotation_formats annotations broken_recipes catalog census class_numbers content copies crops
+damaged_loaders data_files demo_images detection devkit diff dividing evidence example_recipes
+exchanged export_tfds folder_evidence folders fuzz grades growing guards huggingface imports
 impossible_boxes init kept_folders labels_file large_sets layouts looks manifest_crc mask_pixels
-odd_json part_sets raw_set recipe_pages recipe_places recipe_sets recorders refusals regroup
-remedies repaired_bytes segmentation setting_values shard_writer show sites status table_page
-terminal trust twice universal_table upright voc whole_inputs wording
+odd_json part_sets patterns planning raw_set recipe_pages recipe_places recipe_sets recorders
+refusals regroup remedies repaired_bytes segmentation setting_values shard_writer show sites status
+table_page terminal toy_format toy_source trust twice universal_table upright voc whole_inputs
+wording
 """
 """Tests of what no Python changes, by the names of their modules: a second Python is spared them.
 
