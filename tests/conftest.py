@@ -99,15 +99,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _bring_together(items: list[pytest.Item]) -> None:
-    """Put first the modules that load TensorFlow, then those with PyTorch: each takes seconds of
-    each process of tests.
+    """Put first the modules that start clusters of Ray, then those that load TensorFlow, then those
+    with PyTorch: each takes seconds, or half a minute, of each process of tests.
 
-    pytest-xdist gives a process a run of neighbours, so that one or two load TensorFlow, and not
-    all.
+    pytest-xdist gives a process a run of neighbours, of which others later take the last ones: so
+    one starts the clusters, one or two load TensorFlow, and none has a long test at the end.
     """
     loading = {
         mark: {item.path for item in items if item.get_closest_marker(mark)}
-        for mark in ("tensorflow", "torch")
+        for mark in ("ray", "tensorflow", "torch")
     }
     items.sort(key=lambda item: [item.path not in paths for paths in loading.values()])
 
