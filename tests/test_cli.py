@@ -424,7 +424,7 @@ def test_a_shell_completes(name: str, tmp_path: Path) -> None:
     ):
         code = SHELLS[name].format(line=line, last=line.count(" "))
         found = subprocess.run(
-            [name, "-c", code], env=environment, capture_output=True, text=True, timeout=60
+            [name, "-c", code], env=environment, capture_output=True, text=True, timeout=600
         )
         assert expected in found.stdout, found.stderr
 
@@ -513,7 +513,7 @@ def test_a_framework_that_is_not_installed_is_named(
     )
     code += f"import imagenet_prep.{package}"
     result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=600
     )
     expected = f"imagenet_prep.{package} needs {library}: {install_extra(package)}"
     assert result.stderr.splitlines()[-1] == f"ModuleNotFoundError: {expected}"

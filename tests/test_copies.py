@@ -188,7 +188,7 @@ def sound(request: pytest.FixtureRequest, known: Known) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("where", ["other times", "same times", "other place"])
-@pytest.mark.parametrize("world", [2, 4])
+@pytest.mark.parametrize(("sound", "world"), [("archives", 4), ("folders", 2)], indirect=["sound"])
 def test_one_byte_of_an_image_that_this_rank_must_write(
     known: Known, sound: Path, tmp_path: Path, world: int, where: str
 ) -> None:

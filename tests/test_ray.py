@@ -310,7 +310,7 @@ def test_a_signal_stops_soon(local: Local, ray_cluster: RayCluster, tmp_path: Pa
     )
     wait_until(lambda: finished(tmp_path))
     process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=600)
     assert process.returncode == 143, said.decode()
     assert f"convert {tmp_path}" in said.decode()
     assert "Traceback" not in said.decode()

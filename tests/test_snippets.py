@@ -131,7 +131,7 @@ LEDGER: dict[str, list[str]] = {
         HERE.format("raw_images_open"),
     ],
     "docs/train/tensorflow.md": [
-        "test_train_pages.py::test_a_network_learns",
+        "test_train_pages.py::test_a_network_of_tensorflow_learns",
         "test_train_pages.py::test_a_pipeline_of_ones_own",
     ],
     "docs/tutorial.md": ["test_train_pages.py::test_the_tutorial_runs"] * 5,
