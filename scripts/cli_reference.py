@@ -4,8 +4,10 @@ annotations, every public name), and the notebook of the tutorial. `--check` onl
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
+import pkgutil
 import re
 import sys
 from collections import Counter
@@ -18,6 +20,7 @@ import click
 import imagenet_prep
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.cli.options import every_command
+from imagenet_prep.init import layouts
 from imagenet_prep.recipes.formats import all_formats
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -112,6 +115,22 @@ def options_page() -> str:
 # formats ------------------------------------------------------------------------------------------
 
 
+def layout_lines() -> list[str]:
+    """The other layouts of `init --as`, by their modules' first sentences."""
+    box_layouts = {box_format.layout for box_format in all_formats().values()}
+    lines = []
+    for module_info in pkgutil.iter_modules(layouts.__path__):
+        module = importlib.import_module(f"{layouts.__name__}.{module_info.name}")
+        values = [
+            f"`{value}`" for value in getattr(module, "LAYOUTS", {}) if value not in box_layouts
+        ]
+        if values:
+            docstring = (module.__doc__ or "").replace("``", "`")
+            paragraph = " ".join(docstring.partition("\n\n")[0].split())
+            lines.append(f"- {', '.join(values)}: {paragraph.rstrip('.')}")
+    return lines
+
+
 def formats_page() -> str:
     """The formats of annotations, by the rows that their modules declare."""
     rows = [
@@ -125,6 +144,9 @@ def formats_page() -> str:
         " writes into the recipe ([COCO, VOC, YOLO and masks](../howto/coco-voc.md)).",
         "## Formats",
         "| tool | `--as` | key in the recipe |\n|---|---|---|\n" + "\n".join(sorted(rows)),
+        "## Other layouts",
+        "`--as` takes these values, too:",
+        "\n".join(layout_lines()),
     ]
     return "\n\n".join(sections).replace("](#", "](../howto/coco-voc.md#") + "\n"
 
@@ -226,7 +248,7 @@ def code_of(language: str, code: str) -> str:
     lines = []
     for line in code.splitlines():
         mark = "%" if line.startswith("pip ") else "!"
-        lines.append(mark + line.replace(" --open", "").partition("  #")[0])
+        lines.append(mark + line.replace(" --open", "").partition("  #")[0].rstrip())
     return "\n".join(lines)
 
 

@@ -20,6 +20,7 @@ ELSEWHERE = {
 
 BOOSTS = {
     "howto/": 8,
+    "recipes.": 8,
     "tutorial": 4,
     "changes": 0.2,
     "choices": 0.2,

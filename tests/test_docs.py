@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 import running
+from click.testing import CliRunner
 from docstrings import first_paragraph
 from existing import existing
 from made_sets import flip
@@ -210,6 +211,15 @@ def test_extras_are_installed_from_the_clone() -> None:
     assert {extra for each in named for extra in each.split(",")} <= set(declared)
 
 
+@pytest.mark.parametrize("command", sorted(cli.commands))
+def test_examples_use_options_that_their_help_shows(command: str) -> None:
+    """A reader of the help can look up each option of its examples."""
+    shown = CliRunner().invoke(cli, [command, "--help"]).output
+    examples, _, listed = shown.partition("\nOptions:\n")
+    used = set(re.findall(r"--[a-z][a-z-]*", examples.partition("Examples:")[2]))
+    assert used <= set(re.findall(r"--[a-z][a-z-]*", listed))
+
+
 def test_badges_are_true() -> None:
     """They say what pyproject.toml says."""
     project = (ROOT / "pyproject.toml").read_text()
@@ -218,10 +228,6 @@ def test_badges_are_true() -> None:
     assert "badge/license-Apache_2.0-" in README
     assert 'license = "Apache-2.0"' in project
     assert len(re.findall(r"img\.shields\.io", README)) == 2
-
-
-WORDS = 24_000
-"""At most this many words in README and docs, without the pages that a script writes."""
 
 
 @every_document

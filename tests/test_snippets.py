@@ -59,7 +59,7 @@ LEDGER: dict[str, list[str]] = {
     ],
     "CONTRIBUTING.md": [SUITE],
     "docs/cli.md": ["not: takes archives whose digest is published", SHELL],
-    "docs/cluster.md": [MACHINES] * 4,
+    "docs/cluster.md": [MACHINES] * 2,
     "docs/export.md": [
         SHELL,
         "test_export_readers.py::test_the_program_of_the_page_reads_tars",
@@ -79,7 +79,7 @@ LEDGER: dict[str, list[str]] = {
         *["test_detection_page.py::test_the_detector_of_the_page_learns"] * 2,
         "test_detection_page.py::test_the_loop_of_the_page_for_masks_runs",
     ],
-    "docs/howto/own-splits.md": [SHELL, SHELL, RECIPES, RECIPES, RECIPES],
+    "docs/howto/own-splits.md": [SHELL, SHELL, RECIPES, RECIPES],
     "docs/howto/prove-labels.md": ["not: takes ImageNet; test_prove_labels.py"] * 2,
     "docs/howto/resize.md": [SHELL],
     "docs/howto/resume.md": [SHELL],
@@ -117,7 +117,7 @@ LEDGER: dict[str, list[str]] = {
         "test_table_page.py::test_the_function_of_the_page_for_a_database_runs",
     ],
     "docs/recipes/tars.md": [PAGE, PAGE],
-    "docs/records.md": ["test_records.py::test_the_page_is_right"] * 10,
+    "docs/records.md": ["test_records.py::test_the_page_is_right"] * 7,
     "docs/report.md": [SHELL] * 4,
     "docs/train/jax.md": [
         "test_train_pages.py::test_a_network_learns",

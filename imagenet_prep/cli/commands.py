@@ -72,7 +72,7 @@ def run(
 
     \b
     imagenet-prep run /data/imagenet
-    imagenet-prep run /data/imagenette --classes imagenette --relabel 0
+    imagenet-prep run /data/imagenette --classes imagenette
     """
     from imagenet_prep import pipeline
 

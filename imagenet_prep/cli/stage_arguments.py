@@ -79,7 +79,7 @@ def split_places(texts: Sequence[str]) -> dict[str, str]:
                 f"--split {text} has no name or no place", "expected NAME=WHERE, as in train=Train"
             )
         if name in splits:
-            raise UsageError(f"--split {name} is there twice", "expected each split once")
+            raise UsageError(f"--split {name} occurs twice", "expected each split once")
         splits[name] = place
     return splits
 

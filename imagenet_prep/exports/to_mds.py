@@ -49,7 +49,7 @@ class MdsPacker(Packer):
                 if "y" in self.columns:
                     if values.class_index is None:
                         raise InputError(
-                            f"{record.place} has no label", "expected one in each", _HINT
+                            f"{record.place} has no label", "every record needs a label", _HINT
                         )
                     sample["y"] = values.class_index
                 writer.write(sample)

@@ -124,7 +124,7 @@ class AnnotatedImages(Struct):
 
     def class_names(self, keys: BoxKeys) -> BoxNames:
         """The classes that the recipe names, itself or in a file;
-        raises InputError if one is there twice.
+        raises InputError if one occurs twice.
         """
         names = BoxNames()
         if isinstance(keys.names, list):
@@ -133,7 +133,7 @@ class AnnotatedImages(Struct):
             names = read_box_names(need_annotations(below(self.roots.root, keys.names)))
         for name, count in Counter(filter(None, names.order)).most_common(1):
             if count > 1:
-                raise InputError(f"names of boxes: {name} is there twice", "expected each once")
+                raise InputError(f"names of boxes: {name} occurs twice", "expected each once")
         return names
 
     def by_name(self, images: Sequence[Any], path: Path) -> Iterator[tuple[int, Any]]:

@@ -360,7 +360,9 @@ def _unmatched(key: str, place: str, names: Sequence[str], policy: str) -> list[
     noun, counterpart, skip = _UNMATCHED[key]
     text = f"{place}: {number_of(len(names), noun)} without {counterpart}"
     hint = f"to leave them out, write next to {place}: {skip}"
-    return left_out(text, names, policy, "expected one for each", hint)
+    return left_out(
+        text, names, policy, "every image needs an annotation, and every annotation an image", hint
+    )
 
 
 def _notes_of_boxes(file: BoxFile, boxless: Sequence[str]) -> Iterator[str]:

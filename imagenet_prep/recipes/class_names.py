@@ -221,7 +221,7 @@ def _from_mapping(mapping: Mapping[str, Any]) -> NamesOfClasses | None:
 
 
 def _keyed(pairs: Iterable[tuple[str, str]]) -> NamesOfClasses | None:
-    """Names by id; None if an id is there twice."""
+    """Names by id; None if an id occurs twice."""
     names: dict[str, str] = {}
     for key, name in pairs:
         if names.setdefault(key, name) != name:

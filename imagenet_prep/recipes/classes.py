@@ -146,7 +146,7 @@ def _refuse_repeated(file: RecipeFile, names: Sequence[str]) -> None:
     if names and not repeated:
         return
     name = repeated[0] if repeated else ""
-    problem = f"{name} is there twice" if name else "nothing in it"
+    problem = f"{name} occurs twice" if name else "nothing in it"
     raise file.fault(("classes",), problem, "expected each once")
 
 

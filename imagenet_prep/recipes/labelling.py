@@ -156,7 +156,7 @@ def _with_shared_numbers(
         raise file.fault(
             ("record",),
             f"{count} no label",
-            "expected one each: Inception's records have no place for none",
+            "every record of Inception needs a label",
             "take `record` out, or leave such files out with labels: {file: ..., unlabelled: skip}",
         )
     notes = note_on_first(file, classes) if shared.first_label is None else []

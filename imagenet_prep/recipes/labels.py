@@ -300,7 +300,7 @@ def _several_labels(
     for value, line in zip(values, table.lines, strict=True):
         labels = [] if value is None else [place_of[label] for label in _labels_in(value)]
         if len(set(labels)) < len(labels):
-            raise LabelsFault(line, "a label is there twice: expected each once")
+            raise LabelsFault(line, "a label occurs twice: expected each once")
         several.append(labels)
     return several
 

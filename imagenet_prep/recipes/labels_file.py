@@ -318,7 +318,9 @@ def _refuse_unequal(
         if column[row] != column[first_row]:
             line = table.lines[first_row]
             reason = f"{name} is {column[row]}, and {column[first_row]} in line {line}"
-            raise LabelsFault(table.lines[row], f"{reason}: expected one for all labels of a file")
+            raise LabelsFault(
+                table.lines[row], f"{reason}: expected the same value in all lines of a file"
+            )
 
 
 def _column(header: Sequence[str], name: str | None, usual: Sequence[str], content: str) -> str:

@@ -340,13 +340,15 @@ def _data_start(view: Sliceable, entry: Entry) -> int:
     mark, flags, method, crc, packed, size, name_length, extra_length = _LOCAL.unpack(header)
     name_stop = at + _LOCAL.size + name_length
     if mark != b"PK\3\4" or bytes(view[at + _LOCAL.size : name_stop]) != entry.name:
-        raise ZipFault(at, f"the header of {_show(entry.name)} is not here")
+        raise ZipFault(at, f"no local header for {_show(entry.name)}")
     if size == _FULL_32 or packed == _FULL_32:
         extra = bytes(view[name_stop : name_stop + extra_length])
         size, packed, _, _ = _widen(extra, (size, packed, 0, 0), at)
     is_same = _has_values(entry, (crc, packed, size), may_lack=bool(flags & _SIZES_FOLLOW))
     if not is_same or method != entry.method or flags & _ENCRYPTED:
-        raise ZipFault(at, f"the header of {_show(entry.name)} contradicts the central directory")
+        raise ZipFault(
+            at, f"the local header of {_show(entry.name)} contradicts the central directory"
+        )
     data_start: int = name_stop + extra_length
     return data_start
 

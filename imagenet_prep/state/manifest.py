@@ -307,7 +307,7 @@ def not_understood(what: str) -> InputError:
     """The error for a manifest with an invalid value in one place."""
     return InputError(
         f"the {what} in the manifest can't be understood",
-        "expected them as imagenet-prep convert writes them",
+        "expected the values that imagenet-prep convert writes",
         Hint(
             "remove the manifest and run the same ",
             mention("convert"),

@@ -202,7 +202,7 @@ def _find_rank(rank: int | None, world: int | None) -> tuple[int, int]:
     workers = cluster.get("worker", [])
     if environment.world > 1 and len(workers) > 1:
         what = f"the environment has {environment}, and TF_CONFIG with {len(workers)} workers"
-        raise UsageError(what, "expected one of both: each would divide the records", hint)
+        raise UsageError(what, "expected only one of them: each would divide the records", hint)
     return environment.rank or 0, environment.world
 
 

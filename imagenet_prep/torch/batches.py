@@ -146,7 +146,7 @@ class BatchItems(list[Any]):
 
 
 class Seeded(Dataset[Any]):
-    """The items of a data set, each with random numbers that its epoch and number decide.
+    """The items of a data set, with random numbers seeded by epoch and index.
 
     Its length, its attributes, and its items by plain numbers are those of the data set.
     """
@@ -216,7 +216,7 @@ class Seeded(Dataset[Any]):
 
 
 class BatchCollate:
-    """A collate function whose random numbers are decided by the epoch and the numbers of the
+    """A collate function whose random numbers are seeded by the epoch and the indices of the
     batch's items.
 
     Damaged items are left out. A Loader gets a LoadedBatch, any other DataLoader the batch itself.

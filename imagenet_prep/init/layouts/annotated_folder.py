@@ -366,7 +366,12 @@ def _unaccepted(
     which a user must accept.
     """
     folder = inspection.folder
-    faults = [InputError(f"{folder}: {loss}", "expected one for each") for loss in losses]
+    faults = [
+        InputError(
+            f"{folder}: {loss}", "every image needs an annotation, and every annotation an image"
+        )
+        for loss in losses
+    ]
     doubts = [InputError(f"{folder}: {doubt}", "expected boxes") for doubt in proposed.doubts]
     return faults + doubts
 

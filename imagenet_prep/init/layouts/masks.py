@@ -373,7 +373,7 @@ def _without_counterpart(
         return []
     count = number_of(len(names), noun)
     problem = f"{inspection.folder}: {count} without {counterpart}: {listed(names)}"
-    return [InputError(problem, "expected one for each")]
+    return [InputError(problem, "every image needs a mask, and every mask an image")]
 
 
 def _lossy(masks: _Masks) -> list[InputError]:

@@ -348,7 +348,9 @@ def _check_label(inspection: Inspection, samples: Samples, kind: str) -> None:
     if label is not None and None in samples.columns[label]:
         name = samples.names[samples.columns[label].index(None)]
         hint = f"a recipe can say: source: {{{kind}: ..., label: false}}; {label} is a column then"
-        raise InputError(f"{inspection.folder}: {name} has no {label}", "expected one each", hint)
+        raise InputError(
+            f"{inspection.folder}: {name} has no {label}", f"every sample needs a {label}", hint
+        )
 
 
 def _choice(inspection: Inspection, samples: Samples, column: str) -> str:

@@ -363,7 +363,7 @@ def _images_in(path: Path, coco: Coco) -> dict[int | str, Marked]:
     for number, image in enumerate(coco.images):
         place = f"{path}: images[{number}] (id {image.id})"
         if image.id in images or image.file_name in names:
-            problem = f"{image.file_name} or its id is there twice"
+            problem = f"{image.file_name} or its id occurs twice"
             raise fault(place, problem, "expected every image once")
         names.add(image.file_name)
         size = check_size(image.width, image.height, place)

@@ -403,8 +403,8 @@ FORMAT = Format(
     usage={
         "CSV": (
             "`boxes: {csv: FILES, columns: {xmin: left}}`. A row per box: image, class, `xmin`, "
-            "`ymin`, `xmax`, `ymax` (or `x1`, ...; or `x`, `y`, `width`, `height`). Numbers below "
-            "2 are relative"
+            "`ymin`, `xmax`, `ymax` (or `x1`, ...; or `x`, `y`, `width`, `height`). "
+            "Values below 2 are fractions of the image"
         ),
         "keras-retinanet": (
             "`boxes: {csv: FILES, header: false}`: path, x1, y1, x2, y2, class. "

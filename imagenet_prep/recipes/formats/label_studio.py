@@ -104,7 +104,7 @@ def _read_object(region: _Json, place: str) -> DrawnObject:
         return _place_object(region, shape, place)
     except (KeyError, TypeError, ValueError) as error:
         problem = f"{shape} without its numbers"
-        raise fault(place, problem, "expected those that Label Studio writes") from error
+        raise fault(place, problem, "expected values that Label Studio writes") from error
 
 
 def _is_one_name(labels: Any) -> bool:

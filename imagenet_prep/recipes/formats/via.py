@@ -85,7 +85,9 @@ def _read_object(region: _ViaRegion, class_attribute: str | None, place: str) ->
     shape = region.shape_attributes
     shape_name = shape.get("name")
     if shape.get("theta"):
-        raise fault(place, f"a rotated {shape_name}", "expected one along the sides of the image")
+        raise fault(
+            place, f"a rotated {shape_name}", "expected a box parallel to the sides of the image"
+        )
     try:
         if shape_name in ("polygon", "polyline"):
             xs = check_numbers(shape["all_points_x"])
@@ -103,7 +105,7 @@ def _read_object(region: _ViaRegion, class_attribute: str | None, place: str) ->
             return DrawnObject(class_name, corners, place)
     except (KeyError, TypeError, ValueError) as error:
         problem = f"a {shape_name} without its numbers"
-        raise fault(place, problem, "expected those that VIA writes") from error
+        raise fault(place, problem, "expected values that VIA writes") from error
     raise fault(place, f"the shape {shape_name!r}", "expected rect, circle, ellipse or polygon")
 
 
