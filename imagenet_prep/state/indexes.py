@@ -97,16 +97,13 @@ def not_done(
     """The shards of a planned set that are not done, by their entries in the journal,
     and as they are there.
     """
-    infos = ((name, journal.get(name)) for name in planned.shards)
-    return [
-        name
-        for name, info in infos
-        if info is None or not _is_of(planned, info) or not _stands(layout, info)
-    ]
-
-
-def _is_of(planned: Manifest, info: ShardInfo | None) -> bool:
-    return info is not None and planned.shards[info.name].fingerprint == info.fingerprint
+    unfinished: list[str] = []
+    for name, planned_info in planned.shards.items():
+        info = journal.get(name)
+        is_planned = info is not None and info.fingerprint == planned_info.fingerprint
+        if info is None or not is_planned or not _stands(layout, info):
+            unfinished.append(name)
+    return unfinished
 
 
 def _stands(layout: Layout, info: ShardInfo) -> bool:
@@ -144,9 +141,11 @@ def filled(planned: Manifest, journal: Journal) -> Manifest:
         images[split] += info.records
         warned[split] += len(info.warned)
         repairs[split] += info.repairs
-    turned = {
-        split: count for split, found in repairs.items() if (count := count_changes(found)[TURNED])
-    }
+    turned: dict[str, int] = {}
+    for split, repair_texts in repairs.items():
+        count = count_changes(repair_texts)[TURNED]
+        if count:
+            turned[split] = count
     totals = {
         split: replace(total, images=images[split], warned=warned[split])
         for split, total in planned.totals.items()

@@ -29,9 +29,9 @@ AFTER_SEAL = 20
 _BRACE = crc32c(b"{")
 
 
-def canonical(value: object) -> bytes:
+def canonical(json_value: object) -> bytes:
     """A value as canonical JSON: sorted keys, one line, ASCII only."""
-    return _canonical(value).encode()
+    return _canonical(json_value).encode()
 
 
 def seal(entry: dict[str, Any]) -> str:
@@ -156,8 +156,12 @@ class Journal:
         """The shards with different entries in different parts, and these entries:
         the own part last.
         """
-        found = ((name, list(parts.values())) for name, parts in self._parts_of.items())
-        return {name: infos for name, infos in found if any(info != infos[0] for info in infos)}
+        rivals: dict[str, list[ShardInfo]] = {}
+        for name, parts in self._parts_of.items():
+            entries = list(parts.values())
+            if any(entry != entries[0] for entry in entries):
+                rivals[name] = entries
+        return rivals
 
     def choose(self, info: ShardInfo) -> None:
         """Use this entry of a shard, which is proven."""

@@ -92,10 +92,10 @@ def class_index(label: int | None, first_label: int, record: Placed) -> int | No
     if label is None:
         return None
     if label < first_label:
-        what, expected = f"{record.place} has label {label}", f"expected {first_label} or more"
+        problem, expected = f"{record.place} has label {label}", f"expected {first_label} or more"
         hint = Hint(
             mention("verify"),
             " names all such records; a set without a manifest that counts otherwise: ",
         )
-        raise InputError(what, expected, Hint(hint, f"records.first_label = {label}"))
+        raise InputError(problem, expected, Hint(hint, f"records.first_label = {label}"))
     return label - first_label

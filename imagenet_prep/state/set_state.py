@@ -180,8 +180,9 @@ class SetState(Struct, frozen=True, dict=True):
         if self.is_usable or self.kind == "nothing":
             return
         if splits is not None and self.manifest is not None and self.kind == "contradictory":
-            wrong = {grown_from(split_of(name))[0] for name in (*self.missing, *self.strays)}
-            if wrong.isdisjoint(grown_from(split)[0] for split in splits):
+            wrong_shards = (*self.missing, *self.strays)
+            damaged_splits = {grown_from(split_of(name))[0] for name in wrong_shards}
+            if damaged_splits.isdisjoint(grown_from(split)[0] for split in splits):
                 return
         raise InputError(self.sentence, "expected a finished set", self.following)
 
