@@ -45,6 +45,14 @@ def has_doctype(content: bytes) -> bool:
     return any(word in content for word in _DOCTYPES)
 
 
+def nearest_words(word: str, names: Iterable[str]) -> str:
+    """The question whether a mistyped word is another; "" if no name is like it."""
+    import difflib
+
+    near = difflib.get_close_matches(word.casefold(), list(names), 1)
+    return f"Did you mean {near[0]!r}?" if near else ""
+
+
 def number_of(count: int, one: str, many: str = "") -> str:
     """A count with its noun; ``many`` is the plural if it is not ``one`` with an s."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
@@ -105,8 +113,3 @@ def listed(names: Iterable[str], shown: int = 3) -> str:
     """The first of several names."""
     all_names = list(names)
     return ", ".join(all_names[:shown]) + (", ..." if len(all_names) > shown else "")
-
-
-def install_extra(extra: str) -> str:
-    """The command that installs an extra of the package, in the folder of its clone."""
-    return f"{INSTALL} '.[{extra}]'    (in the clone of imagenet-prep)"

@@ -19,6 +19,7 @@ import click
 
 import imagenet_prep
 from imagenet_prep.cli.commands import cli
+from imagenet_prep.cli.options import every_command
 from imagenet_prep.init import layouts
 from imagenet_prep.recipes.formats import all_formats
 
@@ -61,8 +62,9 @@ def row(option: click.Option) -> str:
 
 
 def options_of(command: click.Command) -> list[click.Option]:
-    """Its declared options, without click's own --help."""
-    return [option for option in command.params if isinstance(option, click.Option)]
+    """Its declared options, without click's own --help and those of every command."""
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    return [option for option in options if option not in every_command]
 
 
 def table_of(rows: list[str]) -> str:
@@ -94,10 +96,13 @@ def options_page() -> str:
     for command in cli.commands.values():
         counts.update(map(row, options_of(command)))
     shared_rows = [text for text, count in counts.items() if count >= SHARED]
+    everywhere = [row(option) for option in every_command]
     sections = [
         "# Options of every command",
         "[The command line](../cli.md) says what each command does. `imagenet-prep COMMAND --help`"
         " prints the same options.",
+        "## Options that each command has",
+        table_of(everywhere),
         "## Shared options",
         table_of(shared_rows),
     ]

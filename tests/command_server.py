@@ -229,6 +229,7 @@ def finish(status: int) -> NoReturn:
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends as the tests do
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as in a command: NumPy's import starts no threads
+    importlib.import_module("unsynced").install()
     load()
     gc.freeze()
     serve(socket.socket(fileno=int(sys.argv[1])))

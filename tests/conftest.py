@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import unsynced
 from hypothesis import settings
 
-from imagenet_prep.demo.archives import MadeSet, make
-from imagenet_prep.storage.layout import Layout
+unsynced.install()  # before modules of the package import what it replaces
+
+from imagenet_prep.demo.archives import MadeSet, make  # noqa: E402
+from imagenet_prep.storage.layout import Layout  # noqa: E402
 
 if TYPE_CHECKING:
     from object_server import ObjectServer
@@ -33,12 +36,14 @@ NOWHERE = "http://127.0.0.1:9"
 """Where nobody answers: no test asks an object store but its own."""
 
 SAME_EVERYWHERE = """
-annotation_formats census class_numbers damaged_loaders data_files demo_images detection diff
-dividing evidence export_tfds folder_evidence folders fuzz grades growing guards huggingface imports
+annotation_formats annotations broken_recipes catalog census class_numbers content copies crops
+damaged_loaders data_files demo_images detection devkit diff dividing evidence example_recipes
+exchanged export_tfds folder_evidence folders fuzz grades growing guards huggingface imports
 impossible_boxes init kept_folders labels_file large_sets layouts looks manifest_crc mask_pixels
-odd_json part_sets raw_set recipe_pages recipe_places recipe_sets recorders refusals regroup
-remedies repaired_bytes segmentation setting_values shard_writer show sites status table_page
-terminal trust twice universal_table upright voc whole_inputs wording
+odd_json part_sets patterns planning raw_set recipe_pages recipe_places recipe_sets recorders
+refusals regroup remedies repaired_bytes segmentation setting_values shard_writer show sites status
+table_page terminal toy_format toy_source trust twice universal_table upright voc whole_inputs
+wording
 """
 """Tests of what no Python changes, by the names of their modules: a second Python is spared them.
 
@@ -94,15 +99,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _bring_together(items: list[pytest.Item]) -> None:
-    """Put first the modules that load TensorFlow, then those with PyTorch: each takes seconds of
-    each process of tests.
+    """Put first the modules that start clusters of Ray, then those that load TensorFlow, then those
+    with PyTorch: each takes seconds, or half a minute, of each process of tests.
 
-    pytest-xdist gives a process a run of neighbours, so that one or two load TensorFlow, and not
-    all.
+    pytest-xdist gives a process a run of neighbours, of which others later take the last ones: so
+    one starts the clusters, one or two load TensorFlow, and none has a long test at the end.
     """
     loading = {
         mark: {item.path for item in items if item.get_closest_marker(mark)}
-        for mark in ("tensorflow", "torch")
+        for mark in ("ray", "tensorflow", "torch")
     }
     items.sort(key=lambda item: [item.path not in paths for paths in loading.values()])
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from existing import existing
 from made_folders import saved
 from made_sets import ENGINE, flip
 from made_tars import save
+from running import PROGRAM, command
 
 from imagenet_prep import ConvertOptions, Layout, convert, untar, verify
 from imagenet_prep.datasets.copies import UNKNOWN
@@ -103,22 +103,26 @@ def change(raw: Path, known: Known, image: str) -> None:
     raise AssertionError(f"{image} is not in {raw}")
 
 
-def begin(data: Path, raw: Path, rank: int, world: int) -> subprocess.Popen[str]:
-    """A rank in a process of its own."""
+def words_of_a_rank(data: Path, raw: Path, rank: int, world: int) -> list[str]:
+    """The command line of a rank, without the program."""
     words = ("convert", data, "--raw", raw, *SHARDS, "--workers", 1, "--rank", f"{rank}/{world}")
+    return [str(word) for word in words]
+
+
+def begin(data: Path, raw: Path, rank: int, world: int) -> subprocess.Popen[str]:
+    """A rank in a process of its own, beside others."""
     return subprocess.Popen(
-        [sys.executable, "-m", "imagenet_prep", *map(str, words)],
+        [*PROGRAM, *words_of_a_rank(data, raw, rank, world)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
 
 
-def said(process: subprocess.Popen[str], status: int = 0) -> str:
-    """What a process said until its end, which must have this status."""
-    out, _ = process.communicate(timeout=120)
-    assert process.returncode == status, out
-    return out
+def run_rank(data: Path, raw: Path, rank: int, world: int, status: int = 0) -> str:
+    """What a rank printed, which must end with this status."""
+    ran = command(*words_of_a_rank(data, raw, rank, world), status=status)
+    return ran.stdout + ran.stderr
 
 
 def refuse_advice(out: str) -> None:
@@ -154,7 +158,7 @@ def test_copies_of_the_same_images_make_one_set(
             raw = copy_of(known.archives, tmp_path / f"raw-{rank}", 1_600_000_000 + rank)
         elif what == "forms":
             raw = (known.archives, known.folders)[rank % 2]
-        said(begin(tmp_path / "data", raw, rank, world))
+        run_rank(tmp_path / "data", raw, rank, world)
     assert (NOTE in finished(tmp_path / "data", known)) == (what != "one")
     layout = Layout(tmp_path / "data", raw=known.folders)
     assert load_plan(layout).samples == {}
@@ -167,7 +171,7 @@ def test_copies_of_the_same_images_make_one_set(
 def test_a_convert_of_another_copy_finishes_what_ranks_began(known: Known, tmp_path: Path) -> None:
     """Also at the same place with other times, then again with others: they prove nothing here."""
     data, raw = tmp_path / "data", tmp_path / "raw"
-    said(begin(data, copy_of(known.archives, raw, 1_600_000_000), 0, 2))
+    run_rank(data, copy_of(known.archives, raw, 1_600_000_000), 0, 2)
     for seconds, made in ((1_600_000_001, [3, 1]), (1_600_000_002, [0, 0])):
         layout = Layout(data, raw=copy_of(known.archives, raw, seconds))
         assert [split.made for split in convert(layout, ENGINE, OPTIONS).splits] == made
@@ -184,7 +188,7 @@ def sound(request: pytest.FixtureRequest, known: Known) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("where", ["other times", "same times", "other place"])
-@pytest.mark.parametrize("world", [2, 4])
+@pytest.mark.parametrize(("sound", "world"), [("archives", 4), ("folders", 2)], indirect=["sound"])
 def test_one_byte_of_an_image_that_this_rank_must_write(
     known: Known, sound: Path, tmp_path: Path, world: int, where: str
 ) -> None:
@@ -194,18 +198,18 @@ def test_one_byte_of_an_image_that_this_rank_must_write(
     data, place, rank = tmp_path / "data", tmp_path / "raw", world - 1
     raw = copy_of(sound, place, 1_600_000_000)
     for other in range(rank):
-        said(begin(data, raw, other, world))
+        run_rank(data, raw, other, world)
     if where == "other place":
         place = tmp_path / "other"
     raw = copy_of(sound, place, 1_600_000_000 + (where == "other times"))
     image = known.images_of(rank, world)[-1]
     change(raw, known, image)
-    out = said(begin(data, raw, rank, world), status=4)
+    out = run_rank(data, raw, rank, world, status=4)
     assert f"error: {image} has other bytes here than in the copy that the set was planned" in out
     refuse_advice(out)
     with pytest.raises(InputError, match=f"{rank} of {world}"):
         merge(Layout(data))
-    said(begin(data, copy_of(sound, place, 1_600_000_005), rank, world))
+    run_rank(data, copy_of(sound, place, 1_600_000_005), rank, world)
     assert NOTE in finished(data, known)
 
 
@@ -216,14 +220,14 @@ def test_one_byte_of_an_image_that_another_rank_wrote(
     nobody is told to replace what others made.
     """
     data = tmp_path / "data"
-    said(begin(data, copy_of(sound, tmp_path / "raw", 1_600_000_000), 0, 2))
+    run_rank(data, copy_of(sound, tmp_path / "raw", 1_600_000_000), 0, 2)
     raw = copy_of(sound, tmp_path / "raw", 1_600_000_001)
     for image in known.images_of(0, 2)[2:4]:
         change(raw, known, image)
     if sound == known.folders:  # a rank reads what another one listed
         raw = raw.rename(tmp_path / "elsewhere")
     before = {path.name: path.read_bytes() for path in existing(data, "*-of-*")}
-    out = said(begin(data, raw, 1, 2), status=2)
+    out = run_rank(data, raw, 1, 2, status=2)
     assert f"{known.images_of(0, 2)[2]} (" in out
     assert "has the same name and length as in its shard, but other bytes" in out
     assert "give all ranks the same images and settings" in out
@@ -244,7 +248,7 @@ def test_ranks_that_start_at_once(known: Known, tmp_path: Path) -> None:
     for process, out in zip(running, outs, strict=True):
         assert process.returncode == 0 or image in out, out
     if running[3].returncode == 4:
-        said(begin(data, known.archives, 3, 4))
+        run_rank(data, known.archives, 3, 4)
         assert NOTE in finished(data, known)
 
 

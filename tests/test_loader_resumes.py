@@ -15,7 +15,7 @@ import pytest
 
 from imagenet_prep.errors import DamagedRecordError, InputError
 
-RESUMES = 400
+RESUMES = 200
 """Resumes in this process; each of them is a case of its own."""
 
 RESUMES_WITH_WORKERS = 10

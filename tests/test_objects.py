@@ -236,13 +236,13 @@ def test_records_are_read_at_random(objects: ObjectServer, local: Path, stored: 
 
 
 def test_a_kill_in_mid_upload(objects: ObjectServer, local: Path) -> None:
-    """Killed once two parts were sent: what is left is no object,
+    """Killed while the second part is on its way: what is left is no object,
     and the next run ends with the same bytes.
     """
     url = objects.new_bucket()
     command = [sys.executable, "-m", "imagenet_prep", "convert", str(local), "--output", url, *PART]
     with run_proxy(objects) as proxy:
-        proxy.fault = lambda method, path: 0.2 if "partNumber=" in path else None
+        proxy.fault = lambda method, path: "stall" if proxy.parts() > 1 else None
         environment = {**os.environ, **objects.environment_by(proxy.port)}
         process = subprocess.Popen(
             command, start_new_session=True, stderr=subprocess.DEVNULL, env=environment

@@ -118,7 +118,7 @@ SCENARIOS = scenarios(shards=2, workers=1)
 
 Recordings = Callable[[str], Recording]
 
-SAMPLE = 3
+SAMPLE = 2
 """So many of a command's trees are run here; make torture runs them all."""
 
 

@@ -38,6 +38,10 @@ SHARDS = 48
 UNSHARE = ("unshare", "-mu") if os.geteuid() == 0 else ("unshare", "-rmu")
 TRIED = "hostname tried && mount --bind /tmp /tmp"
 MARK = "CLUSTER_OF_TESTS"
+SOON = "from imagenet_prep.engines import ray_machines, ray_tasks; from imagenet_prep.cli import main; "
+SOON += "ray_machines._HEAD, ray_tasks.PATIENCE = 4.0, 4.0; "
+"""The beginning of a program that waits less for a lost head, and for machines that see no file."""
+
 QUANTIZATION = rb"(\xff\xdb\x00\x43\x00.{25})."  # a byte of the first table of a JPEG
 
 
@@ -236,7 +240,8 @@ def cluster(made: Made, objects: ObjectServer) -> Iterator[Started]:
 def test_a_machine_without_its_folders_is_named(cluster: Started, made: Made) -> None:
     """Each had a task; the sound one made all shards, the same bytes as one machine."""
     output = made.copies / "shared" / "out"
-    said = cluster.run("convert", output, "--raw", made.raw, *PART)
+    program = python(SOON + "main()")
+    said = cluster.run("convert", output, "--raw", made.raw, *PART, program=program)
     reasons = lacking(said)
     assert set(reasons) == {"noraw", "nooutput", "readonly", "changed"}
     assert "it lacks " in reasons["noraw"]
@@ -254,7 +259,7 @@ def test_a_machine_that_cant_reach_the_store_is_named(
     url = objects.new_bucket()
     call = [*PROGRAM, "convert", url, "--raw", made.raw, *PART, "--quiet"]
     subprocess.run(call, env=os.environ | objects.environment, check=True)
-    said = cluster.run("verify", url, **objects.environment)
+    said = cluster.run("verify", url, program=python(SOON + "main()"), **objects.environment)
     reasons = lacking(said)
     assert set(reasons) == {"noraw", "nooutput", "readonly", "changed"}
     assert "the store refuses these credentials" in reasons["noraw"]
@@ -380,8 +385,7 @@ def test_a_driver_that_cant_join_says_why(
 def test_a_lost_head_ends_a_command_which_can_be_run_again(alone: Started, made: Made) -> None:
     """With status 5; the cluster is started again, and the rest is made: the same bytes."""
     output = alone.folder / "lost"
-    slow = "import functools, slow_shards; from imagenet_prep.shards import run; "
-    slow += "from imagenet_prep.cli import main; "
+    slow = SOON + "import functools, slow_shards; from imagenet_prep.shards import run; "
     slow += "run.ShardMaker = functools.partial(slow_shards.SlowMaker, seconds=0.3); main()"
     words = ("convert", output, "--raw", made.raw, *PART)
     driver = alone.begin(*words, program=python(slow))

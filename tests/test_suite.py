@@ -38,12 +38,18 @@ def test_expected_to_fail():
 """
 
 
-def _pytest(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a test file in two workers under this project's own settings and conftest."""
+def _pytest(folder: Path, workers: int, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a test file in some workers under this project's own settings and conftest."""
     shutil.copy2(TESTS / "conftest.py", folder)
     (folder / "test_one.py").write_text(ONE_OF_EACH)
-    options = ["-n", "2", f"--config-file={ROOT / 'pyproject.toml'}", f"--rootdir={folder}"]
-    everything = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    options = [
+        "-n",
+        str(workers),
+        f"--config-file={ROOT / 'pyproject.toml'}",
+        f"--rootdir={folder}",
+    ]
+    path = os.pathsep.join([str(ROOT), str(TESTS)])
+    everything = {**os.environ, "PYTHONPATH": path, **environment}
     call = [sys.executable, "-m", "pytest", *options, "test_one.py"]
     return subprocess.run(call, cwd=folder, env=everything, capture_output=True, text=True)
 
@@ -52,13 +58,13 @@ def test_a_skip_fails_where_it_is_not_expected(tmp_path: Path) -> None:
     """With IMAGENET_PREP_SKIPS set, a skip that it does not list is named and fails the run;
     xfail is no skip.
     """
-    refused = _pytest(tmp_path, IMAGENET_PREP_SKIPS="test_other.py")
+    refused = _pytest(tmp_path, 2, IMAGENET_PREP_SKIPS="test_other.py")
     assert refused.returncode == 1
     assert "test_one.py::test_left_out: Skipped: no mountain here" in refused.stdout
     assert "test_expected_to_fail" not in refused.stdout
     assert "1 passed, 1 skipped, 1 xfailed" in refused.stdout
     listed = "test_other.py test_one.py::test_left"
-    assert _pytest(tmp_path, IMAGENET_PREP_SKIPS=listed).returncode == 0
+    assert _pytest(tmp_path, 0, IMAGENET_PREP_SKIPS=listed).returncode == 0
 
 
 @pytest.mark.parametrize(

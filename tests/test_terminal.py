@@ -36,7 +36,7 @@ HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 def prep(*arguments: str | Path | bytes, **environment: str) -> subprocess.CompletedProcess[bytes]:
     """Run the command line to its end; what it prints stays bytes."""
     call = [*PROGRAM, *arguments]
-    return subprocess.run(call, capture_output=True, timeout=60, env={**os.environ, **environment})
+    return subprocess.run(call, capture_output=True, timeout=600, env={**os.environ, **environment})
 
 
 def assert_calm(*printed: bytes) -> None:
@@ -171,7 +171,7 @@ def copied(
     name, words = line.removeprefix(mark).split(" ", 1)
     assert name == "imagenet-prep"
     command = f"{shlex.join(PROGRAM)} {words}"
-    outcome = subprocess.run(["bash", "-c", command], cwd=cwd, capture_output=True, timeout=60)
+    outcome = subprocess.run(["bash", "-c", command], cwd=cwd, capture_output=True, timeout=600)
     assert_calm(outcome.stdout, outcome.stderr)
     return outcome
 
@@ -195,7 +195,7 @@ def test_a_traceback_quotes_no_control_characters(tmp_path: Path) -> None:
     result = subprocess.run(
         [sys.executable, "-c", f"{broken}c.cli.main = main\nc.main()"],
         capture_output=True,
-        timeout=60,
+        timeout=600,
     )
     assert result.returncode == 1
     assert_calm(result.stderr)
@@ -258,7 +258,7 @@ def told(name: str, made: Path) -> list[str]:
 def in_bash(words: Sequence[str], streams: str) -> subprocess.CompletedProcess[str]:
     """A command whose streams are as a shell sets them."""
     script = f"{shlex.join(words)} {streams}"
-    return subprocess.run(["bash", "-c", script], capture_output=True, timeout=60, text=True)
+    return subprocess.run(["bash", "-c", script], capture_output=True, timeout=600, text=True)
 
 
 @pytest.mark.parametrize("name", TELLING)
@@ -266,7 +266,7 @@ def test_a_reader_that_has_gone_is_exit_141(name: str, made: Path) -> None:
     """Whatever the command: the promised status, and no word about it."""
     with nobody_reads() as pipe:
         result = subprocess.run(
-            told(name, made), stdout=pipe, stderr=subprocess.PIPE, timeout=60, text=True
+            told(name, made), stdout=pipe, stderr=subprocess.PIPE, timeout=600, text=True
         )
     assert result.returncode == 141
     assert "Traceback" not in result.stderr
@@ -281,7 +281,7 @@ def test_a_reader_of_errors_that_has_gone_is_exit_141(words: str, made: Path) ->
     """2>&1 | head: an error, wrong usage or progress that nobody reads."""
     with nobody_reads() as pipe:
         call = [*PROGRAM, *words.format(made=made).split()]
-        assert subprocess.run(call, stdout=pipe, stderr=pipe, timeout=60).returncode == 141
+        assert subprocess.run(call, stdout=pipe, stderr=pipe, timeout=600).returncode == 141
 
 
 @pytest.mark.parametrize("name", TELLING)
@@ -334,7 +334,7 @@ def test_a_log_on_a_full_disk_stops_no_work(made: Path, tmp_path: Path) -> None:
     """
     call = [*PROGRAM, "convert", tmp_path / "shards", "--config", made / "recipe.yaml"]
     with open("/dev/full", "wb") as full:
-        result = subprocess.run(call, stdout=subprocess.PIPE, stderr=full, timeout=60)
+        result = subprocess.run(call, stdout=subprocess.PIPE, stderr=full, timeout=600)
     assert result.returncode == 0
     assert result.stdout.startswith(b"convert: train")
 
@@ -350,7 +350,7 @@ def test_ctrl_c_in_a_pipeline_stays_130(tmp_path: Path) -> None:
     with nobody_reads() as pipe:
         assert (
             subprocess.run(
-                [sys.executable, "-c", script], stdout=pipe, stderr=pipe, timeout=60
+                [sys.executable, "-c", script], stdout=pipe, stderr=pipe, timeout=600
             ).returncode
             == 130
         )

@@ -84,7 +84,7 @@ class Writer:
 
     def go_on(self, word: str = "go on") -> tuple[int, str]:
         """Let it end; its exit status and what it said."""
-        said, _ = self._process.communicate(f"{word}\n", timeout=60)
+        said, _ = self._process.communicate(f"{word}\n", timeout=600)
         return self._process.returncode, said
 
 

@@ -13,6 +13,7 @@ import pytest
 from existing import existing
 
 from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.version import describe_version, find_commit
 
 ROOT = Path(__file__).parents[1]
 
@@ -37,6 +38,8 @@ def test_an_installed_wheel_finds_its_tables(tmp_path: Path, made_tiny: MadeSet)
         names
     )
     assert "imagenet_prep/reporting/parts.html" in names
+    commit = find_commit(ROOT / "imagenet_prep")
+    assert ("imagenet_prep/commit.txt" in names) == bool(commit)
     assert not [name for name in names if name.startswith(("tests/", "data/"))]
     environment = tmp_path / "venv"
     venv.create(environment, with_pip=False)
@@ -79,6 +82,10 @@ def test_an_installed_wheel_finds_its_tables(tmp_path: Path, made_tiny: MadeSet)
             [command, *arguments], cwd=empty, env=clean, capture_output=True, text=True
         )
         assert result.returncode == 0, result.stderr
+    shown = subprocess.run(
+        [command, "--version"], cwd=empty, env=clean, capture_output=True, text=True
+    )
+    assert shown.stdout == f"imagenet-prep, version {describe_version()}\n"
     where = [python, "-c", "import imagenet_prep; print(imagenet_prep.__file__)"]
     assert (
         str(environment)

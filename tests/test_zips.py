@@ -19,17 +19,16 @@ from hypothesis import strategies as st
 from made_zips import DEFLATED, STORED, Made, deflate, make_zip, zip_64
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.sources import zips
+from imagenet_prep.sources import zip_entries
 from imagenet_prep.sources.slices import FileSlices, Reader, Row
-from imagenet_prep.sources.zips import (
+from imagenet_prep.sources.zip_entries import (
     LARGEST_INFLATED,
-    Zip,
     ZipFault,
     entry_at,
     iter_entries,
     read_entry,
-    walk_zip,
 )
+from imagenet_prep.sources.zips import Zip, walk_zip
 
 JPEG = bytes(range(256)) * 40
 NONE = 0xFFFFFFFF  # "see the zip64 field"
@@ -120,8 +119,8 @@ def test_a_directory_longer_than_the_window_is_read(monkeypatch: pytest.MonkeyPa
     """Entries that cross the end of what is read at a time are whole,
     whatever their names' lengths.
     """
-    monkeypatch.setattr(zips, "_LONGEST", 400)
-    monkeypatch.setattr(zips, "_WINDOW", 401)
+    monkeypatch.setattr(zip_entries, "_LONGEST", 400)
+    monkeypatch.setattr(zip_entries, "_WINDOW", 401)
     entries = [Made(b"n" * (1 + number * 7 % 300), bytes([number])) for number in range(200)]
     assert contents(make_zip(entries)) == [(made.name, made.content) for made in entries]
 

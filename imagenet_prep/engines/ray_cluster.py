@@ -18,8 +18,8 @@ from imagenet_prep.engines.ray_tasks import Flight
 from imagenet_prep.engines.threads import ThreadEngine, available_cpus
 from imagenet_prep.engines.worker_faults import TRIES
 from imagenet_prep.errors import AccessError, NetworkError, PrepError, UsageError
+from imagenet_prep.hints import install_extra
 from imagenet_prep.model import Outcomes, Portable, R, T
-from imagenet_prep.text import install_extra
 
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",  # Ray sends nothing to its makers

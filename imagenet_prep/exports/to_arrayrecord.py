@@ -11,8 +11,8 @@ from typing import Any
 from imagenet_prep.errors import UsageError, WriteError
 from imagenet_prep.exports.packing import Files, Packer, check_read_back
 from imagenet_prep.exports.source_set import CLASSES, SourceSet, SourceShard, encode_classes
+from imagenet_prep.hints import install_extra
 from imagenet_prep.storage.refusals import AGAIN, no_space
-from imagenet_prep.text import install_extra
 from imagenet_prep.tfrecord import crc32c
 
 _OPTIONS = "group_size:1,uncompressed"

@@ -13,7 +13,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.exports.packing import Files, Packer
 from imagenet_prep.exports.source_set import SourceSet, SourceShard, find_meaning, find_roles
 from imagenet_prep.exports.to_webdataset import describe, encode_json
-from imagenet_prep.text import install_extra
+from imagenet_prep.hints import install_extra
 
 
 class MdsPacker(Packer):

@@ -18,11 +18,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.hints import install_extra
 from imagenet_prep.images import format_of, png
 from imagenet_prep.images.jpeg import ImageError, check_claim
 from imagenet_prep.images.opening import opened
 from imagenet_prep.images.pixels import decode_rgb, turn_upright
-from imagenet_prep.text import install_extra
 
 if TYPE_CHECKING:
     import numpy as np

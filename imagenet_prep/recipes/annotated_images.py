@@ -26,9 +26,8 @@ from imagenet_prep.recipes.annotation_files import list_files
 from imagenet_prep.recipes.box_files import BoxFile, Drawn, Marked
 from imagenet_prep.recipes.box_names import BoxNames, read_box_names
 from imagenet_prep.recipes.box_policy import Size, fault
-from imagenet_prep.recipes.mask_names import is_image_folder, is_mask_folder, unmasked
+from imagenet_prep.recipes.folder_words import is_image_folder, is_mask_folder, split_name, unmasked
 from imagenet_prep.recipes.path_matching import match, unique_rows, without_ending
-from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import below
 from imagenet_prep.sources.slices import Reader

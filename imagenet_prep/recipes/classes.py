@@ -10,9 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.labels_file import (
-    NO_LABEL,
-)
+from imagenet_prep.recipes.labels_file import NO_LABEL
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_paths import need_path
 from imagenet_prep.sources.names import below

@@ -20,6 +20,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.hints import install_extra
 from imagenet_prep.images import pixels
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
@@ -29,7 +30,6 @@ from imagenet_prep.reporting.census import BROKEN, UNLABELED, Census, each_shard
 from imagenet_prep.reporting.charts import Chart
 from imagenet_prep.reporting.lenient import Names, Shown, look
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.text import install_extra
 from imagenet_prep.tfrecord.framing import FramingError
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ import numpy as np
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.hints import install_extra
 from imagenet_prep.images.arrays import DEFLATES_TO, MAX_BYTES, ArrayError
 from imagenet_prep.storage.refusals import unreadable
-from imagenet_prep.text import install_extra
 
 HOLDS_OBJECTS = "it holds object"
 """The start of the reason against an array of pickled objects."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 if importlib.util.find_spec("tensorflow") is None:
-    from imagenet_prep.text import install_extra
+    from imagenet_prep.hints import install_extra
 
     needs = f"imagenet_prep.tensorflow needs TensorFlow: {install_extra('tensorflow')}"
     raise ModuleNotFoundError(needs, name="tensorflow")

@@ -5,7 +5,7 @@ Loader shuffles them, divides them among ranks, and resumes.
 import importlib.util
 
 if importlib.util.find_spec("torch") is None:
-    from imagenet_prep.text import install_extra
+    from imagenet_prep.hints import install_extra
 
     needs = f"imagenet_prep.torch needs PyTorch: {install_extra('torch')}"
     raise ModuleNotFoundError(needs, name="torch")

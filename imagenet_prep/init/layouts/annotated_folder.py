@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.hints import Hint
 from imagenet_prep.images.mask_pixels import has_pycocotools
 from imagenet_prep.init.folder_shapes import shape_of
 from imagenet_prep.init.inspection import Inspection
@@ -20,6 +21,7 @@ from imagenet_prep.init.proposal import CERTAIN, LIKELY, Interpretation, Proposa
 from imagenet_prep.recipes.annotated_images import Roots, split_in
 from imagenet_prep.recipes.annotating import Annotations, annotate
 from imagenet_prep.recipes.box_files import PolygonError
+from imagenet_prep.recipes.folder_words import is_image_folder, is_mask_folder
 from imagenet_prep.recipes.formats import (
     FORMATS,
     AnnotatedFolder,
@@ -27,14 +29,9 @@ from imagenet_prep.recipes.formats import (
     all_formats,
     load_format,
 )
-from imagenet_prep.recipes.mask_names import (
-    folder_around,
-    folders_around,
-    is_image_folder,
-    is_mask_folder,
-)
-from imagenet_prep.recipes.schema import Boxes
-from imagenet_prep.recipes.splits import place_of_split, splits_above, stem_of
+from imagenet_prep.recipes.path_parts import folder_around, folders_around, stem_of
+from imagenet_prep.recipes.schema import Boxes, Recipe
+from imagenet_prep.recipes.splits import place_of_split, splits_above
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.text import listed, number_of
 
@@ -66,12 +63,12 @@ class _MatchedImages(Struct, frozen=True):
     @property
     def bare(self) -> Sequence[str]:
         """The images without an annotation."""
-        return self.annotations.unmatched[0]
+        return self.annotations.unmatched_images
 
     @property
     def missing(self) -> Sequence[str]:
         """The annotations without an image."""
-        return self.annotations.unmatched[1]
+        return self.annotations.unmatched_annotations
 
     @property
     def count(self) -> int:
@@ -203,7 +200,7 @@ def _match(inspection: Inspection, proposed: Proposed) -> _MatchedImages:
     if proposed.lists:
         unlisted = set(images).difference(*(names for _, names in proposed.lists.values()))
         if not keeps_bare:
-            unlisted.difference_update(annotations.unmatched[0])
+            unlisted.difference_update(annotations.unmatched_images)
     return _MatchedImages(keys, images, masks, annotations, keeps_bare, frozenset(unlisted))
 
 
@@ -230,20 +227,23 @@ def _annotate(
     boxes = msgspec.convert({**keys, **CHOICES}, Boxes)
     if keeps_bare:
         boxes = replace(boxes, unannotated="empty")
+    recipe = Recipe(boxes=boxes, boxes_outside="clip")
     annotations: Annotations | None = None
     with contextlib.suppress(PolygonError):
-        annotations = annotate(boxes, None, listing, roots, "clip")
+        annotations = annotate(recipe, listing, roots)
     notes: list[str] = []
     if has_pycocotools() and (annotations is None or annotations.has_outlines):
         try:
-            with_masks = annotate(replace(boxes, polygons="masks"), None, listing, roots, "clip")
+            recipe_of_masks = recipe.replace(boxes=replace(boxes, polygons="masks"))
+            with_masks = annotate(recipe_of_masks, listing, roots)
         except InputError as error:
             notes = [f"masks of objects are left out: {error.what}"]
         else:
             return {**keys, "polygons": "masks"}, with_masks
     if annotations is None:
         keys = {**keys, "polygons": "boxes"}
-        annotations = annotate(replace(boxes, polygons="boxes"), None, listing, roots, "clip")
+        recipe_of_boxes = recipe.replace(boxes=replace(boxes, polygons="boxes"))
+        annotations = annotate(recipe_of_boxes, listing, roots)
     annotations.unread = [*annotations.unread, *notes]
     return keys, annotations
 
@@ -430,7 +430,7 @@ def _refuse(
     for tool_files in inspection.annotations.values():
         annotation_files += tool_files
     if any(table.name in annotation_files for table in inspection.labels):
-        hint = f"{error.hint}; or take its columns: {inspection.command_as('with-labels')}"
+        hint = Hint(error.hint, "; or take its columns: ", inspection.command_as("with-labels"))
         error = InputError(error.what, error.detail, hint)
     return Interpretation(
         CERTAIN + 1,

@@ -409,7 +409,7 @@ def _mark_captions(path: Path, images: AnnotatedImages) -> None:
 _PARTS = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"file_name"')
 
 
-def _is_of(name: str, ends: bytes) -> bool:
+def _recognises(name: str, ends: bytes) -> bool:
     return sum(part in ends for part in _PARTS) > 1
 
 
@@ -451,7 +451,7 @@ FORMAT = Format(
     "COCO",
     "coco",
     (".json",),
-    _is_of,
+    _recognises,
     _mark,
     usage={
         "COCO": (

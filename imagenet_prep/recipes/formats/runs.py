@@ -14,8 +14,8 @@ from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import read_columns
 from imagenet_prep.recipes.box_files import Marked, columns_named
 from imagenet_prep.recipes.box_policy import NAMELESS, Size, fault
+from imagenet_prep.recipes.folder_words import is_mask_folder
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
-from imagenet_prep.recipes.mask_names import is_mask_folder
 from imagenet_prep.recipes.object_masks import Runs
 
 if TYPE_CHECKING:

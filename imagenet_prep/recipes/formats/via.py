@@ -144,7 +144,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     images.mark_named(keys.places, lambda path: _read(path, class_attribute))
 
 
-def _is_of(name: str, ends: bytes) -> bool:
+def _recognises(name: str, ends: bytes) -> bool:
     if name.lower().endswith(".csv"):
         return b"region_shape_attributes" in ends.split(b"\n", 1)[0]
     has_regions = b'"shape_attributes"' in ends and b'"region_attributes"' in ends
@@ -156,7 +156,7 @@ FORMAT = Format(
     "VIA",
     "via",
     (".json", ".csv"),
-    _is_of,
+    _recognises,
     _mark,
     usage={
         "VIA 1 and 2": (
