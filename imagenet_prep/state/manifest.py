@@ -307,7 +307,7 @@ def changed_boxes_text(changed: Mapping[str, Mapping[str, int]]) -> str:
 def not_understood(subject: str) -> InputError:
     """The error for a manifest with an invalid value in one place."""
     return InputError(
-        f"the {what} in the manifest can't be understood",
+        f"the {subject} in the manifest can't be understood",
         "expected the values that imagenet-prep convert writes",
         Hint(
             "remove the manifest and run the same ",
