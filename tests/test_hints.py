@@ -246,6 +246,8 @@ NO_HINTS = {
     "torch/__init__.py": "ImportError, which Python prints",
     "tensorflow/__init__.py": "ImportError, which Python prints",
     "ilsvrc2012/repacked.py": "the loop of a shell",
+    "ilsvrc2012/misplaced_folders.py": "the loops of a shell",
+    "text.py": "the words of the command itself",
     "model.py": "the text of a problem for logs",
 }
 

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.recipes.labels_file import PATHS
 from imagenet_prep.recipes.table_rows import LabelsFault, form_of, read_rows
 from imagenet_prep.reporting.census import Census
@@ -158,5 +160,5 @@ def _no_match(marks: Marks, census: Census, set_name: str) -> InputError:
     return InputError(
         f"{marks.file_name} names no image of {set_name}",
         f"{expected}; found {names}: {listed(marks.by_name)}",
-        "Compare the names with those that imagenet-prep show prints",
+        Hint("compare the names with those that ", mention("show"), " prints"),
     )
