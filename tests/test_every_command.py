@@ -153,12 +153,12 @@ def test_a_quiet_diff_tells_by_its_status(copy: Path) -> None:
 
 
 def documented_keys(name: str) -> set[str]:
-    """The keys of a command's JSON, as its row in docs/cli.md lists them."""
+    """The keys of a command's JSON, as its item in docs/cli.md lists them."""
     page = (Path(__file__).parents[1] / "docs" / "cli.md").read_text()
-    rows = re.findall(r"^\| ([\w, ]+) \| (.+) \|$", page.partition("### Keys of each")[2], re.M)
-    (cell,) = (cell for names, cell in rows if name in names.split(", "))
-    found = set(re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)|; with.*", "", cell)))
-    if "those of convert" in cell:
+    items = re.findall(r"^- ([\w, ]+): (.+)$", page.partition("### Keys of each")[2], re.M)
+    (text,) = (text for names, text in items if name in names.split(", "))
+    found = set(re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)|; with.*", "", text)))
+    if "those of convert" in text:
         found |= documented_keys("convert")
     return found
 
