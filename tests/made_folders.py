@@ -627,7 +627,7 @@ FOLDERS: dict[str, Made] = {
         images(*FLAT), "data holds no file that names its images", layout="with-labels"
     ),
     "ambiguous names": refused(
-        {**images(*NESTED), "l.csv": CSV.encode()}, "line 2: 0.jpg can be x/0.jpg or y/0.jpg"
+        {**images(*NESTED), "l.csv": CSV.encode()}, "line 2: 0.jpg may be x/0.jpg or y/0.jpg"
     ),
     "two labels files": refused(
         labelled("l.csv", CSV) | {"m.csv": CSV.replace(",a", ",b", 1).encode()},

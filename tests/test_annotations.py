@@ -661,7 +661,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
             save(folder / "in/a.png", photograph(80, 48, form="PNG")),
             save(folder / "xml/a.xml", XML),
         ),
-        "in/a.png has the name of in/a.jpg, too",
+        "a.xml fits in/a.jpg and in/a.png",
     ),
     "annotated when turned": (
         XMLS,
@@ -793,7 +793,7 @@ def test_images_of_one_stem_are_told_apart(tmp_path: Path) -> None:
     recipe = CSV.replace("*.jpg", "a.*")
     header = "ImageID,LabelName,XMin,XMax,YMin,YMax\n"
     save(tmp_path / "csv/boxes.csv", f"{header}a,dog,0.1,0.5,0.1,0.5\n")
-    assert "csv/a.png has the name of csv/a.jpg, too: csv/a" in refusal(tmp_path, recipe)
+    assert "csv/a may be csv/a.jpg or csv/a.png" in refusal(tmp_path, recipe)
     save(
         tmp_path / "csv/boxes.csv",
         f"{header}a.jpg,dog,0.1,0.5,0.1,0.5\na.png,cat,0.1,0.5,0.1,0.5\n",

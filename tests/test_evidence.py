@@ -709,7 +709,7 @@ def test_names_in_order_count_from_the_first_label(
 def test_names_that_lack_a_class_are_refused(tmp_path: Path) -> None:
     """init and a recipe name the id without a name."""
     Made({**images(*CATS), "n.json": b'{"cat": "feline"}'}).save(tmp_path / "data")
-    with pytest.raises(InputError, match="dog has no name there"):
+    with pytest.raises(InputError, match="no name for dog"):
         init(
             tmp_path / "data",
             tmp_path / "r.yaml",
@@ -717,9 +717,7 @@ def test_names_that_lack_a_class_are_refused(tmp_path: Path) -> None:
             options=InitOptions(names=tmp_path / "data/n.json"),
         )
     (tmp_path / "r.yaml").write_text("source: {folders: data}\nclass_names: {cat: feline}\n")
-    with pytest.raises(
-        InputError, match=r"r\.yaml, line 2 names 1 class of 2: dog has no name there"
-    ):
+    with pytest.raises(InputError, match=r"r\.yaml, line 2 names 1 class of 2: no name for dog"):
         load(tmp_path / "r.yaml", None, ENGINE)
 
 

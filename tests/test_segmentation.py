@@ -706,8 +706,8 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
         {"segmentation": {"counts": [9], "size": [3, 3]}},
         "it has 3 x 3 pixels, the image has",
     ),
-    "runs without counts": ({"segmentation": {"size": [3, 3]}}, "no counts of runs"),
-    "runs without a size": ({"segmentation": {"counts": [9]}}, "runs without a size"),
+    "runs without counts": ({"segmentation": {"size": [3, 3]}}, "its run lengths have no counts"),
+    "runs without a size": ({"segmentation": {"counts": [9]}}, "its run lengths have no size"),
     "damaged runs": ({"segmentation": {"counts": "P P", "size": [0, 0]}}, "annotations[0]"),
 }
 

@@ -575,7 +575,7 @@ def test_compressed_shards(tmp_path: Path, made_tiny: MadeSet) -> None:
         warned.append([str(each.message) for each in caught])
         shutil.rmtree(folder / "imagenet-prep", ignore_errors=True)
     (text,), again = warned
-    assert text.startswith(f"{folder} is compressed with {compression}: each [i] inflates")
+    assert text.startswith(f"the shards in {folder} are compressed ({compression}): records[i] ")
     assert again == []
 
 

@@ -217,7 +217,8 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
             return
         if not self._is_index_of(reading, index, has_names=is_named):
             yield Finding(
-                ProblemKind.BAD_INDEX, f"its index is stale: {paths[0]} is of other records"
+                ProblemKind.BAD_INDEX,
+                f"its index is stale: {paths[0]} does not match the records of the shard",
             )
 
     def _is_index_of(self, reading: _ShardReading, index: Index, *, has_names: bool) -> bool:

@@ -54,7 +54,7 @@ def check_pycocotools() -> None:
     if not has_pycocotools():
         raise UsageError(
             "pycocotools, which makes masks of polygons, is not installed",
-            "expected the extra masks",
+            'expected the packages of the extra "masks"',
             install_extra("masks"),
         )
 

@@ -58,7 +58,9 @@ def remarks_on(inspection: Inspection, table: LabelsFile, items: Sequence[str]) 
 
 
 def _splits_of(table: LabelsFile) -> list[str]:
-    """The values of the column of splits, with the split of each that doesn't say it."""
+    """The values of the column of splits; a value that is no name of its split with that split:
+    "0 is test".
+    """
     values = sorted({value for value in table.table.splits or () if value is not None})
     if table.splits is None:
         return values

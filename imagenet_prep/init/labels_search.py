@@ -229,8 +229,8 @@ def _unmatched(sought: Sought, path: Path, table: LabelTable, rows: Sequence[int
     expected = "expected a path from the folder"
     alike = [name for name in items if last_name(name) == last_name(text)]
     if len(alike) > 1:
-        problem = f"{place}: {text} can be {' or '.join(alike[:3])}"
-        return InputError(problem, expected, f"write {alike[0]} in place of {text}, and so on")
+        problem = f"{place}: {text} may be {' or '.join(alike[:3])}"
+        return InputError(problem, expected, f"write {alike[0]}, for example, in each line")
     example = alike[0] if alike else items[0]
     return InputError(f"{place}: {text} is not there", expected, f"write {example}, for example")
 

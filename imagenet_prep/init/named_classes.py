@@ -79,7 +79,7 @@ def _name_by_file(classes: Classes, number: int | None, path: Path, target: Path
     lacking = [name for name in classes.names if name not in names]
     if lacking:
         total = number_of(len(classes.names), "class", "classes")
-        problem = f"{path} names {len(names):,} of {total}: {listed(lacking)} has no name there"
+        problem = f"{path} names {len(names):,} of {total}: no name for {listed(lacking)}"
         raise InputError(problem, "expected a name for each class")
     key = block("class_names", place_in_recipe(full_path, target), _NOTE)
     return NamedClasses(key, renamed(classes, names))

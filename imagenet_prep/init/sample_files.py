@@ -27,7 +27,7 @@ _USUAL_NAME = re.compile(
 _FEW = 12
 """Files of usual names that can be a set; more are examples."""
 
-_BESIDE = (".h5", ".hdf5", ".mat", ".csv")
+_WEIGHTS_OR_TABLES = (".h5", ".hdf5", ".mat", ".csv")
 """Endings of files next to arrays that are no part of a set: weights of a network, or a table."""
 
 
@@ -47,14 +47,15 @@ def find_arrays(inspection: Inspection) -> Sequence[str]:
         return ()
     holders = holders_of("arrays", inspection)
     if inspection.items:
-        holders = [name for name in holders if not name.lower().endswith(_BESIDE)]
-    if not holders and not _are_called_sets(inspection) and not _are_sets(inspection):
+        holders = [name for name in holders if not name.lower().endswith(_WEIGHTS_OR_TABLES)]
+    is_set = bool(holders) or _have_names_of_sets(inspection) or _have_shapes_of_sets(inspection)
+    if not is_set:
         return ()
-    files = [*inspection.items, *holders]
-    return [*files, *_files_of_names(inspection, files)]
+    array_files = [*inspection.items, *holders]
+    return [*array_files, *_files_of_class_names(inspection, array_files)]
 
 
-def _files_of_names(inspection: Inspection, arrays: Sequence[str]) -> list[str]:
+def _files_of_class_names(inspection: Inspection, arrays: Sequence[str]) -> list[str]:
     """The files next to arrays that have the names of their classes."""
     path_by_name = {name.rpartition("/")[2]: name for name in inspection.listing.names}
     files = [path_by_name[name] for name in NAMES if name in path_by_name]
@@ -63,7 +64,7 @@ def _files_of_names(inspection: Inspection, arrays: Sequence[str]) -> list[str]:
     return [name for name in files if not name.endswith(downsampled.SYNSETS)]
 
 
-def _are_called_sets(inspection: Inspection) -> bool:
+def _have_names_of_sets(inspection: Inspection) -> bool:
     """Whether the arrays have names of sets, or several arrays in a file do."""
     items = inspection.items
     are_few = len(items) <= _FEW
@@ -74,7 +75,7 @@ def _are_called_sets(inspection: Inspection) -> bool:
     return are_few and all(_USUAL_NAME.fullmatch(stem_of(name)) for name in items)
 
 
-def _are_sets(inspection: Inspection) -> bool:
+def _have_shapes_of_sets(inspection: Inspection) -> bool:
     """Whether the files hold sets: they are in no folder but those of splits,
     which class folders are not.
     """

@@ -252,10 +252,10 @@ def _warn_of_cost(shard: Shard) -> None:
         return
     _warned.add(folder)
     text = (
-        f"{folder} is compressed with {shard.compression}: each [i] inflates all records before "
-        "it; iterate"
+        f"the shards in {folder} are compressed ({shard.compression}): records[i] decompresses all "
+        "records before i in its shard; loop over the records, or write them without compression"
     )
-    warnings.warn(f"{text} over the set, or write it without compression", stacklevel=5)
+    warnings.warn(text, stacklevel=5)
 
 
 # indexes of other makers' shards ------------------------------------------------------------------

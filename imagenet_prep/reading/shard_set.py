@@ -347,7 +347,8 @@ class ShardSet(RecordSequence):
 
 def _find_shards(state: SetState, split: str) -> list[str]:
     """The shards of a split, then those of its growths."""
-    layout, present = state.layout, frozenset((*state.sizes, *state.orphans))
+    layout = state.layout
+    present = frozenset((*state.sizes, *state.orphans))
     if state.kind == "nothing" and not layout.output_dir.exists():
         missing = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         raise unreadable(layout.output_dir, missing)
@@ -357,10 +358,18 @@ def _find_shards(state: SetState, split: str) -> list[str]:
     state.refuse_unusable([split])
     if split not in counts:
         raise _no_such_split(layout, split, counts)
-    parts = sorted((name for name in counts if grown_from(name)[0] == split), key=grown_from)
-    if split not in parts:  # a growth, by its own name
-        parts = [split]
-    return [name for part in parts for name in _complete(layout, part, counts[part], present)]
+    shard_names: list[str] = []
+    for part in _split_and_growths(split, counts):
+        shard_names += _complete(layout, part, counts[part], present)
+    return shard_names
+
+
+def _split_and_growths(split: str, splits: Iterable[str]) -> list[str]:
+    """The split and its growths in their order; a growth that is named itself comes alone."""
+    parts = [name for name in splits if grown_from(name)[0] == split]
+    if split not in parts:
+        return [split]
+    return sorted(parts, key=grown_from)
 
 
 def _refuse_no_name(layout: Layout, split: object, splits: Collection[str]) -> None:

@@ -169,8 +169,8 @@ class AnnotatedImages(Struct):
         rows: dict[str, int] = {}
         for row, stem in enumerate(stems):
             if rows.setdefault(stem, row) != row and stem.rpartition("/")[2] in annotated_stems:
-                problem = f"{self.names[row]} has the name of {self.names[rows[stem]]}, too: {stem}"
-                expected = f"expected one image of each name of {path}"
+                problem = f"{stem} may be {self.names[rows[stem]]} or {self.names[row]}"
+                expected = f"expected one image for each name in {path}"
                 raise InputError(problem, expected, "rename one of them")
 
 
@@ -299,9 +299,9 @@ def files_by_stem(
             if path is None or path in paths_taken_before:
                 continue
             if path == _AMBIGUOUS:
-                raise _ambiguous(names[row], "several annotations")
+                raise _ambiguous(f"several annotations fit {names[row]}")
             if row_of_path.setdefault(path, row) != row:
-                raise _ambiguous(names[row], f"{names[row_of_path[path]]}, too: {path}")
+                raise _ambiguous(f"{path} fits {names[row_of_path[path]]} and {names[row]}")
             path_of_row[row] = path
     unused_paths = set(paths.values()) - row_of_path.keys() - {_AMBIGUOUS}
     return path_of_row, sorted(os.path.relpath(path, root) for path in unused_paths)
@@ -311,11 +311,9 @@ _AMBIGUOUS = Path()
 """Stands for several files of one name."""
 
 
-def _ambiguous(name: str, other: str) -> InputError:
+def _ambiguous(problem: str) -> InputError:
     """The error for an image that several files fit, or whose file fits another one."""
-    problem = f"{name} has the name of {other}"
-    expected = "expected one annotation of this name for each image"
-    return InputError(problem, expected, "rename one of them")
+    return InputError(problem, "expected one annotation for each image", "rename one of them")
 
 
 def _find_whole(paths: Mapping[str, Path], key: str) -> Path | None:

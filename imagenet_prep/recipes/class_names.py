@@ -132,9 +132,7 @@ def name_classes(file: RecipeFile, root: AnyPath, classes: Classes) -> Classes:
     if unnamed:
         named_count = number_of(len(new_names), "class", "classes")
         what = f"{place} names {named_count} of {len(classes.names):,}"
-        raise InputError(
-            f"{what}: {listed(unnamed)} has no name there", "expected a name for each class"
-        )
+        raise InputError(f"{what}: no name for {listed(unnamed)}", "expected a name for each class")
     return renamed(classes, new_names)
 
 

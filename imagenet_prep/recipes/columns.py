@@ -58,7 +58,7 @@ _MANY = frozenset({"values", "shape", *OF_CLASSES})
 
 
 def has_ending_of(content: Content, name: str) -> bool:
-    """Whether a file's name, or the last 8 bytes of it, ends as those of a content do."""
+    """Whether a file's name, or the last 5 bytes of it, ends as those of a content do."""
     return name.lower().endswith(ENDINGS[content])
 
 

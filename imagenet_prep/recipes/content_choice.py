@@ -75,19 +75,21 @@ def keep_content(
     fits[known_rows] = True
     unreadable = names.picked(np.flatnonzero(is_unreadable))
     foreign = names.picked(np.flatnonzero(~(fits | is_unreadable)))
-    rows = np.flatnonzero(fits)
-    is_refused = bool(unreadable) and on_damaged == "refuse"
-    is_named = bool(foreign) and not inputs.has_folders
-    if is_refused or is_named or not len(rows):
-        may_skip = bool(unreadable) and len(rows) > 0
+    has_fitting_files = bool(fits.any())
+    refuses_unreadable = bool(unreadable) and on_damaged == "refuse"
+    names_foreign = bool(foreign) and not inputs.has_folders
+    kept = fits
+    if refuses_unreadable or names_foreign or not has_fitting_files:
+        may_skip = bool(unreadable) and has_fitting_files
         error = _unreadable_files(file, inputs, content, unreadable or foreign, may_skip=may_skip)
-        if not len(rows) or not inputs.has_folders:
+        if not has_fitting_files or not inputs.has_folders:
             raise error
         inputs.obstacles.append(error)
-    elif unreadable:
-        rows = np.flatnonzero(fits | is_unreadable)
+    else:
+        kept = fits | is_unreadable  # each is set aside later, as damaged
     known_names = [names[row] for row in known_rows]
-    return listing.picked(rows), _notes_on_files(known_names, foreign, content)
+    kept_files = listing.picked(np.flatnonzero(kept))
+    return kept_files, _notes_on_files(known_names, foreign, content)
 
 
 def _notes_on_files(

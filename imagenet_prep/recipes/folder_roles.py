@@ -377,17 +377,20 @@ def _copies(top: FolderTree, classes: Sequence[str]) -> list[str]:
 
 
 def _roles_within(top: FolderTree, roles: Roles, class_names: Sequence[str]) -> Roles:
-    """The roles where folders within classes, or the folders of parts, decide."""
+    """The roles if the class folders hold splits (cat/train, cat/val), or if they are parts of the
+    set, with the same classes in each (part1/cat, part2/cat); otherwise ``roles``.
+    """
     folders = [top.below[name] for name in class_names]
     inner_names = {inner for folder in folders for inner in folder.below}
     splits = split_names(sorted(inner_names))
-    are_deep = all(folder.below and not folder.files for folder in folders)
-    if are_deep and len(splits) > 1 and inner_names == set(splits):
+    hold_only_folders = all(folder.below and not folder.files for folder in folders)
+    if hold_only_folders and len(splits) > 1 and inner_names == set(splits):
         return replace(roles, within=splits)
-    parts = dict(_descend_into(name, top.below[name]) for name in class_names)
-    if _are_parts(list(parts.values())):
-        inner_classes = next(iter(parts.values())).below
-        return replace(roles, parts=list(parts), classes=frozenset(inner_classes))
+    part_by_path = dict(_descend_into(name, top.below[name]) for name in class_names)
+    parts = list(part_by_path.values())
+    if _are_parts(parts):
+        shared_classes = frozenset(parts[0].below)
+        return replace(roles, parts=list(part_by_path), classes=shared_classes)
     return roles
 
 

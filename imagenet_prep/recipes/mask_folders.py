@@ -76,9 +76,9 @@ def pair_masks(keys: Mask, names: Sequence[str], base: Path, root: Path) -> Mask
         if mask is None:
             continue
         if mask == _AMBIGUOUS:
-            raise _ambiguous(names[row], "several masks")
+            raise _ambiguous(f"several masks fit {names[row]}")
         if owners.setdefault(mask, row) != row:
-            raise _ambiguous(names[row], f"{names[owners[mask]]}, too: {mask}")
+            raise _ambiguous(f"the mask {mask} fits {names[owners[mask]]} and {names[row]}")
         mask_paths[row] = root / mask
     unused_masks = set(masks_by_key.values()) - owners.keys() - {_AMBIGUOUS}
     return MaskPairs(mask_paths, sorted(map(str, unused_masks)), mask_rows)
@@ -96,12 +96,9 @@ def _rows_of_masks(
     return rows
 
 
-def _ambiguous(name: str, other: str) -> InputError:
+def _ambiguous(problem: str) -> InputError:
     """The error for an image that several masks fit, or whose mask fits another one."""
-    problem = f"{name} has the name of {other}"
-    return InputError(
-        problem, "expected one mask of this name for each image", "rename one of them"
-    )
+    return InputError(problem, "expected one mask for each image", "rename one of them")
 
 
 def _find_masks(keys: Mask, root: Path) -> dict[str, str]:

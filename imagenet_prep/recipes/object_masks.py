@@ -98,7 +98,7 @@ def corners_of(polygons: Polygons) -> tuple[float, float, float, float]:
 
 def _size_of(outline: Runs) -> tuple[int, int]:
     if outline.size is None:
-        raise ImageError("runs without a size")
+        raise ImageError("its run lengths have no size: expected [height, width]")
     return outline.size[1], outline.size[0]
 
 
@@ -107,7 +107,7 @@ def _runs_of(outline: Runs) -> list[int]:
     if isinstance(outline.counts, str):
         return mask_pixels.read_runs(outline.counts)
     if outline.counts is None:
-        raise ImageError("no counts of runs")
+        raise ImageError("its run lengths have no counts")
     return outline.counts
 
 

@@ -81,7 +81,7 @@ def check_pyarrow() -> None:
     if importlib.util.find_spec("pyarrow") is None:
         raise UsageError(
             "pyarrow, which reads parquet files, is not installed",
-            "expected the extra parquet",
+            'expected the packages of the extra "parquet"',
             install_extra("parquet"),
         )
 

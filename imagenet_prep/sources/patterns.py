@@ -65,7 +65,9 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
             pattern longer than any path.
     """
     if len(pattern) > MAX_LENGTH:
-        raise ValueError(f"longer than any path: {MAX_LENGTH:,} characters at most")
+        raise ValueError(
+            f"it has {len(pattern):,} characters: expected at most {MAX_LENGTH:,}, the longest path"
+        )
     numbers = itertools.count()  # of the groups of the expression
     runs: list[list[str]] = [[]]  # consecutive parts, between one ** and the next
     for part in pattern.split("/"):

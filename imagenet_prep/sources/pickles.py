@@ -189,7 +189,10 @@ def _long_value(content: mmap.mmap, opcode: str) -> LongValue | None:
     start = content.tell() + width
     length = int.from_bytes(content[start - width : start], "little")
     if start + length > len(content):
-        raise ArrayError(f"its pickle claims a value of {length:,} bytes in {len(content):,} bytes")
+        raise ArrayError(
+            f"its pickle is cut or damaged: a value of {length:,} bytes starts at byte {start:,} "
+            f"of {len(content):,}"
+        )
     if length <= _LONG:
         return None
     content.seek(start + length)

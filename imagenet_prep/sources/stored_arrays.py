@@ -184,7 +184,9 @@ def need_library(name: str, extra: str, files: str) -> Any:
         hint = install_extra(extra)
         top = name.partition(".")[0]
         raise UsageError(
-            f"{top}, which reads {files}, is not installed", f"expected the extra {extra}", hint
+            f"{top}, which reads {files}, is not installed",
+            f'expected the packages of the extra "{extra}"',
+            hint,
         ) from error
 
 
