@@ -10,7 +10,7 @@ EXTRAS ?=
 TEST_WORKERS := $(shell expr $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) \* 2)
 EVERY_CORE := --numprocesses $(TEST_WORKERS) --dist worksteal
 
-.PHONY: help folder imagenet demo prove test docs release lint house check portable portable-environment exhaustive fuzz mutants torture bench bench-planning rehearsal screenshots clean
+.PHONY: help folder imagenet demo prove test docs wheel image-steps release lint house check portable portable-environment exhaustive fuzz mutants torture bench bench-planning rehearsal screenshots clean
 
 help:
 	@echo "make demo                    a small ImageNet of its own, every stage, no account needed"
@@ -22,6 +22,8 @@ help:
 	@echo "make house                   how the package reads: tokens per line and statement, names, circles of imports"
 	@echo "make portable PYTHON=...     the tests on another Python, but those that say nothing new there"
 	@echo "make docs                    the pages of docs/ as a site, in site/"
+	@echo "make wheel                   a wheel in dist/, for other machines"
+	@echo "make image-steps             the steps of the Dockerfile in an empty root folder, without docker (takes root)"
 	@echo "make release                 wheel and sdist, looked at, installed and run on each Python at hand; not uploaded"
 	@echo "make exhaustive              every bit of a shard flipped, every length cut: minutes"
 	@echo "make fuzz SECONDS=600        strange input for every parser, that long in all (x86-64 Linux)"
@@ -107,6 +109,12 @@ $(VENV)/fuzz: $(VENV)/dev
 $(VENV)/release: $(VENV)/run
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check build twine
 	@touch $@
+
+wheel: $(VENV)/run
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+
+image-steps:
+	$(PYTHON) scripts/image_steps.py $(ARGS)
 
 release: $(VENV)/release
 	$(BIN)/python scripts/release.py $(ARGS)

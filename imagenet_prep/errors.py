@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
+from imagenet_prep.hints import join_hints
+
 _SHOWN = 20
 
 
@@ -16,10 +18,10 @@ class PrepError(Exception):
     Args:
         what: what went wrong and where (a file, a line, an offset); one line.
         detail: what was expected and what was found; one line, may be empty.
-        hint: what to do next; one line, may be empty.
+        hint: what to do next; one line, may be empty. One with a command is a ``Hint``.
 
     ``exit_code`` is the exit status of the command line. ``choices`` are the ways to go on, a line
-    each, each of which ends with its command.
+    each, a ``Hint`` that ends with its command.
     """
 
     exit_code = 1
@@ -113,7 +115,7 @@ def all_of(obstacles: Sequence[InputError]) -> InputError:
     error = InputError(
         f"{len(obstacles):,} obstacles: {texts[0]}",
         f"then: {'; '.join(texts[1:])}",
-        "; ".join(hints),
+        join_hints("; ", hints),
     )
     choices = dict.fromkeys(choice for obstacle in obstacles for choice in obstacle.choices)
     return error.with_choices(list(choices))

@@ -6,6 +6,7 @@ a mark that changes the direction of writing. They are all escaped before they a
 
 from __future__ import annotations
 
+import functools
 import os
 import shlex
 import sys
@@ -17,8 +18,8 @@ from typing import TypeAlias
 
 NAME = "imagenet-prep"
 
-Settings: TypeAlias = tuple[tuple[str, object], ...]
-"""Settings of a stage, each with its value, by their Python names."""
+OptionValues: TypeAlias = tuple[tuple[str, object], ...]
+"""Options of a command, each with its value, by their Python names."""
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode categories that control a terminal or are invisible:
@@ -60,9 +61,63 @@ def _in_quotes(char: str) -> str:
     return "".join(f"\\{byte:03o}" for byte in char.encode("utf-8", "surrogateescape"))
 
 
-def command_line(words: Iterable[str]) -> str:
-    """Words as a command line to copy."""
-    return " ".join(map(quoted, words))
+class Shell(str):
+    """A word of a command that the shell interprets, so it isn't quoted: an operator, a pattern,
+    a loop.
+    """
+
+    __slots__ = ()
+
+
+class CommandLine(str):
+    """A command as its words; as a str it is the line to copy, with each word quoted for a shell.
+
+    Args:
+        words: the program and its arguments.
+        in_sentence: whether it only names a command within a sentence; others are lines to copy.
+    """
+
+    __slots__ = ("in_sentence", "words")
+    words: tuple[str, ...]
+    in_sentence: bool
+
+    def __new__(cls, words: tuple[str, ...], in_sentence: bool = False) -> CommandLine:
+        """Quote the words, and keep them."""
+        shell_words = (word if isinstance(word, Shell) else quoted(word) for word in words)
+        command = super().__new__(cls, " ".join(shell_words))
+        command.words = words
+        command.in_sentence = in_sentence
+        return command
+
+    def __reduce__(self) -> tuple[type[CommandLine], tuple[tuple[str, ...], bool]]:
+        return CommandLine, (self.words, self.in_sentence)
+
+    def then(self, following: CommandLine) -> CommandLine:
+        """This command and, if it succeeds, another one."""
+        return CommandLine((*self.words, Shell("&&"), *following.words))
+
+    def without(self, option: str) -> CommandLine:
+        """This command without an option that has no value."""
+        return CommandLine(tuple(word for word in self.words if word != option))
+
+    def into(self, target: str) -> CommandLine:
+        """This command with its output in a file."""
+        return CommandLine((*self.words, Shell(">"), target))
+
+
+def command_line(words: Iterable[str]) -> CommandLine:
+    """Words as a command to copy."""
+    return CommandLine(tuple(words))
+
+
+def in_sequence(commands: Iterable[CommandLine]) -> CommandLine:
+    """Commands one after another, each only if the one before it succeeds."""
+    return functools.reduce(CommandLine.then, commands)
+
+
+def mention(*words: str) -> CommandLine:
+    """The name of a command of this program within a sentence, with its options."""
+    return CommandLine((NAME, *words), in_sentence=True)
 
 
 def path_word(path: Path | str) -> str:
@@ -81,19 +136,19 @@ def program() -> str:
     return str(called) if called.name == NAME and not is_found else NAME
 
 
-def command(stage: str, folder: object, settings: Settings = ()) -> str:
-    """The command line that runs a stage on a folder, with ``settings``,
+def command(stage: str, folder: object, settings: OptionValues = ()) -> CommandLine:
+    """The command that runs a stage on a folder, with ``settings``,
     by their Python names, as options.
     """
     return command_line([program(), stage, path_word(str(folder)), *_options(settings)])
 
 
-def rerun(settings: Settings = ()) -> str:
-    """The command line of this process, with ``settings`` added to its own options."""
+def rerun(settings: OptionValues = ()) -> CommandLine:
+    """The command of this process, with ``settings`` added to its own options."""
     return command_line([program(), *sys.argv[1:], *_options(settings)])
 
 
-def _options(settings: Settings) -> Iterator[str]:
+def _options(settings: OptionValues) -> Iterator[str]:
     for name, value in settings:
         option = f"no-{name}" if value is False else name
         yield f"--{option}".replace("_", "-")

@@ -14,6 +14,7 @@ from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
 from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite, Site
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import own_images, refuse_astray, refuse_unread
 from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, find_annotations, find_boxes_csv
@@ -24,6 +25,7 @@ from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.recipes.recipe_set import refuse_made
 from imagenet_prep.registry import known_set
+from imagenet_prep.reporting.marks_file import read_marks
 from imagenet_prep.shards.consumable import refuse_another_output
 from imagenet_prep.shards.convert_summary import ConvertSummary
 from imagenet_prep.sources.parquets import check_pyarrow
@@ -37,10 +39,11 @@ from imagenet_prep.stages.download import (
     download,
     download_copy,
 )
-from imagenet_prep.stages.repair import RepairSummary, read_manifest, repair
+from imagenet_prep.stages.repair import RepairSummary, repair, require_manifest
 from imagenet_prep.stages.report import SAMPLES, Contents, ReportSummary, write_report
 from imagenet_prep.stages.untar import UntarSummary, untar
 from imagenet_prep.stages.verify import verify, verify_file
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
@@ -68,7 +71,7 @@ def missing_archives(
         UsageError: the folder holds a set made from a recipe, not ILSVRC2012.
         InputError: a missing archive is in DATA_DIR itself.
     """
-    refuse_made(layout)
+    refuse_made(SetRecords(layout))
     missing = [split for split in facts.SPLITS if not has_images(layout, split, part)]
     annotated = facts.SPLITS if validation_boxes else (facts.TRAIN,)
     missing += [
@@ -101,8 +104,8 @@ def run(
     layout.refuse_urls()
     progress = progress or Silent()
     if own := own_images(layout):
-        proposed = f"for your own data set: {command('init', own)}"
-        progress.note(f"{own} holds images that are not from ImageNet; {proposed}")
+        proposed = Hint("for your own data set: ", command("init", own))
+        progress.note(Hint(f"{own} holds images that are not from ImageNet; ", proposed))
     with hold(layout.lock_paths):
         work = _RunWork.find(layout, fetching, options, extract)
         fetched = _fetch(layout, work, progress)
@@ -170,8 +173,8 @@ def verify_and_repair(
     """
     layout = layout.one_set()
     with hold(layout.lock_paths):
-        manifest = read_manifest(layout)
-        dataset = known_set(layout, manifest)
+        records = SetRecords(layout)
+        dataset = known_set(records, require_manifest(records))
         dataset.refuse_without_source()  # fail now, not after every shard was read
         found = verify(layout, engine, depth=depth, progress=progress)
         summary = repair(layout, engine, found.faulty, progress=progress)
@@ -179,12 +182,13 @@ def verify_and_repair(
     return RepairRun(found, summary, verdict)
 
 
-def report(
+def report(  # noqa: PLR0913 - the options of the command, by keyword
     layout: Layout | AnyPath,
     engine: Engine,
     *,
     samples: int = SAMPLES,
     near_duplicates: bool = False,
+    mark: AnyPath | None = None,
     page: Path | None = None,
     progress: Progress | None = None,
 ) -> ReportSummary:
@@ -194,13 +198,15 @@ def report(
     ``page`` is where it is written, by default ``layout.report_path``; another place allows shards
     on a read-only disk. Instead of a layout, it also takes one TFRecord file, of any maker, which
     it always verifies.
-    For ``near_duplicates`` every image is decoded, and ImageHash is required.
+    For ``near_duplicates`` every image is decoded, and ImageHash is required. ``mark`` is a CSV
+    file of images to show as a set: a column of file names, and optionally reason, label and score.
 
     Raises:
         UsageError: a required library is not installed.
-        InputError: there are no shards, or the file has no record.
+        InputError: there are no shards, the file has no record, or ``mark`` names no image of it.
     """
     progress = progress or Silent()
+    marks = None if mark is None else read_marks(mark)
     if isinstance(layout, Layout):
         layout = layout.one_set()
         verdict = _kept_verdict(layout) or verify(layout, engine, progress=progress)
@@ -212,7 +218,7 @@ def report(
         layout,
         engine,
         verdict,
-        contents=Contents(samples, near_duplicates),
+        contents=Contents(samples, near_duplicates, marks),
         page=page,
         progress=progress,
     )
@@ -368,9 +374,9 @@ def _or_without_boxes(layout: Layout, work: _RunWork) -> Iterator[None]:
     except (AccessError, NetworkError) as error:
         if not set(work.keys) & set(facts.SPLITS) and not work.options.validation_boxes:
             settings = (*layout.elsewhere(), *work.options.chosen())
-            without_boxes = (
-                "the images are here, only their boxes are missing; to continue without boxes: "
-                f"{command('convert', layout.data_dir, settings)}"
+            without_boxes = Hint(
+                "the images are here, only their boxes are missing; to continue without boxes: ",
+                command("convert", layout.data_dir, settings),
             )
-            error.hint = f"{error.hint}; {without_boxes}" if error.hint else without_boxes
+            error.hint = Hint(error.hint, "; ", without_boxes) if error.hint else without_boxes
         raise

@@ -18,6 +18,7 @@ from imagenet_prep.ilsvrc2012.settings import LISTS, SHARD_COUNTS, ConvertOption
 from imagenet_prep.recipes.recipe_set import RecipeSet, refuse_made
 from imagenet_prep.state.manifest import RECIPE, DatasetEntry, Manifest, find_set
 from imagenet_prep.state.numbering import Numbering
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.location import AnyPath
@@ -87,24 +88,24 @@ class _Counts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     validation: Shards = facts.SHARDS[facts.VALIDATION]
 
 
-def refuse_other_set(layout: Layout, dataset: Dataset) -> None:
+def refuse_other_set(records: SetRecords, dataset: Dataset) -> None:
     """Raise UsageError if a conversion to ILSVRC2012 would start in the
     folder of a recipe's set.
     """
     if isinstance(dataset, ImageNet):
-        refuse_made(layout)
+        refuse_made(records)
 
 
 def refuse_images(layout: Layout, manifest: Manifest) -> None:
     """Raise InputError if the images of a set that is about to be finished
     are not those of its data set.
     """
-    known_set(layout, manifest).refuse_images(layout, manifest.shards.values())
+    known_set(SetRecords(layout), manifest).refuse_images(layout, manifest.shards.values())
 
 
 def labels_of_classes(layout: Layout, manifest: Manifest | None) -> Mapping[str, int]:
     """The label of each class of a set by its name; without a manifest, those of ILSVRC2012."""
-    dataset = known_set(layout, manifest)
+    dataset = known_set(SetRecords(layout), manifest)
     if isinstance(dataset, ImageNet):
         return dataset.part.labels
     return manifest.dataset.classes if manifest is not None else {}
@@ -119,11 +120,11 @@ def name_imagenet(numbering: Numbering) -> Numbering:
     return replace(numbering, labels=labels, texts={wnid: texts.get(wnid, wnid) for wnid in labels})
 
 
-def known_set(layout: Layout, manifest: Manifest | None) -> CheckedDataset:
+def known_set(records: SetRecords, manifest: Manifest | None) -> CheckedDataset:
     """The data set of the shards: from their manifest, then from the start of their conversion;
     default ILSVRC2012.
     """
-    return RecipeSet.find(layout, manifest) or ImageNet.made(layout, manifest)
+    return RecipeSet.find(records, manifest) or ImageNet.made(records, manifest)
 
 
 def known_file(path: AnyPath) -> tuple[Layout, CheckedDataset, Manifest]:
@@ -138,10 +139,11 @@ def known_file(path: AnyPath) -> tuple[Layout, CheckedDataset, Manifest]:
     name = path.name
     split = split_of(name)
     layout = find_set(Layout(path.parent), split)
-    manifest = SetState.read(layout).manifest
+    state = SetState.read(layout)
+    manifest = state.manifest
     if manifest and name in manifest.shards:
         of_shard = replace(manifest, totals={}, shards={name: manifest.shards[name]})
-        return layout, known_set(layout, manifest), of_shard
+        return layout, known_set(state.records, manifest), of_shard
     entry = DatasetEntry(RECIPE, name, (split or name,), {}, {})
     of_file = Manifest("", entry, {}, {}, {}, {})
     return layout, RecipeSet(None, manifest=of_file), of_file

@@ -12,6 +12,10 @@ _UNITS |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
 _UNITS |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)}
 """Bytes by unit, in small letters: B, kB, MB, GB, TB, and KiB, MiB, GiB, TiB."""
 
+INSTALL = "pip install -e"
+"""Installs the package from its clone, whose code then runs: ``make`` does the same. Messages and
+documents share this line."""
+
 _PAGE_STARTS = (
     b"<!doctype",
     b"<html",
@@ -39,6 +43,14 @@ def has_doctype(content: bytes) -> bool:
     so none can expand without it.
     """
     return any(word in content for word in _DOCTYPES)
+
+
+def nearest_words(word: str, names: Iterable[str]) -> str:
+    """The question whether a mistyped word is another; "" if no name is like it."""
+    import difflib
+
+    near = difflib.get_close_matches(word.casefold(), list(names), 1)
+    return f"Did you mean {near[0]!r}?" if near else ""
 
 
 def number_of(count: int, one: str, many: str = "") -> str:

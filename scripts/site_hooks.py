@@ -1,4 +1,4 @@
-"""Hooks of `make docs`: add the project's pages outside docs/, and a page of public names."""
+"""Hooks of `make docs`: add the project's pages outside docs/."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import os
 import re
 from pathlib import Path
 from typing import Any
-
-import imagenet_prep
 
 ROOT = Path(__file__).parents[1]
 
@@ -22,18 +20,17 @@ ELSEWHERE = {
 
 BOOSTS = {
     "howto/": 8,
+    "recipes.": 8,
     "tutorial": 4,
     "changes": 0.2,
     "choices": 0.2,
     "performance": 0.2,
     "benchmarks": 0.2,
-    "api": 0.2,
+    "generated": 0.2,
 }
 """The boost of a page in the search, by the start of its name."""
 
 SCRIPT = "site/site.js"
-
-MODULES = ("imagenet_prep.records", "imagenet_prep.torch", "imagenet_prep.tensorflow")
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -43,7 +40,6 @@ def on_files(files: Any, config: Any) -> Any:
     for source, name in ELSEWHERE.items():
         if source != "README.md":
             files.append(File.generated(config, name, content=_moved(ROOT / source, name)))
-    files.append(File.generated(config, "api.md", content=api_page()))
     return files
 
 
@@ -81,12 +77,6 @@ def _mended(page: str, script: str) -> str:
         'data-md-component="search" role="dialog" aria-label="Search"',
     )
     return named.replace("https://unpkg.com/iframe-worker/shim", script)
-
-
-def api_page() -> str:
-    """A page with the docstring of every public name."""
-    names = [f"imagenet_prep.{name}" for name in imagenet_prep.__all__ if name != "records"]
-    return "# Every public name\n\n" + "".join(f"::: {name}\n\n" for name in (*names, *MODULES))
 
 
 def _moved(path: Path, name: str) -> str:

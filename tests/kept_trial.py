@@ -177,7 +177,7 @@ def _threads() -> Any:
     """Threads in place of the processes of the commands:
     to fork for each of some images takes most of the time.
     """
-    return mock.patch.object(commands, "_engine", return_value=ENGINE)
+    return mock.patch.object(commands, "engine_of", return_value=ENGINE)
 
 
 @contextlib.contextmanager

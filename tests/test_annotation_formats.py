@@ -640,7 +640,7 @@ def test_a_start_is_taken_off_names(tmp_path: Path) -> None:
     """
     from imagenet_prep.recipes.annotated_images import Roots
     from imagenet_prep.recipes.annotating import annotate
-    from imagenet_prep.recipes.schema import Boxes
+    from imagenet_prep.recipes.schema import Boxes, Recipe
     from imagenet_prep.sources.folders import list_folder
 
     for name in ("day/a.jpg", "night/a.jpg"):
@@ -650,7 +650,7 @@ def test_a_start_is_taken_off_names(tmp_path: Path) -> None:
     save(tmp_path / "c.json", json.dumps(content))
     listing, _ = list_folder(tmp_path / "in", ENGINE)
     boxes: Any = Boxes(**{"coco": "c.json"})
-    found = annotate(boxes, None, listing, Roots(tmp_path / "in", tmp_path, "/home/me/"))
+    found = annotate(Recipe(boxes=boxes), listing, Roots(tmp_path / "in", tmp_path, "/home/me/"))
     assert [each[0] if each else None for each in found.values["boxes.text"]] == ["cat", None]
 
 

@@ -619,7 +619,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "YOLO: a name twice": (
         YOLO,
         saves("yolo/data.yaml", "names: [a, b, a]"),
-        "names of boxes: a is there twice",
+        "names of boxes: a occurs twice",
     ),
     "YOLO: no image": (
         YOLO,

@@ -146,7 +146,7 @@ RECIPES = {
         "line 3: shards.test: there is no split test",
         "train",
     ),
-    "class twice": (FOLDERS + "classes: [a, b, a]\n", "line 2: classes: a is there twice", "once"),
+    "class twice": (FOLDERS + "classes: [a, b, a]\n", "line 2: classes: a occurs twice", "once"),
     "classes of nothing": (
         FILES + "classes: [a, b]\n",
         "line 2: classes: there are no labels",

@@ -33,6 +33,19 @@ def _no_view_of_an_earlier_test(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "_waiting", deque(maxlen=local.BUFFERS))
 
 
+@pytest.fixture
+def _in_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system that can't load a part of a map."""
+    monkeypatch.setattr(local, "_load_pages", lambda *_: False)
+
+
+@pytest.fixture(params=["maps", "buffers"])
+def _either_way(request: pytest.FixtureRequest) -> None:
+    """Both ways of reading in order."""
+    if request.param == "buffers":
+        request.getfixturevalue("_in_buffers")
+
+
 @pytest.fixture(scope="module")
 def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """40 MB: records of 1 byte to 300 kB, and, in its midst, one that no buffer takes.
@@ -45,6 +58,7 @@ def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.usefixtures("_in_buffers")
 def test_all_that_is_kept_stays_right_and_costs_no_memory(shard: Path) -> None:
     """Who keeps every record has views of the map from some record on."""
     expected = data_of(shard)
@@ -59,6 +73,33 @@ def test_all_that_is_kept_stays_right_and_costs_no_memory(shard: Path) -> None:
     assert all(record.data.readonly for record in kept)
 
 
+def test_records_of_a_loaded_map_are_views_of_it(shard: Path) -> None:
+    """Who keeps every record needs no memory."""
+    expected = data_of(shard)
+    before = anonymous()
+    kept = list(Shard.open(shard))
+    grown = anonymous() - before
+    assert [bytes(record.data) for record in kept] == expected
+    assert grown < local.BUFFER, grown
+    assert not any(isinstance(record.data.obj, bytearray) for record in kept)
+    assert all(record.data.readonly for record in kept)
+
+
+def test_only_a_part_that_can_be_used_is_loaded(shard: Path, tmp_path: Path) -> None:
+    """Beyond the end of a file that was cut short, and in a copy, nothing is loaded."""
+    path = tmp_path / shard.name
+    shutil.copy(shard, path)
+    view = local.map_file(path)
+    half = len(view) // 2
+    assert local._load_pages(view, half + 1, len(view) - half - 1)
+    os.truncate(path, half)
+    assert local._load_pages(view, 1, half - 1)
+    assert not local._load_pages(view, half - 10, local.BUFFER)
+    assert not local._load_pages(memoryview(bytearray(10)), 0, 10)
+    assert not local._load_pages(memoryview(b""), 0, 0)
+
+
+@pytest.mark.usefixtures("_either_way")
 def test_threads_have_buffers_of_their_own(shard: Path) -> None:
     """Each keeps some records, and lets go of others, while all read."""
     expected = data_of(shard)
@@ -75,6 +116,7 @@ def test_threads_have_buffers_of_their_own(shard: Path) -> None:
         assert all(threads.map(read, [1, 1, 2, 3, 20, 40]))
 
 
+@pytest.mark.usefixtures("_either_way")
 @pytest.mark.parametrize("number", [0, 380])
 def test_a_damaged_record_is_named(shard: Path, tmp_path: Path, number: int) -> None:
     """All before it come, wherever in a buffer it lies."""
@@ -88,6 +130,28 @@ def test_a_damaged_record_is_named(shard: Path, tmp_path: Path, number: int) -> 
     assert f"record {number} at byte" in str(caught.value)
 
 
+def test_a_part_that_a_disk_can_not_load_is_an_error_with_the_file(
+    shard: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system refuses to load it, and reading it gives the reason: no SIGBUS."""
+    path, expected = tmp_path / shard.name, data_of(shard)
+    shutil.copy(shard, path)
+
+    def failing(descriptor: int, into: list[bytearray], offset: int) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "preadv", failing)
+    size, records = path.stat().st_size, iter(Shard.open(path))
+    found = [bytes(next(records).data)]
+    os.truncate(path, size // 4)
+    with pytest.raises(InputError, match="Input/output error") as caught:
+        found.extend(bytes(record.data) for record in records)
+    assert str(path) in str(caught.value)
+    assert 1 < len(found) < len(expected)
+    assert found == expected[: len(found)]
+
+
+@pytest.mark.usefixtures("_in_buffers")
 def test_a_disk_that_fails_is_an_error_with_the_file(
     shard: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

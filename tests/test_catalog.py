@@ -21,7 +21,7 @@ from made_sets import catalog_rows, flip
 from memory_store import MemoryStore
 
 from imagenet_prep.model import Box
-from imagenet_prep.recipes.columns import is_of
+from imagenet_prep.recipes.columns import has_ending_of
 from imagenet_prep.sources import blocks
 from imagenet_prep.sources import names as names_module
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
@@ -74,12 +74,12 @@ def test_names_are_what_lists_are(texts: list[str], chance: random.Random) -> No
             assert {name if slash else None for name, slash, _ in parts} == {folder}
             assert len(within) == 1 or folder is not None
             assert max(text.count("/") for text in within) == slashes
-    assert found.chosen(lambda tail: is_of("image", tail)).tolist() == [
-        is_of("image", text) for text in texts
+    assert found.chosen(lambda tail: has_ending_of("image", tail)).tolist() == [
+        has_ending_of("image", text) for text in texts
     ]
     for kind in ("image", "array"):
-        assert any(is_of(kind, tail) for tail in found.endings()) == any(
-            is_of(kind, text) for text in texts
+        assert any(has_ending_of(kind, tail) for tail in found.endings()) == any(
+            has_ending_of(kind, text) for text in texts
         )
     assert (
         {text for text in texts if "jpeg" in text.lower()}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from imagenet_prep.reporting.census import _COLUMNS, Census, TakeCensus, join
-from imagenet_prep.reporting.lenient import LONGEST_TEXT, Shown, names_of, see
+from imagenet_prep.reporting.lenient import LONGEST_NAME, Shown, names_of, see
 from imagenet_prep.reporting.samples import group_near
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, encode_example
@@ -79,8 +79,8 @@ def test_what_makes_no_sense_is_left_out() -> None:
     assert (box.xmin, box.ymax, shown.box_names) == (0.25, 0.25, ("a dog",))
     assert seen(**edges, image__object__class__text=BytesList((b"a dog",))).box_names == ()
     for length, shown in (
-        (LONGEST_TEXT, "n" * LONGEST_TEXT),
-        (LONGEST_TEXT + 1, "n" * LONGEST_TEXT + "…"),
+        (LONGEST_NAME, "n" * LONGEST_NAME),
+        (LONGEST_NAME + 1, "n" * LONGEST_NAME + "…"),
     ):
         name = BytesList((b"n" * length,))
         assert seen(image__filename=name).filename == shown

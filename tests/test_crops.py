@@ -469,7 +469,7 @@ def test_batches_are_laid_out_by_pixel(torch: Any, photographs: Path, workers: i
         assert torch.equal(first, second)
         assert one.is_contiguous()
         assert other.is_contiguous(memory_format=torch.channels_last)
-    with pytest.raises(UsageError, match="expected one of both"):
+    with pytest.raises(UsageError, match="expected only one of these options"):
         Loader(dataset, 8, channels_last=True, collate_fn=list)
     with pytest.raises(UsageError, match=r"3-D"):
         next(iter(Loader([1, 2, 3], 2, channels_last=True)))

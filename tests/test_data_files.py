@@ -208,7 +208,7 @@ def test_damaged_files_of_arrays_are_named(
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """And with the command that installs it."""
-    with pytest.raises(UsageError, match=r"imagenet-prep\[mat\]"):
+    with pytest.raises(UsageError, match=r"\.\[mat\]"):
         stored_arrays.need_library("no_such_library", "mat", ".mat files")
 
 

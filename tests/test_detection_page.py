@@ -26,7 +26,12 @@ from imagenet_prep.recipes.recipe_set import RecipeSet
 pytestmark = [pytest.mark.project, pytest.mark.once]
 
 PAGE = (ROOT / "docs/howto/detection.md").read_text()
-SHAPES, TRAIN, SCORE, MASKS = blocks(PAGE, "python")
+EXAMPLES = ROOT / "docs/examples"
+SHAPES, TRAIN, SCORE = (
+    (EXAMPLES / f"{name}.py").read_text()
+    for name in ("make_shapes", "train_detector", "score_as_coco")
+)
+READING, MASKS = blocks(PAGE, "python")
 SHELL = blocks(PAGE, "sh")[0]
 FEWER = {"EPOCHS = 8\n": "EPOCHS = 2\n"}
 """Variables of the page with other values, for a test that takes seconds."""
@@ -63,6 +68,8 @@ def test_the_detector_of_the_page_learns(
     (tmp_path / "make_shapes.py").write_text(changed(SHAPES, FEWER_IMAGES))
     run_lines(SHELL.replace("python ", f"{sys.executable} "), tmp_path)
     monkeypatch.chdir(tmp_path)
+    exec(READING, {})
+    assert capsys.readouterr().out.startswith("8 BoundingBoxes(")
     page = defined(changed(TRAIN, FEWER))
     page["main"]()
     printed = capsys.readouterr().out

@@ -120,7 +120,7 @@ def test_boxes_differ_and_nothing_else(plain: Layout, sound: Layout, made_tiny: 
 
 
 def test_what_only_one_has(plain: Layout, tmp_path: Path) -> None:
-    """A record that is missing, one that is there twice,
+    """A record that is missing, one that occurs twice,
     and a split that is not there are told by name.
     """
     copy = copied(plain, tmp_path / "copy")

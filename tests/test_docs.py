@@ -16,10 +16,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 import running
+from click.testing import CliRunner
 from docstrings import first_paragraph
 from existing import existing
 from made_sets import flip
@@ -32,6 +34,7 @@ from imagenet_prep.errors import Terminated
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.recipes.formats import all_formats
 from imagenet_prep.state import manifest
+from imagenet_prep.text import INSTALL
 
 pytestmark = pytest.mark.project
 
@@ -46,6 +49,7 @@ README = (ROOT / "README.md").read_text()
 PYTHON = (ROOT / "docs" / "python.md").read_text()
 TROUBLES = (ROOT / "docs" / "troubleshooting.md").read_text()
 CLI = (ROOT / "docs" / "cli.md").read_text()
+OPTIONS = (ROOT / "docs" / "generated" / "options.md").read_text()
 FILES = (ROOT / "docs" / "files.md").read_text()
 PART = ConvertOptions(train_shards=8, validation_shards=128, allow_incomplete=True)
 
@@ -144,8 +148,8 @@ def test_commands_and_options_exist(document: Path) -> None:
             assert line.split()[0].rstrip(",") in EVERY_OPTION, line
 
 
-def test_the_tables_of_options_are_those_of_the_code() -> None:
-    """docs/cli.md is what scripts/cli_reference.py writes, and a changed help text is noticed."""
+def reference() -> ModuleType:
+    """scripts/cli_reference.py, which writes pages from the code."""
     spec = importlib.util.spec_from_file_location(
         "cli_reference", ROOT / "scripts/cli_reference.py"
     )
@@ -153,25 +157,77 @@ def test_the_tables_of_options_are_those_of_the_code() -> None:
     assert spec.loader is not None
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
-    assert script.render(CLI) == CLI, "run python scripts/cli_reference.py"
-    assert script.render(CLI.replace("| `1024` |", "| `1025` |")) == CLI
-    named = set(re.findall(r"<!-- options: (\w+) -->", CLI))
-    assert named == {
-        "shared",
-        *(name for name, each in cli.commands.items() if script.options_of(each)),
-    }
+    return script
+
+
+@pytest.mark.parametrize(
+    "page", ["generated/options.md", "generated/formats.md", "generated/api.md", "tutorial.ipynb"]
+)
+def test_generated_pages_are_those_of_the_code(page: str) -> None:
+    """Each is what the script writes, and the script writes no other."""
+    pages = reference().PAGES
+    assert page in pages
+    assert len(pages) == 4
+    assert pages[page]() == (ROOT / "docs" / page).read_text(), (
+        "run python scripts/cli_reference.py"
+    )
+
+
+def test_every_command_with_options_is_on_their_page() -> None:
+    """Each command has its section; the shared options have one."""
+    script = reference()
+    headings = set(re.findall(r"^## (.+)$", OPTIONS, re.M))
+    commands = {name for name, each in cli.commands.items() if script.options_of(each)}
+    assert headings == {"Options that each command has", "Shared options", *commands}
 
 
 def test_the_table_of_formats_is_that_of_their_modules() -> None:
     """Each format of annotations has the rows that its module declares, in any order."""
-    text = (ROOT / "docs/howto/coco-voc.md").read_text()
+    text = (ROOT / "docs/generated/formats.md").read_text()
     written = [row for row in rows(section(text, "## Formats")) if len(row) == 3]
     declared = [
-        [tool, f"`{box_format.layout}`", usage]
+        [tool, f"`{box_format.layout}`", usage.replace("](#", "](../howto/coco-voc.md#")]
         for box_format in all_formats().values()
         for tool, usage in box_format.usage.items()
     ]
     assert sorted(written) == sorted(declared)
+
+
+def test_extras_are_installed_from_the_clone() -> None:
+    """Documents, messages and make install by one line; wheels are the only other way."""
+    texts = [path.read_text() for path in DOCUMENTS] + [text for text, _ in messages()]
+    for text in texts:
+        assert not re.search(r"pip install '?imagenet-prep", text)
+        assert not re.search(r"pip install (?!-e)'?\.", text)
+    assert f"{INSTALL} ." in (ROOT / "docs/install.md").read_text()
+    makefile = (ROOT / "Makefile").read_text()
+    installing = re.findall(r"pip install .*? (-\S+) \"?\.", makefile)
+    assert {"--editable"} == set(installing)
+    extras = re.findall(r"install_extra\(['\"](\w+)", sources())
+    assert len(extras) > 8
+    declared = re.findall(r"^(\w+) = \[", (ROOT / "pyproject.toml").read_text(), re.M)
+    assert set(extras) <= set(declared)
+    named = re.findall(r"pip install -e '\.\[([\w,]+)\]'", "".join(texts))
+    assert {extra for each in named for extra in each.split(",")} <= set(declared)
+
+
+@pytest.mark.parametrize("command", sorted(cli.commands))
+def test_examples_use_options_that_their_help_shows(command: str) -> None:
+    """A reader of the help can look up each option of its examples."""
+    shown = CliRunner().invoke(cli, [command, "--help"]).output
+    examples, _, listed = shown.partition("\nOptions:\n")
+    used = set(re.findall(r"--[a-z][a-z-]*", examples.partition("Examples:")[2]))
+    assert used <= set(re.findall(r"--[a-z][a-z-]*", listed))
+
+
+def test_badges_are_true() -> None:
+    """They say what pyproject.toml says."""
+    project = (ROOT / "pyproject.toml").read_text()
+    pythons = re.findall(r"Python :: (3\.\d+)", project)
+    assert f"badge/python-{pythons[0]}_to_{pythons[-1]}-" in README
+    assert "badge/license-Apache_2.0-" in README
+    assert 'license = "Apache-2.0"' in project
+    assert len(re.findall(r"img\.shields\.io", README)) == 2
 
 
 @every_document
@@ -209,6 +265,11 @@ def text_of(node: ast.AST) -> str:
     """A string in the code; what is filled in at run time stands as "..."."""
     parts = node.values if isinstance(node, ast.JoinedStr) else [node]
     return "".join(str(part.value) if isinstance(part, ast.Constant) else "..." for part in parts)
+
+
+def sources() -> str:
+    """The code of the package."""
+    return "".join(path.read_text() for path in existing(PACKAGE, "**/*.py"))
 
 
 @functools.cache
@@ -258,8 +319,8 @@ def test_messages_are_quoted_word_for_word(message: str, status: int) -> None:
 
 def test_kinds_of_problems_are_those_of_the_code() -> None:
     """files.md lists each kind that is ever reported, and no other."""
-    sources = "".join(path.read_text() for path in existing(PACKAGE, "**/*.py"))
-    used = {ProblemKind[name].value for name in re.findall(r"ProblemKind\.([A-Z_]+)\b", sources)}
+    names = re.findall(r"ProblemKind\.([A-Z_]+)\b", sources())
+    used = {ProblemKind[name].value for name in names}
     listed = {
         kind
         for row in rows(section(FILES, "## problems.jsonl"))
@@ -277,7 +338,8 @@ def test_json_examples_have_the_keys_of_the_code(tiny_data_dir: Path, tmp_path: 
     verdict = tmp_path / "verdict.json"
     running.command("verify", tiny_data_dir, "--json", verdict, status=3)
     shown_manifest, shown_verdict = map(json.loads, blocks(FILES, "json"))
-    assert keys(shown_verdict) == keys(json.loads(verdict.read_text()))
+    outline = dict.fromkeys(("command", "version", "exit_status", "error", "seconds"))
+    assert keys(outline | shown_verdict) == keys(json.loads(verdict.read_text()))
     assert keys(shown_manifest) == keys(json.loads(layout.manifest_path.read_text()))
     assert shown_manifest["schema"] == manifest.SCHEMA
     assert shown_manifest["settings"].keys() == PART.settings().keys()
@@ -304,13 +366,14 @@ def snippet(word: str) -> str:
     return found
 
 
-def test_every_public_name_is_in_the_page_on_python() -> None:
-    """The table has each name with the first paragraph of its docstring."""
-    table = dict(rows(section(PYTHON, "## Every public name")))
-    told = {
-        f"`{name}`": first_paragraph(getattr(imagenet_prep, name)) for name in imagenet_prep.__all__
-    }
-    assert table == told
+def test_every_public_name_is_in_the_page_of_the_api() -> None:
+    """The page has each name with the first paragraph of its docstring."""
+    words = " ".join((ROOT / "docs/generated/api.md").read_text().split())
+    for name in imagenet_prep.__all__:
+        if name != "records":
+            paragraph = first_paragraph(getattr(imagenet_prep, name)).replace("``", "`")
+            assert f"## {name} " in words
+            assert " ".join(paragraph.split()) in words
 
 
 def test_the_api_example_runs(tiny_data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:

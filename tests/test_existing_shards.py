@@ -25,6 +25,7 @@ from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import SplitTotals
 from imagenet_prep.state.plan_file import Plan, load_plan
 from imagenet_prep.state.replacement import Replacement
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.layout import Layout
 
 NAMES = list(made_plan().fingerprints_by_name())
@@ -44,7 +45,7 @@ def find(
 ) -> ExistingShards:
     """What is there, compared with a plan."""
     return ExistingShards.find(
-        layout, plan, load_plan(layout), Journal(layout.journal_path), changed, known
+        SetRecords(layout), plan, load_plan(layout), Journal(layout.journal_path), changed, known
     )
 
 
@@ -288,14 +289,14 @@ def refusal(
 ) -> list[str]:
     """The lines of the error."""
     with pytest.raises(UsageError) as caught:
-        existing.refuse_replaced(layout, plan, changed)
+        existing.refuse_replaced(SetRecords(layout), plan, changed)
     return caught.value.lines
 
 
 def test_finished_shards_are_not_replaced_unasked(layout: Layout) -> None:
     """With the evidence of the first that has some, or the differences to what is recorded."""
     plan = made_plan()
-    ExistingShards({}, (), ()).refuse_replaced(layout, plan, {FIRST: "an image"})
+    ExistingShards({}, (), ()).refuse_replaced(SetRecords(layout), plan, {FIRST: "an image"})
     hint = "make them again with --overwrite, or choose another folder with --output"
     both = f"2 finished shards were made from other inputs or with other settings, {FIRST} first"
     one = f"1 finished shard was made from other inputs or with other settings, {SECOND} first"

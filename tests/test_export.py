@@ -777,7 +777,7 @@ def test_without_its_package_the_extra_is_named(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=package) as caught:
         export(sound, container, tmp_path / "out", ENGINE)
-    assert f"imagenet-prep[{container}]" in str(caught.value)
+    assert f".[{container}]" in str(caught.value)
     assert not (tmp_path / "out").exists()
 
 

@@ -18,12 +18,12 @@ from PIL import Image
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.recipes.folder_roles import FolderTree, roles_of
-from imagenet_prep.recipes.folder_words import is_no_class
+from imagenet_prep.recipes.folder_words import is_no_class, split_name
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.misread_folders import in_flow, misread
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_file import read_recipe
-from imagenet_prep.recipes.splits import split_folders, split_name, split_names
+from imagenet_prep.recipes.splits import split_folders, split_names
 from imagenet_prep.sources.names import Names
 from imagenet_prep.stages.init import init
 

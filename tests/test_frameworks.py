@@ -2,7 +2,7 @@
 once, counted by rank.
 
 The programs are in framework_cases.py. They run once on one rank and once on two, in processes that
-are forked when the frameworks are imported. Those of docs/train/frameworks.md run as they stand
+are forked when the frameworks are imported. Those of docs/examples run as they stand
 there, are killed, and resume.
 """
 
@@ -35,7 +35,7 @@ COUNT, BATCH = 53, 4
 
 EVERY = set(range(COUNT))
 TESTS = Path(__file__).parent
-PAGE = TESTS.parent / "docs" / "train" / "frameworks.md"
+EXAMPLES = TESTS.parent / "docs" / "examples"
 
 Phases = dict[str, list[list[int]]]
 Outcomes = dict[str, list[Phases]]
@@ -458,8 +458,7 @@ def page_programs(data_dir: Path) -> dict[str, str]:
     """The programs of the page, by name; Lightning's and Trainer's run twice,
     first to be killed.
     """
-    programs = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
-    assert len(programs) == len(PROGRAMS)
+    programs = [(EXAMPLES / f"{name}_demo.py").read_text() for name in PROGRAMS]
     runs = [(f"{name}-killed", name) for name in RESUMED] + [(name, name) for name in PROGRAMS]
     return {run: watched(programs[PROGRAMS.index(name)], data_dir, run) for run, name in runs}
 

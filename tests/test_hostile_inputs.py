@@ -26,9 +26,10 @@ from imagenet_prep.images import pixels, rasters
 from imagenet_prep.images.arrays import ArrayError, parse_array
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.prepare import prepare
-from imagenet_prep.recipes.labels_file import LabelsFault, parse_labels
+from imagenet_prep.recipes.labels_file import parse_labels
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_file import read_recipe
+from imagenet_prep.recipes.table_rows import LabelsFault
 from imagenet_prep.recipes.typed_values import typed
 
 pytestmark = pytest.mark.once

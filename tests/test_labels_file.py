@@ -19,8 +19,9 @@ from imagenet_prep.errors import PrepError
 from imagenet_prep.images import rasters
 from imagenet_prep.images.arrays import ArrayError, parse_array
 from imagenet_prep.images.jpeg import ImageError
-from imagenet_prep.recipes.labels_file import Form, LabelsFault, parse_labels
+from imagenet_prep.recipes.labels_file import parse_labels
 from imagenet_prep.recipes.recipe_file import read_recipe
+from imagenet_prep.recipes.table_rows import Form, LabelsFault
 from imagenet_prep.recipes.typed_values import typed
 from imagenet_prep.sources.patterns import compile_pattern, split_pattern
 

@@ -37,6 +37,7 @@ from imagenet_prep.ilsvrc2012.settings import ENTRY, WHOLE, Part, find_part
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.stages.merge import merge
 from imagenet_prep.state.manifest import Manifest, load_manifest
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import SetState, StateKind
 
 pytestmark = pytest.mark.once
@@ -113,7 +114,7 @@ def whole_set(change: str) -> tuple[Part, Inventory, tuple[SplitReport, ...], Se
     if change == "foreign, shuffled":
         sizes = {name: size + 5 for name, size in sizes.items()}
     infos = {} if is_foreign else manifest.shards
-    state = SetState(Layout(Path()), "foreign" if is_foreign else "finished", sizes)
+    state = SetState(SetRecords(Layout(Path())), "foreign" if is_foreign else "finished", sizes)
     inventory = Inventory("", {}, sizes, names, None if is_foreign else manifest, infos, state)
     part = find_part(None, 0) if change == "labels from 0" else WHOLE
     return part, inventory, (train, validation), found
@@ -249,7 +250,7 @@ def test_a_boxes_file_that_was_cut_is_refused(tiny_data_dir: Path) -> None:
     assert f"expected {len(lines)} boxes" in caught.value.detail
     assert f"got {len(lines) // 2} and " in caught.value.detail
     assert files_of(tiny_data_dir) == before
-    move, _, again = caught.value.hint.partition("    ")[0].partition(" && ")
+    move, _, again = caught.value.hint.partition("; ")[0].partition(" && ")
     subprocess.run(shlex.split(move), check=True)
     command(*shlex.split(again)[1:])
     assert path.read_bytes() == content

@@ -86,8 +86,8 @@ def test_the_page_names_every_option_of_dataloader(torch: Any) -> None:
     [
         ({"generator": "Generator"}, "expected seed="),
         ({"batch_sampler": [[0, 1]]}, "give it a sampler"),
-        ({"world": 2}, r"Loader\(world=2\).*\n.*rank too"),
-        ({"rank": 1}, r"Loader\(rank=1\).*\n.*world too"),
+        ({"world": 2}, r"Loader\(world=2\).*\n.*rank and world"),
+        ({"rank": 1}, r"Loader\(rank=1\).*\n.*rank and world"),
     ],
 )
 def test_options_that_are_refused(torch: Any, options: dict[str, Any], message: str) -> None:

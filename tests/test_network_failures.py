@@ -322,7 +322,7 @@ def proxy_hangs_up(place: Place) -> None:
     place.url = "https://archives.invalid/"
 
 
-@failure("lasting", 1, 2, "pip install 'imagenet-prep[socks]'", "HTTP_PROXY")
+@failure("lasting", 1, 2, "pip install -e '.[socks]'", "HTTP_PROXY")
 def socks_without_its_package(place: Place) -> None:
     """requests can't speak to it."""
     import requests.adapters
@@ -786,14 +786,14 @@ def test_the_prompt_names_who_gets_the_password(
     words: str,
 ) -> None:
     """A mirror's own name, never that of image-net.org."""
-    from imagenet_prep.cli import commands
+    from imagenet_prep.cli import stage_arguments
 
     typed = iter(["ada", "secret"])
     for name in ACCOUNT:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(commands.sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(commands.click, "prompt", lambda *_, **__: next(typed))
-    find = commands._credentials({"base_url": base_url, "cookies": None})
+    monkeypatch.setattr(stage_arguments.sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(stage_arguments.click, "prompt", lambda *_, **__: next(typed))
+    find = stage_arguments.find_account({"base_url": base_url, "cookies": None})
     assert callable(find)
     assert find() == Credentials("ada", "secret")
     said = capsys.readouterr().err

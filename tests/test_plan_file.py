@@ -22,9 +22,8 @@ from imagenet_prep.state.plan_file import (
     Plan,
     decode_plan,
     load_plan,
-    recorded_raw,
-    splits_of_others,
 )
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout
 
 FULL = replace(
@@ -180,18 +179,18 @@ def test_the_recorded_folder_of_raw_data(
     """
     raw = tmp_path / "raw"
     raw.mkdir()
-    assert recorded_raw(layout) is None
+    assert SetRecords(layout).raw_dir is None
     save_plan(layout, FULL)
-    assert recorded_raw(layout) is None
+    assert SetRecords(layout).raw_dir is None
     assert str(save_plan(layout, replace(FULL, raw="s3://bucket/raw")).raw_dir) == "s3://bucket/raw"
-    assert str(recorded_raw(layout)) == "s3://bucket/raw"
+    assert str(SetRecords(layout).raw_dir) == "s3://bucket/raw"
     save_plan(layout, replace(FULL, raw=str(raw)))
-    assert recorded_raw(layout) == raw
+    assert SetRecords(layout).raw_dir == raw
     monkeypatch.setattr(os, "access", lambda path, mode: not (path == raw and mode == os.R_OK))
-    assert recorded_raw(layout) is None
+    assert SetRecords(layout).raw_dir is None
     monkeypatch.undo()
     save_plan(layout, replace(FULL, raw=None))
-    assert recorded_raw(layout) is None
+    assert SetRecords(layout).raw_dir is None
 
 
 # other sets ---------------------------------------------------------------------------------------
@@ -212,8 +211,8 @@ def test_the_splits_of_the_other_sets(layout: Layout) -> None:
     odd.journal_path.touch()
     day.plan_path.unlink()
     expected = {"day-train": day, "day-validation": day, "night-train": night}
-    assert splits_of_others(plain) == expected
+    assert SetRecords(plain).foreign_splits == expected
     del expected["night-train"]
-    assert splits_of_others(night) == {"train": plain, "validation": plain, **expected}
+    assert SetRecords(night).foreign_splits == {"train": plain, "validation": plain, **expected}
     night.plan_path.write_bytes(b"")
-    assert splits_of_others(plain) == expected
+    assert SetRecords(plain).foreign_splits == expected

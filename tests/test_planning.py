@@ -24,6 +24,7 @@ from imagenet_prep.ilsvrc2012.settings import check_options, options_from
 from imagenet_prep.model import Silent
 from imagenet_prep.recorders.inception_recorder import InceptionRecorder
 from imagenet_prep.state.manifest import Manifest, load_manifest
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.layout import MAX_SHARDS
 from imagenet_prep.tfrecord.inception_reader import read_record
 
@@ -46,7 +47,7 @@ def _remember(layout: Layout, **changes: object) -> None:
 def _checks(layout: Layout, options: ConvertOptions = PART) -> dict[str, str]:
     """How closely the images of each split are looked at."""
     found = {}
-    for split in ImageNet().plan(layout, ENGINE, options, Silent()).splits:
+    for split in ImageNet().plan(SetRecords(layout), ENGINE, options, Silent()).splits:
         assert isinstance(split.recorder, InceptionRecorder)
         found[split.catalog.split] = split.recorder.check
     return found
@@ -89,8 +90,8 @@ def test_one_split_missing_is_refused(tiny_data_dir: Path, gone: str) -> None:
     layout = Layout(tiny_data_dir)
     layout.archive_path(facts.ARCHIVES[gone]).unlink()
     with pytest.raises(IncompleteError, match=re.escape(gone)):
-        ImageNet().plan(layout, ENGINE, PART.replace(allow_incomplete=False), Silent())
-    planned = ImageNet().plan(layout, ENGINE, PART, Silent())
+        ImageNet().plan(SetRecords(layout), ENGINE, PART.replace(allow_incomplete=False), Silent())
+    planned = ImageNet().plan(SetRecords(layout), ENGINE, PART, Silent())
     (rest,) = (split for split in facts.SPLITS if split != gone)
     assert [split.catalog.split for split in planned.splits] == [rest]
     said = [str(note) for note in planned.notes if "a part of ILSVRC2012" in str(note)]

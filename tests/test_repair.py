@@ -183,7 +183,7 @@ HARMS: tuple[Harm, ...] = (
     *(flip, cut),
     framed(lambda records, k: records[:k]),  # the last are missing
     framed(lambda records, k: records[:k] + records[k + 1 :]),  # one is gone
-    framed(lambda records, k: [*records[:k], records[0], *records[k:]]),  # one is there twice
+    framed(lambda records, k: [*records[:k], records[0], *records[k:]]),  # one occurs twice
     framed(
         lambda records, k: [records[k], *records[1:k], records[0], *records[k + 1 :]]
     ),  # two have changed places

@@ -384,10 +384,10 @@ def test_without_imagehash(layout: Layout, tmp_path: Path) -> None:
     environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])])}
     layout.report_path.unlink()
     result = command("report", layout.data_dir, "--near-duplicates", status=2, **environment)
-    assert "pip install 'imagenet-prep[report]'" in result.stderr
+    assert "pip install -e '.[report]'" in result.stderr
     assert not layout.report_path.exists()
     command("report", layout.data_dir, "-q", **environment)
-    assert "pip install 'imagenet-prep[report]'" in Page(page_of(layout)).text
+    assert "pip install -e '.[report]'" in Page(page_of(layout)).text
     command("report", layout.data_dir, "-q")
     assert "pip install" not in Page(page_of(layout)).text
 

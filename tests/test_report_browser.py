@@ -17,6 +17,7 @@ from made_tars import save
 from imagenet_prep import ConvertOptions, Layout, convert, report
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.demo.photographs import Kind
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.model import Box
 from imagenet_prep.reading.shard import Shard
@@ -44,6 +45,8 @@ def shown(request: pytest.FixtureRequest, browser: Any, layout: Layout) -> Itera
     width, scheme, *script = request.param
     shown = show(browser, layout.report_path, width, scheme, java_script_enabled=not script)
     shown.page.has_script = not script
+    if not script:
+        shown.page.wait_for_selector("html.is-ready")
     yield shown
     assert shown.said == []
     assert [url for url in shown.requests if not url.startswith("data:")] == [
@@ -69,10 +72,10 @@ def opened(request: pytest.FixtureRequest, browser: Any, layout: Layout) -> Iter
 
 @pytest.fixture
 def scripted(opened: Any) -> Iterator[Any]:
-    """The page with the table ready; it is loaded again afterwards."""
-    opened.wait_for_selector("#class")
+    """The page with its filters ready; it is loaded again afterwards, without any."""
+    opened.wait_for_selector("html.is-ready")
     yield opened
-    opened.reload()
+    opened.goto(opened.url.partition("#")[0])
 
 
 # what is seen -------------------------------------------------------------------------------------
@@ -335,9 +338,12 @@ def test_every_class_is_in_the_table(page: Any, made: MadeSet) -> None:
     assert small[0] == f"{facts.synsets()[0]}, label 1"
 
 
-def test_classes_are_found(scripted: Any) -> None:
-    """By a part of the words or of the WordNet id, or by the label; how many are found is said."""
+def test_classes_are_found(scripted: Any, made: MadeSet) -> None:
+    """By a part of the words or of the WordNet id, or by the label;
+    the number of their images is shown.
+    """
     every = names(scripted)
+    total = len(made.images)
     wnid, label = (
         scripted.locator("table.classes tbody small").nth(2).text_content().split(", label ")
     )
@@ -347,9 +353,8 @@ def test_classes_are_found(scripted: Any) -> None:
         assert names(scripted) == [every[2]]
         tiles = scripted.locator("#gallery .tile:visible b").all_inner_texts()
         assert set(tiles) == {every[2]}
-        assert (
-            scripted.get_by_role("status").inner_text().startswith(f"{len(tiles)} of the page's ")
-        )
+        images = [image for image in made.images.values() if image.wnid == wnid]
+        assert scripted.inner_text("#found") == f"{len(images)} of {total} images match"
     field.fill("no such class")
     assert names(scripted) == []
     assert scripted.locator("#gallery .tile").count() == 0
@@ -374,9 +379,9 @@ def test_classes_are_sorted_by_numbers(scripted: Any) -> None:
         assert sorted_heads.get_attribute("aria-sort") == order
 
 
-def test_a_class_shows_its_images(scripted: Any) -> None:
+def test_a_class_shows_its_images(scripted: Any, layout: Layout) -> None:
     """Some next to its name once it comes into view;
-    a press on the name filters the gallery and shows it.
+    a press on the name filters the images and shows them, another one takes that back.
     """
     row = scripted.locator("table.classes tbody tr").nth(1)
     row.scroll_into_view_if_needed()
@@ -384,23 +389,35 @@ def test_a_class_shows_its_images(scripted: Any) -> None:
     assert row.locator(".thumbs img").count() == 3
     row.locator("button.name").focus()
     scripted.keyboard.press("Enter")
-    tiles = scripted.locator("#gallery .tile:visible b").all_inner_texts()
-    assert len(tiles) >= 3
-    assert set(tiles) == {row.locator("button.name").text_content()}
+    label = int(row.get_attribute("data-label"))
+    expected = {name for name, record in records_of(layout).items() if record.label == label}
+    assert {record.filename for record in filtered(scripted, layout)} == expected
     scripted.wait_for_function(
         "document.querySelector('#gallery').getBoundingClientRect().top < innerHeight"
     )
+    row.locator("button.name").click()
+    assert scripted.locator("#gallery .tile").count() == 48
 
 
 def filtered(page: Any, layout: Layout) -> list[Any]:
-    """The records of the images that the gallery shows."""
+    """The records of the images that the page shows: with a picture, or by name and command."""
     every = {(record.shard.name, record.number): record for record in records_of(layout).values()}
     places = page.locator("#gallery .tile:visible").evaluate_all(
         "all => all.map(each => each.dataset.record)"
     )
-    return [
+    records = [
         every[shard, int(number)] for number, _, shard in (place.split(" ") for place in places)
     ]
+    texts = page.locator("#names li").evaluate_all(
+        "all => all.map(each => ['.file', 'code'].map(part => each.querySelector(part).textContent))"
+    )
+    for filename, line in texts:
+        _, shard, number = re.fullmatch(
+            r"imagenet-prep show (.*)/(.*) --record (\d+)", line
+        ).groups()
+        records.append(every[shard, int(number)])
+        assert records[-1].filename == filename
+    return records
 
 
 def value(record: Any, chart: str, counts: dict[Any, int]) -> float:
@@ -421,33 +438,35 @@ def value(record: Any, chart: str, counts: dict[Any, int]) -> float:
 
 @pytest.mark.parametrize("chart", ["ratio", "images"])
 def test_a_bar_filters_the_images(scripted: Any, layout: Layout, chart: str, made: MadeSet) -> None:
-    """Every bar shows at least one image, and those images of the page that are in it;
-    by click and by keyboard.
+    """Every bar shows exactly the images that it counts; by click and by keyboard.
+    Pressed again it shows the samples.
     """
     sizes = Counter((split, image.label) for split in facts.SPLITS for image in made.of(split))
-    bars = scripted.locator(f"#chart-{chart} button:enabled")
-    total, seen = int(re.findall(r"page's (\d+) images", scripted.inner_text("#found"))[0]), 0
-    for place, bar in enumerate(bars.all()):
+    every = records_of(layout).values()
+    seen = 0
+    for place, bar in enumerate(scripted.locator(f"#chart-{chart} button:enabled").all()):
         if place % 2:
             bar.click()
         else:
             bar.focus()
             scripted.keyboard.press("Space")
         assert bar.get_attribute("aria-pressed") == "true"
-        low, high = (
-            float(bar.get_attribute(f"data-{end}") or f"{sign}inf")
-            for end, sign in (("low", "-"), ("high", ""))
-        )
-        records = filtered(scripted, layout)
-        assert records
-        assert all(low <= value(record, chart, sizes) < high for record in records)
-        assert scripted.inner_text("#found").startswith(
-            f"{len(records)} of the page's {total} images"
-        )
-        seen += len(records)
+        token = bar.get_attribute("data-token")
+        low, high = token.split("..")
+        limits = float(low or "-inf"), float(high or "inf")
+        expected = {
+            record.filename
+            for record in every
+            if limits[0] <= value(record, chart, sizes) < limits[1]
+        }
+        assert expected
+        assert {record.filename for record in filtered(scripted, layout)} == expected
+        assert scripted.inner_text("#found") == f"{len(expected)} of {len(every)} images match"
+        assert scripted.url.endswith(f"#{chart}={token}")
+        seen += len(expected)
         bar.click()
         assert bar.get_attribute("aria-pressed") == "false"
-    assert seen == total
+    assert seen == len(every)
     assert scripted.locator("#gallery .tile").count() == 48
 
 
@@ -465,7 +484,7 @@ def test_filters_add_up(scripted: Any, layout: Layout) -> None:
     both = filtered(scripted, layout)
     assert {len(record.boxes) for record in both} == {1, 2}
     assert len(both) > alone
-    size = scripted.locator("#chart-width button:enabled[data-low='500.0']")
+    size = scripted.locator("#chart-width button:enabled[data-token^='500..']")
     size.click()
     found = {(record.filename, record.width >= 500) for record in filtered(scripted, layout)}
     assert found == {(record.filename, True) for record in both if 500 <= record.width < 550}
@@ -473,6 +492,38 @@ def test_filters_add_up(scripted: Any, layout: Layout) -> None:
     scripted.get_by_role("button", name="Clear all filters").click()
     assert scripted.locator("[aria-pressed=true]").count() == 0
     assert scripted.locator("#gallery .tile").count() == 48
+
+
+def test_filters_are_in_the_address(scripted: Any, layout: Layout, made: MadeSet) -> None:
+    """A kind, a bar and a class together: the address brings them back, Back takes one away,
+    and each has a button that removes it, by keyboard too.
+    """
+    images = made.images.values()
+    grey = [image.filename for image in images if image.kind is Kind.GREY]
+    scripted.locator(".kind", has_text="Grey").click()
+    assert sorted(record.filename for record in filtered(scripted, layout)) == sorted(grey)
+    label = str(made.images[grey[0]].label)
+    scripted.locator(f".classes tr[data-label='{label}'] button.name").click()
+    labels = {record.label for record in filtered(scripted, layout)}
+    assert labels == {int(label)}
+    scripted.locator("#chart-boxes button:enabled").first.click()
+    address = scripted.url
+    assert address.partition("#")[2].startswith(f"odd=grey&class={label}&boxes=")
+    shown = [scripted.locator("#filters .filter").all_inner_texts(), scripted.inner_text("#found")]
+    assert shown[0][0] == "Odd: Grey"
+    assert len(shown[0]) == 3
+    scripted.reload()
+    scripted.wait_for_selector("html.is-ready")
+    assert scripted.locator("#filters .filter").all_inner_texts() == shown[0]
+    assert scripted.inner_text("#found") == shown[1]
+    assert scripted.url == address
+    scripted.go_back()
+    assert scripted.locator("#filters .filter").all_inner_texts() == shown[0][:2]
+    scripted.go_forward()
+    scripted.get_by_role("button", name="Remove the filter Odd: Grey").focus()
+    scripted.keyboard.press("Enter")
+    assert scripted.locator("#filters .filter").all_inner_texts() == shown[0][1:]
+    assert scripted.evaluate("document.activeElement.textContent") == shown[0][1]
 
 
 def test_commands_are_copied(opened: Any) -> None:

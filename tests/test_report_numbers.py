@@ -68,12 +68,13 @@ def bars_of(page: str, key: str) -> list[tuple[float, float, dict[str, int]]]:
     figure = re.search(rf'id="chart-{key}".*?</figure>', page, re.DOTALL)
     bars = []
     for button in re.findall(r"<button[^>]*>", figure[0]):
-        low, high = (re.search(rf'data-{end}="([^"]*)"', button) for end in ("low", "high"))
+        token = re.search(r'data-token="([^"]*)"', button)[1]
+        low, _, high = token.partition("..")
         label = re.search(r'aria-label="([^"]*)"', button)
         counts = re.findall(
             r"(train|validation) ([\d,]+) ", label[1].partition(": ")[2] if label else ""
         )
-        limits = float(low[1]) if low else -np.inf, float(high[1]) if high else np.inf
+        limits = float(low or "-inf"), float(high or "inf")
         bars.append((*limits, {split: int(count.replace(",", "")) for split, count in counts}))
     return bars
 

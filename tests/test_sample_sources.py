@@ -275,7 +275,7 @@ def test_a_column_replaces_the_usual_feature_of_its_name(tmp_path: Path) -> None
         (
             "tfrecord: a",
             {"a": example(**REPEATED)},
-            ["sample a/000000/image.jpg", "a label is there twice"],
+            ["sample a/000000/image.jpg", "a label occurs twice"],
         ),
         ("parquet: a", {"a": reduced(0)}, ["/a", "no sample"]),
         ("arrays: a", {"a": arrays(x=(0, 8, 8), y=(0,))}, ["/a", "no sample"]),

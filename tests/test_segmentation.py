@@ -766,7 +766,7 @@ def test_polygons_without_pycocotools(tmp_path: Path, monkeypatch: pytest.Monkey
     mask_pixels.has_pycocotools.cache_clear()
     monkeypatch.setattr(mask_pixels.importlib.util, "find_spec", lambda name: None)
     try:
-        with pytest.raises(UsageError, match=r"pip install 'imagenet-prep\[masks\]'"):
+        with pytest.raises(UsageError, match=r"pip install -e '\.\[masks\]'"):
             make(tmp_path, COCO)
         chosen = init(tmp_path / "coco", tmp_path / "new.yaml", ENGINE)
     finally:

@@ -27,6 +27,7 @@ from imagenet_prep.model import ProblemKind
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.state.plan_file import load_plan
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import RESUME, REWRITE, SetState, merge_command
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout
 
@@ -73,8 +74,9 @@ def test_a_finished_set(layout: Layout) -> None:
     state = read(layout)
     manifest = load_manifest(layout.manifest_path)
     assert state == SetState(
-        layout, "finished", sizes_of(layout), (), manifest.shards, (), (), manifest
+        SetRecords(layout), "finished", sizes_of(layout), (), manifest.shards, (), (), manifest
     )
+    assert "plan" not in vars(state.records)
     assert (state.covers_plan, state.is_usable, state.has_prefixes) == (True, True, False)
     assert dict(state.journalled) == manifest.shards
     assert manifest.shards.keys() == plan.fingerprints_by_name().keys()
@@ -85,7 +87,7 @@ def test_nothing(layout: Layout) -> None:
     """An empty folder, and one that does not exist."""
     for empty in (layout, Layout(layout.data_dir / "none")):
         state = SetState.read(empty)
-        assert state == SetState(empty, "nothing", {})
+        assert state == SetState(SetRecords(empty), "nothing", {})
         assert not state.covers_plan
         state.refuse_unusable()
 
@@ -95,7 +97,7 @@ def test_shards_of_another_program(layout: Layout) -> None:
     make_shard(layout, FIRST, "")
     shutil.rmtree(layout.state_dir)
     state = read(layout)
-    assert state == SetState(layout, "foreign", sizes_of(layout))
+    assert state == SetState(SetRecords(layout), "foreign", sizes_of(layout))
     assert state.sizes
     assert state.is_usable
 
@@ -168,8 +170,9 @@ def test_an_unfinished_set(unfinished: Layout) -> None:
     infos = {name: Journal(unfinished.journal_path).get(name) for name in (FIRST, LAST)}
     plan = load_plan(unfinished)
     assert state == SetState(
-        unfinished, "unfinished", sizes_of(unfinished), (), infos, missing, (), None, plan
+        SetRecords(unfinished), "unfinished", sizes_of(unfinished), (), infos, missing
     )
+    assert state.plan == plan
     assert state.sentence == (
         f"{unfinished.output_dir} holds an unfinished set: 3 shards are not done, {SECOND} first"
     )
@@ -422,16 +425,16 @@ def test_shards_that_contradict_the_manifest(
     manifest = load_manifest(layout.manifest_path)
     lists = missing, strays
     assert state == SetState(
-        layout,
+        SetRecords(layout),
         "contradictory",
         sizes_of(layout),
         (),
         manifest.shards,
         *lists,
         manifest,
-        plan,
         reason,
     )
+    assert state.plan == plan
     assert state.covers_plan
     assert state.sentence == f"{layout.output_dir} holds files that contradict each other: {reason}"
     lead = "make them again" if stage == "repair" else "this names each file"
@@ -682,3 +685,33 @@ def test_other_sets_shards_are_not_its_own(layout: Layout) -> None:
         set(),
         (),
     )
+
+
+# records ------------------------------------------------------------------------------------------
+
+
+def test_records_are_read_once(layout: Layout) -> None:
+    """Plan and manifest are those of the first look, also for another folder of raw data;
+    those of another set are its own.
+    """
+    plan = make_set(layout)
+    records = SetRecords(layout)
+    manifest = records.require_manifest()
+    assert (records.plan, manifest) == (plan, load_manifest(layout.manifest_path))
+    shutil.rmtree(layout.state_dir)
+    assert records.usable_manifest is manifest
+    assert records.at(replace(layout, raw=layout.data_dir / "raw")).plan is records.plan
+    night = records.at(replace(layout, set_name="night"))
+    assert (night.plan, night.usable_manifest) == (None, None)
+
+
+def test_a_damaged_manifest_is_read_once_and_refused_each_time(layout: Layout) -> None:
+    """It is no usable one; who needs it gets the error."""
+    make_set(layout)
+    layout.manifest_path.write_bytes(b"{}")
+    records = SetRecords(layout)
+    assert records.usable_manifest is None
+    layout.manifest_path.unlink()
+    for _ in range(2):
+        with pytest.raises(InputError):
+            records.require_manifest()

@@ -94,13 +94,15 @@ def test_damage_to_one_set_is_named_and_mended(folder: Path) -> None:
     shard.write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
     said = command("verify", folder, "--json", folder / "found.json", status=3).stdout
     assert "eval-00001-of-00002" in said
-    found = json.loads((folder / "found.json").read_bytes())
+    outcome = json.loads((folder / "found.json").read_bytes())
+    found = outcome["sets"]
     assert {name: sorted(found[name]["faulty"]) for name in SETS} == {
         "eval": [shard.name],
         "test": [],
         "train": [],
     }
-    assert json.loads(command("verify", folder, "--json", "-", status=3).stdout) == found
+    printed = json.loads(command("verify", folder, "--json", "-", status=3).stdout)
+    assert printed | {"seconds": outcome["seconds"]} == outcome
     assert "repair" in status(Layout(folder, set_name="eval")).following
     assert "eval-00001-of-00002 made again" in command("repair", folder).stdout
     assert shard.read_bytes() == content
@@ -134,7 +136,8 @@ def test_status_and_report_go_through_all_sets(folder: Path, tmp_path: Path) -> 
     lines = command("status", folder).stdout.splitlines()
     assert [line for line in lines if line.endswith(":")] == ["eval:", "test:", "train:"]
     assert sum("2 of 2 shards" in line for line in lines) == 3
-    assert list(json.loads(command("status", folder, "--json", "-").stdout)) == list(SETS)
+    printed = json.loads(command("status", folder, "--json", "-").stdout)
+    assert list(printed["sets"]) == list(SETS)
     command("report", folder, "--output", tmp_path / "page.html")
     assert sorted(path.name for path in list(tmp_path.glob("*.html"))) == [
         f"page-{name}.html" for name in SETS

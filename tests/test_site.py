@@ -73,7 +73,7 @@ def test_every_page_is_there_and_links_lead_somewhere(site: Path) -> None:
 
 def test_every_public_name_has_its_place(site: Path) -> None:
     """The page of the API has each name with its docstring's first paragraph."""
-    text = re.sub(r"<[^>]+>", "", (site / "api.html").read_text())
+    text = re.sub(r"<[^>]+>", "", (site / "generated" / "api.html").read_text())
     words = " ".join(html.unescape(text).split())
     for name in imagenet_prep.__all__:
         if name != "records":
@@ -118,3 +118,72 @@ def test_no_page_is_wider_than_a_phone(address: str, browser: Any) -> None:
         page.goto(f"{address}/{name}.html")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
     page.close()
+
+
+SEARCHES = {
+    "labels start at 1": ("recipes", "recipes/class-folders", "howto/own-splits", "train/pytorch"),
+    "corrupt image": ("troubleshooting", "train/pytorch", "verify"),
+    "proxy": ("cli",),
+    "upgrade": ("install",),
+    "uninstall": ("install",),
+    "docker": ("install",),
+    "colab": ("install", "tutorial"),
+    "cite": ("index", "cite"),
+    "resume after kill": ("howto/resume",),
+    "slurm": ("howto/slurm", "cluster"),
+    "s3 bucket": ("howto/s3", "object-stores"),
+    "disk space": ("howto/time-and-space",),
+    "resize": ("howto/resize",),
+    "kaggle": ("getting-imagenet",),
+    "webdataset": ("export",),
+    "bounding boxes": ("howto/coco-voc", "record-format", "getting-imagenet"),
+    "lightning": ("train/frameworks",),
+    "class folders": ("recipes/class-folders",),
+    "parquet": ("recipes", "export", "getting-imagenet"),
+    "checksum": ("verify", "record-format", "files"),
+}
+"""What people type, and the pages that answer: one is among the first three."""
+
+
+META = "document.querySelector('.md-search-result__meta').innerText"
+"""What the site says above the results of a search."""
+
+
+def test_searches_find_their_page(address: str, browser: Any) -> None:
+    """The site's own search has a right page among the first three."""
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(f"{address}/index.html")
+    page.keyboard.press("f")
+    missed = {}
+    for words, expected in SEARCHES.items():
+        page.fill(".md-search__input", "")
+        page.keyboard.press("Backspace")
+        page.wait_for_function(f"{META}.includes('Type')")
+        page.keyboard.type(words)
+        page.wait_for_function(f"{META}.match(/match|No /)")
+        page.wait_for_timeout(300)  # it searches while one types
+        links = page.eval_on_selector_all(
+            ".md-search-result__item > .md-search-result__link", "links => links.map(a => a.href)"
+        )
+        names = [link.removeprefix(f"{address}/").partition(".html")[0] for link in links]
+        if not set(expected) & set(names[:3]):
+            missed[words] = names[:3]
+    page.close()
+    assert missed == {}
+
+
+def test_code_does_not_scroll(site: Path, address: str, browser: Any) -> None:
+    """On a screen of 1280 pixels, no block of code of a page of ours is wider than its box."""
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    wide = []
+    for path in existing(ROOT / "docs", "**/*.md"):
+        name = path.relative_to(ROOT / "docs").with_suffix(".html").as_posix()
+        page.goto(f"{address}/{name}")
+        widest = page.evaluate(
+            """() => Math.max(0, ...[...document.querySelectorAll("pre > code")].map(
+                code => code.scrollWidth - code.clientWidth))"""
+        )
+        if widest > 0:
+            wide.append((name, widest))
+    page.close()
+    assert wide == []

@@ -95,7 +95,7 @@ def test_the_commands_of_the_page(tmp_path: Path, made_tiny: MadeSet, kind: str)
         if _IN_SCRIPT[kind] in each
     )
     script = re.sub(
-        r"^pip install 'imagenet-prep\[parquet\]'$", "", script, flags=re.M
+        r"^pip install -e '\.\[parquet\]'.*$", "", script, flags=re.M
     )  # done, where tests run
     for secret in (OFFICIAL_USERNAME, PASSWORD) if kind == "imagenet" else (TOKEN,):
         script = script.replace("=...", f"='{secret}'", 1)

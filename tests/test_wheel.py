@@ -13,6 +13,7 @@ import pytest
 from existing import existing
 
 from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.version import describe_version, find_commit
 
 ROOT = Path(__file__).parents[1]
 
@@ -33,10 +34,13 @@ def test_an_installed_wheel_finds_its_tables(tmp_path: Path, made_tiny: MadeSet)
     names = zipfile.ZipFile(wheel).namelist()
     assert "imagenet_prep/ilsvrc2012/data/imagenet_lsvrc_2015_synsets.txt" in names
     assert "imagenet_prep/ilsvrc2012/imagenet.yaml" in names
-    assert {f"imagenet_prep/reporting/page.{suffix}" for suffix in ("html", "css", "js")} <= set(
-        names
-    )
-    assert "imagenet_prep/reporting/parts.html" in names
+    reporting = ROOT / "imagenet_prep/reporting"
+    assets = [
+        path for path in existing(reporting, "**/*") if path.suffix in (".html", ".css", ".js")
+    ]
+    assert {str(path.relative_to(ROOT)) for path in assets} <= set(names)
+    commit = find_commit(ROOT / "imagenet_prep")
+    assert ("imagenet_prep/commit.txt" in names) == bool(commit)
     assert not [name for name in names if name.startswith(("tests/", "data/"))]
     environment = tmp_path / "venv"
     venv.create(environment, with_pip=False)
@@ -79,6 +83,10 @@ def test_an_installed_wheel_finds_its_tables(tmp_path: Path, made_tiny: MadeSet)
             [command, *arguments], cwd=empty, env=clean, capture_output=True, text=True
         )
         assert result.returncode == 0, result.stderr
+    shown = subprocess.run(
+        [command, "--version"], cwd=empty, env=clean, capture_output=True, text=True
+    )
+    assert shown.stdout == f"imagenet-prep, version {describe_version()}\n"
     where = [python, "-c", "import imagenet_prep; print(imagenet_prep.__file__)"]
     assert (
         str(environment)

@@ -26,7 +26,8 @@ from imagenet_prep.cli.commands import cli
 from imagenet_prep.cli.terminal import fitted
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, all_of
-from imagenet_prep.escaping import command, rerun
+from imagenet_prep.escaping import command, command_line, mention, rerun
+from imagenet_prep.hints import Hint
 from imagenet_prep.text import number_of
 
 ROOT = Path(imagenet_prep.__file__).parent
@@ -87,6 +88,7 @@ def test_messages_name_commands_and_options_that_exist() -> None:
         "ilsvrc2012/repacked.py": ["--strip-components"],
         "storage/aws_profiles.py": ["--format"],
         "datasets/sampled_images.py": ["--checksum"],
+        "version.py": ["--no-optional-locks", "--porcelain"],
     }
     unknown = {module: _unknown(ast.parse((ROOT / module).read_text())) for module in MODULES}
     assert {module: words for module, words in unknown.items() if words} == of_others
@@ -153,28 +155,30 @@ def test_what_fits_stays_as_it_is(width: int) -> None:
 
 def test_a_command_has_a_line_of_its_own() -> None:
     """However long it is, it can be copied; what follows goes on below it."""
-    command = f"imagenet-prep convert '/data/my set' --raw {'x' * 40} --allow-incomplete"
-    told = fitted(
-        f"note: this conversion is not finished, and there is more to say; to go on: {command}", 60
+    command = command_line(
+        ["imagenet-prep", "convert", "/data/my set", "--raw", "x" * 40, "--allow-incomplete"]
     )
+    note = "note: this conversion is not finished, and there is more to say; to go on: "
+    told = fitted(Hint(note, command), 60)
     assert told == [
         "note: this conversion is not finished, and there is more to",
         "  say; to go on:",
         f"  {command}",
     ]
-    told = fitted(
-        f"free some space, then: {command}; or take less: /opt/bin/{command} --consume", 60
-    )
+    consume = command_line([f"/opt/bin/{command.words[0]}", *command.words[1:], "--consume"])
+    told = fitted(Hint("free some space, then: ", command, "; or take less: ", consume), 60)
     assert told == [
         "free some space, then:",
         f"  {command}",
         "  or take less:",
         f"  /opt/bin/{command} --consume",
     ]
-    assert fitted(f"{command}    (finds all)", 60) == [command, "  (finds all)"]
-    told = fitted(f"next: '/my venv/bin/imagenet-prep' verify {'x' * 60}", 60)
+    assert fitted(Hint(command, "    (finds all)"), 60) == [command, "  (finds all)"]
+    told = fitted(
+        Hint("next: ", command_line(["/my venv/bin/imagenet-prep", "verify", "x" * 60])), 60
+    )
     assert told == ["next:", f"  '/my venv/bin/imagenet-prep' verify {'x' * 60}"]
-    prose = "to do: run the same imagenet-prep convert again: it makes what is missing"
+    prose = Hint("to do: run the same ", mention("convert"), " again: it makes what is missing")
     assert fitted(prose, 60) == [
         "to do: run the same imagenet-prep convert again: it makes",
         "  what is missing",
@@ -238,4 +242,6 @@ def test_messages_fit_a_terminal(tmp_path: Path, made_tiny: MadeSet) -> None:
     usage = on_terminal("convert", data, "--train-shards", "0")
     assert all(fits(line, 80) for line in usage)
     as_json = on_terminal("status", data, "--json", "-", columns=20)
-    assert json.loads("\n".join(as_json)) == json.loads(prep("status", data, "--json", "-").stdout)
+    on_screen = json.loads("\n".join(as_json))
+    piped = json.loads(prep("status", data, "--json", "-").stdout)
+    assert on_screen | {"seconds": piped["seconds"]} == piped

@@ -19,17 +19,16 @@ from hypothesis import strategies as st
 from made_zips import DEFLATED, STORED, Made, deflate, make_zip, zip_64
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.sources import zips
+from imagenet_prep.sources import zip_entries
 from imagenet_prep.sources.slices import FileSlices, Reader, Row
-from imagenet_prep.sources.zips import (
+from imagenet_prep.sources.zip_entries import (
     LARGEST_INFLATED,
-    Zip,
     ZipFault,
     entry_at,
     iter_entries,
     read_entry,
-    walk_zip,
 )
+from imagenet_prep.sources.zips import Zip, walk_zip
 
 JPEG = bytes(range(256)) * 40
 NONE = 0xFFFFFFFF  # "see the zip64 field"
@@ -120,8 +119,8 @@ def test_a_directory_longer_than_the_window_is_read(monkeypatch: pytest.MonkeyPa
     """Entries that cross the end of what is read at a time are whole,
     whatever their names' lengths.
     """
-    monkeypatch.setattr(zips, "_LONGEST", 400)
-    monkeypatch.setattr(zips, "_WINDOW", 401)
+    monkeypatch.setattr(zip_entries, "_LONGEST", 400)
+    monkeypatch.setattr(zip_entries, "_WINDOW", 401)
     entries = [Made(b"n" * (1 + number * 7 % 300), bytes([number])) for number in range(200)]
     assert contents(make_zip(entries)) == [(made.name, made.content) for made in entries]
 
@@ -158,7 +157,7 @@ HEADERS = ({"name": b"b"}, {"method": 8}, {"crc": 1}, {"packed": 6}, {"size": 8}
         (Made(b"a", central={"kind": 0o120777 << 16, "made_by": 0x314}), "a link"),
         (Made(b"a", central={"name": b""}), "without a name"),
         (Made(b"a", central={"name": b"a/"}), "a folder with content"),
-        (Made(b"a", central={"name": b"b"}), "the header of 'b' is not here"),
+        (Made(b"a", central={"name": b"b"}), "no local header for 'b'"),
         (Made(b"a", central={"crc": 1}), "contradicts the central directory"),
         (Made(b"a", central={"mark": b"PK\1\3"}), "no entry"),
         (Made(b"a", central={"size": NONE, "packed": NONE}), "no zip64 field"),
@@ -177,7 +176,7 @@ HEADERS = ({"name": b"b"}, {"method": 8}, {"crc": 1}, {"packed": 6}, {"size": 8}
             "no zip64 field",
         ),
         (Made(b"a", central={"disk": 0xFFFF, "extra": struct.pack("<HHI", 1, 4, 1)}), "split zip"),
-        *((Made(b"a", local=said), "the header of 'a'") for said in HEADERS),
+        *((Made(b"a", local=said), "local header") for said in HEADERS),
         # no deflated stream, one of another length, none at all
         (Made(b"a", method=DEFLATED, data=zlib.compress(b"content")), "can't be inflated"),
         (Made(b"a", method=DEFLATED, data=b"\x03\x00"), "does not inflate to"),

@@ -13,8 +13,9 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 
 if TYPE_CHECKING:
+    from imagenet_prep.checks.checked_shards import Checked
     from imagenet_prep.checks.examiner import Examiner
-    from imagenet_prep.checks.inventory import Checked, Inventory
+    from imagenet_prep.checks.inventory import Inventory
     from imagenet_prep.checks.raw_verdict import RawListing
     from imagenet_prep.checks.verdict import Depth, ReasonedLevel, SplitReport
 

@@ -79,10 +79,12 @@ class Findings:
             problem(finding, self._subject, self.remedy, at) for finding, at in self._listed
         ]
         for kind, count in self.counts.items():
-            more = count - LIMIT
-            if more > 0:
-                detail = f"and {more:,} more of this kind"
-                problems.append(Problem(kind, self._subject, detail, self.remedy, count=more))
+            unlisted_count = count - LIMIT
+            if unlisted_count > 0:
+                detail = f"and {unlisted_count:,} more of this kind"
+                problems.append(
+                    Problem(kind, self._subject, detail, self.remedy, count=unlisted_count)
+                )
         return tuple(problems)
 
 
@@ -194,30 +196,39 @@ class PromiseExaminer(Struct, frozen=True):
         """The part of a file's name that a record holds."""
         return name if self._name == "path" else name.rpartition("/")[2]
 
-    def _held(self, features: Mapping[str, Feature], column: str, kind: type[Feature]) -> object:
+    def _held(
+        self, features: Mapping[str, Feature], column: str, feature_type: type[Feature]
+    ) -> object:
         """The value of a column, if a feature of this kind holds it; None otherwise."""
-        held: object = only_value(features, self.holders.get(column, ()), kind)
-        return held
+        column_value: object = only_value(features, self.holders.get(column, ()), feature_type)
+        return column_value
 
     def _check(self, features: Mapping[str, Feature]) -> Iterator[Finding]:
         for name, promise in self.features.items():
             finding = _compare_feature(name, promise, features.get(name))
             if finding is not None:
                 yield finding
-        objects = {}
-        for column, names in self.holders.items():
-            feature = features.get(names[0])
-            if column in OBJECT_FEATURES and feature is not None:
-                objects[column] = feature.values
+        objects = self._objects(features)
         if objects:
             yield from check_objects(objects, self.classes)
             yield from self._check_masks(features, objects)
         image = self._held(features, "encoded", BytesList)
-        image_format = format_of(image) if isinstance(image, memoryview) else ""
-        if isinstance(image, memoryview) and image_format:
+        if not isinstance(image, memoryview):
+            return
+        image_format = format_of(image)
+        if image_format:
             stated = {side: self._held(features, side, Int64List) for side in ("width", "height")}
             check = check_jpeg if image_format == "JPEG" else _check_other
             yield from check(image, stated, decode=self.decode)
+
+    def _objects(self, features: Mapping[str, Feature]) -> dict[str, Sequence[Any]]:
+        """The columns of a record's objects, those that it has."""
+        objects: dict[str, Sequence[Any]] = {}
+        for column, names in self.holders.items():
+            feature = features.get(names[0])
+            if column in OBJECT_FEATURES and feature is not None:
+                objects[column] = feature.values
+        return objects
 
 
 def _compare_feature(
@@ -239,38 +250,40 @@ def _compare_feature(
     return None
 
 
-def _check_mask(what: str, mask: bytes | memoryview, size: tuple[object, ...]) -> Iterator[Finding]:
+def _check_mask(
+    mask_words: str, mask: bytes | memoryview, size: tuple[object, ...]
+) -> Iterator[Finding]:
     """Whether a mask is a PNG of a size, width and height; None in it: unknown."""
     try:
         header = png.read_header(mask)
         png.check_ends(mask)
     except jpeg.ImageError as error:
-        yield Finding(ProblemKind.BAD_IMAGE, f"{what}: {error}")
+        yield Finding(ProblemKind.BAD_IMAGE, f"{mask_words}: {error}")
         return
     if None not in size and size != header[:2]:
         yield Finding(
-            ProblemKind.SIZE_MISMATCH, f"size of {what}: expected {size}, got {header[:2]}"
+            ProblemKind.SIZE_MISMATCH, f"size of {mask_words}: expected {size}, got {header[:2]}"
         )
 
 
 def check_objects(
-    values: Mapping[str, Sequence[Any]], classes: Mapping[int, str]
+    columns: Mapping[str, Sequence[Any]], classes: Mapping[int, str]
 ) -> Iterator[Finding]:
     """Whether the objects of a record, by their columns, are equally many,
     within the image, and of these classes.
     """
-    counts = _differing_counts(values)
+    counts = _differing_counts(columns)
     if counts:
         yield Finding(ProblemKind.BAD_BOX, f"the values of its boxes differ in number: {counts}")
         return
-    yield from _check_edges(values)
-    yield from _check_box_classes(values, classes)
+    yield from _check_edges(columns)
+    yield from _check_box_classes(columns, classes)
 
 
-def _differing_counts(values: Mapping[str, Sequence[Any]]) -> str:
+def _differing_counts(columns: Mapping[str, Sequence[Any]]) -> str:
     """How many values each column has if these numbers don't fit together; "" if they do."""
     box_counts, point_counts = {}, {}
-    for column, column_values in values.items():
+    for column, column_values in columns.items():
         feature = OBJECT_FEATURES[column]
         if feature.values == "box":
             box_counts[feature.name] = len(column_values)
@@ -288,11 +301,11 @@ def _differing_counts(values: Mapping[str, Sequence[Any]]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.items())
 
 
-def _check_edges(values: Mapping[str, Sequence[Any]]) -> Iterator[Finding]:
+def _check_edges(columns: Mapping[str, Sequence[Any]]) -> Iterator[Finding]:
     """Whether each box is within the image, and not swapped."""
     for low, high in (EDGES[::2], EDGES[1::2]):
-        lower = values.get(f"boxes.{low}", ())
-        upper = values.get(f"boxes.{high}", ())
+        lower = columns.get(f"boxes.{low}", ())
+        upper = columns.get(f"boxes.{high}", ())
         for edges in zip(lower, upper, strict=False):
             if not 0 <= edges[0] <= edges[1] <= 1:
                 expected = f"expected 0 <= {low} <= {high} <= 1"
@@ -301,11 +314,11 @@ def _check_edges(values: Mapping[str, Sequence[Any]]) -> Iterator[Finding]:
 
 
 def _check_box_classes(
-    values: Mapping[str, Sequence[Any]], classes: Mapping[int, str]
+    columns: Mapping[str, Sequence[Any]], classes: Mapping[int, str]
 ) -> Iterator[Finding]:
     """Whether each box has a label and a class of the set, and both are of one class."""
-    labels = values.get("boxes.label", ())
-    texts = [str(text, "utf-8", "replace") for text in values.get("boxes.text", ())]
+    labels = columns.get("boxes.label", ())
+    texts = [str(text, "utf-8", "replace") for text in columns.get("boxes.text", ())]
     names = set(classes.values())
     for label, text in itertools.zip_longest(labels, texts):
         is_unknown_label = labels and label not in classes

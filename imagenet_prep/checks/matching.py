@@ -104,14 +104,14 @@ class Matching:
     a record that has a counterpart is not paired again.
     """
 
-    def __init__(self, first: Unmatched, second: Unmatched) -> None:
-        self.sides = first, second
+    def __init__(self, first_side: Unmatched, second_side: Unmatched) -> None:
+        self.sides = first_side, second_side
 
     def take(
         self,
         keys_of: Callable[[Unmatched], Keys],
-        first: Mask | None = None,
-        second: Mask | None = None,
+        first_mask: Mask | None = None,
+        second_mask: Mask | None = None,
     ) -> Pairs:
         """Pair the records of equal keys, in order,
         among those without a counterpart, and of the masks.
@@ -120,7 +120,7 @@ class Matching:
 
         masks = [
             side.is_free if mask is None else side.is_free & mask
-            for side, mask in self._with(first, second)
+            for side, mask in self._with(first_mask, second_mask)
         ]
         rows = [np.flatnonzero(mask) for mask in masks]
         keys = [keys_of(side)[chosen] for side, chosen in zip(self.sides, rows, strict=True)]
@@ -150,11 +150,11 @@ class Matching:
         """Pair records by names that occur several times;
         records without a name by their places.
         """
-        first, second = self.sides
+        first_side, second_side = self.sides
         return self._join(
-            self.take(lambda side: side.names, first.names != 0, second.names != 0),
-            self.take(lambda side: side.spots, first.names == 0, None),
-            self.take(lambda side: side.spots, None, second.names == 0),
+            self.take(lambda side: side.names, first_side.names != 0, second_side.names != 0),
+            self.take(lambda side: side.spots, first_side.names == 0, None),
+            self.take(lambda side: side.spots, None, second_side.names == 0),
         )
 
     def release(self, pairs: Pairs) -> None:
@@ -166,13 +166,15 @@ class Matching:
         """Whether the records of each pair have the same bytes: length and CRC."""
         import numpy as np
 
-        first, second = self.sides
-        return np.asarray(first.identities[pairs.first] == second.identities[pairs.second], bool)
+        first_side, second_side = self.sides
+        return np.asarray(
+            first_side.identities[pairs.first] == second_side.identities[pairs.second], bool
+        )
 
     def have_moved(self, pairs: Pairs) -> int:
         """The number of pairs whose records have different places."""
-        first, second = self.sides
-        return int((first.spots[pairs.first] != second.spots[pairs.second]).sum())
+        first_side, second_side = self.sides
+        return int((first_side.spots[pairs.first] != second_side.spots[pairs.second]).sum())
 
     @property
     def has_free(self) -> bool:
@@ -188,8 +190,8 @@ class Matching:
 
     @property
     def _without_own_name(self) -> tuple[Mask, Mask]:
-        first, second = self.sides
-        return first.weak, second.weak
+        first_side, second_side = self.sides
+        return first_side.weak, second_side.weak
 
     def _join(self, *pairs: Pairs) -> Pairs:
         import numpy as np
@@ -197,20 +199,22 @@ class Matching:
         return Pairs(*(np.concatenate(rows) for rows in zip(*pairs, strict=True)))
 
     def _with(
-        self, first: Mask | None, second: Mask | None
+        self, first_mask: Mask | None, second_mask: Mask | None
     ) -> Iterator[tuple[Unmatched, Mask | None]]:
-        return zip(self.sides, (first, second), strict=True)
+        return zip(self.sides, (first_mask, second_mask), strict=True)
 
 
-def _pairs(first: Keys, second: Keys) -> Pairs:
+def _pairs(first_keys: Keys, second_keys: Keys) -> Pairs:
     """The positions of equal keys: the first of a key with the first of it,
     the second with the second, and so on.
     """
     import numpy as np
 
-    orders = np.argsort(first, kind="stable"), np.argsort(second, kind="stable")
-    ordered = first[orders[FIRST]], second[orders[SECOND]]
-    occurrence = np.arange(len(first)) - np.searchsorted(ordered[FIRST], ordered[FIRST], "left")
+    orders = np.argsort(first_keys, kind="stable"), np.argsort(second_keys, kind="stable")
+    ordered = first_keys[orders[FIRST]], second_keys[orders[SECOND]]
+    occurrence = np.arange(len(first_keys)) - np.searchsorted(
+        ordered[FIRST], ordered[FIRST], "left"
+    )
     position = np.searchsorted(ordered[SECOND], ordered[FIRST], "left") + occurrence
     has_counterpart = position < np.searchsorted(ordered[SECOND], ordered[FIRST], "right")
     return Pairs(orders[FIRST][has_counterpart], orders[SECOND][position[has_counterpart]])

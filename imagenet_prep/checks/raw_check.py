@@ -19,7 +19,7 @@ from imagenet_prep.model import Engine, Failed, Item, Problem, ProblemKind, Prog
 from imagenet_prep.recorders.recorder import Recorder, looser_check
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Column
-from imagenet_prep.sources.reading import read_in_turn
+from imagenet_prep.sources.row_bytes import read_in_turn
 from imagenet_prep.sources.slices import Buffer, Reader
 from imagenet_prep.tfrecord import crc32c
 
@@ -123,8 +123,8 @@ class ImageCheck(Struct, frozen=True):
     def __call__(self, task: ImageTask) -> ImageReport:
         """The findings in the images of a task; all faults of an image are reported as Problems."""
         problems: list[Problem] = []
-        odd: list[tuple[str, str]] = []
-        warned: list[tuple[str, str]] = []
+        repaired_images: list[tuple[str, str]] = []
+        warned_images: list[tuple[str, str]] = []
         checksums = np.zeros(len(task.catalog), np.uint32)
         for row, (item, data) in enumerate(self._images(task.catalog)):
             if isinstance(data, InputError):
@@ -139,10 +139,10 @@ class ImageCheck(Struct, frozen=True):
                 problems.append(_bad_image(task, row, item, data, error))
                 continue
             if recorded.repair:
-                odd.append((item.filename, recorded.repair))
+                repaired_images.append((item.filename, recorded.repair))
             if recorded.warning:
-                warned.append((item.filename, recorded.warning))
-        return ImageReport(tuple(problems), tuple(odd), tuple(warned), checksums)
+                warned_images.append((item.filename, recorded.warning))
+        return ImageReport(tuple(problems), tuple(repaired_images), tuple(warned_images), checksums)
 
     def _images(self, catalog: Catalog) -> Iterator[tuple[Item, Buffer | InputError]]:
         """Each image with its bytes, or with the error that says why it can't be read."""
@@ -163,11 +163,11 @@ class ImageCheck(Struct, frozen=True):
 
 
 def _bad_image(task: ImageTask, row: int, item: Item, data: Buffer, error: Exception) -> Problem:
-    where = f"{task.catalog.place(row)}, {task.catalog.lengths[row]:,} bytes"
+    place_words = f"{task.catalog.place(row)}, {task.catalog.lengths[row]:,} bytes"
     looser = looser_check(task.recorder, item, data) if isinstance(error, ImageError) else ""
     remedy = f"{_REMEDY}; {looser} accepts it unchanged" if looser else _REMEDY
     return Problem(
-        ProblemKind.BAD_IMAGE, item.filename, f"{error} ({where})".replace("\n", "; "), remedy
+        ProblemKind.BAD_IMAGE, item.filename, f"{error} ({place_words})".replace("\n", "; "), remedy
     )
 
 
@@ -257,8 +257,10 @@ def _find_twins(
     is_read = (together[places] & np.uint64(0xFFFFFFFF)) != 0
     is_twin = (np.diff(together[places]) == 0) & is_read[1:]
     findings.twin_count = int(is_twin.sum())
-    for first in np.flatnonzero(is_twin)[:MOST].tolist():
-        pair = [_name_at(splits, int(place)) for place in places[first : first + 2]]
+    for first_position in np.flatnonzero(is_twin)[:MOST].tolist():
+        pair = [
+            _name_at(splits, int(place)) for place in places[first_position : first_position + 2]
+        ]
         findings.twins.append((pair[0], pair[1]))
 
 
@@ -272,13 +274,15 @@ def _name_at(splits: Sequence[RawSplit], place: int) -> str:
 
 def shown_twins(findings: ImageFindings) -> str:
     """The first pairs of images with the same bytes, for a note."""
-    pairs = [f"{first} and {second}" for first, second in findings.twins[:_SHOWN]]
-    more = (
+    pairs = [
+        f"{first_image} and {second_image}" for first_image, second_image in findings.twins[:_SHOWN]
+    ]
+    unshown_words = (
         f", and {findings.twin_count - len(pairs):,} more"
         if findings.twin_count > len(pairs)
         else ""
     )
-    return "; ".join(pairs) + more
+    return "; ".join(pairs) + unshown_words
 
 
 def check_as(recorder: Recorder, check: Check) -> Recorder:

@@ -149,9 +149,14 @@ class RawVerdict(Struct, frozen=True):
 def _first(problems: Sequence[Problem]) -> list[Problem]:
     if len(problems) <= _SHOWN:
         return [*problems]
-    others = problems[_SHOWN:]
-    count = sum(problem.count for problem in others)
-    subjects = dict.fromkeys(problem.subject for problem in others)
-    more = number_of(len(others), "more problem of this kind", "more problems of this kind")
+    unshown = problems[_SHOWN:]
+    count = sum(problem.count for problem in unshown)
+    subjects = dict.fromkeys(problem.subject for problem in unshown)
+    unshown_words = number_of(
+        len(unshown), "more problem of this kind", "more problems of this kind"
+    )
     detail = f"{listed(subjects)}; --json lists all"
-    return [*problems[:_SHOWN], Problem(others[0].kind, f"and {more}", detail, count=count)]
+    return [
+        *problems[:_SHOWN],
+        Problem(unshown[0].kind, f"and {unshown_words}", detail, count=count),
+    ]

@@ -1,26 +1,23 @@
-"""ShardCheck: checks one shard, the task of one worker, and returns a ShardReport.
-Departure: where records differ.
-"""
+"""ShardCheck: checks one shard, the task of one worker, and returns a ShardReport."""
 
 from __future__ import annotations
 
 import hashlib
 from array import array
-from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
 from msgspec import Struct
 
+from imagenet_prep.checks.departure import Departure, departure
 from imagenet_prep.checks.examiner import Examiner, Finding, Findings, Place
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command
+from imagenet_prep.escaping import command, mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.state.indexes import read_index, read_written
-from imagenet_prep.state.plan_file import recorded_raw
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.location import AnyPath
@@ -47,12 +44,10 @@ def remedy_own(state: SetState) -> str:
     before the conversion has finished, repair can't be used.
     """
     if not state.covers_plan:
-        return "remove it and run the same imagenet-prep convert again"
+        return Hint("remove it and run the same ", mention("convert"), " again")
     layout = state.layout
-    return (
-        "make it again: "
-        f"{command('repair', layout.data_dir, layout.elsewhere(recorded_raw(layout)))}"
-    )
+    elsewhere = layout.elsewhere(state.records.raw_dir)
+    return Hint("make it again: ", command("repair", layout.data_dir, elsewhere))
 
 
 class Listing(Struct, frozen=True):
@@ -152,14 +147,14 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
             reason = error.detail
         except OSError as error:
             reason = error.strerror or str(error)
-        reading = _Reading(name, self._findings(name), self)
+        reading = _ShardReading(name, self._findings(name), self)
         reading.findings.add(Finding(ProblemKind.UNREADABLE, f"it can't be read: {reason}"))
         return reading.report()
 
     def check(self, shard: Shard) -> ShardReport:
         """Check a shard that is open; raises InputError if its index can't be read."""
         name = shard.path.name
-        reading = _Reading(name, self._findings(name), self)
+        reading = _ShardReading(name, self._findings(name), self)
         reading.read(shard)
         info = self.infos.get(name)
         if reading.is_whole and info is not None:
@@ -171,7 +166,7 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
     def _findings(self, name: str) -> Findings:
         return Findings(name, self.remedy if name in self.infos else REMEDY_FOREIGN)
 
-    def _check_origin(self, reading: _Reading, info: ShardInfo, view: View) -> None:
+    def _check_origin(self, reading: _ShardReading, info: ShardInfo, view: View) -> None:
         """Compare a shard that can be read to its end with its recorded entry,
         and with its index.
         """
@@ -189,7 +184,7 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
         if {*reading.findings.counts} == {ProblemKind.BAD_IMAGE}:
             reading.findings.remedy = REMEDY_TAKEN
 
-    def _check_bytes(self, reading: _Reading, expected: str, view: View) -> None:
+    def _check_bytes(self, reading: _ShardReading, expected: str, view: View) -> None:
         """Compare the bytes of a compressed file: some belong to no record,
         such as a header's time, or padding.
         """
@@ -204,12 +199,12 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
             )
             reading.findings.add(Finding(ProblemKind.BAD_COMPRESSION, detail, expected, got))
 
-    def _check_index(self, reading: _Reading, info: ShardInfo) -> Iterator[Finding]:
+    def _check_index(self, reading: _ShardReading, info: ShardInfo) -> Iterator[Finding]:
         """Compare the index of a shard whose records are intact."""
         paths = self.layout.index_paths(reading.name)
-        missing = [path for path in paths if not path.exists()]
-        if missing:
-            yield Finding(ProblemKind.BAD_INDEX, f"it has no index: expected {missing[0]}")
+        missing_path = next((path for path in paths if not path.exists()), None)
+        if missing_path is not None:
+            yield Finding(ProblemKind.BAD_INDEX, f"it has no index: expected {missing_path}")
             return
         is_named = all(reading.index.names) and not reading.findings  # damage is reported once
         if is_named and reading.has_index(*paths):
@@ -220,50 +215,56 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
                 ProblemKind.BAD_INDEX, f"{paths[0]} is not an index, or does not match its .list"
             )
             return
-        is_right = list(index.places) == list(reading.index.places)
-        if not is_right or (
-            is_named and list(map(self.examiner.recorded, index.names)) != reading.index.names
-        ):
+        if not self._is_index_of(reading, index, has_names=is_named):
             yield Finding(
                 ProblemKind.BAD_INDEX, f"its index is stale: {paths[0]} is of other records"
             )
 
-    def _explain(self, reading: _Reading, info: ShardInfo, digest: str, size: int) -> None:
+    def _is_index_of(self, reading: _ShardReading, index: Index, *, has_names: bool) -> bool:
+        """Whether an index has the places of the records that were read, and their names if they
+        have any.
+        """
+        if list(index.places) != list(reading.index.places):
+            return False
+        return (
+            not has_names or list(map(self.examiner.recorded, index.names)) == reading.index.names
+        )
+
+    def _explain(self, reading: _ShardReading, info: ShardInfo, digest: str, size: int) -> None:
         """Report how the records differ from the written ones."""
         owner = self._owners.get(digest)
         if owner is not None:
             detail = f"this is {owner} under a wrong name"
             reading.findings.add(Finding(ProblemKind.EXCHANGED_SHARD, detail, reading.name, owner))
             return
-        if ProblemKind.BAD_CRC in reading.findings and (len(reading.index.offsets), size) == (
-            info.records,
-            info.size,
-        ):
+        record_count = len(reading.index.offsets)
+        has_recorded_size = (record_count, size) == (info.records, info.size)
+        if ProblemKind.BAD_CRC in reading.findings and has_recorded_size:
             return  # the reported damage explains it
         counts = (
-            f"expected {info.records} records in {info.size} bytes, "
-            f"got {len(reading.index.offsets)} in {size}"
+            f"expected {info.records} records in {info.size} bytes, got {record_count} in {size}"
         )
         written = read_written(self.layout, info)
-        found = departure(written.identities, reading.index.identities) if written else None
-        if written is None or found is None:
-            kind = (
-                ProblemKind.WRONG_CONTENT
-                if len(reading.index.offsets) == info.records
-                else ProblemKind.WRONG_COUNT
-            )
+        first_departure: Departure | None = None
+        if written is not None:
+            first_departure = departure(written.identities, reading.index.identities)
+        if written is None or first_departure is None:
+            problem_kind = ProblemKind.WRONG_COUNT
+            if record_count == info.records:
+                problem_kind = ProblemKind.WRONG_CONTENT
             detail = (
                 "the records are not those that were written, and no sound index tells which ones"
             )
-            reading.findings.add(Finding(kind, f"{detail}; {counts}"))
+            reading.findings.add(Finding(problem_kind, f"{detail}; {counts}"))
             return
-        name = written.names[found.record] if found.kind is ProblemKind.MISSING_RECORD else ""
-        reading.findings.add(
-            Finding(found.kind, f"{found.way}; {counts}", name), reading.place(found.record, name)
-        )
+        record, image = first_departure.record, ""
+        if first_departure.kind is ProblemKind.MISSING_RECORD:
+            image = written.names[record]
+        finding = Finding(first_departure.kind, f"{first_departure.words}; {counts}", image)
+        reading.findings.add(finding, reading.place(record, image))
 
 
-class _Reading:
+class _ShardReading:
     """Reads one shard and collects its findings."""
 
     def __init__(self, name: str, findings: Findings, check: ShardCheck) -> None:
@@ -285,14 +286,12 @@ class _Reading:
                 self._take(record)
             self.is_whole = True
         except FramingError as error:
-            is_plain = shard.compression == "none"
-            rest = (
-                f"; {len(shard.view) - error.offset} bytes from here on can't be checked"
-                if is_plain
-                else ""
-            )
-            kind = _KINDS.get(type(error), ProblemKind.TRUNCATED)
-            self.findings.add(Finding(kind, error.reason + rest), Place(error.record, error.offset))
+            detail = error.reason
+            if shard.compression == "none":
+                unread = len(shard.view) - error.offset
+                detail += f"; {unread} bytes from here on can't be checked"
+            problem_kind = _KINDS.get(type(error), ProblemKind.TRUNCATED)
+            self.findings.add(Finding(problem_kind, detail), Place(error.record, error.offset))
 
     def _take(self, record: Framed) -> None:
         seen = self._examine(record.data, self._split, intact=record.intact)
@@ -338,90 +337,3 @@ class _Reading:
             self.is_whole,
             listing,
         )
-
-
-# found records compared with the written ones -----------------------------------------------------
-
-R = TypeVar("R", bound=Hashable)
-
-
-class Departure(Struct, frozen=True):
-    """The first record in which a shard differs from the written one, and how it differs.
-
-    ``lost`` are the numbers of written records that are missing.
-    """
-
-    kind: ProblemKind
-    record: int
-    way: str
-    lost: tuple[int, ...] = ()
-
-
-def first_difference(expected: Sequence[object], found: Sequence[object]) -> int | None:
-    """The first position where two sequences differ, or None if they are equal."""
-    if expected == found:
-        return None
-    pairs = enumerate(zip(expected, found, strict=False))
-    return next((i for i, (a, b) in pairs if a != b), min(len(expected), len(found)))
-
-
-def departure(written: list[R], found: list[R]) -> Departure | None:
-    """How the found records differ from the written ones, compared by value;
-    None if they are equal.
-    """
-    k = first_difference(written, found)
-    if k is None:
-        return None
-    missing = len(written) - len(found)
-    if missing > 0 and written[k + missing :] == found[k:]:
-        way = (
-            "the record written here is missing"
-            if missing == 1
-            else f"{missing} records are missing from here on"
-        )
-        return Departure(ProblemKind.MISSING_RECORD, k, way, tuple(range(k, k + missing)))
-    if missing < 0 and written[k:] == found[k - missing :]:
-        way = (
-            "it was not written"
-            if missing == -1
-            else f"{-missing} records that were not written, from here on"
-        )
-        return Departure(ProblemKind.EXTRA_RECORD, k, _twice(found, k) or way)
-    if found == [*written[:k], *written[k : k + 2][::-1], *written[k + 2 :]]:
-        return Departure(ProblemKind.SWAPPED_RECORDS, k, f"records {k} and {k + 1} are swapped")
-    return _wide_departure(written, found, k)
-
-
-def _twice(found: Sequence[object], k: int) -> str:
-    """The record that the one at ``k`` repeats, if it does."""
-    other = next(
-        (number for number, record in enumerate(found) if record == found[k] and number != k), None
-    )
-    return f"it repeats record {other}" if other is not None else ""
-
-
-def _wide_departure(written: list[R], found: list[R], k: int) -> Departure:
-    lost, added = Counter(written), Counter(found)
-    lost, added = lost - added, added - lost
-    if not lost and not added:
-        return Departure(
-            ProblemKind.SWAPPED_RECORDS, k, "from here on the records are in another order"
-        )
-    if 2 * lost.total() > len(written):
-        way = (
-            f"{lost.total():,} of {len(written):,} records are not those written: "
-            "a shard of another conversion"
-        )
-        return Departure(ProblemKind.OTHER_CONVERSION, k, way)
-    numbers = tuple(number for number, record in enumerate(written) if record in lost)
-    if found == [record for record in written if record not in lost]:
-        return Departure(
-            ProblemKind.MISSING_RECORD,
-            k,
-            f"{len(numbers)} records are missing, this one first",
-            numbers,
-        )
-    way = (
-        f"from here on {lost.total():,} records are missing and {added.total():,} were not written"
-    )
-    return Departure(ProblemKind.WRONG_CONTENT, k, way, numbers)

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
+from imagenet_prep.checks.matching import FIRST, SECOND
 from imagenet_prep.model import Portable
 from imagenet_prep.reading.compared_set import ComparedSet, RecordSpan
 from imagenet_prep.tfrecord import crc32c
@@ -92,26 +93,30 @@ class ShardPair(Struct, Portable[str], frozen=True):
         """Compare the shards of one name; raises InputError if the records
         of one can't be found.
         """
-        first, second = (side.index(name) if name in side.shards else Index() for side in self.both)
-        counterparts = _Counterparts(first, second)
-        numbers = counterparts.numbers
-        is_read = numbers and not self.by_bytes
-        features = self._features(name, numbers, first, second) if is_read else {}
-        recoded = {number for number, differing in features.items() if not differing}
-        differing = {
-            number for number in numbers if number not in recoded and counterparts.is_sure(number)
-        }
-        settled = recoded | differing
-        left = [number for number in counterparts.unequal if number not in settled]
+        indexes = self._index(FIRST, name), self._index(SECOND, name)
+        counterparts = _Counterparts(*indexes)
+        features: dict[int, tuple[str, ...]] = {}
+        if counterparts.numbers and not self.by_bytes:
+            features = self._features(name, counterparts.numbers, *indexes)
+        recoded = {number for number, names in features.items() if not names}
+        differing = counterparts.sure_numbers(recoded)
+        names = indexes[FIRST].names
+        settled = recoded.union(differing)
+        unsettled = [number for number in counterparts.unequal if number not in settled]
         return PairReport(
-            (len(first.names), len(second.names)),
-            len(recoded),
-            tuple(
-                RecordDifference(number, first.names[number], features.get(number))
-                for number in sorted(differing)
+            records=(len(names), len(indexes[SECOND].names)),
+            recoded=len(recoded),
+            differing=tuple(
+                RecordDifference(number, names[number], features.get(number))
+                for number in differing
             ),
-            (_columns(first, left), _columns(second, left)),
+            left=(_columns(indexes[FIRST], unsettled), _columns(indexes[SECOND], unsettled)),
         )
+
+    def _index(self, side: int, name: str) -> Index:
+        """The index of a shard in one of the sets; empty if the set doesn't have it."""
+        compared_set = self.both[side]
+        return compared_set.index(name) if name in compared_set.shards else Index()
 
     def _features(
         self, name: str, numbers: Sequence[int], *indexes: Index
@@ -131,10 +136,10 @@ class _Counterparts:
     place. ``numbers`` are those whose data is compared: their names agree, or one of them has none.
     """
 
-    def __init__(self, first: Index, second: Index) -> None:
-        self._names = first.names, second.names
-        self._counts = Counter(first.names), Counter(second.names)
-        identities = first.identities, second.identities
+    def __init__(self, first_index: Index, second_index: Index) -> None:
+        self._names = first_index.names, second_index.names
+        self._counts = Counter(first_index.names), Counter(second_index.names)
+        identities = first_index.identities, second_index.identities
         shared = range(min(map(len, identities)))
         longest = max(map(len, identities))
         self.unequal = [
@@ -143,10 +148,20 @@ class _Counterparts:
         self.numbers = [number for number in self.unequal if self._may_be_one(number)]
         self.unequal += range(len(shared), longest)
 
-    def is_sure(self, number: int) -> bool:
+    def sure_numbers(self, recoded: Collection[int]) -> list[int]:
+        """The numbers in order of the pairs that differ, whatever other shards hold: not recoded,
+        and with a name of their own.
+        """
+        return sorted(
+            number for number in self.numbers if number not in recoded and self._is_sure(number)
+        )
+
+    def _is_sure(self, number: int) -> bool:
         """Whether both records have one name, which no other record of their shards has."""
-        first, second = (names[number] for names in self._names)
-        return first == second != "" and all(counts[first] == 1 for counts in self._counts)
+        first_name, second_name = (names[number] for names in self._names)
+        return first_name == second_name != "" and all(
+            counts[first_name] == 1 for counts in self._counts
+        )
 
     def _may_be_one(self, number: int) -> bool:
         """Whether both records may say the same: their names agree, or one of them has none.
@@ -154,8 +169,8 @@ class _Counterparts:
         Bytes that the other shard has elsewhere rule nothing out: copies of one record may have two
         encodings.
         """
-        first, second = (names[number] for names in self._names)
-        return first == second or not first or not second
+        first_name, second_name = (names[number] for names in self._names)
+        return first_name == second_name or not first_name or not second_name
 
 
 def place_in(index: Index, number: int) -> RecordSpan:
@@ -163,14 +178,16 @@ def place_in(index: Index, number: int) -> RecordSpan:
     return RecordSpan(number, index.offsets[number], index.lengths[number])
 
 
-def differing_features(first: memoryview | None, second: memoryview | None) -> tuple[str, ...]:
+def differing_features(
+    first_data: memoryview | None, second_data: memoryview | None
+) -> tuple[str, ...]:
     """The names of the features that differ in the data of two records of other bytes;
     None is damaged data.
     """
-    if first is None or second is None:
+    if first_data is None or second_data is None:
         return (THE_RECORD,)
     try:
-        return tuple(map(key_in_words, differing_keys(first, second)))
+        return tuple(map(key_in_words, differing_keys(first_data, second_data)))
     except ExampleError:
         return (THE_RECORD,)
 

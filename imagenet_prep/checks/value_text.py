@@ -14,32 +14,38 @@ _SHOWN_ITEMS = 8
 
 
 def differing_values(
-    first: Mapping[str, Value | str], second: Mapping[str, Value | str]
+    first_record: Mapping[str, Value | str], second_record: Mapping[str, Value | str]
 ) -> dict[str, tuple[str, str]]:
     """Both values as text of each feature that differs."""
     differing = sorted(
-        name for name in first.keys() | second.keys() if first.get(name) != second.get(name)
+        name
+        for name in first_record.keys() | second_record.keys()
+        if first_record.get(name) != second_record.get(name)
     )
-    return {name: _both_in_words(first.get(name), second.get(name)) for name in differing}
+    return {
+        name: _both_in_words(first_record.get(name), second_record.get(name)) for name in differing
+    }
 
 
-def _both_in_words(first: Value | str | None, second: Value | str | None) -> tuple[str, str]:
+def _both_in_words(
+    first_value: Value | str | None, second_value: Value | str | None
+) -> tuple[str, str]:
     """Two values that differ, as texts that differ."""
     for in_words in (_in_words, _with_kind, _with_digest):
-        texts = in_words(first), in_words(second)
+        texts = in_words(first_value), in_words(second_value)
         if texts[0] != texts[1]:
             break
     return texts
 
 
-def _in_words(value: Value | str | None) -> str:
+def _in_words(feature_value: Value | str | None) -> str:
     """A value as text: one item is itself, none or several are a list."""
-    if value is None:
+    if feature_value is None:
         return "none"
-    if isinstance(value, str):
-        return value
-    items = _items(value)
-    if len(items) == 1 and value.kind != "steps":
+    if isinstance(feature_value, str):
+        return feature_value
+    items = _items(feature_value)
+    if len(items) == 1 and feature_value.kind != "steps":
         return _item_in_words(items[0])
     texts = [_item_in_words(item) for item in itertools.islice(items, _SHOWN_ITEMS)]
     if len(items) > _SHOWN_ITEMS:
@@ -47,22 +53,23 @@ def _in_words(value: Value | str | None) -> str:
     return f"[{', '.join(texts)}]"
 
 
-def _with_kind(value: Value | str | None) -> str:
+def _with_kind(feature_value: Value | str | None) -> str:
     """A value as text and the kind of its feature."""
-    if not isinstance(value, Value):
-        return _in_words(value)
-    return f"{_in_words(value)} ({value.kind or 'not set'})"
+    if not isinstance(feature_value, Value):
+        return _in_words(feature_value)
+    return f"{_in_words(feature_value)} ({feature_value.kind or 'not set'})"
 
 
-def _with_digest(value: Value | str | None) -> str:
+def _with_digest(feature_value: Value | str | None) -> str:
     """A value as text and a digest of all its bits."""
-    return f"{_in_words(value)} (SHA-256 {hashlib.sha256(repr(value).encode()).hexdigest()[:12]})"
+    digest = hashlib.sha256(repr(feature_value).encode()).hexdigest()
+    return f"{_in_words(feature_value)} (SHA-256 {digest[:12]})"
 
 
-def _items(value: Value) -> Sequence[object]:
-    if isinstance(value.items, bytes):
-        return struct.unpack(f"<{len(value.items) // 4}f", value.items)
-    return value.items
+def _items(feature_value: Value) -> Sequence[object]:
+    if isinstance(feature_value.items, bytes):
+        return struct.unpack(f"<{len(feature_value.items) // 4}f", feature_value.items)
+    return feature_value.items
 
 
 def _item_in_words(item: object) -> str:

@@ -13,6 +13,7 @@ from msgspec import Struct, convert, field, to_builtins
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.hints import SavedParts, as_text, has_command, load_parts, save_parts
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.state.set_state import StateKind
 from imagenet_prep.storage.files import load_json, save_json
@@ -92,8 +93,8 @@ def level_of(
 
 def conclusion_of(level: Level, reason: str, count: int) -> str:
     """A level, the reason for it, and the number of problems, in a line."""
-    found = "1 problem found." if count == 1 else f"{count:,} problems found."
-    return f"{level}: {' '.join(filter(None, (reason, found if count else '')))}"
+    problems_found = "1 problem found." if count == 1 else f"{count:,} problems found."
+    return f"{level}: {' '.join(filter(None, (reason, problems_found if count else '')))}"
 
 
 def remarks_of(counts: Mapping[str, int]) -> str:
@@ -105,9 +106,9 @@ def as_json(verdict: Struct) -> dict[str, Any]:
     """A Verdict or a RawVerdict as JSON-ready values:
     the schema and the level first, the totals by split.
     """
-    value = to_builtins(verdict)
-    totals = {total["split"]: total for total in value["totals"]}
-    return {"schema": SCHEMA, "verdict": value["verdict"], **value, "totals": totals}
+    fields = to_builtins(verdict, enc_hook=as_text)
+    totals = {total["split"]: total for total in fields["totals"]}
+    return {"schema": SCHEMA, "verdict": fields["verdict"], **fields, "totals": totals}
 
 
 class Verdict(Struct, frozen=True):
@@ -169,19 +170,25 @@ class Verdict(Struct, frozen=True):
         missing = [
             name for name, kinds in self.faulty.items() if ProblemKind.MISSING_SHARD in kinds
         ]
-        # a problem that counts for several stands in for those not listed
-        # (``checks.inventory.group``)
-        each = [
-            problem
-            for problem in self.problems
-            if problem.kind is ProblemKind.MISSING_SHARD
-            and (problem.count > 1 or problem.subject in self.faulty)
-        ]
-        if len(missing) <= _FEW_MISSING or not each:
+        problems_of_missing = [problem for problem in self.problems if self._is_of_missing(problem)]
+        if len(missing) <= _FEW_MISSING or not problems_of_missing:
             return self.problems
-        subject = number_of(len(missing), "shard")
-        together = replace(each[0], subject=subject, detail=listed(missing), count=len(missing))
-        return (together, *(problem for problem in self.problems if problem not in each))
+        counted = replace(
+            problems_of_missing[0],
+            subject=number_of(len(missing), "shard"),
+            detail=listed(missing),
+            count=len(missing),
+        )
+        shown = [problem for problem in self.problems if problem not in problems_of_missing]
+        return (counted, *shown)
+
+    def _is_of_missing(self, problem: Problem) -> bool:
+        """Whether a problem is a missing shard, or stands in for several that are not listed:
+        see ``checks.checked_shards.group``.
+        """
+        if problem.kind is not ProblemKind.MISSING_SHARD:
+            return False
+        return problem.count > 1 or problem.subject in self.faulty
 
     def as_dict(self) -> dict[str, Any]:
         """The verdict as JSON-ready values."""
@@ -195,7 +202,29 @@ def save_verdict(verdict: Verdict, layout: Layout, part: str = "") -> None:
     """Keep a verdict, and the state of the files it covers, for status and report;
     ``part`` names a rank's.
     """
-    save_json(layout.found_by(part)[1], {**verdict.as_dict(), "files": _signature(layout, verdict)})
+    value = {
+        **verdict.as_dict(),
+        "files": _signature(layout, verdict),
+        "hints": _save_hints(verdict),
+    }
+    save_json(layout.found_by(part)[1], value)
+
+
+def _save_hints(verdict: Verdict) -> dict[str, SavedParts]:
+    """The parts of each remedy and note that has a command, by its text."""
+    remedies = [problem.remedy for problem in verdict.problems]
+    texts = (*remedies, *verdict.notes)
+    return {str(text): save_parts(text) for text in texts if has_command(text)}
+
+
+def _with_hints(verdict: Verdict, saved: Mapping[str, SavedParts]) -> Verdict:
+    """A verdict from JSON with its hints as data again."""
+    hints = {text: load_parts(parts) for text, parts in saved.items()}
+    problems = []
+    for problem in verdict.problems:
+        problems.append(replace(problem, remedy=hints.get(problem.remedy, problem.remedy)))
+    notes = tuple(hints.get(note, note) for note in verdict.notes)
+    return replace(verdict, problems=tuple(problems), notes=notes)
 
 
 class KeptVerdict(Struct, frozen=True):
@@ -210,11 +239,12 @@ def load_verdict(layout: Layout) -> KeptVerdict | None:
     if not layout.verdict_path.exists():
         return None
     try:
-        value = load_json(layout.verdict_path)
-        if value["schema"] != SCHEMA:
+        fields = load_json(layout.verdict_path)
+        if fields["schema"] != SCHEMA:
             return None
-        verdict = convert({**value, "totals": [*value["totals"].values()]}, Verdict)
-        return KeptVerdict(verdict, value["files"] == _signature(layout, verdict))
+        verdict = convert({**fields, "totals": [*fields["totals"].values()]}, Verdict)
+        verdict = _with_hints(verdict, convert(fields.get("hints", {}), dict[str, SavedParts]))
+        return KeptVerdict(verdict, fields["files"] == _signature(layout, verdict))
     except (InputError, KeyError, TypeError, ValueError, AttributeError):
         return None
 

@@ -17,7 +17,8 @@ from types import FrameType
 
 import click
 
-from imagenet_prep import __version__
+from imagenet_prep.cli.command_outcome import CommandOutcome, conclude, describe_error, error_facts
+from imagenet_prep.cli.conversation import begin_conversation, conversation
 from imagenet_prep.cli.terminal import (
     Bars,
     ReaderGoneError,
@@ -28,7 +29,8 @@ from imagenet_prep.cli.terminal import (
     tell,
 )
 from imagenet_prep.errors import PrepError, Terminated
-from imagenet_prep.escaping import rerun
+from imagenet_prep.escaping import rerun, traced
+from imagenet_prep.hints import Hint
 
 INTERRUPTED, PIPE_CLOSED, TERMINATED = 130, 141, 143
 
@@ -69,17 +71,45 @@ class _Commands(click.Group):
 
         return commands.cli.commands.get(cmd_name)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first word names; for a typo, an error with the nearest name."""
+        from imagenet_prep.text import nearest_words
+
+        name = args[0]
+        suggestion = nearest_words(name, COMMANDS)
+        if name not in COMMANDS and suggestion and name[0].isalpha():
+            ctx.fail(f"No such command {name!r}. {suggestion}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a line for each command, without importing it."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        from imagenet_prep.version import describe_version
+
+        say(f"imagenet-prep, version {describe_version()}")
+        ctx.exit()
+
+
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-@click.version_option(__version__, "-V", "--version", prog_name="imagenet-prep")
+@click.option(
+    "-V",
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 def cli() -> None:
     """ImageNet (ILSVRC2012) as TFRecord shards: download, untar, annotate, convert, verify.
 
@@ -102,40 +132,65 @@ def main() -> None:
     if not sys.warnoptions:
         # libraries warn developers; this package reports what concerns users
         warnings.simplefilter("ignore")
-    try:
-        status = _status()
-    except ReaderGoneError:
-        status = PIPE_CLOSED
+    status = _status()
     gc.freeze()  # the interpreter would look for cycles again before it ends
     sys.exit(status)
 
 
 def _status() -> int:
+    """Answer a call, write the error that ended it as JSON, and return the exit status."""
+    begin_conversation()
+    outcome = _answer()
+    status = outcome.status
+    try:
+        if outcome.error is not None:
+            conclude(outcome)
+    except (PrepError, OSError) as error:
+        _fail(error)
+    except (ReaderGoneError, KeyboardInterrupt, Terminated):
+        pass  # the status is that of the error
+    conversation().end(status)
+    return status
+
+
+def _answer() -> CommandOutcome:
+    """Run a command, and print the error that ends it."""
+    try:
+        return _run_command()
+    except ReaderGoneError:
+        what = "the reader of the output has gone"
+        error = describe_error("ReaderGoneError", what)
+        return CommandOutcome(status=PIPE_CLOSED, error=error)
+
+
+def _run_command() -> CommandOutcome:
     try:
         result = cli.main(prog_name="imagenet-prep", standalone_mode=False)
-        return result if isinstance(result, int) else 0
     except click.ClickException as error:
         _show_usage(error)
-        return error.exit_code
-    except PrepError as error:
-        show_error(error)
-        return error.exit_code
+        message = describe_error("UsageError", error.format_message())
+        return CommandOutcome(status=error.exit_code, error=message)
     except (KeyboardInterrupt, click.Abort):
         return _stopped(INTERRUPTED)
     except Terminated:
         return _stopped(TERMINATED)
-    except OSError as error:
+    except Exception as error:  # noqa: BLE001 - a bug: print all that a report needs
+        return _fail(error)
+    return CommandOutcome(status=result if isinstance(result, int) else 0)
+
+
+def _fail(error: Exception) -> CommandOutcome:
+    """Print an error, or the traceback of a bug."""
+    if isinstance(error, OSError):
         from imagenet_prep.storage.refusals import as_error
 
-        refusal = as_error(error)
-        if refusal is None:
-            show_bug(error)
-            return 1
-        show_error(refusal)
-        return refusal.exit_code
-    except Exception as error:  # noqa: BLE001 - a bug: print all that a report needs
-        show_bug(error)
-        return 1
+        error = as_error(error) or error
+    if isinstance(error, PrepError):
+        show_error(error)
+        return CommandOutcome(status=error.exit_code, error=error_facts(error))
+    show_bug(error)
+    bug = describe_error(type(error).__name__, str(error), traced(error))
+    return CommandOutcome(status=1, error=bug)
 
 
 _QUOTES_NOTHING = (click.MissingParameter, click.exceptions.NoArgsIsHelpError)
@@ -161,12 +216,14 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt if number == signal.SIGINT else Terminated
 
 
-def _stopped(status: int) -> int:
+def _stopped(status: int) -> CommandOutcome:
     Bars.abandon()
     word = "interrupted" if status == INTERRUPTED else "terminated"
     message = f"{word}; everything finished so far is kept. To resume:"
     if STARTS_OVER.intersection(sys.argv[1:2]):
         message = f"{word}; nothing was changed. To start again:"
     with contextlib.suppress(ReaderGoneError):  # Ctrl-C stops the whole pipeline
-        say("", message, f"  {rerun()}", error=True)
-    return status
+        say("", message, Hint("  ", rerun()), error=True)
+    hint = Hint(message.partition("; ")[2], " ", rerun())
+    error = describe_error(word.capitalize(), word, "", hint)
+    return CommandOutcome(status=status, error=error)

@@ -86,8 +86,9 @@ class _Launcher(Struct, frozen=True):
         world = (numbers[self.last] - start) // step + 1 if self.last else numbers[self.count]
         if remainder or rank >= world or numbers.get(self.count, world) != world:
             return None
-        is_alone = world == 1 and index > 0  # task 1 may be run again: it is not the whole set
-        return None if is_alone else Share(rank, world)
+        if world == 1 and index > 0:
+            return None  # one task of an array that is run again: it is not the whole set
+        return Share(rank, world)
 
     def _refusal(self, environment: Mapping[str, str], reason: str) -> UsageError:
         return UsageError(

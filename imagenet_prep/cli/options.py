@@ -4,8 +4,8 @@ and the site that download options select.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-import os
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,14 +14,23 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 import click
 from msgspec import Meta
 
-from imagenet_prep.cli.terminal import say
+from imagenet_prep.cli.command_outcome import CommandOutcome, conclude
+from imagenet_prep.cli.conversation import begin_conversation, conversation
+from imagenet_prep.cli.log_file import Log
+from imagenet_prep.cli.option_types import (
+    LocalPath,
+    LogFile,
+    NewFile,
+    Number,
+    OneOf,
+    PathOrUrl,
+    RankType,
+)
+from imagenet_prep.cli.terminal import log_start, say
 from imagenet_prep.datasets.declarations import Setting, settings_of
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.storage.layout import STATE_NAME
-from imagenet_prep.storage.location import locate, refuse_url, scheme_of
-from imagenet_prep.storage.refusals import STORAGE_FAULTS
 
 if TYPE_CHECKING:
     from imagenet_prep.fetch.providers import Site
@@ -67,7 +76,34 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Command(click.Command):
-    """A command whose help has a section of examples, the lines after its description."""
+    """A command with the options that every command has; its help has a section of examples, the
+    lines after its description.
+    """
+
+    writes_lines = False
+    """Whether its JSON is a line for each record."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params += every_command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words of a call; --json and --log-file get its errors, too."""
+        begin_conversation()
+        conversation().command = self.name or ""
+        conversation().writes_lines = self.writes_lines
+        words = [*args]
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError:
+            _keep_outputs(words)
+            raise
+
+    def invoke(self, ctx: click.Context) -> int:
+        """Run the command, and write its outcome as JSON; returns the exit status."""
+        outcome: CommandOutcome = super().invoke(ctx)
+        conclude(outcome)
+        return outcome.status
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the description and the examples."""
@@ -111,88 +147,6 @@ _help_all = click.Option(
     callback=_show_all,
     help="Show all options.",
 )
-
-
-class Number(click.IntRange):
-    """A whole number."""
-
-    name = "number"
-
-
-class _Path(click.Path):
-    """A path that is not empty, and no URL."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not os.fsdecode(value):  # it would mean the current folder
-            self.fail("the value is empty; is a shell variable unset?", param, ctx)
-        refuse_url(os.fsdecode(value))
-        try:
-            os.stat(value)  # noqa: PTH116 - it may be bytes
-        except OSError as error:
-            if error.errno in STORAGE_FAULTS:  # click would say that it does not exist
-                raise
-        return Path(os.fsdecode(super().convert(value, param, ctx)))
-
-
-class _Anywhere(_Path):
-    """A path, or a URL of an object store."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        text = os.fsdecode(value)
-        return locate(text) if scheme_of(text) else super().convert(value, param, ctx)
-
-
-class NewFile(_Path):
-    """The path of a file that is written at the end of the work, checked at its start.
-
-    Args:
-        beginning: a file with these first bytes is of the same kind and is replaced; any other is
-            refused. None: the command decides what to do with an existing file.
-        may_be_output: whether "-" stands for standard output.
-    """
-
-    def __init__(self, beginning: bytes | None = None, *, may_be_output: bool = False) -> None:
-        super().__init__(path_type=Path, allow_dash=may_be_output)
-        self._beginning = beginning
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path, once a file can be written there."""
-        if self.allow_dash and value == "-":
-            return Path("-")
-        path = super().convert(value, param, ctx)
-        if fault := _fault(path, self._beginning):
-            self.fail(f"{value!r} can't be written: {fault}", param, ctx)
-        return path
-
-
-def _fault(path: Path, beginning: bytes | None) -> str:
-    """Why a file can't or must not be written at ``path``; empty if it can."""
-    try:
-        if not path.parent.is_dir():
-            return f"the folder {path.parent} does not exist"
-        if path.is_dir():
-            return "it is a folder"
-        if not os.access(path.parent, os.W_OK | os.X_OK):
-            return f"no permission to write in the folder {path.parent}"
-        if beginning is not None and os.path.lexists(path) and not _starts_with(path, beginning):
-            return "it exists and holds something else; expected a new file"
-        return ""
-    except OSError as error:
-        return error.strerror or str(error)
-
-
-def _starts_with(path: Path, beginning: bytes) -> bool:
-    """Whether ``path`` is a plain file with these first bytes, and no state of this program."""
-    if not path.is_file() or _is_state(path):
-        return False
-    with path.open("rb") as file:
-        return file.read(len(beginning)) == beginning
-
-
-def _is_state(path: Path) -> bool:
-    """Whether a file is state of this program next to shards: a manifest is JSON too."""
-    folder = path.resolve().parent
-    return STATE_NAME in (folder.name, folder.parent.parent.name)
 
 
 def _all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -267,7 +221,7 @@ def _as_click(setting: Setting) -> dict[str, Any]:
         return {**shared, "is_flag": True}
     shared["show_default"] = setting.default is not None
     if get_origin(plain) is Literal:
-        return {**shared, "type": click.Choice(get_args(plain), case_sensitive=False)}
+        return {**shared, "type": OneOf(get_args(plain), case_sensitive=False)}
     if plain is int:
         return {**shared, "type": Number(bounds.get("ge"), bounds.get("le"))}
     return {**shared, "metavar": "FILE|NAME"}
@@ -294,55 +248,77 @@ def _bounds_of(constraint: Meta) -> dict[str, Any]:
     return {name: bound for name, bound in bounds.items() if bound is not None}
 
 
-# ranks --------------------------------------------------------------------------------------------
-
-
-class _Rank(click.ParamType[Any]):
-    """R/W, or "auto": a Share."""
-
-    name = "rank"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from imagenet_prep.cli.launchers import find_share
-        from imagenet_prep.shards.share import Share
-
-        if value == "auto":
-            return find_share(os.environ)
-        rank, slash, world = value.partition("/")
-        if not (slash and rank.isdecimal() and world.isdecimal()):
-            self.fail(f"{value!r} is not a rank: expected R/W, such as 0/16, or auto", param, ctx)
-        return Share(int(rank), int(world))
-
-
-# arguments and options ----------------------------------------------------------------------------
-
-_folder = _Anywhere(path_type=Path, file_okay=False)
+# the options of every command ---------------------------------------------------------------------
 
 PNG, JSON, HTML = b"\x89PNG\r\n\x1a\n", b"{", b"<!DOCTYPE html>"
 """The first bytes of files that --image, --json and report's --output write."""
 
-any_place = _Anywhere(path_type=Path)
-existing = _Path(path_type=Path, exists=True)
-existing_file = _Path(path_type=Path, exists=True, dir_okay=False)
-any_file = _Anywhere(path_type=Path)
+
+def _keep_json_file(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
+    conversation().json_file = value
+
+
+def _keep_log(ctx: click.Context, param: click.Parameter, value: Log | None) -> None:
+    conversation().log = value
+    log_start()
+
+
+def _keep_outputs(words: list[str]) -> None:
+    """Keep --json and --log-file of a call whose options could not be parsed."""
+    if conversation().json_file is None and conversation().log is None:
+        lenient = {"ignore_unknown_options": True, "allow_extra_args": True}
+        outputs = click.Command(None, params=[*every_command[:2]], context_settings=lenient)
+        outputs.add_help_option = False
+        with contextlib.suppress(click.UsageError):
+            outputs.make_context("", words)
+
+
+every_command = (
+    _Rare(
+        ["--json", "json_file"],
+        type=NewFile(JSON, may_be_output=True),
+        metavar="FILE|-",
+        is_eager=True,
+        expose_value=False,
+        callback=_keep_json_file,
+        help="Write the outcome as JSON to this file; - prints it.",
+    ),
+    _Rare(
+        ["--log-file"],
+        type=LogFile(path_type=Path),
+        metavar="FILE",
+        is_eager=True,
+        expose_value=False,
+        callback=_keep_log,
+        help="Append what is printed to this file, with the time.",
+    ),
+    _Rare(["--quiet", "-q"], is_flag=True, help="Show no progress and no notes."),
+)
+"""Options that each command gets, and ``conversation`` knows."""
+
+# arguments and options ----------------------------------------------------------------------------
+
+_folder = PathOrUrl(path_type=Path, file_okay=False)
+
+any_place = PathOrUrl(path_type=Path)
+existing = LocalPath(path_type=Path, exists=True)
+existing_file = LocalPath(path_type=Path, exists=True, dir_okay=False)
+any_file = PathOrUrl(path_type=Path)
 
 data_dir = click.argument("data_dir", type=_folder)
-set_or_file = click.argument("data_dir", type=_Anywhere(path_type=Path))
-set_file_or_raw = click.argument("data_dir", type=_Anywhere(path_type=Path), required=False)
+set_or_file = click.argument("data_dir", type=PathOrUrl(path_type=Path))
+set_file_or_raw = click.argument("data_dir", type=PathOrUrl(path_type=Path), required=False)
 new_data_dir = click.argument("data_dir", type=_folder, required=False)
-folder_or_file = click.argument("folder", type=_Path(path_type=Path), required=False)
+folder_or_file = click.argument("folder", type=LocalPath(path_type=Path), required=False)
 out = click.argument("out", type=_folder, required=False)
 raw = click.option(
     "--raw",
-    type=_Anywhere(path_type=Path, file_okay=False, exists=True),
+    type=PathOrUrl(path_type=Path, file_okay=False, exists=True),
     help="Raw input, instead of DATA_DIR/raw-data; never written to.",
 )
 output = click.option("--output", type=_folder, help="Write the shards here.  [default: DATA_DIR]")
 dry_run = click.option(
     "--dry-run", is_flag=True, help="Print the disk space that every step requires; do nothing."
-)
-quiet = click.option(
-    "--quiet", "-q", cls=_Rare, is_flag=True, help="Show no progress and no notes."
 )
 workers = click.option(
     "--workers", type=Number(min=1), help="Worker processes.  [default: one per available CPU]"
@@ -350,13 +326,17 @@ workers = click.option(
 engine = click.option(
     "--engine",
     cls=_Rare,
-    type=click.Choice(["processes", "ray"]),
+    type=OneOf(["processes", "ray"]),
     default="processes",
     show_default=True,
     help="Where work runs; ray: on a cluster.",
 )
 rank = click.option(
-    "--rank", "share", type=_Rank(), metavar="R/W|auto", help="Only the shards of rank R of W."
+    "--rank",
+    "share",
+    type=RankType(),
+    metavar="R/W|auto",
+    help="Only the shards of rank R of W.",
 )
 allow_python = click.option(
     "--allow-python",
@@ -366,30 +346,23 @@ allow_python = click.option(
 )
 depth = click.option(
     "--depth",
-    type=click.Choice(["quick", "full", "decode"]),
+    type=OneOf(["quick", "full", "decode"]),
     default="full",
     show_default=True,
     help="Check names and sizes; every byte; or also decode every image.",
 )
 raw_depth = click.option(
     "--depth",
-    type=click.Choice(["quick", "full", "decode"]),
+    type=OneOf(["quick", "full", "decode"]),
     help=(
         "Check names and sizes; every byte; or also decode every image.  [default: full; "
         "with --raw: decode]"
     ),
 )
-json_file = click.option(
-    "--json",
-    "json_file",
-    type=NewFile(JSON, may_be_output=True),
-    metavar="FILE|-",
-    help="Write the outcome as JSON to this file; - prints it.",
-)
 raw_copy = _all_of(
     click.option(
         "--raw",
-        type=_Anywhere(path_type=Path, file_okay=False, exists=True),
+        type=PathOrUrl(path_type=Path, file_okay=False, exists=True),
         help="Check the images in this folder before they are converted; writes nothing.",
     ),
     click.option(
@@ -403,12 +376,12 @@ raw_copy = _all_of(
     ),
 )
 places = _all_of(data_dir, raw, output)
-working = _all_of(workers, engine, quiet)
+working = _all_of(workers, engine)
 
 fetching = _all_of(
     click.option(
         "--source",
-        type=click.Choice(["imagenet", "kaggle", "huggingface"]),
+        type=OneOf(["imagenet", "kaggle", "huggingface"]),
         default="imagenet",
         show_default=True,
         help="The site to download from.",

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from imagenet_prep.cli.command_outcome import begin_lines, write_line
 from imagenet_prep.cli.terminal import is_closed, say, tell
-from imagenet_prep.escaping import command, path_word, program, quoted
+from imagenet_prep.escaping import command
 from imagenet_prep.fetch import SIGN_UP_URL
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.text import listed, number_of, size_text
 
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from imagenet_prep.stages.untar import UntarSummary
     from imagenet_prep.storage.space import Need
 
-OUTPUT = Path("-")
-"""The value of --json that means standard output."""
-
 SHOWN_PROBLEMS = 20
 SHOWN_CLASSES = 20
 
@@ -48,24 +45,23 @@ def print_init(summary: InitSummary, quiet: bool) -> None:
             counts = [f"{name} {count:,}" for name, count in summary.classes.items()]
             in_all = f" ({len(counts):,} in all)" if len(counts) > SHOWN_CLASSES else ""
             tell(f"classes: {listed(counts, SHOWN_CLASSES)}{in_all}", f"labels: {summary.labels}")
-        tell(*(f"skipped: {text}" for text in summary.passed), *summary.warnings)
+        tell(*(Hint("skipped: ", text) for text in summary.passed), *summary.warnings)
         say(f"wrote {summary.recipe}:", "", *summary.text.split("\n"))
         shards = f"{summary.recipe.stem}-shards"
-        tell(f"next: {command('convert', Path(shards), (('config', summary.recipe),))}")
+        tell(Hint("next: ", command("convert", Path(shards), (("config", summary.recipe),))))
 
 
-def print_examples(name: str | None, target: Path | None) -> None:
-    """Print the list of recipes, or copy one of them and print it."""
-    from imagenet_prep.recipes.examples import copy_example, list_examples
+def print_example_list(examples: Mapping[str, str]) -> None:
+    """Print the names of the recipes, each with its data set."""
+    listing = click.HelpFormatter()
+    listing.write_dl([*examples.items()])
+    say(*listing.getvalue().splitlines())
 
-    if name is None:
-        listing = click.HelpFormatter()
-        listing.write_dl([*list_examples().items()])
-        say(*listing.getvalue().splitlines())
-        return
-    recipe, text = copy_example(name, target)
+
+def print_example(recipe: Path, text: str) -> None:
+    """Print a recipe that was copied, and the command that uses it."""
     say(f"wrote {recipe}:", "", *text.split("\n"))
-    tell(f"next: {command('convert', Path(f'{recipe.stem}-shards'), (('config', recipe),))}")
+    tell(Hint("next: ", command("convert", Path(f"{recipe.stem}-shards"), (("config", recipe),))))
 
 
 def print_run(summary: RunSummary, quiet: bool) -> None:
@@ -258,7 +254,7 @@ def print_verdict(verdict: Verdict) -> None:
     if verdict.depth != "quick":
         _print_nature(verdict)
     for note in verdict.notes:
-        tell(f"note: {note}")
+        tell(Hint("note: ", note))
     _print_problems(verdict.shown_problems)
     print_conclusion(verdict)
 
@@ -287,7 +283,7 @@ def print_raw_verdict(verdict: RawVerdict) -> None:
     if verdict.totals:
         _print_table(rows, left=2)
     for note in verdict.notes:
-        tell(f"note: {note}")
+        tell(Hint("note: ", note))
     for problem in verdict.shown_problems:
         # a file that is no entry is in the detail
         subject = f"{problem.subject}: " if problem.subject else ""
@@ -322,8 +318,8 @@ def print_repair(run: RepairRun, quiet: bool) -> None:
 def print_report(summary: ReportSummary, quiet: bool) -> None:
     """Print where the page is, notes, and the verdict."""
     say(str(summary.path))
-    for note in () if quiet else summary.verdict.notes:
-        tell(f"note: {note}", error=True)
+    for note in () if quiet else (*summary.verdict.notes, *summary.remarks):
+        tell(Hint("note: ", note), error=True)
     if not quiet:
         print_conclusion(summary.verdict, error=True)
 
@@ -350,8 +346,8 @@ def print_diff(difference: Difference, limit: int) -> None:
     """Print the differences of each split: counts, then the first records by name,
     each feature with both values.
     """
-    for problem in difference.problems:
-        say(problem)
+    place_a, place_b = difference.places
+    say(f"A: {place_a}", f"B: {place_b}", *difference.problems)
     for split in difference.splits:
         _print_split_diff(split, difference, limit)
     if difference.is_same:
@@ -363,7 +359,7 @@ def _print_split_diff(split: SplitDifference, difference: Difference, limit: int
     shards_a, shards_b = split.shards
     say(
         f"{split.split}: {records_a:,} records in {number_of(shards_a, 'shard')}, "
-        f"{records_b:,} in {shards_b:,}"
+        f"{records_b:,} in {shards_b:,} (A / B)"
     )
     if split.other_shards:
         shown = listed(split.other_shards, SHOWN_PROBLEMS)
@@ -375,7 +371,7 @@ def _print_split_diff(split: SplitDifference, difference: Difference, limit: int
         say(f"  {number_of(split.moved, 'record')} in another place")
     if split.encoded_differently:
         say(f"  the same records, encoded differently: {split.encoded_differently:,}")
-    for place, names in zip(difference.places, split.only, strict=True):
+    for place, names in zip(("A", "B"), split.only, strict=True):
         if names:
             say(f"  {number_of(len(names), 'record')} only in {place}: {listed(names, limit or 1)}")
     if split.differing:
@@ -389,6 +385,8 @@ def _print_differing(split: SplitDifference, compared_part: str, limit: int) -> 
         compared = f" of the {split.compared:,} that were compared"
     for feature, count in split.differing_features.items():
         say(f"    {feature} differs in {number_of(count, 'record')}{compared}")
+    if split.differing[:limit]:
+        say("  each record's shard and number, and its values: A / B")
     for record in split.differing[:limit]:
         say(f"  {record.name}    ({' / '.join(dict.fromkeys(record.places))})")
         if record.features == {}:
@@ -404,41 +402,21 @@ def print_status(status: Status) -> None:
     if status.running:
         tell(f"running: {status.running}")
     for stage in status.stages:
-        tell(f"{stage.stage:10}{stage.state:12}{stage.detail}", hang=22)
-    tell(f"next: {status.following}")
+        tell(Hint(f"{stage.stage:10}{stage.state:12}", stage.detail), hang=22)
+    tell(Hint("next: ", status.following))
 
 
-def print_records(records: Iterable[ShownRecord], json_file: Path | None) -> int:
-    """Print the features of records, one line each, or each record as a line of JSON;
+def print_records(records: Iterable[ShownRecord]) -> int:
+    """Print the features of records, one line each, and write each record as a line of JSON;
     returns the number of records.
     """
     count = 0
-    with contextlib.ExitStack() as stack:
-        file = None
-        if json_file and json_file != OUTPUT:
-            file = stack.enter_context(json_file.open("w"))
-        for record in records:
-            count += 1
-            if file:
-                file.write(f"{_json(record.as_dict())}\n")
-            if json_file == OUTPUT:
-                say(_json(record.as_dict()))
-            else:
-                say(*record.lines())
+    begin_lines()
+    for record in records:
+        count += 1
+        write_line(record.as_dict())
+        say(*record.lines())
     return count
-
-
-def wrote_json(target: Path | None, outcome: Mapping[str, Any]) -> bool:
-    """Write an outcome to the file of --json, if given;
-    returns whether it replaces the printed outcome.
-    """
-    if target is not None and target != OUTPUT:
-        from imagenet_prep.storage.files import save_json
-
-        save_json(target, outcome)
-    if target == OUTPUT:
-        say(*_json(outcome, indent=2).split("\n"))
-    return target == OUTPUT
 
 
 def print_demo(summary: RunSummary, quiet: bool) -> None:
@@ -462,22 +440,18 @@ def print_demo(summary: RunSummary, quiet: bool) -> None:
 
 def print_demo_end(data_dir: Path | None) -> None:
     """Print the next commands, for the demo and for ImageNet."""
-    name = quoted(program())
     if data_dir is not None:
         shard = data_dir / "train-00000-of-00008"
-        tell("", f"Look at a record:       {name} show {quoted(path_word(shard))} --limit 1")
-        tell(f"Look at all of it:      {name} report {quoted(path_word(data_dir))} --open")
+        show = command("show", shard, (("limit", 1),))
+        report = command("report", data_dir, (("open", True),))
+        tell("", Hint("Look at a record:       ", show))
+        tell(Hint("Look at all of it:      ", report))
     tell(
         "",
         f"The real ImageNet requires about 330 GB. Sign up at {SIGN_UP_URL}, then:",
         "  export IMAGENET_USERNAME=... IMAGENET_ACCESS_KEY=...",
-        f"  {name} run /data/imagenet",
+        Hint("  ", command("run", "/data/imagenet")),
     )
-
-
-def _json(value: object, indent: int | None = None) -> str:
-    """A value as JSON, which escapes everything that controls a terminal, except DEL."""
-    return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
 
 
 def _print_problems(problems: tuple[Problem, ...]) -> None:
@@ -506,4 +480,4 @@ def _first_of(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
 
 def _print_remedies(problems: Iterable[Problem]) -> None:
     for remedy in dict.fromkeys(problem.remedy for problem in problems if problem.remedy):
-        tell(f"to do: {remedy}")
+        tell(Hint("to do: ", remedy))

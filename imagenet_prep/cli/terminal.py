@@ -6,19 +6,21 @@ This module alone writes to standard output and standard error.
 from __future__ import annotations
 
 import errno
+import functools
 import io
 import os
-import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 import click
 
+from imagenet_prep.cli.conversation import conversation
 from imagenet_prep.errors import PrepError, SpaceError, WorkerError, WriteError
-from imagenet_prep.escaping import escaped, traced
+from imagenet_prep.escaping import CommandLine, escaped, rerun, traced
+from imagenet_prep.hints import Hint, lines_of
 from imagenet_prep.text import size_text
 
 if TYPE_CHECKING:
@@ -34,13 +36,48 @@ class ReaderGoneError(BaseException):
 
 
 def say(*lines: str, error: bool = False, colour: str | None = None, end: str = "\n") -> None:
-    """Print lines, each escaped, to standard output or standard error.
+    """Print lines, each escaped, to standard output or standard error, and log them.
+
+    Where standard output is for JSON, lines for it are only logged.
 
     Raises:
         ReaderGoneError: the reader has exited.
         SpaceError, WriteError: standard output can't be written. Failures of standard error are
             ignored.
     """
+    log_lines(*lines, end=end)
+    if error or not conversation().has_json_output:
+        _show(*lines, error=error, colour=colour, end=end)
+
+
+def log_lines(*lines: str, end: str = "\n") -> None:
+    """Log lines, each escaped, and print nothing."""
+    for line in lines:
+        conversation().log_text(escaped(line) + end)
+
+
+def log_start() -> None:
+    """Log which version answers which call, and where."""
+    if conversation().log is not None:
+        import socket
+
+        from imagenet_prep.version import describe_version
+
+        process = f"process {os.getpid()} on {socket.gethostname()}"
+        log_lines(Hint(f"imagenet-prep {describe_version()}, {process}: ", rerun()))
+
+
+def print_json(*lines: str) -> None:
+    """Print lines of JSON to standard output; they are not logged."""
+    _show(*lines)
+
+
+def complain(line: str) -> None:
+    """Print a line about the log to standard error; it is not logged."""
+    _show(line, error=True)
+
+
+def _show(*lines: str, error: bool = False, colour: str | None = None, end: str = "\n") -> None:
     stream = sys.stderr if error else sys.stdout
     is_coloured = colour is not None and stream.isatty() and not os.environ.get("NO_COLOR")
     for line in lines:
@@ -60,11 +97,25 @@ def tell(
     text_colour = None if lead else colour
     for number, line in enumerate(lines):
         line_lead = lead if number == 0 else ""
-        first_line, *hanging_lines = fitted(line_lead + escaped(line), width, hang)
+        text = Hint(line_lead, _escaped_sentences(line))
+        first_line, *hanging_lines = fitted(text, width, hang)
+        log_lines(line_lead + line)
+        if not error and conversation().has_json_output:
+            continue
         if line_lead:
-            say(line_lead, error=error, colour=colour, end="")
-        text = first_line[len(line_lead) :]
-        say(text, *hanging_lines, error=error, colour=text_colour)
+            _show(line_lead, error=error, colour=colour, end="")
+        shown_text = first_line[len(line_lead) :]
+        _show(shown_text, *hanging_lines, error=error, colour=text_colour)
+
+
+def _escaped_sentences(text: str) -> str:
+    """A text with its sentences escaped; its commands are safe as they are quoted."""
+    if not isinstance(text, Hint):
+        return escaped(text)
+    parts: list[str] = []
+    for part in text.parts:
+        parts.append(part if isinstance(part, CommandLine) else escaped(part))
+    return Hint(*parts)
 
 
 _BUG = "This is a bug in imagenet-prep. Please report it with the lines above."
@@ -92,36 +143,35 @@ def terminal_width(stream: TextIO) -> int:
         return 0
 
 
-_COMMAND = re.compile(
-    r"(?:^|(?<=[: ] ))(?:[^\s']*imagenet-prep|'[^']*imagenet-prep') [a-z]+ .+?(?=; |    |$)"
-)
-"""A command to copy, at the start of a line or after a colon;
-a command's name within a sentence is not one.
-"""
-
-
 def fitted(text: str, width: int, hang: int = 2) -> list[str]:
     """Wrap a line to at most ``width`` columns, except longer words; later lines are indented by
     ``hang``.
 
-    A command keeps a line of its own, however long, so that it can be copied. A width of 0 disables
-    wrapping.
+    A command of a ``Hint`` keeps a line of its own, however long, so that it can be copied. A width
+    of 0 disables wrapping.
     """
     if not width or len(text) <= width:
         return [text]
-    words = text.lstrip(" ")
-    indent = " " * (len(text) - len(words))
+    indent = " " * (len(text) - len(text.lstrip(" ")))
     hanging = indent + " " * hang
-    command = _COMMAND.search(words)
-    if command is None:
-        return _wrapped(words, width, indent, hanging)
-    text_before = words[: command.start()].rstrip()
-    text_after = words[command.end() :].removeprefix("; ").lstrip()
-    lines = _wrapped(text_before, width, indent, hanging)
-    lines.append((hanging if text_before else indent) + command[0])
-    if text_after:
-        lines += fitted(hanging + text_after, width, 0)
+    lines: list[str] = []
+    parts = [*lines_of(text)]
+    for number, part in enumerate(parts):
+        if isinstance(part, CommandLine):
+            lines.append((hanging if lines else indent) + part)
+            return lines + _fitted_after(parts[number + 1 :], width, hanging)
+        lines += _wrapped(part.strip(" "), width, indent, hanging)
     return lines
+
+
+def _fitted_after(parts: Sequence[str], width: int, indent: str) -> list[str]:
+    """The lines of what follows a command."""
+    if not parts or isinstance(parts[0], CommandLine):
+        sentence, following = "", parts
+    else:
+        sentence, following = parts[0].removeprefix("; ").removeprefix(", ").lstrip(" "), parts[1:]
+    text = Hint(indent, sentence, *following)
+    return fitted(text, width, 0) if text.strip(" ") else []
 
 
 def _wrapped(text: str, width: int, indent: str, hanging: str) -> list[str]:
@@ -267,16 +317,18 @@ class Bars:
     def note(self, text: str) -> None:
         """Print a line above the bar."""
         if self._bar is not None:
-            lines = fitted(escaped(text), terminal_width(sys.stderr))
+            log_lines(text)
+            lines = fitted(_escaped_sentences(text), terminal_width(sys.stderr))
             self._bar.write("\n".join(lines), file=sys.stderr)
         else:
             tell(text, error=True)
 
 
 class Lines:
-    """Writes a plain line every ten seconds, and one at each end, for logs."""
+    """Writes a plain line every ten seconds, and one at each end, for logs; ``write`` gets each."""
 
-    def __init__(self) -> None:
+    def __init__(self, write: Callable[[str], None] = functools.partial(say, error=True)) -> None:
+        self._write_line = write
         self._label = ""
         self._unit = ""
         self._total: int | None = None
@@ -320,7 +372,7 @@ class Lines:
             line += f", {self._amount(rate)}/s"
             if self._total is not None and self._total > self._done:
                 line += f", {timedelta(seconds=int((self._total - self._done) / rate))} left"
-        say(line, error=True)
+        self._write_line(line)
 
     def _amount(self, amount: float) -> str:
         if self._unit == "B":
@@ -330,14 +382,38 @@ class Lines:
         return f"{count} {unit}"
 
 
+class LoggedBars(Bars):
+    """Draws bars, and writes plain lines to the log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines = Lines(log_lines)
+
+    def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
+        """Start a bar, and start counting."""
+        super().begin(label, total, unit, done)
+        self._lines.begin(label, total, unit, done)
+
+    def advance(self, amount: int = 1) -> None:
+        """Move the bar, and write a line when one is due."""
+        super().advance(amount)
+        self._lines.advance(amount)
+
+    def end(self) -> None:
+        """Leave the bar at its last value, and write the last line."""
+        super().end()
+        self._lines.end()
+
+
 def make_progress(quiet: bool) -> Progress:
     """The progress display that suits standard error."""
     if quiet:
         from imagenet_prep.model import Silent
 
         return Silent()
-    # A width of 0, as in some containers, shows no bar.
-    progress = Bars() if terminal_width(sys.stderr) else Lines()
+    progress: Progress = Lines()
+    if terminal_width(sys.stderr):  # a width of 0, as in some containers, shows no bar
+        progress = LoggedBars() if conversation().log else Bars()
     _note_log(progress)
     return progress
 

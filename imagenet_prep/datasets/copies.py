@@ -39,30 +39,30 @@ def _take_samples(split: PlannedSplit) -> Samples:
     return tuple(tuple(crc_of[row] for row in sample) for sample in samples)
 
 
-def join_copies(plan: Plan, before: Plan | None, splits: Sequence[PlannedSplit]) -> Plan:
+def join_copies(plan: Plan, plan_on_disk: Plan | None, splits: Sequence[PlannedSplit]) -> Plan:
     """A plan with the samples of the plan on the disk, which may be of another copy.
 
     Args:
         plan: of all shards, from the copy that this machine reads.
-        before: the plan on the disk.
+        plan_on_disk: which another machine may have made.
         splits: those to compare, each with all of its shards; none if this run makes no shard.
 
     Raises:
         OtherCopyError: an image of the other copy is not the one that was sampled.
     """
-    if before is None or before.generation != plan.generation:
+    if plan_on_disk is None or plan_on_disk.generation != plan.generation:
         return plan
     sources, samples = dict(plan.sources), dict(plan.samples)
     for name, fingerprints in plan.fingerprints.items():
-        if fingerprints != before.fingerprints.get(name):
+        if fingerprints != plan_on_disk.fingerprints.get(name):
             continue
-        if COPIES in before.sources[name]:
-            sources[name] = {**sources[name], COPIES: before.sources[name][COPIES]}
-        if name in before.samples:
-            samples[name] = before.samples[name]
+        if COPIES in plan_on_disk.sources[name]:
+            sources[name] = {**sources[name], COPIES: plan_on_disk.sources[name][COPIES]}
+        if name in plan_on_disk.samples:
+            samples[name] = plan_on_disk.samples[name]
     for split in splits:
         name = split.catalog.split
-        if name in samples and _is_elsewhere(plan, before, name):
+        if name in samples and _is_elsewhere(plan, plan_on_disk, name):
             _compare(split, samples[name])
             sources[name] = {**sources[name], COPIES: "compared by sample"}
     return replace(plan, sources=sources, samples=samples)
@@ -109,10 +109,10 @@ def _compare(split: PlannedSplit, samples: Samples) -> None:
                 raise other_image(split.catalog, row, expected, crc)
 
 
-def _is_elsewhere(plan: Plan, before: Plan, split: str) -> bool:
+def _is_elsewhere(plan: Plan, plan_on_disk: Plan, split: str) -> bool:
     """Whether the images of a split are in another place, or in files with other times."""
-    has_other_place = plan.origins.get(split) != before.origins.get(split)
-    has_other_times = plan.times.get(split) != before.times.get(split)
+    has_other_place = plan.origins.get(split) != plan_on_disk.origins.get(split)
+    has_other_times = plan.times.get(split) != plan_on_disk.times.get(split)
     return has_other_place or has_other_times
 
 

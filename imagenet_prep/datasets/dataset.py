@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.planned_set import Asked, PlannedSet
 from imagenet_prep.model import Engine, Progress, ShardInfo, StageStatus, State
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.layout import Layout
 
 
@@ -39,7 +40,7 @@ class Dataset(Protocol):
 
     def plan(
         self,
-        layout: Layout,
+        records: SetRecords,
         engine: Engine,
         options: Any,
         progress: Progress,
@@ -74,6 +75,6 @@ class Dataset(Protocol):
         """The status of the stages before convert; empty if there are none."""
         return ()
 
-    def following(self, layout: Layout, states: Mapping[str, State]) -> str:
+    def following(self, records: SetRecords, states: Mapping[str, State]) -> str:
         """The advice for an unfinished convert; ``states`` are the states of the stages."""
         ...

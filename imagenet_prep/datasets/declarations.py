@@ -16,11 +16,11 @@ from msgspec import Meta, Struct
 from imagenet_prep.datasets.expectations import expected_words
 from imagenet_prep.datasets.order import SEED
 from imagenet_prep.errors import UsageError
-from imagenet_prep.escaping import Settings
+from imagenet_prep.escaping import OptionValues
 from imagenet_prep.images.pixels import QUALITY, Reencode, codec
 from imagenet_prep.model import OnDamaged
 from imagenet_prep.storage.layout import MAX_SHARDS
-from imagenet_prep.text import SIZES, parse_size
+from imagenet_prep.text import SIZES, nearest_words, parse_size
 from imagenet_prep.tfrecord.compression import Compression
 
 S = TypeVar("S", bound="CommonSettings")
@@ -34,7 +34,7 @@ def about(
     *,
     decides: Literal["", "records", "set"] = "",
     options: tuple[str, ...] = (),
-    only_images: bool = False,
+    only_with: Literal["", "images", "boxes"] = "",
     is_rare: bool = False,
     is_size: bool = False,
 ) -> Meta:
@@ -45,14 +45,14 @@ def about(
         decides: whether it decides the bytes of each record, or only of the set, by their order.
             Both are recorded.
         options: the commands with an option for it; any other accepts it as ``--set``.
-        only_images: whether it is about image files: a recipe of arrays can't have it.
+        only_with: what a recipe must have for it: image files, or boxes of them; "" for any.
         is_rare: whether only --help-all shows its option.
         is_size: whether it is a number of bytes, which may be written with a unit: 100MB.
     """
     extra = {
         "decides": decides,
         "options": options,
-        "only_images": only_images,
+        "only_with": only_with,
         "is_rare": is_rare,
         "is_size": is_size,
     }
@@ -76,7 +76,7 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             "unless the archive's published MD5 was verified; "
             "strict: decode, and refuse images with odd headers too.",
             options=("convert",),
-            only_images=True,
+            only_with="images",
             is_rare=True,
         ),
     ] = "auto"
@@ -85,14 +85,14 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         about(
             "Encode all images again, shrunk to this shorter side in pixels.",
             options=("convert",),
-            only_images=True,
+            only_with="images",
         ),
     ] = None
     max_side: Annotated[
         Pixels | None,
         about(
             "Encode all images again, shrunk to at most this longer side in pixels.",
-            only_images=True,
+            only_with="images",
         ),
     ] = None
     quality: Annotated[
@@ -100,7 +100,7 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         about(
             "Encode every image again, as a JPEG of this quality.",
             options=("convert",),
-            only_images=True,
+            only_with="images",
             is_rare=True,
         ),
     ] = None
@@ -145,26 +145,30 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """
         deciding: dict[str, Any] = {}
         for setting in settings_of(type(self)):
-            value = getattr(self, setting.name)
-            if setting.decides in sorts and value is not None:
-                deciding[setting.name] = value
+            setting_value = getattr(self, setting.name)
+            if setting.decides in sorts and setting_value is not None:
+                deciding[setting.name] = setting_value
         if self.reencode is not None and "records" in sorts:
             deciding["reencode"] = {**msgspec.to_builtins(self.reencode), "codec": codec()}
         return deciding
 
-    def chosen(self) -> Settings:
+    def chosen(self) -> OptionValues:
         """The settings that differ from the defaults, as options of convert.
 
         They are for the command to run again.
         """
         changed = self._changed()
-        return tuple(setting.as_option(value) for setting, value in changed if value is not None)
+        return tuple(
+            setting.as_option(chosen_value)
+            for setting, chosen_value in changed
+            if chosen_value is not None
+        )
 
     def _changed(self) -> Iterator[tuple[Setting, Any]]:
         for setting in settings_of(type(self)):
-            value = getattr(self, setting.name)
-            if value != setting.default:
-                yield setting, value
+            setting_value = getattr(self, setting.name)
+            if setting_value != setting.default:
+                yield setting, setting_value
 
 
 class MakingOptions(CommonSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -197,17 +201,17 @@ class Setting(Struct, frozen=True):
     words: str
     decides: str
     options: tuple[str, ...]
-    only_images: bool
+    only_with: str
     is_rare: bool
     is_size: bool
 
-    def as_option(self, value: Any) -> tuple[str, Any]:
+    def as_option(self, setting_value: Any) -> tuple[str, Any]:
         """A value as an option of convert: one of its own, or ``--set``."""
         if "convert" in self.options:
-            return self.name, value
-        if isinstance(value, bool):
-            value = str(value).lower()
-        return "set", f"{self.name}={value}"
+            return self.name, setting_value
+        if isinstance(setting_value, bool):
+            setting_value = str(setting_value).lower()
+        return "set", f"{self.name}={setting_value}"
 
 
 @functools.cache
@@ -236,26 +240,27 @@ def read_settings(table: type[CommonSettings], texts: Iterable[str]) -> dict[str
         UsageError: the setting does not exist, or can't have this value.
     """
     settings = {setting.name: setting for setting in settings_of(table)}
-    values: dict[str, Any] = {}
+    settings_by_name: dict[str, Any] = {}
     for text in texts:
-        name, equals, value = text.partition("=")
+        name, equals, value_text = text.partition("=")
         if name not in settings or not equals:
-            names = ", ".join(settings)
-            raise UsageError(f"--set {text}", f"expected NAME=VALUE, with one of {names}")
-        values[name] = _read_value(settings[name], value, text)
-    return values
+            expected = f"expected NAME=VALUE, with one of {', '.join(settings)}"
+            suggestion = "" if name in settings else nearest_words(name, settings)
+            raise UsageError(f"--set {text}", expected, suggestion)
+        settings_by_name[name] = _read_value(settings[name], value_text, text)
+    return settings_by_name
 
 
-def _read_value(setting: Setting, value: str, text: str) -> Any:
+def _read_value(setting: Setting, value_text: str, text: str) -> Any:
     """The value of a setting; raises UsageError for ``text`` if it can't have it."""
     if setting.name == "compression":
-        value = value.lower()  # TensorFlow writes GZIP
+        value_text = value_text.lower()  # TensorFlow writes GZIP
     if setting.is_size:
-        size = parse_size(value)
+        size = parse_size(value_text)
         if size is None:
             raise UsageError(f"--set {text}", SIZES)
         return size
     try:
-        return msgspec.convert(value, setting.type, strict=False)
+        return msgspec.convert(value_text, setting.type, strict=False)
     except msgspec.ValidationError as error:
         raise UsageError(f"--set {text}", expected_words(str(error), setting.type)) from error

@@ -25,63 +25,71 @@ _NAMES |= {"object": "a mapping", "array": "a list"}
 """The types of values by msgspec's names; null says nothing to a user."""
 
 
-def expected_words(problem: str, kind: Any) -> str:
+def expected_words(problem: str, setting_type: Any) -> str:
     """The values that a type allows: "expected auto, shuffled or sequential", "expected a whole
     number >= 1".
 
     Args:
         problem: msgspec's sentence, such as "Expected `int`, got `str`" or "Invalid enum value
             'x'".
-        kind: the type of the value.
+        setting_type: the type of the value.
     """
-    choices = [*_choices(kind)]
+    choices = [*_choices(setting_type)]
     if choices:
         return f"expected {either(choices)}"
-    wanted = problem.removeprefix("Expected ").partition(", got `")[0]
-    named, _, bound = wanted.partition("` ")
-    alternatives = [_NAMES.get(name, name) for name in re.findall(r"\w+", named)]
-    bound = (
-        ", not empty"
-        if bound.startswith("of length")
-        else f" {bound}".replace(" matching", ", ").rstrip()
-    )
-    return f"expected {either(filter(None, alternatives))}{bound}"
+    expectation = problem.removeprefix("Expected ").partition(", got `")[0]
+    type_names, _, bound = expectation.partition("` ")
+    alternatives = [_NAMES.get(name, name) for name in re.findall(r"\w+", type_names)]
+    bound_words = f" {bound}".replace(" matching", ", ").rstrip()
+    if bound.startswith("of length"):
+        bound_words = ", not empty"
+    return f"expected {either(filter(None, alternatives))}{bound_words}"
 
 
-def _choices(kind: Any) -> Iterator[str]:
+def _choices(setting_type: Any) -> Iterator[str]:
     """Each value of a type that lists some, and the other types that it allows;
     nothing if it lists none.
     """
-    types_of_kind = [*_alternatives(kind)]
-    if not any(typing.get_origin(each) is Literal for each in types_of_kind):
+    alternatives = [*_alternatives(setting_type)]
+    if not any(map(_is_literal, alternatives)):
         return
-    for each in types_of_kind:
-        if typing.get_origin(each) is Literal:
-            yield from (_as_written(value) for value in typing.get_args(each))
-        elif name := _NAMES[_name_of(each)]:
+    for alternative in alternatives:
+        if _is_literal(alternative):
+            yield from map(_as_written, typing.get_args(alternative))
+            continue
+        name = _NAMES[_name_of(alternative)]
+        if name:
             yield name
 
 
-def _alternatives(kind: Any) -> Iterator[Any]:
+def _is_literal(setting_type: Any) -> bool:
+    return typing.get_origin(setting_type) is Literal
+
+
+def _alternatives(setting_type: Any) -> Iterator[Any]:
     """The types that a type allows, without annotations."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    origin, arguments = typing.get_origin(setting_type), typing.get_args(setting_type)
     if origin is Annotated:
         yield from _alternatives(arguments[0])
     elif origin in (Union, types.UnionType):
-        for each in arguments:
-            yield from _alternatives(each)
+        for argument in arguments:
+            yield from _alternatives(argument)
     else:
-        yield kind
+        yield setting_type
 
 
-def _name_of(kind: Any) -> str:
+def _name_of(setting_type: Any) -> str:
     """msgspec's name of a type."""
-    plain = typing.get_origin(kind) or kind
-    if plain in (type(None), list):
-        return "null" if plain is type(None) else "array"
-    return "object" if plain is dict or issubclass(plain, Struct) else str(plain.__name__)
+    plain_type = typing.get_origin(setting_type) or setting_type
+    if plain_type is type(None):
+        return "null"
+    if plain_type is list:
+        return "array"
+    if plain_type is dict or issubclass(plain_type, Struct):
+        return "object"
+    return str(plain_type.__name__)
 
 
-def _as_written(value: object) -> str:
+def _as_written(choice: object) -> str:
     """A value as the user writes it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(choice).lower() if isinstance(choice, bool) else str(choice)

@@ -34,8 +34,8 @@ from imagenet_prep.storage.location import scheme_of
 from imagenet_prep.tfrecord.framing import FOOTER, frame
 
 
-class MovedShard(NamedTuple):
-    """A finished shard, and its plan: the images are in another place than when it was made."""
+class JournalledShard(NamedTuple):
+    """A finished shard with its plan; the images may be in another place than when it was made."""
 
     plan: ShardPlan
     split: PlannedSplit
@@ -44,7 +44,7 @@ class MovedShard(NamedTuple):
 
 def find_changed(
     splits: Sequence[PlannedSplit],
-    before: Plan | None,
+    plan_on_disk: Plan | None,
     layout: Layout,
     journal: Journal,
     engine: Engine,
@@ -54,56 +54,60 @@ def find_changed(
     """The names of the recorded shards that the plans would not make.
 
     Each has the evidence of other images if names, lengths and settings are the same, otherwise "".
-    ``before`` is the plan on the disk. ``may_be_copy``: machines read copies of their own, so that
+    ``may_be_copy``: machines read copies of their own, so that
     other times prove nothing.
 
     Raises:
         InputError: a moved image can't be read.
     """
     changed: dict[str, str] = {}
-    moved: list[MovedShard] = []
-    for split in splits:
-        stamps_before = before.stamps.get(split.catalog.split, {}) if before else {}
-        for plan, times in zip(split.plans, split.times, strict=True):
-            info = journal.get(plan_name(plan))
-            if info is None:
-                continue
-            if info.fingerprint != plan.fingerprint:
-                changed[info.name] = ""
-                continue
-            if before is not None and knows(before, plan, times):
-                continue
-            other_containers = _other_containers(plan, split, stamps_before)
-            written_to = _find_written_to(other_containers, stamps_before, may_be_copy=may_be_copy)
-            if written_to is not None:
-                changed[info.name] = _describe_write(written_to)
-            elif other_containers:
-                moved.append(MovedShard(plan, split, info))
-    others = find_others(moved, layout, engine) if moved else {}
-    for name, image in others.items():
+    moved: list[JournalledShard] = []
+    for shard in _journalled_shards(splits, plan_on_disk, journal):
+        name = shard.info.name
+        if shard.info.fingerprint != shard.plan.fingerprint:
+            changed[name] = ""
+            continue
+        stamps = plan_on_disk.stamps.get(shard.plan.split, {}) if plan_on_disk else {}
+        other_containers = _other_containers(shard, stamps)
+        written_to = _find_written_to(other_containers, stamps, may_be_copy=may_be_copy)
+        if written_to is not None:
+            changed[name] = _describe_write(written_to)
+        elif other_containers:
+            moved.append(shard)
+    other_images = find_others(moved, layout, engine) if moved else {}
+    for name, image in other_images.items():
         changed[name] = f"{image} has the same name and length as in its shard, but other bytes"
     return changed
 
 
-def _other_containers(
-    plan: ShardPlan, split: PlannedSplit, stamps_before: Mapping[str, str]
-) -> list[str]:
-    """The containers of a shard's images that are not as the plan on the disk knows them."""
-    containers = split.catalog.containers_of(split.rows(plan))
-    return [
-        container
-        for container in containers
-        if stamps_before.get(container) != split.stamps[container]
-    ]
+def _journalled_shards(
+    splits: Sequence[PlannedSplit], plan_on_disk: Plan | None, journal: Journal
+) -> Iterator[JournalledShard]:
+    """The shards with an entry, except those that the plan on the disk knows as they are."""
+    for split in splits:
+        for plan, times in zip(split.plans, split.times, strict=True):
+            info = journal.get(plan_name(plan))
+            if info is None:
+                continue
+            is_known = plan_on_disk is not None and knows(plan_on_disk, plan, times)
+            if info.fingerprint != plan.fingerprint or not is_known:
+                yield JournalledShard(plan, split, info)
+
+
+def _other_containers(shard: JournalledShard, stamps: Mapping[str, str]) -> list[str]:
+    """The containers of a shard's images that have not these stamps of the plan on the disk."""
+    split = shard.split
+    containers = split.catalog.containers_of(split.rows(shard.plan))
+    return [path for path in containers if stamps.get(path) != split.stamps[path]]
 
 
 def _find_written_to(
-    containers: Sequence[str], stamps_before: Mapping[str, str], *, may_be_copy: bool
+    containers: Sequence[str], stamps: Mapping[str, str], *, may_be_copy: bool
 ) -> str | None:
     """The first of these containers that was in this place before, with another stamp."""
     for container in containers:
         is_file_of_machine = may_be_copy and scheme_of(container) is None
-        if container in stamps_before and not is_file_of_machine:
+        if container in stamps and not is_file_of_machine:
             return container
     return None
 
@@ -129,19 +133,19 @@ class _RecordedRow(NamedTuple):
     crc: int
 
 
-def find_others(moved: Sequence[MovedShard], layout: Layout, engine: Engine) -> dict[str, str]:
+def find_others(moved: Sequence[JournalledShard], layout: Layout, engine: Engine) -> dict[str, str]:
     """By shard name, an image of its plan whose bytes differ from those in the shard.
 
     Raises:
         InputError: an image can't be read.
     """
     tasks = list(_list_tasks(moved, layout))
-    others: dict[str, str] = {}
+    other_images: dict[str, str] = {}
     for outcome in engine.map(_Comparer(), tasks) if tasks else ():
         if isinstance(outcome, Failed):
             raise outcome.error
-        others.update(outcome.value)
-    return others
+        other_images.update(outcome.value)
+    return other_images
 
 
 class _ComparedImages(Struct, frozen=True):
@@ -153,7 +157,7 @@ class _ComparedImages(Struct, frozen=True):
     crcs: tuple[int, ...]
 
 
-def _list_tasks(moved: Sequence[MovedShard], layout: Layout) -> Iterator[_ComparedImages]:
+def _list_tasks(moved: Sequence[JournalledShard], layout: Layout) -> Iterator[_ComparedImages]:
     """A task per shard.
 
     A container that is read in order has one task, for the images of all shards in that order.
@@ -178,7 +182,7 @@ def _compared_images(split: PlannedSplit, recorded: Sequence[_RecordedRow]) -> _
     return _ComparedImages(split.catalog.whole(rows), split.recorder, shards, crcs)
 
 
-def _list_recorded(shard: MovedShard, layout: Layout, shard_count: int) -> list[_RecordedRow]:
+def _list_recorded(shard: JournalledShard, layout: Layout, shard_count: int) -> list[_RecordedRow]:
     """The rows of a shard to compare, as many as if ``shard_count`` shards are.
 
     None if the index is missing: the shard is made again then. None that a codec repaired.
@@ -204,11 +208,11 @@ class _Comparer(Struct, frozen=True):
 
     def __call__(self, images: _ComparedImages) -> dict[str, str]:
         catalog = images.catalog
-        others: dict[str, str] = {}
+        other_images: dict[str, str] = {}
         for row, (shard, crc) in enumerate(zip(images.shards, images.crcs, strict=True)):
-            if shard not in others and self._is_other(images, row, crc):
-                others[shard] = f"{catalog.names[row]} ({catalog.place(row)})"
-        return others
+            if shard not in other_images and self._is_other(images, row, crc):
+                other_images[shard] = f"{catalog.names[row]} ({catalog.place(row)})"
+        return other_images
 
     def _is_other(self, images: _ComparedImages, row: int, crc: int) -> bool:
         """Whether the record of an image has another CRC than ``crc``."""

@@ -11,65 +11,65 @@ from imagenet_prep.state.plan_file import Plan
 
 
 def differences(
-    plan: Plan, other: Plan | Manifest, or_else: str = "boxes or columns of some images"
+    plan: Plan, recorded_set: Plan | Manifest, or_else: str = "boxes or columns of some images"
 ) -> list[str]:
     """A list of the differences to another set; ``or_else`` if settings and totals are the same."""
-    changes = _changed_settings(other.settings, plan.settings)
-    if plan.dataset.classes != other.dataset.classes:
+    changes = _changed_settings(recorded_set.settings, plan.settings)
+    if plan.dataset.classes != recorded_set.dataset.classes:
         changes.append("classes")
     for split, totals in plan.totals.items():
-        changes += _changed_totals(split, other.totals.get(split), totals)
-        if _content(other.sources.get(split)) != _content(plan.sources[split]):
+        changes += _changed_totals(split, recorded_set.totals.get(split), totals)
+        if _content(recorded_set.sources.get(split)) != _content(plan.sources[split]):
             changes.append(f"{split} images")
     if not changes and or_else:
         return [or_else]
     return changes
 
 
-def _changed_totals(split: str, before: SplitTotals | None, now: SplitTotals) -> list[str]:
+def _changed_totals(split: str, recorded: SplitTotals | None, planned: SplitTotals) -> list[str]:
     """The totals of a split that differ."""
-    if before is None:
-        return [f"number of {split} shards (none, now {now.shards})"]
+    if recorded is None:
+        return [f"number of {split} shards (none, now {planned.shards})"]
     changes: list[str] = []
-    if before.shards != now.shards:
-        changes.append(f"number of {split} shards ({before.shards}, now {now.shards})")
-    if before.boxes != now.boxes:
+    if recorded.shards != planned.shards:
+        changes.append(f"number of {split} shards ({recorded.shards}, now {planned.shards})")
+    if recorded.boxes != planned.boxes:
         changes.append(f"{split} boxes")
-    if before.classes != now.classes:
+    if recorded.classes != planned.classes:
         changes.append(f"classes of {split}")
-    if before.expected != now.expected:
+    if recorded.expected != planned.expected:
         changes.append(f"expected of {split}")
     return changes
 
 
-def _changed_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def _changed_settings(recorded: Mapping[str, Any], planned: Mapping[str, Any]) -> list[str]:
     """The settings that differ, as the user writes them: "--resize (64, now 32)"."""
     from imagenet_prep.datasets.declarations import CommonSettings, settings_of
 
     settings = settings_of(CommonSettings)
     options = {setting.name for setting in settings if "convert" in setting.options}
-    values_before, values_now = _flatten(before), _flatten(now)
-    if "codec" not in values_before or "codec" not in values_now:  # kept images have none
-        values_before["codec"] = values_now["codec"] = None
+    recorded_values, planned_values = _flatten(recorded), _flatten(planned)
+    if "codec" not in recorded_values or "codec" not in planned_values:  # kept images have none
+        recorded_values["codec"] = planned_values["codec"] = None
     changes: list[str] = []
-    for name in sorted({*values_before, *values_now}):
-        value_before, value_now = values_before.get(name), values_now.get(name)
-        if value_before == value_now:
+    for name in sorted({*recorded_values, *planned_values}):
+        recorded_value, planned_value = recorded_values.get(name), planned_values.get(name)
+        if recorded_value == planned_value:
             continue
         words = f"--{name.replace('_', '-')}" if name in options else name
-        if _is_plain(value_before) and _is_plain(value_now):
-            words += f" ({_show(value_before)}, now {_show(value_now)})"
+        if _is_plain(recorded_value) and _is_plain(planned_value):
+            words += f" ({_show(recorded_value)}, now {_show(planned_value)})"
         changes.append(words)
     return changes
 
 
-def _is_plain(value: object) -> bool:
+def _is_plain(setting_value: object) -> bool:
     """Whether a message can show a value of a setting."""
-    return value is None or isinstance(value, str | int)
+    return setting_value is None or isinstance(setting_value, str | int)
 
 
-def _show(value: object) -> str:
-    return "none" if value is None else json.dumps(value).strip('"')
+def _show(setting_value: object) -> str:
+    return "none" if setting_value is None else json.dumps(setting_value).strip('"')
 
 
 def _flatten(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import Settings
+from imagenet_prep.escaping import OptionValues, mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import ShardPlan
 from imagenet_prep.recorders.recorder import Recorder
 from imagenet_prep.state.manifest import DatasetEntry, Manifest, not_understood
@@ -79,7 +80,7 @@ class PlannedSet(Struct, frozen=True):
     splits: tuple[PlannedSplit, ...]
     settings: Mapping[str, object]
     expected: Mapping[str, int]
-    options: Settings = ()
+    options: OptionValues = ()
     notes: tuple[str, ...] = ()
     asked: Asked | None = None
     lists: Mapping[AnyPath, bytes] = {}
@@ -175,13 +176,15 @@ def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
         raise InputError(
             f"the {split} images in {source} are not those that the shards were made from",
             detail,
-            "restore them or name their folder with --raw, or make the set again: "
-            "imagenet-prep convert --overwrite",
+            Hint(
+                "restore them or name their folder with --raw, or make the set again: ",
+                mention("convert", "--overwrite"),
+            ),
         )
     boxes, expected_boxes = planned.boxes, manifest.totals[split].boxes
     if boxes != expected_boxes:
         raise InputError(
             f"the {split} boxes differ from those in the shards",
             f"expected {expected_boxes} boxes, got {boxes}",
-            "restore their file, or make it again with imagenet-prep annotate",
+            Hint("restore their file, or make it again with ", mention("annotate")),
         )

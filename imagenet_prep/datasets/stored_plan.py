@@ -6,12 +6,13 @@ import contextlib
 import itertools
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from imagenet_prep import __version__
 from imagenet_prep.datasets import order
+from imagenet_prep.datasets.dataset import Dataset
 from imagenet_prep.datasets.planned_set import (
     Asked,
     PlannedSet,
@@ -22,7 +23,8 @@ from imagenet_prep.datasets.planned_set import (
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress, ShardInfo, ShardPlan
 from imagenet_prep.state.manifest import Manifest, SplitTotals
-from imagenet_prep.state.plan_file import Plan
+from imagenet_prep.state.plan_file import Plan, Stamps
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_or_none, locate
 
@@ -34,16 +36,17 @@ if TYPE_CHECKING:
 def plan_of(
     planned: PlannedSet,
     layout: Layout,
-    before: Plan | None,
+    plan_on_disk: Plan | None,
     packed: Mapping[str, PackedCatalog],
 ) -> Plan:
     """The plan of a set that was listed, ``packed`` by split.
 
-    Places that ``before``, the plan on the disk, knows are kept.
+    Places that ``plan_on_disk`` knows are kept.
     """
     splits = {split.catalog.split: split for split in planned.splits}
-    stamps_before = before.stamps if before else {}
-    asked = planned.asked
+    asked: Mapping[str, Any] = {}
+    if planned.asked is not None:
+        asked = {"options": planned.asked.options, "raw": planned.asked.raw}
     return Plan(
         dataset=planned.entry,
         settings=planned.settings,
@@ -54,15 +57,22 @@ def plan_of(
         options=planned.options,
         raw=_recorded_raw_dir(planned, layout),
         recipe=planned.recipe,
-        stamps={
-            name: {**stamps_before.get(name, {}), **split.stamps} for name, split in splits.items()
-        },
+        stamps=_known_stamps(planned, plan_on_disk),
         times={name: tuple(split.times) for name, split in splits.items()},
         rows={name: catalog.name for name, catalog in packed.items()},
         origins={name: str(split.source.resolve()) for name, split in splits.items()},
         notes=planned.notes,
-        asked={"options": asked.options, "raw": asked.raw} if asked else {},
+        asked=asked,
     )
+
+
+def _known_stamps(planned: PlannedSet, plan_on_disk: Plan | None) -> Stamps:
+    """The stamps of the containers of each split, with those that the plan on the disk knows."""
+    stamps = dict[str, Mapping[str, str]](plan_on_disk.stamps) if plan_on_disk else {}
+    return {
+        split.catalog.split: {**stamps.get(split.catalog.split, {}), **split.stamps}
+        for split in planned.splits
+    }
 
 
 def _totals_of(planned: PlannedSet, split: PlannedSplit) -> SplitTotals:
@@ -132,7 +142,7 @@ def knows(plan: Plan, shard: ShardPlan, times: str) -> bool:
 def read_planned(
     plan: Plan,
     layout: Layout,
-    asked: Asked,
+    inputs: Asked,
     names: Collection[str] | None = None,
     progress: Progress | None = None,
 ) -> PlannedSet | None:
@@ -142,7 +152,9 @@ def read_planned(
     have changed. ``progress`` shows which rows are damaged.
     """
     try:
-        splits = tuple(_read_split(plan, split, layout, asked, names) for split in asked.recorders)
+        splits = tuple(
+            _read_split(plan, split, layout, inputs, names) for split in inputs.recorders
+        )
     except KeyError:
         return None
     except InputError as error:
@@ -152,12 +164,33 @@ def read_planned(
     if not all(split.catalog.is_current(trusts_folders=names is not None) for split in splits):
         return None
     return PlannedSet(
-        plan.dataset, splits, plan.settings, plan.expected, plan.options, plan.notes, asked=asked
+        plan.dataset, splits, plan.settings, plan.expected, plan.options, plan.notes, asked=inputs
     )
 
 
+def plan_again(
+    records: SetRecords,
+    dataset: Dataset,
+    options: Any,
+    names: Collection[str] | None,
+    progress: Progress,
+) -> PlannedSet | None:
+    """The set as the plan on the disk has it, if settings and raw data are unchanged; for a rank,
+    only the shards of these ``names``.
+
+    A rank does not check separate image files: it reads images that another rank listed.
+    """
+    plan = records.plan
+    inputs = dataset.ask(records.layout, options)
+    if plan is None or inputs is None:
+        return None
+    if plan.asked != {"options": inputs.options, "raw": inputs.raw}:
+        return None
+    return read_planned(plan, records.layout, inputs, names, progress)
+
+
 def _read_split(
-    plan: Plan, split: str, layout: Layout, asked: Asked, names: Collection[str] | None
+    plan: Plan, split: str, layout: Layout, inputs: Asked, names: Collection[str] | None
 ) -> PlannedSplit:
     from imagenet_prep.sources.saved_catalog import load_catalog
 
@@ -169,13 +202,13 @@ def _read_split(
         shards = [shard for shard in shards if plan_name(shard) in names]
         pieces = [range(shard.start, shard.stop) for shard in shards]
         catalog = load_catalog(folder, folder.name, pieces)
-        settings = json.dumps(asked.deciding, sort_keys=True)
+        settings = json.dumps(inputs.deciding, sort_keys=True)
         shards = _move_to_pieces(shards, catalog, settings)
     return PlannedSplit(
         catalog,
         locate(plan.origins[split]),
         plan.sources[split]["names_and_sizes"],
-        asked.recorders[split],
+        inputs.recorders[split],
         tuple(shards),
         plan.stamps[split],
     )

@@ -18,6 +18,7 @@ from imagenet_prep.engines.ray_tasks import Flight
 from imagenet_prep.engines.threads import ThreadEngine, available_cpus
 from imagenet_prep.engines.worker_faults import TRIES
 from imagenet_prep.errors import AccessError, NetworkError, PrepError, UsageError
+from imagenet_prep.hints import install_extra
 from imagenet_prep.model import Outcomes, Portable, R, T
 
 _ENVIRONMENT = {
@@ -86,9 +87,7 @@ class RayEngine:
             with _unchanged_handlers():
                 self._join()
         except ImportError as error:
-            raise UsageError(
-                "Ray is not installed", str(error), "pip install 'imagenet-prep[ray]'"
-            ) from error
+            raise UsageError("Ray is not installed", str(error), install_extra("ray")) from error
         except Exception as error:  # Ray documents none of those that it raises
             raise _no_cluster(self._address or "this machine", error) from error
         self._is_connected = True

@@ -23,7 +23,6 @@ from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any, Generic
 
-import imagenet_prep
 from imagenet_prep.engines.ray_machines import (
     LOOK,
     await_head,
@@ -45,6 +44,7 @@ from imagenet_prep.errors import (
 )
 from imagenet_prep.escaping import escaped
 from imagenet_prep.model import Done, Failed, Portable, R, T
+from imagenet_prep.version import describe_version
 
 AHEAD = 2
 """The most unfinished tasks per slot of the cluster:
@@ -134,7 +134,7 @@ class Flight(Generic[T, R]):
         function = bytes(ForkingPickler.dumps(self._function))
         place = str(self._mark.absolute()) if self._mark else ""
         self._kit = ray.put(
-            tuple(Kit(token, imagenet_prep.__version__, function, str(Path.cwd()), place, PATIENCE))
+            tuple(Kit(token, describe_version(), function, str(Path.cwd()), place, PATIENCE))
         )
         self._remote = ray.remote(num_cpus=1, max_retries=TRIES - 1)(_by_value(_store_variables()))
         tell_if_busy()

@@ -8,9 +8,9 @@ import time
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple
 
-import imagenet_prep
 from imagenet_prep.engines.worker_faults import fault
 from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError, WriteError
+from imagenet_prep.version import describe_version, is_same_code
 
 UNREACHED = (AccessError, NetworkError, UsageError)
 """Errors of a machine without the keys, the address or the library of an object store."""
@@ -80,10 +80,9 @@ def _lacking(kit: Kit) -> str:
     """The reason that this machine can't work; empty if it can."""
     # NumPy's import would start a spinning thread for every core.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if imagenet_prep.__version__ != kit.version:
-        return (
-            f"imagenet-prep {imagenet_prep.__version__} is installed there, and {kit.version} here"
-        )
+    version = describe_version()
+    if not is_same_code(version, kit.version):
+        return f"imagenet-prep {version} is installed there, and {kit.version} here"
     # If that fails, relative paths don't resolve, and the next lines report it.
     with contextlib.suppress(OSError):
         os.chdir(kit.folder)

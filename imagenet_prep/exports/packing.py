@@ -64,8 +64,9 @@ class Packer:
         """
 
     def finish(self, source: SourceSet, out: Path) -> Mapping[str, bytes]:
-        """The final files of the whole set, by path,
-        once the files of all shards are in ``out``.
+        """The final files of the whole set, by path, once the files of all shards are in ``out``.
+
+        ``handed_over`` reads the data that ``pack`` kept of a shard, in this run or an earlier one.
         """
         return {}
 
@@ -96,6 +97,7 @@ class Files:
         self.sizes: dict[str, int] = {}
         self.made: dict[str, Path] = {}
         self.left_out: list[DamagedImage] = []
+        self._handed_over: Path | None = None
 
     def records(self) -> Iterator[Record]:
         """The records of the shard, without damaged ones if they are left out.
@@ -170,6 +172,11 @@ class Files:
         self.sizes[path] = stored.stat().st_size
         self.made[path] = stored
 
+    def hand_over(self, data: bytes) -> None:
+        """Keep data of this shard for ``Packer.finish``; once per shard."""
+        self._handed_over = self._folder / "handed-over"
+        self._handed_over.write_bytes(data)
+
     def _refuse_second(self, path: str) -> None:
         if path in self.sizes:
             raise same_name(self._shard.name, path)
@@ -177,13 +184,35 @@ class Files:
     def publish(self) -> None:
         """Make the new files durable, and give them their names."""
         with writing(self._out):
-            if self.made:
+            if self.made or self._handed_over:
                 sync_file_system(self._out)
+            if self._handed_over:  # first: a shard with all of its files is not packed again
+                final = _handed_over_path(self._out, self._shard)
+                final.parent.mkdir(parents=True, exist_ok=True)
+                self._handed_over.replace(final)
             for path, stored in self.made.items():
                 final = below(self._out, path)
                 final.parent.mkdir(parents=True, exist_ok=True)
                 stored.replace(final)
             self._folder.rmdir()
+
+
+def _handed_over_path(out: Path, shard: SourceShard) -> Path:
+    return local_path(Layout(out).handed_over_dir) / shard.name
+
+
+def handed_over(out: Path, shard: SourceShard) -> bytes:
+    """The data that a packer kept of a shard of the export ``out``.
+
+    Raises:
+        InputError: it is gone.
+    """
+    path = _handed_over_path(out, shard)
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        hint = f"remove {out}, and export again"
+        raise InputError(f"{path} is gone", "expected what was exported before", hint) from error
 
 
 def check_read_back(path: Path, crcs_read: object, crcs_written: object) -> None:

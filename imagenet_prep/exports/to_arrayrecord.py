@@ -11,6 +11,7 @@ from typing import Any
 from imagenet_prep.errors import UsageError, WriteError
 from imagenet_prep.exports.packing import Files, Packer, check_read_back
 from imagenet_prep.exports.source_set import CLASSES, SourceSet, SourceShard, encode_classes
+from imagenet_prep.hints import install_extra
 from imagenet_prep.storage.refusals import AGAIN, no_space
 from imagenet_prep.tfrecord import crc32c
 
@@ -34,7 +35,7 @@ class ArrayRecordPacker(Packer):
             raise UsageError(
                 "ArrayRecord files are written by array_record, which is not installed",
                 "expected the library of the extra arrayrecord",
-                "pip install 'imagenet-prep[arrayrecord]'",
+                install_extra("arrayrecord"),
             )
 
     def file_name(self, shard: SourceShard) -> str:

@@ -13,6 +13,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.exports.packing import Files, Packer
 from imagenet_prep.exports.source_set import SourceSet, SourceShard, find_meaning, find_roles
 from imagenet_prep.exports.to_webdataset import describe, encode_json
+from imagenet_prep.hints import install_extra
 
 
 class MdsPacker(Packer):
@@ -26,7 +27,7 @@ class MdsPacker(Packer):
 
     def __init__(self, source: SourceSet) -> None:
         if importlib.util.find_spec("streaming") is None:
-            raise UsageError("mds needs mosaicml-streaming", "", "pip install 'imagenet-prep[mds]'")
+            raise UsageError("mds needs mosaicml-streaming", "", install_extra("mds"))
         self.meaning = find_meaning(source.manifest)
         self.columns = {"x": "jpeg", "json": "str"}
         if "label" in find_roles(source.manifest):
@@ -48,7 +49,7 @@ class MdsPacker(Packer):
                 if "y" in self.columns:
                     if values.class_index is None:
                         raise InputError(
-                            f"{record.place} has no label", "expected one in each", _HINT
+                            f"{record.place} has no label", "every record needs a label", _HINT
                         )
                     sample["y"] = values.class_index
                 writer.write(sample)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.escaping import mention
 from imagenet_prep.exports.packing import Files, Packer
 from imagenet_prep.exports.source_set import (
     SourceSet,
@@ -25,6 +26,7 @@ from imagenet_prep.exports.source_set import (
     find_roles,
     names_from_0,
 )
+from imagenet_prep.hints import Hint
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.state.manifest import ILSVRC2012
 from imagenet_prep.state.numbering import Numbering
@@ -102,8 +104,11 @@ def _refuse_unreadable(shard: SourceShard) -> None:
         raise UsageError(
             f"{shard.split} has grown, and TensorFlow Datasets reads only shards of one numbering",
             f"expected no shard such as {shard.name}",
-            "make the set again with imagenet-prep convert --overwrite, "
-            "or export to another format",
+            Hint(
+                "make the set again with ",
+                mention("convert", "--overwrite"),
+                ", or export to another format",
+            ),
         )
     compression = Shard.open(shard.path).compression
     if compression != "none":

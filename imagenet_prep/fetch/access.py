@@ -21,9 +21,11 @@ from urllib.parse import urljoin, urlsplit
 import requests
 
 from imagenet_prep.errors import AccessError, InputError, UsageError
+from imagenet_prep.escaping import NAME, command_line, mention
 from imagenet_prep.fetch import ACCESS_KEY_VARIABLE, SIGN_UP_URL, USERNAME_VARIABLE, reply
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.session import Session, basic, file_url, host_of, origin, proxy_between
+from imagenet_prep.hints import Hint
 from imagenet_prep.storage.files import find_plain
 from imagenet_prep.text import listed
 
@@ -296,10 +298,9 @@ def _send_form(session: Session, form: LoginForm, credentials: Credentials) -> N
         raise AccessError(
             "the sign-in form of the server can't be trusted with a password",
             "it goes to another address" if not at_home else "it would put the password into a URL",
-            (
-                "sign in with a browser, export its cookies, then: "
-                "imagenet-prep download --cookies "
-                "FILE"
+            Hint(
+                "sign in with a browser, export its cookies, then: ",
+                command_line([NAME, "download", "DATA_DIR", "--cookies", "FILE"]),
             ),
         )
     session.post(form.action, form.filled(credentials.username, credentials.password)).close()
@@ -378,8 +379,12 @@ def _refused(url: str, credentials: Credentials, *, is_denied: bool) -> AccessEr
         return reply.RefusedError(
             f"{host_of(url)} denied access to {reply.name_of(url)}, signed in as {user}",
             "expected the archive, got HTTP status 403",
-            "ask the site whether this account has access; if a browser can fetch the file, use "
-            "imagenet-prep download --cookies FILE, or move the browser's copy into raw-data/",
+            Hint(
+                "ask the site whether this account has access; if a browser can fetch the "
+                "file, use ",
+                mention("download", "DATA_DIR", "--cookies", "FILE"),
+                ", or move the browser's copy into raw-data/",
+            ),
         )
     variables = f"{USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE}"
     check = f"check both and try again (or set {variables}, or"
@@ -389,8 +394,12 @@ def _refused(url: str, credentials: Credentials, *, is_denied: bool) -> AccessEr
         f"{host_of(url)} refused the credentials of {user}",
         "expected a valid user name and access key",
         (
-            f"{check} imagenet-prep download --cookies FILE); "
-            f"without an account sign up at {SIGN_UP_URL}"
+            Hint(
+                check,
+                " ",
+                mention("download", "DATA_DIR", "--cookies", "FILE"),
+                f"); without an account sign up at {SIGN_UP_URL}",
+            )
         ),
     )
 

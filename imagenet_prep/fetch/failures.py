@@ -18,6 +18,7 @@ from urllib3 import exceptions
 
 from imagenet_prep.errors import AccessError, NetworkError, UsageError
 from imagenet_prep.fetch.patience import CutError
+from imagenet_prep.hints import Hint, install_extra
 
 AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 """The environment variables that may name a file of CA certificates;
@@ -251,7 +252,7 @@ class Proxy(NamedTuple):
             raise UsageError(
                 f"{self.variable} names a SOCKS proxy",
                 "expected the package PySocks, which such proxies require",
-                f"run pip install 'imagenet-prep[socks]', or correct {self.variable}",
+                Hint(f"correct {self.variable}, or: ", install_extra("socks")),
             ) from None
         if isinstance(error, (*_UNUSABLE, UnicodeError)):
             raise NetworkError(

@@ -20,7 +20,7 @@ from msgspec.json import decode
 from msgspec.structs import replace
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
-from imagenet_prep.escaping import quoted
+from imagenet_prep.escaping import command_line
 from imagenet_prep.fetch.access import (
     Credentials,
     Token,
@@ -32,6 +32,7 @@ from imagenet_prep.fetch.access import (
 from imagenet_prep.fetch.patience import Pace, Patience
 from imagenet_prep.fetch.reply import Body, RefusedError, check_status, inspect
 from imagenet_prep.fetch.session import Session, file_url, host_of
+from imagenet_prep.hints import Hint
 from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.text import listed, number_of
 
@@ -366,7 +367,10 @@ def _refuse_other_files(
         f"{DATASET} at the commit {commit[:12]} is not the expected copy",
         f"expected {number_of(len(expected_names), 'parquet file')}, "
         f"missing: {listed(missing_names) or 'none'}",
-        f"rm {quoted(str(state))} to use the newest commit, or fetch another copy with --source",
+        Hint(
+            command_line(["rm", str(state)]),
+            " to use the newest commit, or fetch another copy with --source",
+        ),
     )
 
 

@@ -17,6 +17,7 @@ import urllib3
 from msgspec import Struct
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError
+from imagenet_prep.escaping import mention
 from imagenet_prep.fetch import ACCESS_KEY_VARIABLE, SIGN_UP_URL, USERNAME_VARIABLE
 from imagenet_prep.fetch.failures import reason_of
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
@@ -28,6 +29,7 @@ from imagenet_prep.fetch.session import (
     origin,
     proxy_between,
 )
+from imagenet_prep.hints import Hint
 from imagenet_prep.text import is_web_page
 
 PROBE = 1024  # bytes: enough to distinguish an archive from a page
@@ -40,13 +42,14 @@ _NO_VALIDATOR = (
 
 _BUSY = (429, 503)
 _RETRY = urllib3.Retry(retry_after_max=10**9)
-_COOKIES = "imagenet-prep download --cookies FILE"
-_SIGN_UP = (
-    f"sign up at {SIGN_UP_URL}, then set {USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE} (or "
-    f"{_COOKIES})"
+_COOKIES = mention("download", "DATA_DIR", "--cookies", "FILE")
+_SIGN_UP = Hint(
+    f"sign up at {SIGN_UP_URL}, then set {USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE} (or ",
+    _COOKIES,
+    ")",
 )
-_ACCOUNT = (
-    f"ask the site whether this account has access, or sign in with a browser and use {_COOKIES}"
+_ACCOUNT = Hint(
+    "ask the site whether this account has access, or sign in with a browser and use ", _COOKIES
 )
 _LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)

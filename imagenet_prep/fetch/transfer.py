@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError, NetworkError, PrepError
-from imagenet_prep.escaping import quoted
+from imagenet_prep.escaping import command_line
 from imagenet_prep.fetch.partial import (
     FrontHasher,
     PartialFile,
@@ -32,6 +32,7 @@ from imagenet_prep.fetch.partial import (
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.reply import Remote, RemoteFile, RestartError, inspect, name_of
 from imagenet_prep.fetch.session import Session, host_of
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.state.manifest import seen_digests
 from imagenet_prep.storage.files import IN_WORDS, kind_of, load_json, save_json
@@ -491,7 +492,11 @@ class Target(Struct, frozen=True, eq=False):
         return InputError(
             f"{self.path} exists, but is not the expected archive",
             detail,
-            f"run mv {quoted(str(self.path))} ELSEWHERE, then the same command again",
+            Hint(
+                "run ",
+                command_line(["mv", str(self.path), "ELSEWHERE"]),
+                ", then the same command again",
+            ),
         )
 
 
@@ -505,5 +510,5 @@ def set_aside(layout: Layout, filename: str, fault: str, digest: str = "") -> In
     return InputError(
         f"{filename} arrived corrupt and is kept as {aside}",
         fault,
-        f"run rm {quoted(str(aside))}, then the same command again",
+        Hint("run ", command_line(["rm", str(aside)]), ", then the same command again"),
     )

@@ -21,7 +21,7 @@ from imagenet_prep.fetch.transfer import Manner, fetch_span, set_aside
 from imagenet_prep.ilsvrc2012.official import ArchiveIndex, ClassTars, class_tars
 from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.sources.tar_members import ArchiveFault, Sliceable, iter_members
-from imagenet_prep.sources.zips import check_end, iter_entries
+from imagenet_prep.sources.zip_entries import check_end, iter_entries
 from imagenet_prep.storage.durable import make_folder
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_path

@@ -16,8 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command, command_line, quoted
+from imagenet_prep.escaping import Shell, command, command_line, quoted
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.misplaced_folders import MisplacedImages, find_misplaced
 from imagenet_prep.ilsvrc2012.official import (
     FOLDERS,
     ImageSource,
@@ -27,18 +29,16 @@ from imagenet_prep.ilsvrc2012.repacked import (
     AGAIN,
     UNPACKED,
     Content,
-    Misplaced,
     compressed_in_folder,
     content_of_tar,
     content_of_zip,
-    find_misplaced,
     is_compressed_class_tar,
     unpack_command,
     unzip_command,
 )
 from imagenet_prep.ilsvrc2012.settings import Part
 from imagenet_prep.sources.tars import compression_of, decompress_command
-from imagenet_prep.state.plan_file import load_plan, recorded_raw
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.files import IN_WORDS, kind_of, names_in, open_file, scan
 from imagenet_prep.storage.layout import STATE_NAME, Layout
 from imagenet_prep.storage.location import AnyPath
@@ -81,7 +81,7 @@ class Astray(Struct, frozen=True):
     @property
     def error(self) -> InputError:
         """The error that says so."""
-        return InputError(self.finding, self.expected, f"{self.mend}    {AGAIN}")
+        return InputError(self.finding, self.expected, Hint(self.mend, f"    {AGAIN}"))
 
 
 def find_astray(layout: Layout, key: str) -> Astray | None:
@@ -184,11 +184,12 @@ def _astray_class_tars(path: AnyPath, raw_dir: AnyPath) -> Astray:
     """Class tars that are in no folder of their own."""
     folder = raw_dir / facts.ARCHIVES[facts.TRAIN].filename.removesuffix(".tar")
     make = command_line(["mkdir", "-p", "--", str(folder)])
-    move = f"mv -- {quoted(str(path.parent))}/n????????.tar {quoted(str(folder))}"
+    class_tars = Shell(f"{quoted(str(path.parent))}/n????????.tar")
+    move = command_line(["mv", "--", class_tars, str(folder)])
     return Astray(
         f"{path} is a class tar outside a folder of class tars",
         f"expected it in {folder}",
-        f"{make} && {move}",
+        make.then(move),
     )
 
 
@@ -214,7 +215,7 @@ def _renamed(source: AnyPath, target: AnyPath) -> Astray:
     """An archive in another place, or under another name."""
     move = command_line(["mv", "--", str(source), str(target)])
     if not target.parent.is_dir():
-        move = f"{command_line(['mkdir', '-p', str(target.parent)])} && {move}"
+        move = command_line(["mkdir", "-p", str(target.parent)]).then(move)
     return Astray(f"{source} looks like {target.name}; rename it", f"expected it as {target}", move)
 
 
@@ -227,7 +228,7 @@ def refuse_astray(layout: Layout, key: str) -> None:
         raise archive.error
 
 
-def find_unread(layout: Layout, split: str) -> Astray | Misplaced | None:
+def find_unread(layout: Layout, split: str) -> Astray | MisplacedImages | None:
     """Find the images of a split that no copy has:
     in an archive, in other folders, or under other names.
     """
@@ -269,7 +270,7 @@ def refuse_known_copies(layout: Layout, split: str) -> None:
         raise InputError(
             f"{path} holds the dogs of task 3, not the {split} images of {facts.NAME}",
             f"expected {archive_name}",
-            f"move it away, and get that one: {command('download', layout.data_dir)}",
+            Hint("move it away, and get that one: ", command("download", layout.data_dir)),
         )
 
 
@@ -299,9 +300,9 @@ def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
             "expected folders such as n01440764, or an archive of image-net.org; "
             f"found {listed(names) or 'nothing'}"
         ),
-        (
-            "move it away, and run the same command again; for images of your own: "
-            f"{command('init', source.path)}"
+        Hint(
+            "move it away, and run the same command again; for images of your own: ",
+            command("init", source.path),
         ),
     )
 
@@ -324,17 +325,17 @@ def nothing_found(layout: Layout) -> InputError:
 
 def _hint_without_images(layout: Layout) -> str:
     """The command that names the raw folder, describes the user's own images, or downloads."""
-    plan = load_plan(layout)
-    if plan is not None:
-        former = recorded_raw(layout)
-        if former is None or former == layout.raw_dir:  # gone from there, or just looked at
-            former = Path("FOLDER")
-        places = replace(layout, raw=None).elsewhere(former)
-        return command("convert", layout.data_dir, (*places, *plan.options))
+    records = SetRecords(layout)
+    if records.plan is not None:
+        raw_dir = records.raw_dir
+        if raw_dir is None or raw_dir == layout.raw_dir:  # gone from there, or just looked at
+            raw_dir = Path("FOLDER")
+        places = replace(layout, raw=None).elsewhere(raw_dir)
+        return command("convert", layout.data_dir, (*places, *records.plan.options))
     own_folder = own_images(layout)
     if own_folder is not None:
-        return f"{command('init', own_folder)}    (for images of your own)"
-    return f"{command('download', layout.data_dir)}    (or name the folder with --raw)"
+        return Hint(command("init", own_folder), "    (for images of your own)")
+    return Hint(command("download", layout.data_dir), "    (or name the folder with --raw)")
 
 
 def own_images(layout: Layout) -> AnyPath | None:

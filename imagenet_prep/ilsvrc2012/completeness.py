@@ -11,6 +11,7 @@ from imagenet_prep.checks.verdict import ReasonedLevel, SplitReport
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import Part, expected_by_class, source_of
 from imagenet_prep.images.prepare import repaired_images
@@ -213,9 +214,9 @@ def refuse_encoded_again(repairs: Iterable[str], raw_dir: AnyPath) -> None:
 
 def remedy_encoded_again(raw_dir: AnyPath) -> str:
     """The remedy for images that somebody encoded again."""
-    return (
-        "get the published images; or make shards of these as a data set of your own: "
-        f"{command('init', raw_dir)}"
+    return Hint(
+        "get the published images; or make shards of these as a data set of your own: ",
+        command("init", raw_dir),
     )
 
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.sources.tar_members import stream_faults, stream_members
 from imagenet_prep.storage.files import open_file, read_plain
@@ -101,7 +102,7 @@ def _parse(place: str, content: bytes, layout: Layout) -> Mapping[str, int]:
 
 def _remedy(layout: Layout) -> str:
     download = command("download", layout.data_dir, (("only", "devkit"),))
-    return f"move it away; {download} gets it again"
+    return Hint("move it away; ", download, " gets it again")
 
 
 class _Fault(ValueError):  # noqa: N818 - a fault in data, not in the program

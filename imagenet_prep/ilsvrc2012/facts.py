@@ -208,8 +208,13 @@ def words_of(wnid: str | None, filename: str) -> str:
     """The words of a class, by its wnid or the name of one of its images;
     "" if neither is known.
     """
+    return texts().get(wnid or _wnid_of_image(filename) or "", "")
+
+
+def _wnid_of_image(filename: str) -> str | None:
+    """The wnid of the class of an image with an official name, with or without its suffix."""
     name = filename.rpartition("/")[2]
-    name += "" if "." in name else ".JPEG"  # some makers omit the suffix
+    if "." not in name:  # some makers omit the suffix
+        name += ".JPEG"
     number = validation_number(name)
-    known = wnid or (validation_wnids()[number - 1] if number else train_wnid(name))
-    return texts().get(known or "", "")
+    return validation_wnids()[number - 1] if number else train_wnid(name)

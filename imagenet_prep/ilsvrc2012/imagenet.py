@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from imagenet_prep.checks.checked_dataset import CheckedDataset, Published, SetFindings
 from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import Settings, command
+from imagenet_prep.escaping import OptionValues, command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import (
     WHOLE,
@@ -22,12 +22,13 @@ from imagenet_prep.ilsvrc2012.settings import (
 )
 from imagenet_prep.model import Engine, Progress, ShardInfo, StageStatus, State
 from imagenet_prep.state.manifest import Manifest
-from imagenet_prep.state.plan_file import load_plan
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 
 if TYPE_CHECKING:
-    from imagenet_prep.checks.inventory import Checked, Inventory
+    from imagenet_prep.checks.checked_shards import Checked
+    from imagenet_prep.checks.inventory import Inventory
     from imagenet_prep.checks.verdict import Depth, ReasonedLevel, SplitReport
     from imagenet_prep.datasets.planned_set import Asked, PlannedSet
     from imagenet_prep.ilsvrc2012.copy_listing import CopyListing
@@ -61,7 +62,7 @@ class ImageNet(CheckedDataset):
     compares_records = True
 
     @classmethod
-    def made(cls, layout: Layout, manifest: Manifest | None) -> ImageNet:
+    def made(cls, records: SetRecords, manifest: Manifest | None) -> ImageNet:
         """The data set of shards: from their manifest, or without one from the state of their
         conversion.
 
@@ -70,7 +71,7 @@ class ImageNet(CheckedDataset):
         """
         if manifest is not None:
             return cls(manifest, recorded_part(manifest.dataset.name, manifest.dataset.classes))
-        plan = load_plan(layout)
+        plan = records.plan
         with suppress(InputError):
             if plan:
                 return cls(
@@ -105,7 +106,7 @@ class ImageNet(CheckedDataset):
 
     def plan(
         self,
-        layout: Layout,
+        records: SetRecords,
         engine: Engine,
         options: ConvertOptions,
         progress: Progress,
@@ -116,7 +117,7 @@ class ImageNet(CheckedDataset):
         """
         from imagenet_prep.ilsvrc2012.planning import plan
 
-        return plan(layout, engine, options, progress, splits)
+        return plan(records, engine, options, progress, splits)
 
     def list_raw(
         self,
@@ -127,7 +128,7 @@ class ImageNet(CheckedDataset):
         depth: Depth | None,
     ) -> CopyListing:
         """List a copy, and compare names and numbers with the facts; see Dataset."""
-        from imagenet_prep.ilsvrc2012.copy_listing import list_copy
+        from imagenet_prep.ilsvrc2012.copy_comparison import list_copy
 
         return list_copy(layout, engine, options, progress, depth=depth)
 
@@ -142,8 +143,9 @@ class ImageNet(CheckedDataset):
             classes[split] = total.classes if total else len(self.part.labels)
         return stages_before(layout, classes)
 
-    def following(self, layout: Layout, states: Mapping[str, State]) -> str:
+    def following(self, records: SetRecords, states: Mapping[str, State]) -> str:
         """The first of download, annotate and convert that is needed; see Dataset."""
+        layout = records.layout
         if states["convert"] == "not started":
             missing_step = self._step_before(layout)
             if missing_step:
@@ -154,7 +156,7 @@ class ImageNet(CheckedDataset):
             if not is_annotated and find_annotations(layout, facts.TRAIN) is not None:
                 elsewhere = Layout(layout.data_dir, layout.raw).elsewhere()
                 return command("annotate", layout.data_dir, elsewhere)
-        return self._convert_command(layout)
+        return self._convert_command(records)
 
     def _step_before(self, layout: Layout) -> str:
         """The command that makes the images of both splits readable; "" if they are."""
@@ -176,10 +178,10 @@ class ImageNet(CheckedDataset):
             return command("download", layout.data_dir, (("source", "kaggle"),))
         return ""
 
-    def _convert_command(self, layout: Layout) -> str:
+    def _convert_command(self, records: SetRecords) -> str:
         """The command that makes these shards, or continues them."""
-        plan = load_plan(layout)
-        settings: Settings = plan.options if plan else ()
+        layout, plan = records.layout, records.plan
+        settings: OptionValues = plan.options if plan else ()
         # of a part, the manifest records a file's name, and the plan its path
         is_in_plan = plan is not None and self.part.recorded
         if self.manifest is not None and not is_in_plan:

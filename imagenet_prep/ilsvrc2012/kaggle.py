@@ -13,6 +13,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import NAME, command_line
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.annotation_xml import LARGEST
 from imagenet_prep.ilsvrc2012.box_archives import BoxFiles, File
@@ -27,7 +29,8 @@ from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.skipped import OTHER_NAMES, SYSTEM_FILES, Skipped, is_system_file
 from imagenet_prep.sources.slices import FileSlices, Row
-from imagenet_prep.sources.zips import CutZip, Zip, ZipFault, check_end, walk_zip, with_slashes
+from imagenet_prep.sources.zip_entries import CutZip, ZipFault, check_end
+from imagenet_prep.sources.zips import Zip, walk_zip, with_slashes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.text import size_text
@@ -46,9 +49,9 @@ class KaggleFile(Struct, frozen=True):
 
 ZIP = KaggleFile("imagenet-object-localization-challenge.zip")
 
-_HINT = (
-    "finish its download, or move it away and fetch it again: "
-    "imagenet-prep download DATA_DIR --source kaggle"
+_HINT = Hint(
+    "finish its download, or move it away and fetch it again: ",
+    command_line([NAME, "download", "DATA_DIR", "--source", "kaggle"]),
 )
 _SPLITS = {b"train": facts.TRAIN, b"val": facts.VALIDATION}
 _in_tree = re.compile(

@@ -18,6 +18,8 @@ import numpy as np
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.repacked import foreign_member, without_folders
 from imagenet_prep.ilsvrc2012.settings import WHOLE, Part
@@ -135,7 +137,7 @@ def refuse_misplaced(folder: str, name: str, split: str) -> None:
     error = InputError(
         f"{folder}/{name} is in the wrong class folder",
         f"expected it in {wnid}, found it in {class_folder}",
-        "move it there, or run imagenet-prep untar DATA_DIR to sort the images",
+        Hint("move it there, or run ", mention("untar", "DATA_DIR"), " to sort the images"),
     )
     refuse(error, ProblemKind.WRONG_LABEL, folder, image=name, expected=wnid, got=class_folder)
 

@@ -12,8 +12,9 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from imagenet_prep.checks.departure import departure
 from imagenet_prep.checks.examiner import Finding, problem
-from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, departure
+from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport
 from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import Part
@@ -109,7 +110,7 @@ def _check_records(
         return
     lost_images = tuple(planned[number].decode() for number in deviation.lost)
     image = lost_images[0] if deviation.kind is ProblemKind.MISSING_RECORD else ""
-    finding = Finding(deviation.kind, f"{deviation.way}, by the order of all other shards", image)
+    finding = Finding(deviation.kind, f"{deviation.words}, by the order of all other shards", image)
     if deviation.kind is ProblemKind.EXTRA_RECORD and report.records == len(planned) + 1:
         stray = report.filenames[deviation.record]
         finding = _stray(stray, report.name, ordering) or finding

@@ -14,7 +14,8 @@ from imagenet_prep.datasets import order
 from imagenet_prep.datasets.planned_set import Asked, PlannedSet, PlannedSplit, cut
 from imagenet_prep.datasets.stored_plan import read_planned
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
-from imagenet_prep.escaping import Settings, command, command_line
+from imagenet_prep.escaping import CommandLine, OptionValues, command, command_line, mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import (
     nothing_found,
@@ -38,9 +39,9 @@ from imagenet_prep.images.grades import Check
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.recorders.inception_recorder import InceptionRecorder
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.reading import read_in_turn
+from imagenet_prep.sources.row_bytes import read_in_turn
 from imagenet_prep.sources.slices import Reader
-from imagenet_prep.state.plan_file import load_plan
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.files import load_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
@@ -48,7 +49,7 @@ from imagenet_prep.text import number_of
 
 
 def plan(
-    layout: Layout,
+    records: SetRecords,
     engine: Engine,
     options: ConvertOptions,
     progress: Progress,
@@ -59,11 +60,12 @@ def plan(
     With ``splits`` the digests of the shards prove the images, so ``check`` is "header".
     """
     check_options(options)
+    layout = records.layout
     sources = _require_sources(layout, splits)
     notes: list[str] = []
     if splits:
         options = options.replace(check="header")
-        saved = _saved_plan(layout, options, sources)
+        saved = _saved_plan(records, options, sources)
         if saved is not None:
             return saved
     else:
@@ -144,8 +146,10 @@ def _require_sources(layout: Layout, splits: Collection[str]) -> dict[str, Image
             raise InputError(
                 f"no {split} images in {layout.raw_dir}",
                 "expected the archive or the folder that the shards were made from",
-                "get these shards again from their owner, or, with the raw data: "
-                f"{command('repair', layout.data_dir, elsewhere)}",
+                Hint(
+                    "get these shards again from their owner, or, with the raw data: ",
+                    command("repair", layout.data_dir, elsewhere),
+                ),
             )
     if not sources:
         raise nothing_found(layout)
@@ -195,10 +199,11 @@ def _identify(source: ImageSource, layout: Layout) -> list[str]:
 
 
 def _saved_plan(
-    layout: Layout, options: ConvertOptions, sources: Mapping[str, ImageSource]
+    records: SetRecords, options: ConvertOptions, sources: Mapping[str, ImageSource]
 ) -> PlannedSet | None:
     """These splits from the saved plan, if their copies are unchanged."""
-    plan, asked = load_plan(layout), ask(layout, options, sources)
+    layout, plan = records.layout, records.plan
+    asked = ask(layout, options, sources)
     if plan is None or asked is None:
         return None
     saved_raw = plan.asked.get("raw", {})
@@ -386,16 +391,19 @@ def _note_without_boxes(layout: Layout, split: str) -> str:
     It names no path of this set: the plan keeps the note.
     """
     unread = find_annotations(layout, split)
-    steps = (
-        "imagenet-prep annotate with the same DATA_DIR and --raw, "
-        "then this convert with --overwrite"
+    steps = Hint(
+        mention("annotate"),
+        " with the same DATA_DIR and --raw, then this convert with --overwrite",
     )
     if unread is None:
-        download = f"imagenet-prep download DATA_DIR --only {BOX_ARCHIVES[split]}"
-        return f"no boxes for {split}: this copy has none; to add them run {download}, {steps}"
-    return (
+        download = mention("download", "DATA_DIR", "--only", BOX_ARCHIVES[split])
+        return Hint(
+            f"no boxes for {split}: this copy has none; to add them run ", download, ", ", steps
+        )
+    return Hint(
         f"warning: the {split} records have no boxes, although {unread.path} holds them; "
-        f"to add them run {steps}"
+        "to add them run ",
+        steps,
     )
 
 
@@ -405,13 +413,13 @@ def _command_for_validation_boxes(layout: Layout) -> str:
     """
     if find_annotations(layout, facts.VALIDATION) is None:
         key = BOX_ARCHIVES[facts.VALIDATION]
-        return (
-            f"{command('download', layout.data_dir, (('only', key),))}    (then run the same "
-            "command again)"
+        return Hint(
+            command("download", layout.data_dir, (("only", key),)),
+            "    (then run the same command again)",
         )
     elsewhere = Layout(layout.data_dir, layout.raw).elsewhere()
-    return (
-        f"make it: {command('annotate', layout.data_dir, (*elsewhere, ('validation_boxes', True)))}"
+    return Hint(
+        "make it: ", command("annotate", layout.data_dir, (*elsewhere, ("validation_boxes", True)))
     )
 
 
@@ -426,7 +434,7 @@ def _refuse_other_boxes(
         return
     totals = written.get("totals")
     count = totals.get("boxes") if isinstance(totals, dict) else None
-    settings: Settings = (("validation_boxes", True),) if split == facts.VALIDATION else ()
+    settings: OptionValues = (("validation_boxes", True),) if split == facts.VALIDATION else ()
     elsewhere = Layout(layout.data_dir, layout.raw).elsewhere()
     annotate = command("annotate", layout.data_dir, (*elsewhere, *settings))
     move_file, move_record = _set_aside_command(path), _set_aside_command(record_path)
@@ -436,11 +444,11 @@ def _refuse_other_boxes(
             f"expected {count} boxes and SHA-256 {written.get('csv_sha256')}, "
             f"got {entry['count']} and {entry['sha256']}"
         ),
-        f"{move_file} && {annotate}    (to use it as it is: {move_record})",
+        Hint(move_file.then(annotate), "; to use it as it is: ", move_record),
     )
 
 
-def _set_aside_command(path: AnyPath) -> str:
+def _set_aside_command(path: AnyPath) -> CommandLine:
     return command_line(["mv", "--", str(path), f"{path}.old"])
 
 
@@ -452,7 +460,7 @@ def _read_boxes(path: AnyPath, content: bytes, layout: Layout) -> BoxTable:
         raise InputError(
             f"{path} is damaged at line {fault.line:,}",
             fault.reason,
-            f"remove it and make it again: {command('annotate', layout.data_dir, elsewhere)}",
+            Hint("remove it and make it again: ", command("annotate", layout.data_dir, elsewhere)),
         ) from fault
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from imagenet_prep.escaping import Settings
+from imagenet_prep.escaping import OptionValues
 from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_search import find_annotations
@@ -149,16 +149,22 @@ def _download(layout: Layout) -> StageStatus:
     present = [path for path in paths if path.is_file()]
     begun = _count(layout.raw_partial_dir, ".tar.part") + _count(layout.raw_partial_dir, ".gz.part")
     sources = _present_sources(layout)
-    copies = [source.words for source in sources if not isinstance(source, OfficialTar)]
     damage = next((source.damage for source in sources if source.damage), "")
+    copies = _other_copies(sources)
     details: list[str] = []
     if present or begun or not copies:  # another copy requires none of the archives
         details.append(_archives_text(layout, present, len(archives), begun))
     if copies:
-        details.append(f"images in {' and '.join(dict.fromkeys(copies))}{damage}")
+        details.append(f"images in {' and '.join(copies)}{damage}")
     inputs = len(sources) + bool(find_annotations(layout, facts.TRAIN))
     state = "partly" if damage else _state(inputs, len(archives), begun > 0)
     return StageStatus("download", state, "; ".join(details))
+
+
+def _other_copies(sources: Sequence[ImageSource]) -> list[str]:
+    """The names of copies other than the official tars, each once."""
+    copies = [source.words for source in sources if not isinstance(source, OfficialTar)]
+    return list(dict.fromkeys(copies))
 
 
 def _archives_text(layout: Layout, present: Sequence[AnyPath], archives: int, begun: int) -> str:
@@ -174,7 +180,7 @@ def _present_sources(layout: Layout) -> list[ImageSource]:
     return [source for source in sources if source is not None]
 
 
-def fetched_from(layout: Layout) -> Settings:
+def fetched_from(layout: Layout) -> OptionValues:
     """The option for the folder that archives were fetched from, if it is not the official one."""
     checked = load_json(layout.checked_path)
     for archive in facts.ARCHIVES.values():

@@ -87,16 +87,25 @@ def recognise(paths: Sequence[AnyPath]) -> Flavour:
     features = Counter(record.traits.features for record in samples).most_common(1)[0][0]
     samples = [record for record in samples if record.traits.features == features]
     nearest = min(FLAVOURS, key=lambda flavour: len(flavour.traits.features ^ features))
-    traits = Traits(
-        features,
-        _shared(record.traits.colorspace for record in samples),
-        _shared(record.traits.channels for record in samples),
-        _shared(record.traits.format for record in samples),
-    )
+    traits = _shared_traits(samples, features)
     own_words = not any(map(_has_usual_words, samples))
-    own_names = not any(record.filename == plain_name(record.filename) for record in samples)
+    own_names = not any(map(_has_plain_name, samples))
     differences = tuple(_differences(nearest, traits, own_words=own_words, own_names=own_names))
     return Flavour(nearest.name, traits, own_words, own_names, differences)
+
+
+def _shared_traits(records: Sequence[ImageRecord], features: frozenset[str]) -> Traits:
+    """These features, and each constant that all the records share."""
+    return Traits(
+        features,
+        _shared(record.traits.colorspace for record in records),
+        _shared(record.traits.channels for record in records),
+        _shared(record.traits.format for record in records),
+    )
+
+
+def _has_plain_name(record: ImageRecord) -> bool:
+    return record.filename == plain_name(record.filename)
 
 
 def _has_usual_words(record: ImageRecord) -> bool:

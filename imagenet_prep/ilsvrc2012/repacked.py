@@ -1,5 +1,5 @@
-"""Repacked and renamed copies of ImageNet: their content, by the names in them,
-and the commands that mend them.
+"""Repacked archives of ImageNet: their content, by the names in them, and the commands that
+unpack them.
 """
 
 from __future__ import annotations
@@ -12,16 +12,21 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import Settings, command, command_line, quoted
+from imagenet_prep.escaping import (
+    CommandLine,
+    Shell,
+    command_line,
+    quoted,
+)
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.sources.tar_members import ArchiveFault, stranger
-from imagenet_prep.sources.zips import iter_entries, with_slashes
-from imagenet_prep.storage.files import names_in, open_file, scan, view_of
-from imagenet_prep.storage.layout import STATE_NAME, Layout
-from imagenet_prep.storage.location import AnyPath, local_or_none, local_path
+from imagenet_prep.sources.zip_entries import iter_entries
+from imagenet_prep.sources.zips import with_slashes
+from imagenet_prep.storage.files import open_file, view_of
+from imagenet_prep.storage.location import AnyPath
 
 AGAIN = "(then run the same command again)"
 UNPACKED = ".unpacked"
@@ -30,9 +35,9 @@ UNPACKED = ".unpacked"
 _AROUND = {".", "train", "val", "validation", "ILSVRC2012_img_train", "ILSVRC2012_img_val"}
 """Folders that may be around the members of the official archives."""
 
-_ENDINGS = (".jpeg", ".jpg", ".png", ".webp", ".bmp")
-_SPLIT_FOLDERS = ("train", "val", "validation")
-_FOLDERS = {facts.TRAIN: "train", facts.VALIDATION: "val"}
+IMAGE_ENDINGS = (".jpeg", ".jpg", ".png", ".webp", ".bmp")
+NAMES_OF_SPLITS = ("train", "val", "validation")
+SPLIT_FOLDER = {facts.TRAIN: "train", facts.VALIDATION: "val"}
 
 
 def without_folders(member: bytes, wnid: str = "") -> bytes:
@@ -90,18 +95,18 @@ def _folders_around_kaggle(folders: Sequence[str]) -> Sequence[str]:
 def _content_of_folders(folders: Sequence[str], split: str) -> Content:
     """The content of an archive with an image of a split in these folders."""
     for depth, folder in enumerate(folders):
-        if folder in _SPLIT_FOLDERS:
+        if folder in NAMES_OF_SPLITS:
             return Content("folders", split, folders[:depth])
     is_in_class = bool(folders) and facts.is_wnid(folders[-1])
     outer = folders[:-1] if is_in_class else folders
-    return Content("folders", split, outer, _FOLDERS[split])
+    return Content("folders", split, outer, SPLIT_FOLDER[split])
 
 
 def split_of_image(name: str) -> str:
     """The split of an image with this official name,
     whatever its image ending is in place of .JPEG; or "".
     """
-    if not name.lower().endswith(_ENDINGS):
+    if not name.lower().endswith(IMAGE_ENDINGS):
         return ""
     official = f"{name.rpartition('.')[0]}.JPEG"
     for split in facts.SPLITS:
@@ -109,8 +114,6 @@ def split_of_image(name: str) -> str:
             return split
     return ""
 
-
-# archives -----------------------------------------------------------------------------------------
 
 _MOST_FILES = 5  # files of an archive whose names are looked at
 _LARGEST_PASSED = 1 << 24  # bytes of a file that is read to get to the next one
@@ -151,23 +154,23 @@ def content_of_zip(path: AnyPath) -> Content | None:
     return None
 
 
-def unpack_command(archive: AnyPath, content: Content, raw_dir: AnyPath) -> str:
+def unpack_command(archive: AnyPath, content: Content, raw_dir: AnyPath) -> CommandLine:
     """The command that unpacks an archive of folders where its images are found."""
     target = str(raw_dir / content.folder if content.folder else raw_dir)
     strip = [f"--strip-components={len(content.outer)}"] if content.outer else []
     unpack = command_line(["tar", "-xf", str(archive), "-C", target, *strip])
-    return f"{command_line(['mkdir', '-p', '--', target])} && {unpack}"
+    return command_line(["mkdir", "-p", "--", target]).then(unpack)
 
 
-def unzip_command(archive: AnyPath, content: Content, raw_dir: AnyPath) -> str:
+def unzip_command(archive: AnyPath, content: Content, raw_dir: AnyPath) -> CommandLine:
     """The command that unpacks a zip of folders where its images are found."""
     target = str(raw_dir / content.folder if content.folder else raw_dir)
     unpack = command_line(["unzip", "-q", str(archive), "-d", target])
     # with folders around the images the next run has to name their place, not the zip again
-    return f"{unpack} && {_move_away(archive)}" if content.outer else unpack
+    return unpack.then(_move_away(archive)) if content.outer else unpack
 
 
-def _move_away(archive: AnyPath) -> str:
+def _move_away(archive: AnyPath) -> CommandLine:
     """The command after which an archive that was unpacked is not looked at."""
     return command_line(["mv", "--", str(archive), f"{archive}{UNPACKED}"])
 
@@ -188,7 +191,7 @@ def foreign_member(archive: object, member: bytes, offset: int, expected: str) -
     return InputError(
         f"{archive} holds {images}, in place of {expected}",
         f"got {member[:100].decode('utf-8', 'backslashreplace')!r}; unpack it once",
-        f"{unpack} && {_move_away(archive)}    {AGAIN}",
+        Hint(unpack.then(_move_away(archive)), f"    {AGAIN}"),
     )
 
 
@@ -205,9 +208,8 @@ def _compressed_class_tars(archive: Path, member: bytes) -> InputError:
     folder = archive.with_suffix("")
     make = command_line(["mkdir", "-p", "--", str(folder)])
     unpack = command_line(["tar", "-xf", str(archive), "-C", str(folder)])
-    return _refuse_compressed(
-        archive, name, f"{make} && {unpack} && {_decompress(folder, name)} && {_move_away(archive)}"
-    )
+    mend = make.then(unpack).then(_decompress(folder, name)).then(_move_away(archive))
+    return _refuse_compressed(archive, name, mend)
 
 
 def compressed_in_folder(folder: AnyPath, name: str) -> InputError:
@@ -217,227 +219,16 @@ def compressed_in_folder(folder: AnyPath, name: str) -> InputError:
     return _refuse_compressed(folder, name, _decompress(folder, name))
 
 
-def _decompress(folder: AnyPath, name: str) -> str:
+def _decompress(folder: AnyPath, name: str) -> CommandLine:
     """The command that decompresses the class tars of a folder in place."""
     ending = name.rpartition(".")[2]
-    return (
-        f"{command_line([_DECOMPRESSORS[ending], '-d', '--'])} "
-        f"{quoted(str(folder))}/n*.tar.{ending}"
-    )
+    class_tars = Shell(f"{quoted(str(folder))}/n*.tar.{ending}")
+    return command_line([_DECOMPRESSORS[ending], "-d", "--", class_tars])
 
 
 def _refuse_compressed(path: AnyPath, name: str, mend: str) -> InputError:
     return InputError(
         f"{path} holds compressed class tars: {name}",
         f"expected plain tars, whose images are read in place, such as {name.rpartition('.')[0]}",
-        f"{mend}    {AGAIN}",
+        Hint(mend, f"    {AGAIN}"),
     )
-
-
-# folders ------------------------------------------------------------------------------------------
-
-_DEEPEST = 6
-_MOST_ENTRIES = 50  # of a folder below the first one
-_MOST_SCANNED = 300  # folders
-
-
-def find_image(folder: Path, split: str) -> Path | None:
-    """One image of a split at or below a folder, by its official name with any ending;
-    few names are looked at.
-    """
-    scanned = 0
-    pending = [(folder, 0)]
-    while pending and scanned < _MOST_SCANNED:
-        current, depth = pending.pop()
-        scanned += 1
-        files, folders = _entries(current, None if depth == 0 else _MOST_ENTRIES)
-        for name in files:
-            if split_of_image(name) == split:
-                return current / name
-        if depth < _DEEPEST:
-            pending += [(current / name, depth + 1) for name in reversed(folders)]
-    return None
-
-
-def _entries(folder: Path, limit: int | None) -> tuple[list[str], list[str]]:
-    """The names of files and of folders in a folder, of its first entries;
-    hidden ones and our own are left out.
-    """
-    files: list[str] = []
-    folders: list[str] = []
-    with suppress(OSError), scan(folder) as entries:
-        for entry in itertools.islice(entries, limit):
-            if entry.name.startswith(".") or entry.name == STATE_NAME:
-                continue
-            if entry.is_dir():
-                folders.append(entry.name)
-            else:
-                files.append(entry.name)
-    return sorted(files), sorted(folders)
-
-
-class Misplaced(Struct, frozen=True):
-    """Images that are not where, or not as, they are read.
-
-    Args:
-        finding: where or as what they are.
-        expected: how the images are read.
-        mend: the command that makes them readable.
-        folder: where they are, for a recipe of their own.
-    """
-
-    finding: str
-    expected: str
-    mend: str
-    folder: AnyPath
-
-    @property
-    def error(self) -> InputError:
-        """The error that says so."""
-        init = command("init", self.folder)
-        return InputError(
-            self.finding,
-            self.expected,
-            f"{self.mend}    {AGAIN}; other images than ILSVRC2012's: {init}",
-        )
-
-
-def find_misplaced(
-    layout: Layout,
-    split: str,
-    places: Sequence[str],
-    folder: AnyPath | None = None,
-    *,
-    keeps: bool = False,
-) -> Misplaced | None:
-    """Images of a split that have other names, or are in other folders, than are read; None if
-    there are none.
-
-    They are below the raw folder, where the ``places`` of class folders are; or below ``folder``,
-    one of these. ``keeps``: the raw folder has the other split, so another raw folder would lack
-    it.
-    """
-    local = local_or_none(folder or layout.raw_dir)
-    image = find_image(local, split) if local else None
-    if local is None or image is None:
-        return None
-    class_folder = _class_folder(image, local)
-    if class_folder is not None:
-        root = class_folder.parent
-        misplaced = _wrong_names_in_class(image, class_folder) or _wrong_ending(image, root)
-    else:
-        root = image.parent
-        misplaced = _wrong_ending(image, root)
-        if misplaced is None and split == facts.TRAIN:
-            misplaced = _without_class_folders(image)
-    return misplaced or _wrong_place(layout, root, split, places, keeps)
-
-
-def _class_folder(image: Path, top: Path) -> Path | None:
-    """The class folder of an image, at or below a folder; None if it is in none."""
-    for folder in image.parents:
-        if folder.name.lower() in facts.labels():
-            return folder if folder.is_relative_to(top) else None
-    return None
-
-
-def _wrong_names_in_class(image: Path, class_folder: Path) -> Misplaced | None:
-    """Images too deep in their class folders, and class folders in upper case."""
-    root = class_folder.parent
-    if image.parent != class_folder:
-        loop = _in_each("-mindepth 2 -maxdepth 2 -type d", root, 'mv -n -- "$each"/* "${each%/*}"')
-        shown = image.relative_to(root)
-        finding = f"{root} has its images in folders within class folders: {shown}"
-        return Misplaced(finding, f"expected {class_folder.name}/{image.name}", loop, root)
-    if class_folder.name not in facts.labels():
-        loop = _in_each(
-            "-mindepth 1 -maxdepth 1 -name 'N*'",
-            root,
-            'mv -n -- "$each" "${each%/*}/n${each##*/N}"',
-        )
-        finding = f"{root} has class folders in upper case: {class_folder.name}"
-        return Misplaced(finding, f"expected {class_folder.name.lower()}", loop, root)
-    return None
-
-
-def _wrong_ending(image: Path, root: Path) -> Misplaced | None:
-    """Images with another ending than .JPEG."""
-    if image.suffix == ".JPEG":
-        return None
-    pattern = quoted(f"*{image.suffix}")
-    loop = _in_each(f"-type f -name {pattern}", root, 'mv -n -- "$each" "${each%.*}.JPEG"')
-    shown = image.relative_to(root)
-    finding = f"{root} has images that are named {image.suffix}: {shown}"
-    expected = f"expected {image.stem}.JPEG: the records hold the published names"
-    return Misplaced(finding, expected, loop, root)
-
-
-def _without_class_folders(image: Path) -> Misplaced:
-    """Train images that are all in one folder."""
-    root = image.parent
-    names = 'name="${each##*/}"; wnid="${each%/*}/${name%%_*}"'
-    body = names + '; mkdir -p -- "$wnid" && mv -n -- "$each" "$wnid"'
-    loop = _in_each("-maxdepth 1 -type f -name 'n????????_*'", root, body)
-    finding = f"{root} has its images in no class folders: {image.name}"
-    return Misplaced(finding, f"expected {image.name.partition('_')[0]}/{image.name}", loop, root)
-
-
-def _in_each(test: str, folder: Path, body: str) -> str:
-    """A command for a POSIX shell that runs ``body`` for ``each`` entry below a folder that
-    passes a test of find.
-    """
-    return f"find {quoted(str(folder))} {test} -exec sh -c 'for each; do {body}; done' sh {{}} +"
-
-
-def _wrong_place(
-    layout: Layout, root: Path, split: str, places: Sequence[str], keeps: bool
-) -> Misplaced | None:
-    """Class folders, or a flat folder, that are in no folder that is read."""
-    folder = local_path(layout.raw_dir)
-    if any(root == folder / place for place in places):
-        return None
-    finding = f"{root} holds {split} images, and is not where they are looked for"
-    expected = f"expected {' or '.join(places[:2])} in {folder}"
-    base = _outermost_base(root, places)
-    if base is not None and not keeps and _has_both(folder, base):
-        mend = command("convert", layout.data_dir, _elsewhere(layout, base))
-    else:
-        mend = _move_command(root, folder, folder / _FOLDERS[split])
-    return Misplaced(finding, expected, mend, root)
-
-
-def _outermost_base(root: Path, places: Sequence[str]) -> Path | None:
-    """The outermost raw folder in which ``root`` would be at one of the places."""
-    bases = [_base_of(root, place) for place in places]
-    return min(filter(None, bases), key=lambda base: len(base.parts), default=None)
-
-
-def _move_command(root: Path, raw_dir: Path, target: Path) -> str:
-    """The command that moves images to the folder where they are read."""
-    if root == raw_dir:
-        make = command_line(["mkdir", "-p", "--", str(target)])
-        has_classes = any(facts.is_wnid(name) for name in names_in(raw_dir))
-        pattern = "n????????" if has_classes else "ILSVRC2012_val_*"
-        return f"{make} && mv -- {quoted(str(raw_dir))}/{pattern} {quoted(str(target))}"
-    if not target.exists():
-        return command_line(["mv", "--", str(root), str(target)])
-    moves = ((root, f"{target}.new"), (target, f"{target}.old"), (f"{target}.new", target))
-    return " && ".join(command_line(["mv", "--", *map(str, move)]) for move in moves)
-
-
-def _has_both(folder: Path, inner: Path) -> bool:
-    """Whether the first images of each split below a folder are below an inner one:
-    none that it lacks are left.
-    """
-    images = (find_image(folder, split) for split in facts.SPLITS)
-    return all(image is None or image.is_relative_to(inner) for image in images)
-
-
-def _elsewhere(layout: Layout, raw_dir: Path) -> Settings:
-    return replace(layout, raw=raw_dir).elsewhere()
-
-
-def _base_of(root: Path, place: str) -> Path | None:
-    """The folder that has ``root`` at ``place``."""
-    parts = Path(place).parts
-    return Path(*root.parts[: -len(parts)]) if root.parts[-len(parts) :] == parts else None

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from itertools import pairwise
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.checks.checked_dataset import SetFindings
+from imagenet_prep.checks.checked_shards import Checked, check_totals
 from imagenet_prep.checks.examiner import Examiner, Finding, Findings
-from imagenet_prep.checks.inventory import Checked, Inventory, check_totals
+from imagenet_prep.checks.inventory import Inventory
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport
 from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts
@@ -236,28 +238,42 @@ def _original_sizes(images: int, shards: int) -> list[int]:
 
 def _check_facts(split: _Split, *, is_part: bool) -> Iterator[Problem]:
     """Compare it with ILSVRC2012: every image once, every class, the order."""
-    problems, copies = find_copies(split.name, split.reports)
-    yield from problems
+    copy_problems, copies = find_copies(split.name, split.reports)
+    yield from copy_problems
     departures = _find_departures(split, copies)
     strays = {problem.subject for problem, _ in departures if problem.kind in TWICE}
     yield from _check_unique(split.reports, copies | strays)
+    if is_part:
+        for problem, _ in departures:
+            yield problem
+    else:
+        yield from _check_whole(split, departures, strays)
+
+
+def _check_whole(
+    split: _Split, departures: Sequence[_Departure], strays: Collection[str]
+) -> Iterator[Problem]:
+    """Compare it with all classes and images;
+    the images that a missing class explains have no problem of their own.
+    """
     whole = replace(split, part=WHOLE)
     missing_classes: list[str] = []
-    if not is_part and split.is_all_read and split.has_labels:
+    if split.is_all_read and split.has_labels:
         missing_classes = whole.missing_classes
     for problem, lost_images in departures:
         if not _is_explained(lost_images, split.name, missing_classes):
             yield problem
-    if not is_part:
-        in_place = [report for report in split.reports if report.name not in strays]
-        reported = {image for _, lost_images in departures for image in lost_images}
-        yield from _check_complete(replace(split, reports=in_place), reported)
+    in_place = [report for report in split.reports if report.name not in strays]
+    reported = {image for _, lost_images in departures for image in lost_images}
+    yield from _check_complete(replace(split, reports=in_place), reported)
     yield from _classes_problem(whole, missing_classes)
 
 
-def _find_departures(
-    split: _Split, copies: Collection[str]
-) -> list[tuple[Problem, tuple[str, ...]]]:
+_Departure: TypeAlias = tuple[Problem, tuple[str, ...]]
+"""The fault of a shard by the order, and the images that it lost."""
+
+
+def _find_departures(split: _Split, copies: Collection[str]) -> list[_Departure]:
     """The faults of shards by their order, each with the images it lost, except those of copies."""
     if split.ordering is None:
         return []

@@ -14,13 +14,15 @@ import msgspec
 
 from imagenet_prep.datasets.declarations import MakingOptions, Shards, about
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.escaping import Settings
+from imagenet_prep.escaping import OptionValues, mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest, not_understood
 from imagenet_prep.storage.files import kind_of, read_plain
 from imagenet_prep.storage.layout import MAX_SHARDS, parse_shard_name
 from imagenet_prep.storage.location import refuse_url
+from imagenet_prep.text import nearest_words
 from imagenet_prep.tfrecord import inception
 
 LISTS = ("imagenette", "imagewoof", "imagenet-100")
@@ -125,7 +127,9 @@ def find_part(argument: str | None = None, first: int | None = None) -> Part:
     if not argument or kind_of(path) == "nothing":
         lists = ", ".join(LISTS)
         raise UsageError(
-            f"unknown class list or file {argument!r}", f"expected {lists}, or a file of wnids"
+            f"unknown class list or file {argument!r}",
+            f"expected {lists}, or a file of wnids",
+            nearest_words(str(argument), LISTS),
         )
     wnids = _read(path.name, path, read_plain(path, _LARGEST))
     return _part(_name_of(path, wnids), wnids, first, str(path.absolute()))
@@ -305,7 +309,7 @@ class ConvertOptions(MakingOptions, frozen=True, kw_only=True, forbid_unknown_fi
         """The settings in the manifest; labels are recorded with the data set instead."""
         return {"format": FORMAT_VERSION, **self.deciding("records", "set")}
 
-    def chosen(self) -> Settings:
+    def chosen(self) -> OptionValues:
         """See CommonSettings; a file of classes is named by its absolute path."""
         named = self.replace(
             classes=self.part.argument or None, relabel=self.part.first, recorded=None
@@ -347,7 +351,9 @@ def options_from(manifest: Manifest) -> ConvertOptions:
                 "whose record format differs"
             ),
             f"expected format {FORMAT_VERSION}, got {version!r}",
-            "use that version, or make the set again with imagenet-prep convert --overwrite",
+            Hint(
+                "use that version, or make the set again with ", mention("convert", "--overwrite")
+            ),
         )
     shard_counts = _recorded_shard_counts(manifest)
     part = recorded_part(manifest.dataset.name, manifest.dataset.classes)

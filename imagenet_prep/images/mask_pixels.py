@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.hints import install_extra
 from imagenet_prep.images import format_of, png
 from imagenet_prep.images.jpeg import ImageError, check_claim
 from imagenet_prep.images.opening import opened
@@ -54,7 +55,7 @@ def check_pycocotools() -> None:
         raise UsageError(
             "pycocotools, which makes masks of polygons, is not installed",
             "expected the extra masks",
-            "pip install 'imagenet-prep[masks]'    (with make: make imagenet EXTRAS=masks ...)",
+            install_extra("masks"),
         )
 
 

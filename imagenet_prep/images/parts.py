@@ -135,35 +135,50 @@ _LEFT_OVER = "extraneous bytes before marker"
 
 
 def _decode_jpeg(data: Buffer, part: ImagePart, size: int) -> NDArray[np.uint8]:
-    """The rows of a JPEG down to the end of the part or below, at the least scale that will do.
-
-    The decoder stops at the rows that the header claims. Then it warns of the bytes that are left,
-    as its first warning only if it had no other. It interpolates colours from the next two rows,
-    and decodes 16 at a time.
-    """
-    import numpy as np
-    import simplejpeg
-
+    """The rows of a JPEG down to the end of the part or below, at the least scale that will do."""
     header = jpeg.read_header(data)
     min_side = max(size, LEAST) * (1 if part.is_cut else EXACT)
     smaller = {"min_width": math.ceil(min_side * header.width / part.width), "min_factor": 2}
-    end = math.ceil(part.top + part.height + _reach(part, part.height, size))
-    rows = -(-(end + 2) // 16) * 16
+    rows = _needed_rows(part, size)
     shorter = None
     if rows < header.height and header.components != 4:
         shorter = jpeg.with_rows(data, rows)
     if shorter is not None:
         check_claim(header.width, header.height, len(data))
-        smaller["min_height"] = math.ceil(rows * min_side / part.height)
+        min_height = math.ceil(rows * min_side / part.height)
         # if it fails, the whole image is decoded, which tells why
         with contextlib.suppress(ValueError, KeyError):
-            height, width = simplejpeg.decode_jpeg_header(shorter, **smaller)[:2]
-            pixels = np.empty((height, width, 3), np.uint8)
-            try:
-                simplejpeg.decode_jpeg(shorter, "RGB", buffer=pixels, **smaller)
-            except ValueError as error:
-                if _LEFT_OVER not in str(error):
-                    raise
-            return pixels
+            return _decode_shorter(shorter, smaller | {"min_height": min_height})
     smaller["min_height"] = math.ceil(header.height * min_side / part.height)
     return decode_whole_array(data, **smaller)
+
+
+def _needed_rows(part: ImagePart, size: int) -> int:
+    """The number of rows to decode from the top of the image, a multiple of 16.
+
+    The decoder interpolates colours from the next two rows, and decodes 16 rows at a time.
+    """
+    end = math.ceil(part.top + part.height + _reach(part, part.height, size))
+    return math.ceil((end + 2) / 16) * 16
+
+
+def _decode_shorter(shorter: bytearray, smaller: dict[str, int]) -> NDArray[np.uint8]:
+    """Decode a JPEG whose header claims fewer rows than it has.
+
+    The decoder stops at the rows that the header claims. Then it warns of the bytes that are left,
+    as its first warning only if it had no other.
+
+    Raises:
+        KeyError, ValueError: it can't be decoded.
+    """
+    import numpy as np
+    import simplejpeg
+
+    height, width = simplejpeg.decode_jpeg_header(shorter, **smaller)[:2]
+    pixels = np.empty((height, width, 3), np.uint8)
+    try:
+        simplejpeg.decode_jpeg(shorter, "RGB", buffer=pixels, **smaller)
+    except ValueError as error:
+        if _LEFT_OVER not in str(error):
+            raise
+    return pixels

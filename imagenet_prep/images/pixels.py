@@ -1,7 +1,7 @@
 """Pixels: decode to RGB, repair, resize and encode again: everything beyond a JPEG's markers.
 
 simplejpeg (libjpeg-turbo) decodes, because it reports libjpeg's warnings; Pillow does the rest.
-docs/choices.md has the measurements. Both are imported for the first image that needs them.
+docs/performance.md has measurements. Both are imported for the first image that needs them.
 """
 
 from __future__ import annotations

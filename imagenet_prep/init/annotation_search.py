@@ -9,7 +9,7 @@ from pathlib import Path
 from imagenet_prep.init.file_endings import DATA, MOST_READ, ending_of
 from imagenet_prep.recipes.file_kinds import read_head
 from imagenet_prep.recipes.formats import Format, all_formats
-from imagenet_prep.recipes.splits import grouped, stem_of
+from imagenet_prep.recipes.path_parts import grouped, stem_of
 from imagenet_prep.sources.names import below
 
 _TAIL = 1 << 12
@@ -72,7 +72,7 @@ def format_of_file(folder: Path, name: str, ending: str) -> Format | None:
     if not formats:
         return None
     ends = _read_ends(below(folder, name))
-    return next((format for format in formats if format.is_of(name, ends)), None)
+    return next((format for format in formats if format.recognises(name, ends)), None)
 
 
 def _read_ends(path: Path) -> bytes:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.hints import Hint
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import Choice, Proposal
 from imagenet_prep.text import listed
@@ -42,7 +43,7 @@ def _no_column(inspection: Inspection, option: str, column: str) -> UsageError:
     columns = _columns_of(inspection)
     problem = f"{inspection.folder} has no table with the column {column}, which --{option} names"
     expected = f"one of {listed(columns, 20)}" if columns else "a table of the images"
-    hint = f"without --{option}: {inspection.command(**{option: None})}"
+    hint = Hint(f"without --{option}: ", inspection.command(**{option: None}))
     return UsageError(problem, f"expected {expected}", hint)
 
 

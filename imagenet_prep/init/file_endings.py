@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from imagenet_prep.recipes.splits import suffix_of
+from imagenet_prep.recipes.path_parts import suffix_of
 
 WITH_COLUMNS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson")
 """Endings of files in which images may be named without their endings:

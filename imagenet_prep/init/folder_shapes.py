@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.hints import Hint
 from imagenet_prep.recipes.classes import class_order
 from imagenet_prep.recipes.divisions import Division
 from imagenet_prep.recipes.folder_labels import ClassFolders, folder_faults, misread_masks
@@ -115,6 +116,6 @@ def faults_of(place: object, shape: Shape, commands: str, command: str = "") -> 
     if not shape.roles.within and (inner := nested(shape.files.deep())):
         problem = f"{place}: folders within classes would lose their names: {listed(inner)}"
         classes = ", ".join(map(flow, list(shape.files)[:_MOST_NAMED]))
-        hint = f"{commands}; a recipe with classes: [{classes}] takes the first"
+        hint = Hint(commands, f"; a recipe with classes: [{classes}] takes the first")
         faults.append(InputError(problem, "expected one level of class folders", hint))
     return faults

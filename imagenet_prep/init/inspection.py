@@ -22,10 +22,10 @@ from imagenet_prep.init.labels_search import last_names, mentions_half
 from imagenet_prep.init.table_forms import Sought
 from imagenet_prep.init.table_search import is_text, judge_tables, label_alike, take_hidden
 from imagenet_prep.model import Engine
-from imagenet_prep.recipes.columns import Content, is_odd, is_of
+from imagenet_prep.recipes.columns import Content, has_ending_of, is_other_image
 from imagenet_prep.recipes.file_kinds import fits, kinds_by_content
+from imagenet_prep.recipes.path_parts import counted
 from imagenet_prep.recipes.source_kinds import kinds_with_samples
-from imagenet_prep.recipes.splits import counted
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import list_folder
 from imagenet_prep.sources.names import below
@@ -165,7 +165,7 @@ def _sizes_of_others(
     known_names = {*images.items, *images.unfit, *images.archives}
     sizes: dict[str, int] = {}
     for name, size in zip(listing.names, listing.lengths.tolist(), strict=True):
-        if name not in known_names and not is_odd("image", name):
+        if name not in known_names and not is_other_image("image", name):
             sizes[name] = size
     if images.items:
         sizes |= take_hidden(sought.folder, remarks, sought.known_names)
@@ -205,18 +205,15 @@ def _join_tables(
 
 def _find_images(folder: Path, names: Sequence[str], engine: Engine) -> _Images:
     """The files that are images or arrays, by their names or their first bytes, and archives."""
-    holders: dict[str, str] = {}
-    image_kinds: dict[str, str] = {}
-    sample_kinds = kinds_with_samples()
-    for name, kind in kinds_by_content(folder, names).items():
-        (holders if kind in sample_kinds else image_kinds)[name] = kind
+    holders, image_kinds = _divide_kinds(kinds_by_content(folder, names))
     content = main_content(names)
     if content is None and image_kinds:
-        content = "array" if next(iter(image_kinds.values())) == "NumPy" else "image"
+        first_kind = next(iter(image_kinds.values()))
+        content = "array" if first_kind == "NumPy" else "image"
     fitting = {name for name in image_kinds if fits(content, image_kinds[name])}
     items: list[str] = []
     if content is not None:
-        items = [name for name in names if is_of(content, name) or name in fitting]
+        items = [name for name in names if has_ending_of(content, name) or name in fitting]
     archives = _tars(folder, names, engine)
     if not items:
         archives |= _zips_of_images(folder, names, engine)
@@ -228,6 +225,19 @@ def _find_images(folder: Path, names: Sequence[str], engine: Engine) -> _Images:
         archives=archives,
         members=[] if items else _members(archives),
     )
+
+
+def _divide_kinds(kinds: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The kinds of files that hold many images, and those of images, by name."""
+    sample_kinds = kinds_with_samples()
+    holders: dict[str, str] = {}
+    images: dict[str, str] = {}
+    for name, kind in kinds.items():
+        if kind in sample_kinds:
+            holders[name] = kind
+        else:
+            images[name] = kind
+    return holders, images
 
 
 def _tars(folder: Path, names: Iterable[str], engine: Engine) -> dict[str, Catalog]:
@@ -256,7 +266,7 @@ def _members(archives: Mapping[str, Catalog]) -> list[str]:
     """The images or arrays in all tars."""
     names = [name for listing in archives.values() for name in listing.names]
     content = main_content(names)
-    return [] if content is None else [name for name in names if is_of(content, name)]
+    return [] if content is None else [name for name in names if has_ending_of(content, name)]
 
 
 def main_content(names: Iterable[str]) -> Content | None:
@@ -264,7 +274,7 @@ def main_content(names: Iterable[str]) -> Content | None:
     endings = Counter(
         name.rpartition(".")[2].lower()
         for name in names
-        if is_of("image", name) or is_of("array", name)
+        if has_ending_of("image", name) or has_ending_of("array", name)
     )
     if not endings:
         return None
@@ -299,7 +309,7 @@ def _faults_of_images(folder: Path, names: Sequence[str], images: _Images) -> li
 
 def wrong_formats(place: object, names: Iterable[str], content: Content | None) -> list[InputError]:
     """The faults of images whose formats can't be read."""
-    odd_names = [name for name in names if content and is_odd(content, name)]
+    odd_names = [name for name in names if content and is_other_image(content, name)]
     if not odd_names:
         return []
     problem = f"{place} holds images that can't be read: {counted(odd_names)}: {listed(odd_names)}"
@@ -322,7 +332,11 @@ def strange_among(names: Iterable[str], content: Content | None) -> list[str]:
     if content is None:
         return []
     other_content = _OTHER_CONTENT[content]
-    return [name for name in names if is_of(other_content, name) and not is_of(content, name)]
+    return [
+        name
+        for name in names
+        if has_ending_of(other_content, name) and not has_ending_of(content, name)
+    ]
 
 
 def strange(place: object, names: Sequence[str], content: Content | None, fit: int) -> InputError:

@@ -130,7 +130,7 @@ def _unnamed_images(path: Path, rows: Sequence[int], items: Sequence[str]) -> li
         return []
     counts = f"{len(named_rows):,} of {len(items):,} images"
     problem = f"{path} labels {counts}; no line names {unnamed[0]}"
-    return [InputError(problem, "expected a line for each")]
+    return [InputError(problem, "every image needs a line")]
 
 
 def _missing_files(path: Path, table: LabelTable, rows: Sequence[int]) -> list[InputError]:
@@ -141,14 +141,14 @@ def _missing_files(path: Path, table: LabelTable, rows: Sequence[int]) -> list[I
     count = number_of(len(missing), "file that is", "files that are")
     place = _place_of_line(table, table.lines[missing[0]])
     problem = f"{path} labels {count} not there: {place} names {table.paths[missing[0]]}"
-    return [InputError(problem, "expected files that are there")]
+    return [InputError(problem, "every line needs an existing file")]
 
 
 def _lacking_lines(path: Path, table: LabelTable, lines: Sequence[int], noun: str) -> InputError:
     """The fault of lines without a label, or without a split."""
     count = number_of(len(lines), "line")
     place = _place_of_line(table, lines[0])
-    return InputError(f"{path} has {count} without a {noun}: {place}", "expected one in each")
+    return InputError(f"{path} has {count} without a {noun}: {place}", f"every line needs a {noun}")
 
 
 def _place_of_line(table: LabelTable, line: int) -> str:

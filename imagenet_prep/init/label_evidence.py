@@ -7,14 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.hints import Hint
 from imagenet_prep.init.folder_shapes import Shape
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_columns import class_candidates
 from imagenet_prep.init.label_tables import LabelsFile
 from imagenet_prep.init.labels_search import is_in_test
 from imagenet_prep.init.proposal import CERTAIN, LIKELY, POSSIBLE
+from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.recipes.labels_file import LABELS
-from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.text import listed, number_of
 
 
@@ -47,8 +48,11 @@ def remarks_on(inspection: Inspection, table: LabelsFile, items: Sequence[str]) 
     if not table.has_labels and table.table.columns and not table.candidates:
         columns = list(table.table.columns)
         remarks.append(
-            f"no class: no column ({listed(columns)}) looks like classes; one can be made them: "
-            f"{inspection.command(label=columns[0])}"
+            Hint(
+                f"no class: no column ({listed(columns)}) looks like classes; one can be made "
+                "them: ",
+                inspection.command(label=columns[0]),
+            )
         )
     return remarks
 

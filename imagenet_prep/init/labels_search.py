@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.hints import Hint
 from imagenet_prep.init.joined_labels import find_losses, place_of_table
 from imagenet_prep.init.label_tables import Judgement, LabelsFile, LabelsRefusal
 from imagenet_prep.init.table_forms import (
@@ -23,8 +24,9 @@ from imagenet_prep.init.table_forms import (
     probe_form,
 )
 from imagenet_prep.recipes.joined_tables import spread
-from imagenet_prep.recipes.labels_file import LINES, LabelsFault, LabelTable, form_of
+from imagenet_prep.recipes.labels_file import LINES, LabelTable
 from imagenet_prep.recipes.path_matching import match
+from imagenet_prep.recipes.table_rows import LabelsFault, form_of
 from imagenet_prep.text import number_of
 
 _PROBED = 50  # names that are sought in a text
@@ -89,7 +91,7 @@ def _wrong_line(sought: Sought, name: str, fault: LabelsFault, several: str) -> 
         f"{table.labelled:,} of {len(sought.items):,} images, "
         f"{number_of(table.classes, 'class', 'classes')}"
     )
-    choice = f"  {counts}: {sought.command(**{'as': 'several-labels'})}"
+    choice = Hint(f"  {counts}: ", sought.command(**{"as": "several-labels"}))
     return InputError(problem, expected, hint).with_choices([choice])
 
 
@@ -240,7 +242,7 @@ def _stripping_choice(sought: Sought, table: LabelTable, prefix: str) -> str:
     options: dict[str, object] = {"strip": prefix}
     if not count == total == len(table.paths):
         options["as"] = "with-labels"
-    return f"  {count:,} of {total:,} images: {sought.command(**options)}"
+    return Hint(f"  {count:,} of {total:,} images: ", sought.command(**options))
 
 
 def _foreign_prefix(paths: Sequence[str], items: Sequence[str]) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from imagenet_prep.errors import InputError, UsageError, all_of
+from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.layouts import known_layouts
 from imagenet_prep.init.packed_files import joining_hint, unpacking_hint
 from imagenet_prep.init.proposal import Alternative, Choice, Interpretation
 from imagenet_prep.init.unread_files import UnreadFiles, find_unread
-from imagenet_prep.recipes.splits import counted
+from imagenet_prep.recipes.path_parts import counted
 from imagenet_prep.text import number_of
 
 _MOST_ALTERNATIVES = 4
@@ -133,7 +134,7 @@ def _unaccepted(
         remedy = "" if has_faults else f"to {verb}, run the command below"
         for cause in causes:
             if cause.what not in problems:
-                hint = "; ".join(filter(None, (cause.hint, remedy)))
+                hint = join_hints("; ", filter(None, (cause.hint, remedy)))
                 fault = InputError(cause.what, cause.detail, hint)
                 faults.append(fault.with_choices([*cause.choices, *commands]))
     return faults
@@ -153,7 +154,10 @@ def _question(inspection: Inspection, interpretations: Mapping[str, Interpretati
         if losses:
             lost = [loss.what.removeprefix(f"{inspection.folder}/") for loss in losses]
             hints.append(f"--as {name} leaves out: {'; '.join(lost)}")
-    problem = f"{inspection.folder} can be read in {len(alternatives)} ways: {'; '.join(evidence)}"
+    problem = Hint(
+        f"{inspection.folder} can be read in {len(alternatives)} ways: ",
+        join_hints("; ", evidence),
+    )
     expected = f"expected one way ({'; '.join(meanings)})"
     hints.append("choose one; each line counts the images that get a class:")
     lines = [
@@ -177,4 +181,4 @@ def _choice_line(inspection: Inspection, alternative: Alternative) -> str:
     total = alternative.total or len(inspection.items or inspection.members)
     classes = number_of(alternative.classes, "class", "classes")
     counts = f"{alternative.labelled:,} of {total:,} images, {classes}"
-    return f"  {counts}: {inspection.command(**alternative.options)}"
+    return Hint(f"  {counts}: ", inspection.command(**alternative.options))

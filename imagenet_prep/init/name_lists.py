@@ -13,7 +13,7 @@ from msgspec import Struct
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.recipes.joined_tables import family_of, split_in
 from imagenet_prep.recipes.path_matching import unique_rows, without_ending
-from imagenet_prep.recipes.splits import suffix_of
+from imagenet_prep.recipes.path_parts import suffix_of
 from imagenet_prep.storage.files import read_plain
 
 _ENDINGS = (".txt", ".lst", ".list")

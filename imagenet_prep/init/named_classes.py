@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.hints import Hint
 from imagenet_prep.init.declared_classes import MOST_LISTED, first_number
 from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.init.inspection import Inspection
@@ -109,11 +110,11 @@ def _name_by_folder(
                 candidates[name] = names
     commands = [_command_with_names(inspection, target, name) for name in candidates]
     if len(candidates) != 1:
-        notes = tuple(f"names of classes: {command}" for command in commands)
+        notes = tuple(Hint("names of classes: ", command) for command in commands)
         return NamedClasses("", classes, notes)
     name, names = next(iter(candidates.items()))
     if not names.by_id and len(names.in_order) != len(classes.names):
-        note = f"{name} may have the names of the classes: {commands[0]}"
+        note = Hint(f"{name} may have the names of the classes: ", commands[0])
         return NamedClasses("", classes, (note,))
     path_in_recipe = path_below(place_in_recipe(inspection.folder, target), name)
     total = number_of(len(classes.names), "class", "classes")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from imagenet_prep.escaping import command_line, quoted
-from imagenet_prep.recipes.splits import suffix_of
+from imagenet_prep.escaping import CommandLine, command_line, in_sequence
+from imagenet_prep.recipes.path_parts import suffix_of
 
 _PART = re.compile(r"(.+\.(?:tar|tgz|gz|zip|bz2|xz)(?:\.\w+)?)\.(?:part)?(\d+|a[a-z])")
 
@@ -30,7 +30,7 @@ def joining_hint(folder: Path, names: Sequence[str]) -> str:
         return ""
     parts = [str(folder / name) for name in sorted(archive_of_part)]
     archive = str(folder / archives.pop())
-    return f"{command_line(['cat', '--', *parts])} > {quoted(archive)}"
+    return command_line(["cat", "--", *parts]).into(archive)
 
 
 def unpacking_hint(folder: Path, names: Sequence[str]) -> str:
@@ -51,10 +51,10 @@ def unpacking_hint(folder: Path, names: Sequence[str]) -> str:
     return "unpack them, and run the same command again"
 
 
-def _unpacking_commands(unpacks: Sequence[Sequence[str]], folder: Path) -> str:
+def _unpacking_commands(unpacks: Sequence[Sequence[str]], folder: Path) -> CommandLine:
     """The commands that unpack archives into a folder, then give them names that init skips."""
     commands = [command_line([*words, str(folder)]) for words in unpacks]
     for words in unpacks:
         path = words[2]
         commands.append(command_line(["mv", "--", path, f"{path}.unpacked"]))
-    return " && ".join(commands)
+    return in_sequence(commands)

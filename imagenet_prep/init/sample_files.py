@@ -12,9 +12,9 @@ from imagenet_prep.images.arrays import names_in_npz
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.recipes import downsampled
 from imagenet_prep.recipes.array_sets import NAMES, are_sets
-from imagenet_prep.recipes.columns import is_of
+from imagenet_prep.recipes.columns import has_ending_of
 from imagenet_prep.recipes.joined_samples import split_of
-from imagenet_prep.recipes.splits import stem_of
+from imagenet_prep.recipes.path_parts import stem_of
 from imagenet_prep.sources.parquets import may_hold_images
 
 _USUAL_NAME = re.compile(
@@ -127,7 +127,7 @@ def _have_masks(names: Iterable[str]) -> bool:
 
 
 def _is_image(name: str) -> bool:
-    return is_of("image", name)
+    return has_ending_of("image", name)
 
 
 def find_parquet(inspection: Inspection) -> Sequence[str]:

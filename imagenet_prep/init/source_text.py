@@ -8,8 +8,8 @@ from typing import Any
 
 from imagenet_prep.escaping import escaped
 from imagenet_prep.init.proposal import Proposal
-from imagenet_prep.recipes.columns import is_of
-from imagenet_prep.recipes.mask_names import folder_around
+from imagenet_prep.recipes.columns import has_ending_of
+from imagenet_prep.recipes.path_parts import folder_around
 from imagenet_prep.recipes.recipe_lines import block, path_below
 from imagenet_prep.sources.patterns import literal
 
@@ -73,7 +73,7 @@ def _patterns(proposal: Proposal, place: str) -> list[str]:
     by_ending: set[str] = set()
     by_name: set[str] = set()
     for name in proposal.names:
-        if is_of(proposal.content, name):
+        if has_ending_of(proposal.content, name):
             by_ending.add(f"*.{literal(name.rpartition('.')[2])}")
         else:
             by_name.add(re.sub(r"\d+", "[0-9]*", literal(name.rpartition("/")[2])))

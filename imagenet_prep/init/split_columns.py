@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from imagenet_prep.init.column_words import Columns, words_of
-from imagenet_prep.recipes.splits import split_name
+from imagenet_prep.recipes.folder_words import split_name
 
 _NAMES = frozenset(("split", "set", "subset", "partition", "usage", "phase", "data set"))
 """Words in the names of columns of splits."""

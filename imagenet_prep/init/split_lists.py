@@ -18,7 +18,8 @@ from imagenet_prep.init.file_endings import LARGEST_TEXT
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_tables import LabelsFile
 from imagenet_prep.recipes.path_matching import match
-from imagenet_prep.recipes.splits import USUAL, place_of_split, split_names, stem_of, suffix_of
+from imagenet_prep.recipes.path_parts import stem_of, suffix_of
+from imagenet_prep.recipes.splits import USUAL, place_of_split, split_names
 from imagenet_prep.sources.folders import read_file_list
 from imagenet_prep.storage.files import read_plain
 

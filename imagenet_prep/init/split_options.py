@@ -9,6 +9,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.hints import Hint
 from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_tables import LabelsFile
@@ -106,7 +107,7 @@ def _refuse_other_values(inspection: Inspection) -> None:
                 "and no --split for it"
             )
             splits = {**inspection.options.splits, **{value: value for value in other_values}}
-            hint = f"with splits of these names: {inspection.command(splits=splits)}"
+            hint = Hint("with splits of these names: ", inspection.command(splits=splits))
             raise UsageError(problem, "expected a split for each value", hint)
 
 
@@ -131,7 +132,9 @@ def refuse_unused_splits(
     if inspection is not None and (unknown_line := _unknown_line(inspection)):
         problem = f"{folder}: {unknown_line}"
         expected = "expected the path of an image in each line, and each image once"
-    raise UsageError(problem, expected, f"without --split: {options.command(folder, splits={})}")
+    raise UsageError(
+        problem, expected, Hint("without --split: ", options.command(folder, splits={}))
+    )
 
 
 def _unknown_line(inspection: Inspection) -> str:

@@ -23,10 +23,11 @@ from imagenet_prep.init.label_columns import (
     usual_column,
 )
 from imagenet_prep.init.split_columns import SplitColumn, find_split_column
-from imagenet_prep.recipes import labels_file, typed_values
+from imagenet_prep.recipes import labels_file, table_rows, typed_values
 from imagenet_prep.recipes.joined_tables import family_of
-from imagenet_prep.recipes.labels_file import LABELS, PATHS, Form, LabelsFault, LabelTable, form_of
+from imagenet_prep.recipes.labels_file import LABELS, PATHS, LabelTable
 from imagenet_prep.recipes.path_matching import without_ending
+from imagenet_prep.recipes.table_rows import Form, LabelsFault, form_of
 
 _PROBED = 50  # lines that tell the form of a file
 _FORMS: tuple[Form, ...] = ("lines", "csv", "tsv", "words", "spaces")
@@ -139,8 +140,8 @@ def _lines_of(content: bytes) -> Iterable[str]:
     """The lines of a text that are neither empty nor comments."""
     return (
         line
-        for line in labels_file.open_text(content)
-        if line.strip() and not labels_file.COMMENT.match(line)
+        for line in table_rows.open_text(content)
+        if line.strip() and not table_rows.COMMENT.match(line)
     )
 
 
@@ -162,9 +163,9 @@ def _are_spaced_columns(lines: Sequence[str]) -> bool:
 
 def _names_image(line: str, form: Form, known_names: frozenset[str]) -> bool:
     if form in ("lines", "words"):
-        path, label = labels_file.split_line(line, form)
+        path, label = table_rows.split_line(line, form)
         return bool(label) and last_name(path) in known_names
-    cells = line.split() if form == "spaces" else line.split(labels_file.delimiter_of(line, form))
+    cells = line.split() if form == "spaces" else line.split(table_rows.delimiter_of(line, form))
     if len(cells) < 2:
         return False
     return any(last_name(cell.strip().strip('"')) in known_names for cell in cells)
@@ -185,7 +186,7 @@ def parse_table(content: bytes, form: TableForm, name: str, sought: Sought) -> L
     Raises:
         LabelsFault: a line can't be understood, or a path occurs twice.
     """
-    rows = labels_file.read_rows(content, form.form, header=form.header)
+    rows = table_rows.read_rows(content, form.form, header=form.header)
     columns = rows[1]
     hits = {column: _count_images(cells, sought) for column, cells in columns.items()}
     if not any(hits.values()):

@@ -24,7 +24,7 @@ from imagenet_prep.init.labels_search import judge_labels, last_names, mentions,
 from imagenet_prep.init.table_forms import Sought
 from imagenet_prep.recipes.file_kinds import read_head
 from imagenet_prep.recipes.path_matching import without_ending
-from imagenet_prep.recipes.splits import grouped, stem_of, suffix_of
+from imagenet_prep.recipes.path_parts import grouped, stem_of, suffix_of
 from imagenet_prep.sources.folders import HIDDEN
 from imagenet_prep.sources.names import below
 from imagenet_prep.sources.remarks import Remarks

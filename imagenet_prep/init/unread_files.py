@@ -9,11 +9,12 @@ from collections.abc import Collection, Sequence
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.init.file_endings import ending_of
 from imagenet_prep.init.inspection import Inspection, strange
 from imagenet_prep.init.label_tables import LabelsFile, LabelsRefusal
 from imagenet_prep.init.proposal import Interpretation
-from imagenet_prep.recipes.splits import counted, grouped
+from imagenet_prep.recipes.path_parts import counted, grouped
 from imagenet_prep.sources.folders import EMPTY, HIDDEN, PRIVATE
 from imagenet_prep.text import listed, number_of
 
@@ -215,7 +216,7 @@ def _add_refusal(
         unread.losses.append(refusal.error)
         return
     problem = refusal.error.what.removeprefix(f"{inspection.folder}/")
-    unread.unused_tables.append(f"{problem}; {refusal.error.hint}".rstrip("; "))
+    unread.unused_tables.append(join_hints("; ", filter(None, (problem, refusal.error.hint))))
 
 
 def _is_undivided(interpretation: Interpretation) -> bool:
@@ -252,4 +253,4 @@ def _note_on_unused(
     if interpretation.is_labelled and table.labelled * 2 < total:
         return note
     label = f"{table.name}:{table.label}" if table.label else table.name
-    return f"{note}: {inspection.command(**{'as': 'with-labels', 'label': label})}"
+    return Hint(f"{note}: ", inspection.command(**{"as": "with-labels", "label": label}))

@@ -118,14 +118,16 @@ def _open_raw(
     from imagenet_prep.engines import make_engine
     from imagenet_prep.model import Silent
     from imagenet_prep.raw.raw_set import RawSet
+    from imagenet_prep.state.set_records import SetRecords
 
     # a training process may hold resources that don't survive a fork
     engine = make_engine("threads")
     dataset = registry.read_dataset(Path(config)) if config else registry.ILSVRC2012
     options = options or dataset.options
     _refuse_skipping(options)
-    registry.refuse_other_set(layout, dataset)
-    planned = dataset.plan(layout, engine, options, Silent())
+    set_records = SetRecords(layout)
+    registry.refuse_other_set(set_records, dataset)
+    planned = dataset.plan(set_records, engine, options, Silent())
     for note in planned.notes:
         warnings.warn(note.removeprefix("warning: "), stacklevel=3)
     planned_split = _require_split(planned, split, layout)

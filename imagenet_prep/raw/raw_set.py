@@ -9,6 +9,8 @@ from typing import Any
 
 from imagenet_prep.datasets.planned_set import PlannedSplit
 from imagenet_prep.errors import DamagedRecordError, UsageError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.model import Box
 from imagenet_prep.reading.shard import Record, Shard
@@ -54,7 +56,7 @@ class RawSet(RecordSequence):
                     f"{container.path} can't be read at random: each image requires reading "
                     "everything before it",
                     "expected tars that are not compressed, zips or folders",
-                    "imagenet-prep convert it, and open its shards",
+                    Hint(mention("convert"), " it, and open its shards"),
                 )
         self._numbering = numbering
         self.unlabelled = unlabelled

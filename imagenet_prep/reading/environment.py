@@ -32,9 +32,9 @@ def check_rank(call: str, rank: int | None, world: int | None) -> tuple[int, int
     if rank is None and world is None:
         return None
     if rank is None:
-        raise UsageError(f"{call}(world={world!r})", "expected rank too, or neither")
+        raise UsageError(f"{call}(world={world!r})", "expected rank and world, or none of them")
     if world is None:
-        raise UsageError(f"{call}(rank={rank!r})", "expected world too, or neither")
+        raise UsageError(f"{call}(rank={rank!r})", "expected rank and world, or none of them")
     try:
         is_within = 0 <= operator.index(rank) < operator.index(world)
     except TypeError:

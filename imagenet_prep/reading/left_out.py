@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, SupportsIndex, TypeAlias, TypeVar
 
 from imagenet_prep.errors import DamagedRecordError, RecordFault, UsageError
+from imagenet_prep.hints import Hint
 
 if TYPE_CHECKING:
     from imagenet_prep.reading.shard import Record
@@ -33,7 +34,7 @@ def check_policy(call: str, on_damaged: object) -> None:
 def with_choice(error: DamagedRecordError) -> DamagedRecordError:
     """The error of a loader, which says how to go on past the record."""
     choice = "on_damaged='skip' leaves out damaged records"
-    return error.with_hint(f"{error.hint}; {choice}" if error.hint else choice)
+    return error.with_hint(Hint(error.hint, f"; {choice}") if error.hint else choice)
 
 
 class LeftOut:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
 from imagenet_prep.escaping import command
+from imagenet_prep.hints import Hint
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.parts import Cutout, PartChooser, decode_part
 from imagenet_prep.images.pixels import decode_array, decode_rgb
@@ -535,9 +536,9 @@ def remedy(path: AnyPath, **settings: str) -> str:
     layout = Layout(path.parent)
     if not _is_recorded(layout, path.name):
         return "get a sound copy of it"
-    return (
-        f"{command('verify', layout.data_dir, tuple(settings.items()))}    (finds every fault "
-        "in this set of shards)"
+    return Hint(
+        command("verify", layout.data_dir, tuple(settings.items())),
+        "    (finds every fault in this set of shards)",
     )
 
 

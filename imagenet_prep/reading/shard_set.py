@@ -392,7 +392,7 @@ def _complete(
         sets = f"shards of sets of {count} and {more_counts[0]}"
         raise InputError(
             f"{layout.output_dir} holds {split} {sets}",
-            "expected those of one set",
+            "expected the shards of one set",
             "move the others away",
         )
     lacking = count

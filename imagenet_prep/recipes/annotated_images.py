@@ -26,9 +26,8 @@ from imagenet_prep.recipes.annotation_files import list_files
 from imagenet_prep.recipes.box_files import BoxFile, Drawn, Marked
 from imagenet_prep.recipes.box_names import BoxNames, read_box_names
 from imagenet_prep.recipes.box_policy import Size, fault
-from imagenet_prep.recipes.mask_names import is_image_folder, is_mask_folder, unmasked
+from imagenet_prep.recipes.folder_words import is_image_folder, is_mask_folder, split_name, unmasked
 from imagenet_prep.recipes.path_matching import match, unique_rows, without_ending
-from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import below
 from imagenet_prep.sources.slices import Reader
@@ -125,7 +124,7 @@ class AnnotatedImages(Struct):
 
     def class_names(self, keys: BoxKeys) -> BoxNames:
         """The classes that the recipe names, itself or in a file;
-        raises InputError if one is there twice.
+        raises InputError if one occurs twice.
         """
         names = BoxNames()
         if isinstance(keys.names, list):
@@ -134,7 +133,7 @@ class AnnotatedImages(Struct):
             names = read_box_names(need_annotations(below(self.roots.root, keys.names)))
         for name, count in Counter(filter(None, names.order)).most_common(1):
             if count > 1:
-                raise InputError(f"names of boxes: {name} is there twice", "expected each once")
+                raise InputError(f"names of boxes: {name} occurs twice", "expected each once")
         return names
 
     def by_name(self, images: Sequence[Any], path: Path) -> Iterator[tuple[int, Any]]:

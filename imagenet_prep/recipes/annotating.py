@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages, Roots
 from imagenet_prep.recipes.box_files import BoxFile, Marked
-from imagenet_prep.recipes.box_policy import BoxesOutside, fault
+from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.classes import class_notes
 from imagenet_prep.recipes.formats import load_format
 from imagenet_prep.recipes.impossible_boxes import (
@@ -36,7 +36,7 @@ from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord.inception import EDGES
 
 if TYPE_CHECKING:
-    from imagenet_prep.recipes.schema import Mask
+    from imagenet_prep.recipes.schema import Mask, Recipe
 
 SIZE = "boxes.size"
 """The column of the size that boxes were annotated for, which an image must have."""
@@ -58,7 +58,8 @@ class Annotations(Struct):
         classes: the names of boxes by label.
         masks: the folder that paths of masks start at.
         notes: what was cut, left out or not found.
-        unmatched: images without annotation, and annotations without image, by name.
+        unmatched_images: the names of images without an annotation.
+        unmatched_annotations: the names of annotations without an image.
         unread: notes of what annotation files hold and records don't.
         has_outlines: whether objects have outlines, read or not.
         changed_boxes: how many boxes of each image were "clipped" and "dropped", by its name.
@@ -72,7 +73,8 @@ class Annotations(Struct):
     classes: Mapping[int, str] = {}
     masks: Path | None = None
     notes: list[str] = []
-    unmatched: tuple[Sequence[str], Sequence[str]] = ((), ())
+    unmatched_images: Sequence[str] = ()
+    unmatched_annotations: Sequence[str] = ()
     unread: Sequence[str] = ()
     has_outlines: bool = False
     changed_boxes: Mapping[str, Mapping[str, int]] = {}
@@ -99,30 +101,23 @@ class Annotations(Struct):
         self.notes += _note_of_labels(self.classes)
 
 
-def annotate(
-    boxes: Boxes | None,
-    mask: Mask | None,
-    listing: Catalog,
-    roots: Roots,
-    policy: BoxesOutside = "refuse",
-) -> Annotations:
+def annotate(recipe: Recipe, listing: Catalog, roots: Roots) -> Annotations:
     """The objects and masks of the images of a listing.
 
     Args:
-        boxes: the recipe's key.
-        mask: the same.
+        recipe: its `boxes`, `mask` and settings of boxes.
         listing: the images.
         roots: where paths start.
-        policy: what becomes of impossible boxes.
 
     Raises:
         InputError: an annotation is not there or can't be; an image has none, or one has no image.
     """
     annotations = Annotations(listing)
-    if mask is not None:  # first: rows that go take no boxes with them
-        _add_masks(annotations, mask, roots)
+    boxes = recipe.boxes
+    if recipe.mask is not None:  # first: rows that go take no boxes with them
+        _add_masks(annotations, recipe.mask, roots)
     if boxes is not None:
-        file = BoxFile(policy, boxes.polygons, roots.root)
+        file = BoxFile(recipe.boxes_outside, boxes.polygons, roots.root)
         splits = {below(roots.root, text): split for text, split in boxes.splits.items()}
         names = list(annotations.listing.names)
         images = AnnotatedImages(annotations.listing, names, roots, file, splits)
@@ -132,23 +127,18 @@ def annotate(
     return annotations
 
 
-def annotate_rows(
-    marks: RowMarks,
-    boxes: Boxes | None,
-    listing: Catalog,
-    roots: Roots,
-    policy: BoxesOutside = "refuse",
-) -> Annotations:
+def annotate_rows(recipe: Recipe, marks: RowMarks, listing: Catalog, roots: Roots) -> Annotations:
     """The objects and masks that the rows of a source have;
-    otherwise as ``annotate``. ``boxes`` names classes.
+    otherwise as ``annotate``. The recipe's `boxes` names classes.
     """
     annotations = Annotations(listing)
     if marks.masks:
         mask_paths = [marks.masks[name] for name in listing.names]
         _attach_masks(annotations, mask_paths, roots.root)
     if marks.images:
-        keys = boxes or Boxes()
-        images = AnnotatedImages(listing, list(listing.names), roots, BoxFile(policy))
+        keys = recipe.boxes or Boxes()
+        file = BoxFile(recipe.boxes_outside)
+        images = AnnotatedImages(listing, list(listing.names), roots, file)
         class_names = images.class_names(keys).order
         marked = marks.mark(images.names, images.size, images.file, class_names)
         images.marked.update(marked)
@@ -232,7 +222,8 @@ def _match_up(
     annotations.notes += note_impossible(marked, file.policy)
     annotations.notes += file.unread
     annotations.changed_boxes = count_changed(marked, names)
-    annotations.unmatched = (bare, missing)
+    annotations.unmatched_images = bare
+    annotations.unmatched_annotations = missing
     annotations.unread = file.unread
     annotations.has_outlines = file.has_outlines
     if policy == "skip":
@@ -322,7 +313,8 @@ def _add_masks(annotations: Annotations, keys: Mask, roots: Roots) -> None:
     place = listed(listed_texts(keys.folder))
     annotations.notes += _unmatched("unmasked", place, bare, keys.unmasked)
     annotations.notes += _unmatched("missing", place, pairs.missing, keys.missing)
-    annotations.unmatched = bare, pairs.missing
+    annotations.unmatched_images = bare
+    annotations.unmatched_annotations = pairs.missing
     rows = sorted(pairs.paths)
     mask_paths = [pairs.paths[row] for row in rows]
     annotations.listing = annotations.listing.picked(rows)
@@ -368,7 +360,9 @@ def _unmatched(key: str, place: str, names: Sequence[str], policy: str) -> list[
     noun, counterpart, skip = _UNMATCHED[key]
     text = f"{place}: {number_of(len(names), noun)} without {counterpart}"
     hint = f"to leave them out, write next to {place}: {skip}"
-    return left_out(text, names, policy, "expected one for each", hint)
+    return left_out(
+        text, names, policy, "every image needs an annotation, and every annotation an image", hint
+    )
 
 
 def _notes_of_boxes(file: BoxFile, boxless: Sequence[str]) -> Iterator[str]:

@@ -15,7 +15,7 @@ import msgspec
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.box_policy import Size, fault
-from imagenet_prep.recipes.labels_file import LabelsFault, read_rows
+from imagenet_prep.recipes.table_rows import LabelsFault, read_rows
 from imagenet_prep.storage.files import read_plain, view_of
 from imagenet_prep.text import has_doctype
 

@@ -23,7 +23,7 @@ from imagenet_prep.recipes.joined_samples import (
     usual_label,
     words_beside_split,
 )
-from imagenet_prep.recipes.labels_file import are_all
+from imagenet_prep.recipes.table_rows import are_all
 from imagenet_prep.sources import array_files
 from imagenet_prep.sources.array_files import ArrayFile
 from imagenet_prep.sources.array_formats import counts_from_1

@@ -14,8 +14,8 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.recipes.annotation_files import LARGEST, read_text
 from imagenet_prep.recipes.box_policy import fault
-from imagenet_prep.recipes.labels_file import LabelsFault, csv_rows
 from imagenet_prep.recipes.recipe_file import read_texts
+from imagenet_prep.recipes.table_rows import LabelsFault, csv_rows
 from imagenet_prep.storage.files import read_plain
 
 

@@ -118,7 +118,7 @@ def _clamp(coordinate: float) -> float:
 
 
 def _find_problem(corners: Corners, size: Size | None, *, has_area: bool) -> tuple[str, str] | None:
-    """The problem of a box, and what is right; None for a box that leads out by at most a pixel."""
+    """The problem of a box, and what is right; None for a box at most one pixel outside."""
     xmin, ymin, xmax, ymax = corners
     box = f"a box of {_shown(corners)}"
     if xmax < xmin or ymax < ymin:

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.classes import Classes
-from imagenet_prep.recipes.labels_file import are_all
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_paths import need_path
+from imagenet_prep.recipes.table_rows import are_all
 from imagenet_prep.sources.names import below
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.storage.location import AnyPath
@@ -221,7 +221,7 @@ def _from_mapping(mapping: Mapping[str, Any]) -> NamesOfClasses | None:
 
 
 def _keyed(pairs: Iterable[tuple[str, str]]) -> NamesOfClasses | None:
-    """Names by id; None if an id is there twice."""
+    """Names by id; None if an id occurs twice."""
     names: dict[str, str] = {}
     for key, name in pairs:
         if names.setdefault(key, name) != name:

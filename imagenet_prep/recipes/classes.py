@@ -10,9 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.labels_file import (
-    NO_LABEL,
-)
+from imagenet_prep.recipes.labels_file import NO_LABEL
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_paths import need_path
 from imagenet_prep.sources.names import below
@@ -148,7 +146,7 @@ def _refuse_repeated(file: RecipeFile, names: Sequence[str]) -> None:
     if names and not repeated:
         return
     name = repeated[0] if repeated else ""
-    problem = f"{name} is there twice" if name else "nothing in it"
+    problem = f"{name} occurs twice" if name else "nothing in it"
     raise file.fault(("classes",), problem, "expected each once")
 
 

@@ -6,11 +6,12 @@ import numpy as np
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.divisions import Division
+from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.recipes.labels import Labelled
 from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.schema import Labels, PlaceKeys
-from imagenet_prep.recipes.splits import place_of_split, split_name
+from imagenet_prep.recipes.splits import place_of_split
 from imagenet_prep.text import listed
 
 

@@ -16,8 +16,8 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.recipes.annotating import Annotations
 from imagenet_prep.recipes.labels import Labelled, at_line
-from imagenet_prep.recipes.labels_file import LabelsFault
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.table_rows import LabelsFault
 from imagenet_prep.recipes.typed_values import typed
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.tfrecord.example import Kind
@@ -57,7 +57,7 @@ RESERVED = frozenset((*OF_ITEM, *OF_CLASS, *_NUMBERS, *OF_CONTENT["image"]))
 _MANY = frozenset({"values", "shape", *OF_CLASSES})
 
 
-def is_of(content: Content, name: str) -> bool:
+def has_ending_of(content: Content, name: str) -> bool:
     """Whether a file's name, or the last 8 bytes of it, ends as those of a content do."""
     return name.lower().endswith(ENDINGS[content])
 
@@ -70,16 +70,20 @@ def becoming_jpeg(names: Iterable[str], is_inception: bool) -> str:
     counts: Counter[str] = Counter()
     for name in names:
         lowered = name.lower()
-        if is_of("image", name) and not lowered.endswith(kept_endings):
+        if has_ending_of("image", name) and not lowered.endswith(kept_endings):
             counts[f".{lowered.rpartition('.')[2]}"] += 1
     return ", ".join(f"{count:,} {ending}" for ending, count in counts.most_common())
 
 
-def is_odd(content: Content, name: str) -> bool:
+def is_other_image(content: Content, name: str) -> bool:
     """Whether a file is an image, of a format that this content can't be read from:
     data that would be missing.
     """
-    return content != "array" and not is_of(content, name) and name.lower().endswith(_OTHER_IMAGES)
+    return (
+        content != "array"
+        and not has_ending_of(content, name)
+        and name.lower().endswith(_OTHER_IMAGES)
+    )
 
 
 class Mapped(Struct, frozen=True):
@@ -235,23 +239,28 @@ def extra_columns(
     kinds |= {name: (feature.kind,) for name, feature in objects.items()}
     for wish in record:
         _check_wish(file, wish, kinds, names, content)
-    many = _MANY | {name for name, feature in objects.items() if feature.values != "one"}
     features: list[Mapped] = []
     values = dict(annotations.values) | _of_several(labelled)
     for wish in record:
-        column = wish.column
-        if column in table_columns:
-            mapped = _from_table(
-                file, wish, table_columns[column], labelled, annotations.listing, values
-            )
+        if wish.column in table_columns:
+            name = table_columns[wish.column]
+            mapped = _from_table(file, wish, name, labelled, annotations.listing, values)
         else:
-            may_lack_class = column in OF_CLASS and labelled.unlabelled > 0
-            optional = wish.optional or may_lack_class
-            kind = wish.kind or kinds[column][0]
-            mapped = Mapped(wish.feature, column, kind, optional, column in many)
+            mapped = _from_item(wish, kinds, labelled)
         features.append(mapped)
     features.sort(key=lambda mapped: mapped.feature.encode())
     return tuple(features), values
+
+
+def _from_item(wish: Wish, kinds: _Kinds, labelled: Labelled) -> Mapped:
+    """A feature of the image itself, of its class or of its objects."""
+    column = wish.column
+    may_lack_class = column in OF_CLASS and labelled.unlabelled > 0
+    has_many = column in _MANY
+    if column in OBJECT_FEATURES:
+        has_many = has_many or OBJECT_FEATURES[column].values != "one"
+    kind = wish.kind or kinds[column][0]
+    return Mapped(wish.feature, column, kind, wish.optional or may_lack_class, has_many)
 
 
 def _usual_record(

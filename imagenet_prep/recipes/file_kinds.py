@@ -10,11 +10,9 @@ from pathlib import Path
 
 from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.images import format_of, is_npy
-from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd
-from imagenet_prep.sources.array_files import may_hold_arrays
-from imagenet_prep.sources.lmdb_pages import MAGIC as LMDB
+from imagenet_prep.recipes.columns import ENDINGS, Content, is_other_image
+from imagenet_prep.recipes.source_kinds import source_kinds
 from imagenet_prep.sources.names import below
-from imagenet_prep.tfrecord.framing import FramingError, parse_header
 
 _FORMATS_OF_CONTENT: dict[Content, Collection[str]] = {
     "image": FORMATS,
@@ -30,7 +28,7 @@ def kinds_by_content(folder: Path, names: Iterable[str]) -> dict[str, str]:
     endings = (*ENDINGS["image"], *ENDINGS["array"], ".tar")
     kinds: dict[str, str] = {}
     for name in names:
-        if name.lower().endswith(endings) or is_odd("image", name):
+        if name.lower().endswith(endings) or is_other_image("image", name):
             continue
         kind = _kind_of(below(folder, name))
         if kind:
@@ -48,18 +46,9 @@ def _kind_of(path: Path) -> str:
     "" for another file.
     """
     head = read_head(path, 32)
-    name = path.name.lower()
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if head[16:20] == LMDB and path.name.endswith((".mdb", ".lmdb")):
-        return "lmdb"
-    if name.endswith((".arrow", ".mds")):
-        return name.rpartition(".")[2]
-    with contextlib.suppress(FramingError):
-        parse_header(head[:12], 0, 0)
-        return "tfrecord"
-    if may_hold_arrays(path.name, head):
-        return "arrays"
+    for kind in source_kinds().values():
+        if kind.recognises is not None and kind.recognises(path.name, head):
+            return kind.key
     return "NumPy" if is_npy(head) else format_of(head)
 
 

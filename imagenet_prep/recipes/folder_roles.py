@@ -11,8 +11,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.recipes.folder_words import are_numbers, is_no_class, is_unlabelled
-from imagenet_prep.recipes.mask_names import is_image_folder, is_mask_folder
+from imagenet_prep.recipes.folder_words import (
+    are_numbers,
+    is_image_folder,
+    is_mask_folder,
+    is_no_class,
+    is_unlabelled,
+)
 from imagenet_prep.recipes.splits import USUAL, split_names
 from imagenet_prep.sources.patterns import literal
 
@@ -300,32 +305,56 @@ def _roles_at_the_top(
     copies = _copies(top, classes)
     has_numbers = are_numbers(classes) and _are_flat(top, classes)
     class_names = [] if has_numbers else [name for name in classes if name not in copies]
-    doubtful = [name for name in top.below if name not in (*split_by_folder, *class_names, *copies)]
-    splits: dict[str, str] = {}
-    unlabelled: list[str] = []
+    known_folders = {*split_by_folder, *class_names, *copies}
+    other_folders = [name for name in top.below if name not in known_folders]
+    folders = _FoldersBesideClasses(class_names, doubtful=other_folders)
     for folder, (path, holder) in holders.items():
-        is_only_train = len(split_by_folder) == 1 and split_by_folder[folder] == "train"
-        if not holder.below.keys().isdisjoint(class_names):
-            splits[path] = split_by_folder[folder]
-        elif len(holder.below) == 1 and class_names:
-            unlabelled.append(folder)
-        elif is_only_train and len(class_names) > 1 and not holder.below:
-            class_names.append(folder)  # a vehicle
-        else:
-            doubtful.append(folder)
+        folders.add(folder, path, holder, split_by_folder)
+    class_names = folders.class_names
+    splits = folders.splits
     if splits:
         splits = {"": "top" if "train" in splits.values() else "train", **splits}
     roles = Roles(
         lead,
         splits,
-        unlabelled=unlabelled,
-        doubtful=doubtful,
+        unlabelled=folders.unlabelled,
+        doubtful=folders.doubtful,
         missed=copies,
         loose=top.files,
         are_numbers=has_numbers,
         classes=frozenset(class_names),
     )
     return roles if splits or not class_names else _roles_within(top, roles, class_names)
+
+
+class _FoldersBesideClasses(Struct):
+    """The folders of splits next to class folders, by what they are.
+
+    Args:
+        class_names: the classes, a folder such as train among them if it is a vehicle.
+        doubtful: folders that may be anything.
+        splits: the splits of those that hold the same classes, by path.
+        unlabelled: those whose images have no labels.
+    """
+
+    class_names: list[str]
+    doubtful: list[str]
+    splits: dict[str, str] = {}
+    unlabelled: list[str] = []
+
+    def add(
+        self, folder: str, path: str, holder: FolderTree, split_by_folder: Mapping[str, str]
+    ) -> None:
+        """Sort in a folder that is called as a split; ``holder`` at ``path`` has its files."""
+        is_only_train = len(split_by_folder) == 1 and split_by_folder[folder] == "train"
+        if not holder.below.keys().isdisjoint(self.class_names):
+            self.splits[path] = split_by_folder[folder]
+        elif len(holder.below) == 1 and self.class_names:
+            self.unlabelled.append(folder)
+        elif is_only_train and len(self.class_names) > 1 and not holder.below:
+            self.class_names.append(folder)  # a vehicle
+        else:
+            self.doubtful.append(folder)
 
 
 def _are_flat(top: FolderTree, classes: Sequence[str]) -> bool:

@@ -12,9 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.recipes.labels_file import LABELS, LabelTable
 from imagenet_prep.recipes.row_marks import RowMarks, join_marks
-from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.remarks import refuse_twice

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable
+from imagenet_prep.recipes.folder_words import split_name
+from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.path_matching import match, without_ending
-from imagenet_prep.recipes.splits import split_name
+from imagenet_prep.recipes.table_rows import LabelsFault
 from imagenet_prep.storage.location import AnyPath
 
 

@@ -12,16 +12,11 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.classes import NUMBER, Classes, numbered, refuse_below_first
 from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.joined_tables import join_tables, match_table, spread
-from imagenet_prep.recipes.labels_file import (
-    NO_LABEL,
-    LabelsFault,
-    LabelTable,
-    form_of,
-    parse_labels,
-)
+from imagenet_prep.recipes.labels_file import NO_LABEL, LabelTable, parse_labels
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_paths import need_path
 from imagenet_prep.recipes.schema import Labels
+from imagenet_prep.recipes.table_rows import LabelsFault, form_of
 from imagenet_prep.recipes.typed_values import flat_labels, typed
 from imagenet_prep.sources.array_files import is_downsampled
 from imagenet_prep.sources.catalog import Catalog
@@ -305,7 +300,7 @@ def _several_labels(
     for value, line in zip(values, table.lines, strict=True):
         labels = [] if value is None else [place_of[label] for label in _labels_in(value)]
         if len(set(labels)) < len(labels):
-            raise LabelsFault(line, "a label is there twice: expected each once")
+            raise LabelsFault(line, "a label occurs twice: expected each once")
         several.append(labels)
     return several
 

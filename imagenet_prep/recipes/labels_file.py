@@ -1,33 +1,17 @@
-"""LabelTable, read from a labels file: ``path:label`` or ``path label`` lines,
-CSV, TSV or JSON lines. A row a file.
-"""
+"""LabelTable, made of the rows of a labels file: a path, labels and other values in each row."""
 
 from __future__ import annotations
 
 import ast
-import codecs
-import csv
-import io
-import itertools
-import json
 import re
-import sys
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from imagenet_prep.recipes.table_rows import FILE_ENDING, Form, LabelsFault, read_rows
 from imagenet_prep.storage.location import AnyPath
-
-Form = Literal["lines", "words", "csv", "tsv", "spaces", "jsonl", "json"]
-"""How a labels file is written: ``path:label``, ``path label``, columns by commas, tabs or spaces,
-or JSON.
-
-JSON is an object a line ("jsonl"), or one document ("json"): {path: label}, {class: [paths]}, or a
-list of objects.
-"""
 
 PATHS = ("path", "filename", "file", "image")
 """Names under which a column of paths is recognised, where none is named;
@@ -39,18 +23,6 @@ LABELS = ("label", "class")
 
 LINES = "lines"
 """A file has several labels: a line for each."""
-
-COMMENT = re.compile(r"#(\s|$)")
-_ENDING = re.compile(r".\.(jpe?g|png|tiff?|npy|npz)", re.IGNORECASE)
-
-
-class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
-    """A file of labels that can't be understood at ``line`` (from 1), for ``reason``."""
-
-    def __init__(self, line: int, reason: str) -> None:
-        super().__init__(line, reason)
-        self.line = line
-        self.reason = reason
 
 
 NO_LABEL = -1
@@ -103,21 +75,6 @@ class LabelTable(Struct, frozen=True):
             if line > start:
                 path, number = section, line - start
         return f"{path}, line {number if self.sections else line}"
-
-
-def form_of(name: str) -> Form:
-    """The form of a file by its name: .csv, .tsv, .jsonl, .ndjson or .json;
-    any other has ``path:label`` lines.
-    """
-    suffix = name.rpartition(".")[2].lower()
-    forms: dict[str, Form] = {
-        "csv": "csv",
-        "tsv": "tsv",
-        "jsonl": "jsonl",
-        "ndjson": "jsonl",
-        "json": "json",
-    }
-    return forms.get(suffix, "lines")
 
 
 def parse_labels(  # noqa: PLR0913 - what a recipe says of a table, by keyword
@@ -177,8 +134,7 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
     splits = None if split is None else _take_splits(columns, split)
     if one_hot:
         hot_names = one_hot_columns(columns) if one_hot is True else one_hot
-        hot = {name: columns.pop(_column([*columns], name, (), "labels")) for name in hot_names}
-        columns[_HOT] = hot_labels(hot, lines)
+        columns[_HOT] = hot_labels(_take_columns(columns, hot_names), lines)
         label = _HOT
     table = _tabulated(lines, columns, path, label, is_text=form not in ("jsonl", "json"))
     if splits is not None:
@@ -190,6 +146,14 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
     table = _without_repeats(table)
     _refuse_twice(table)
     return table
+
+
+def _take_columns(columns: dict[str, list[Any]], names: Sequence[str]) -> dict[str, list[Any]]:
+    """The columns of labels with these names, which are no other columns then."""
+    taken_columns: dict[str, list[Any]] = {}
+    for name in names:
+        taken_columns[name] = columns.pop(_column([*columns], name, (), "labels"))
+    return taken_columns
 
 
 def _take_splits(columns: dict[str, list[Any]], split: str) -> list[str | None]:
@@ -214,254 +178,6 @@ def _without_repeats(table: LabelTable) -> LabelTable:
             row_texts.add(row_text)
             new_rows.append(row)
     return table.take(new_rows)
-
-
-def open_text(content: bytes, newline: str = "\n") -> io.TextIOWrapper:
-    """The text, decoded line by line: as a whole it would take up to four times the memory.
-
-    Raises:
-        LabelsFault: it is neither UTF-8 nor UTF-16 with a byte order mark.
-    """
-    is_wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    try:
-        content.decode("utf-16" if is_wide else "utf-8")
-    except UnicodeDecodeError as error:
-        raise LabelsFault(content[: error.start].count(b"\n") + 1, "it is not UTF-8") from None
-    return io.TextIOWrapper(
-        io.BytesIO(content), "utf-16" if is_wide else "utf-8-sig", newline=newline
-    )
-
-
-def read_rows(
-    content: bytes, form: Form, *, header: bool = True
-) -> tuple[Sequence[int], dict[str, list[Any]]]:
-    """The line on which each row of a table starts, and the values of each column: of lines, "1"
-    and "2".
-
-    Raises:
-        LabelsFault: it can't be understood.
-    """
-    if form == "jsonl":
-        return _read_jsonl(open_text(content))
-    if form == "json":
-        return _read_json(content)
-    start, names, rows, unnamed_count = _header(content, form, has_header=header)
-    if len(set(names)) != len(names) or "" in names:
-        raise LabelsFault(start, "a column has no name, or two have the same")
-    return _read_cells(names, rows, unnamed_count)
-
-
-def _read_cells(
-    names: Sequence[str], rows: _Rows, unnamed_count: int
-) -> tuple[Sequence[int], dict[str, list[Any]]]:
-    """The cells of rows by column; those of columns without a name must be empty."""
-    lines, columns = array("Q"), {name: list[Any]() for name in names}
-    width = len(names)
-    for line, cells in rows:
-        if unnamed_count and len(cells) == width + unnamed_count and not any(cells[width:]):
-            cells = cells[:width]
-        if len(cells) != width:
-            raise LabelsFault(line, f"{width} columns expected, {len(cells)} found")
-        lines.append(line)
-        for cell, column in zip(cells, columns.values(), strict=True):
-            column.append(sys.intern(cell.strip()) or None)  # most values occur again
-    return lines, columns
-
-
-_Rows = Iterator[tuple[int, list[str]]]
-
-
-def _header(content: bytes, form: Form, *, has_header: bool) -> tuple[int, list[str], _Rows, int]:
-    """The line and the names of the columns, the rows,
-    and how many columns without a name come last.
-    """
-    readers: dict[Form, Callable[[bytes, Form], _Rows]] = {
-        "csv": csv_rows,
-        "tsv": csv_rows,
-        "spaces": _spaced_rows,
-    }
-    rows = readers.get(form, _plain_rows)(content, form)
-    if form not in readers:
-        return 1, ["1", "2"], rows, 0
-    start, cells = next(rows, (1, []))
-    names = [cell.strip() for cell in cells]
-    if not has_header:
-        rows = itertools.chain([(start, names)], rows)
-        return start, [str(number) for number in range(1, len(names) + 1)], rows, 0
-    width = len(names)
-    while len(names) > 1 and not names[-1]:  # a spreadsheet's columns without anything in them
-        names.pop()
-    names[:1] = [name or "index" for name in names[:1]]  # pandas writes its index without a name
-    return start, names, rows, width - len(names)
-
-
-def _plain_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
-    """The number of each line with a path and a label."""
-    for number, line in enumerate(open_text(content), 1):
-        if not line.strip() or COMMENT.match(line):
-            continue
-        cells = split_line(line, form)
-        if not all(cells):
-            expected = (
-                "path:label" if form == "lines" else "a path and a label, a space between them"
-            )
-            raise LabelsFault(number, f"expected {expected}, got {line.rstrip()[:80]!r}")
-        yield number, [*cells]
-
-
-def _spaced_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
-    """The number of each line and its words; a count of the lines before them is left out.
-
-    A header without a name for the paths, as CelebA's, gets one.
-    """
-    rows: list[tuple[int, list[str]]] = []
-    for number, line in enumerate(open_text(content), 1):
-        if line.strip() and not COMMENT.match(line):
-            rows.append((number, line.split()))
-    if len(rows) > 1 and len(rows[0][1]) == 1 and rows[0][1][0].isdigit():
-        rows = rows[1:]
-    if len(rows) > 1:
-        header_line, header = rows[0]
-        if len(header) + 1 == len(rows[1][1]):
-            rows[0] = (header_line, ["path", *header])
-    yield from rows
-
-
-def split_line(line: str, form: Form) -> tuple[str, str]:
-    """Path and label of a line of this form;
-    one of them is empty where the line has another form.
-    """
-    if form == "words":
-        path, label = ([*line.strip().rsplit(None, 1), ""])[:2]
-    else:
-        path, _, label = line.removesuffix("\n").rpartition(":")
-    return path.strip(), label.strip()
-
-
-def delimiter_of(line: str, form: Form) -> str:
-    """The separator of this line's columns: a tab, a comma, or a semicolon if it has no comma."""
-    if form == "tsv":
-        return "\t"
-    return ";" if ";" in line and "," not in line else ","
-
-
-def csv_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
-    """The line on which each row of a CSV or TSV starts, and its cells; comments and empty lines
-    are left out.
-
-    Raises:
-        LabelsFault: it can't be understood.
-    """
-    file = open_text(content, "")
-    skipped_lines, header = 0, file.readline()
-    while COMMENT.match(header):
-        skipped_lines += 1
-        header = file.readline()
-    text = itertools.chain([header] if header else [], file)
-    reader = csv.reader(text, delimiter=delimiter_of(header, form), strict=True)
-    line = 1 + skipped_lines
-    try:
-        for cells in reader:
-            if cells and not COMMENT.match(cells[0]):
-                yield line, cells
-            line = reader.line_num + 1 + skipped_lines
-    except csv.Error as error:
-        raise LabelsFault(max(1, reader.line_num + skipped_lines), str(error)) from None
-
-
-def _read_jsonl(file: io.TextIOWrapper) -> tuple[Sequence[int], dict[str, list[Any]]]:
-    lines = array("Q")
-    columns: dict[str, list[Any]] = {}
-    for number, line in enumerate(file, 1):
-        if not line.strip():
-            continue
-        row = _parse_object(line, number)
-        for name in row:
-            if name not in columns:
-                columns[name] = [None] * len(lines)
-        lines.append(number)
-        for name, column in columns.items():
-            column.append(row.get(name))
-    return lines, columns
-
-
-def _read_json(content: bytes) -> tuple[Sequence[int], dict[str, list[Any]]]:
-    """{path: label}, {path: {column: value}}, {class: [paths]} or [{column: value}]; lines are
-    numbers of entries.
-
-    Raises:
-        LabelsFault: it is none of these.
-    """
-    rows = _json_rows(_parse_document(content))
-    if not rows or not are_all(rows, dict):
-        raise LabelsFault(1, "expected {path: label}, {class: [paths]} or a list of objects")
-    names = dict.fromkeys(name for row in rows for name in row)
-    columns = {name: [row.get(name) for row in rows] for name in names}
-    return range(1, len(rows) + 1), columns
-
-
-def _parse_document(content: bytes) -> Any:
-    """The value of a JSON document; raises LabelsFault if it is none."""
-    text = open_text(content).read()
-    try:
-        value = json.loads(text)
-        json.dumps(value, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as error:
-        raise LabelsFault(getattr(error, "lineno", 1), f"not JSON: {error}") from None
-    return value
-
-
-def _json_rows(document: Any) -> list[Any] | None:
-    """The rows of a document; None if it has another form."""
-    if isinstance(document, dict) and isinstance(document.get("labels"), (dict, list)):
-        # StyleGAN and FiftyOne write the labels so, next to the names of classes
-        document = document["labels"]
-    if isinstance(document, dict):
-        return _rows_of_object(document)
-    if not isinstance(document, list):
-        return None
-    if are_all(document, list) and set(map(len, document)) <= {2}:
-        return [{"path": path, "label": label} for path, label in document]
-    return document
-
-
-def _rows_of_object(document: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """The rows of an object by path, or by class; None if it is neither."""
-    entries = document.values()
-    if are_all(entries, dict):
-        return [{"path": path, **entry} for path, entry in document.items()]
-    if are_all(entries, (str, int)):
-        return [{"path": path, "label": label} for path, label in document.items()]
-    if not are_all(entries, list) or not are_all(itertools.chain.from_iterable(entries), str):
-        return None
-    if any(map(_ENDING.search, document)):  # by path, with a list of labels each
-        return [{"path": path, "label": labels} for path, labels in document.items()]
-    return [
-        {"path": path, "label": class_name}
-        for class_name, paths in document.items()
-        for path in paths
-    ]
-
-
-def _parse_object(line: str, number: int) -> dict[str, Any]:
-    """The JSON object of a line.
-
-    Raises:
-        LabelsFault: it is none, or UTF-8 can't write its texts.
-    """
-    try:
-        row = json.loads(line)
-        if "\\u" in line:
-            json.dumps(row, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise LabelsFault(
-            number, "half of a surrogate pair: expected texts that UTF-8 can write"
-        ) from None
-    except (ValueError, RecursionError) as error:
-        raise LabelsFault(number, f"not JSON: {error}") from None
-    if not isinstance(row, dict):
-        raise LabelsFault(number, f"expected an object, got {line.rstrip()[:80]!r}")
-    return row
 
 
 def _tabulated(
@@ -602,7 +318,9 @@ def _refuse_unequal(
         if column[row] != column[first_row]:
             line = table.lines[first_row]
             reason = f"{name} is {column[row]}, and {column[first_row]} in line {line}"
-            raise LabelsFault(table.lines[row], f"{reason}: expected one for all labels of a file")
+            raise LabelsFault(
+                table.lines[row], f"{reason}: expected the same value in all lines of a file"
+            )
 
 
 def _column(header: Sequence[str], name: str | None, usual: Sequence[str], content: str) -> str:
@@ -616,7 +334,7 @@ def _column(header: Sequence[str], name: str | None, usual: Sequence[str], conte
             hint = "; a file without a header needs labels: {file: ..., header: false}"
         columns = ", ".join(header) or "nothing"
         raise LabelsFault(1, f"no column of {content}: expected {expected}, got {columns}{hint}")
-    if _ENDING.search(column):
+    if FILE_ENDING.search(column):
         raise LabelsFault(
             1, f"it names a file, {column}, no columns: write labels: {{file: ..., header: false}}"
         )
@@ -631,8 +349,3 @@ def _refuse_twice(table: LabelTable) -> None:
         if path in line_of_path:
             raise LabelsFault(line, f"{path!r} is in line {line_of_path[path]} already")
         line_of_path[path] = line
-
-
-def are_all(values: Iterable[Any], types: type | tuple[type, ...]) -> bool:
-    """Whether all values are of these types."""
-    return all(isinstance(value, types) for value in values)

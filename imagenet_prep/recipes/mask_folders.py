@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS, mask_pixels
-from imagenet_prep.recipes.mask_names import core_of, is_image_folder, is_mask_folder, unmasked
+from imagenet_prep.recipes.folder_words import core_of, is_image_folder, is_mask_folder, unmasked
 from imagenet_prep.sources.names import below
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.text import listed

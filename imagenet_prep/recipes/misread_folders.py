@@ -8,9 +8,10 @@ from typing import Any
 from msgspec import Struct
 
 from imagenet_prep.recipes.folder_roles import FolderTree, Roles, classes_of_splits, roles_of
-from imagenet_prep.recipes.mask_names import is_image_folder, is_mask_folder, unmasked
+from imagenet_prep.recipes.folder_words import is_image_folder, is_mask_folder, split_name, unmasked
+from imagenet_prep.recipes.path_parts import stem_of
 from imagenet_prep.recipes.recipe_lines import flow, flow_list, is_plain
-from imagenet_prep.recipes.splits import split_name, split_names, stem_of
+from imagenet_prep.recipes.splits import split_names
 from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed
 

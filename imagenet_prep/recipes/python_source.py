@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command, rerun
+from imagenet_prep.hints import Hint
 from imagenet_prep.images import ending_of
 from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.python_rows import Function, PythonRow
@@ -26,7 +27,7 @@ from imagenet_prep.recipes.row_source import Rows, TableRow, find_roles, gather
 from imagenet_prep.sources.names import text_of
 from imagenet_prep.sources.remarks import fault_of_name
 from imagenet_prep.sources.zips import SealedZip, check_zip, read_member
-from imagenet_prep.state.plan_file import load_plan
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.durable import make_folder
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.local import LocalSink, LocalStore
@@ -46,7 +47,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time of a zip: no clock reaches i
 
 
 def sealed_rows(
-    file: RecipeFile, layout: Layout, *, is_again: bool, is_allowed: bool
+    file: RecipeFile, records: SetRecords, *, is_again: bool, is_allowed: bool
 ) -> Path | None:
     """The sealed file of a recipe's rows for convert, made unless it is there; None if the source
     is no function.
@@ -60,7 +61,7 @@ def sealed_rows(
     source = file.recipe.source
     if source is None or source.kind != "python":
         return None
-    recorded = recorded_rows(layout, is_whole=is_allowed)
+    recorded = recorded_rows(records, is_whole=is_allowed)
     function = Function.find(file, source.value)
     if recorded is not None and not is_again:
         is_unchanged = function is None or _head_of(recorded) == _head(function)
@@ -75,15 +76,15 @@ def sealed_rows(
         )
     if not is_allowed:
         raise _refuse_code(file, function, is_known=recorded is not None, is_again=is_again)
-    _remove_superseded(layout, recorded)
-    return _seal(function, layout)
+    _remove_superseded(records.layout, recorded)
+    return _seal(function, records.layout)
 
 
-def recorded_rows(layout: Layout, *, is_whole: bool = False) -> Path | None:
+def recorded_rows(records: SetRecords, *, is_whole: bool = False) -> Path | None:
     """The sealed file that the plan of a set names, if its rows are there and intact;
     ``is_whole``: its images too.
     """
-    plan, folder = load_plan(layout), local_or_none(layout.rows_dir)
+    plan, folder = records.plan, local_or_none(records.layout.rows_dir)
     name = plan.recipe.get(RECORDED) if plan is not None else None
     if name is None or folder is None or not (folder / name).is_file():
         return None
@@ -113,11 +114,11 @@ def _refuse_code(
     """The error for code that would run without permission."""
     place = file.place(("source", "python"))
     reason = ", which changed since its rows were kept" if is_known and not is_again else ""
-    again = rerun((("allow_python", True),)).replace(" --dry-run", "")  # a dry run runs no code
+    again = rerun((("allow_python", True),)).without("--dry-run")  # a dry run runs no code
     return UsageError(
         f"{place}: convert would run {function.name} of {function.path}{reason}",
         "expected --allow-python: without it no recipe runs code",
-        f"read that file; then: {again}",
+        Hint("read that file; then: ", again),
     )
 
 

@@ -16,7 +16,8 @@ from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.planned_set import PlannedSet
 from imagenet_prep.datasets.stored_plan import planned_manifest
 from imagenet_prep.errors import InputError, PrepError, UsageError
-from imagenet_prep.escaping import Settings, command
+from imagenet_prep.escaping import OptionValues, command, mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Engine, OnDamaged, Problem, Progress, State
 from imagenet_prep.state.manifest import (
     RECIPE,
@@ -24,17 +25,17 @@ from imagenet_prep.state.manifest import (
     changed_boxes_text,
     count_changed_boxes,
     features_by_column,
-    usable_manifest,
 )
 from imagenet_prep.state.numbering import box_classes
-from imagenet_prep.state.plan_file import load_plan
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.storage.layout import Layout, grown_from, split_of
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate
 from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
-    from imagenet_prep.checks.inventory import Checked, Inventory
+    from imagenet_prep.checks.checked_shards import Checked
+    from imagenet_prep.checks.inventory import Inventory
     from imagenet_prep.checks.verdict import Depth, ReasonedLevel, SplitReport
     from imagenet_prep.recipes.recipe_file import RecipeFile
     from imagenet_prep.recipes.recipe_listing import RecipeListing
@@ -72,18 +73,23 @@ class RecipeSet(CheckedDataset):
         return cls(file.path, file=file, allow_python=allow_python)
 
     @classmethod
-    def find(cls, layout: Layout, manifest: Manifest | None) -> RecipeSet | None:
+    def find(cls, records: SetRecords, manifest: Manifest | None) -> RecipeSet | None:
         """The recipe's set of a folder, from its manifest if there is one;
         None if its shards are not a recipe's.
         """
-        plan = load_plan(layout)
-        recipe, root = (plan.recipe.get(key) if plan else None for key in ("recipe", "root"))
+        if manifest is not None and manifest.dataset.kind != RECIPE:
+            return None
+        plan = records.plan
+        if plan is None:
+            is_recipe = manifest is not None or bool(records.layout.set_name)
+            return cls(None, None, manifest) if is_recipe else None  # ImageNet has no prefix
+        if manifest is None:
+            manifest = planned_manifest(plan)
+        if manifest.dataset.kind != RECIPE:
+            return None
+        recipe, root = plan.recipe.get("recipe"), plan.recipe.get("root")
         path = local_or_none(locate(recipe)) if recipe else None
-        known = manifest or (planned_manifest(plan) if plan else None)
-        is_made = (
-            known.dataset.kind == RECIPE if known else bool(layout.set_name)
-        )  # ImageNet's sets have no prefix
-        return cls(path, locate(root) if root else None, known) if is_made else None
+        return cls(path, locate(root) if root else None, manifest)
 
     @property
     def name(self) -> str:
@@ -224,9 +230,10 @@ class RecipeSet(CheckedDataset):
             raise InputError(
                 f"the plan of {self.name} is damaged or gone: it names the recipe",
                 "expected plan/plan.json as imagenet-prep convert wrote it",
-                (
-                    "run the same imagenet-prep convert, with --config RECIPE: "
-                    "it makes the plan again; then repair again"
+                Hint(
+                    "run the same ",
+                    mention("convert"),
+                    ", with --config RECIPE: it makes the plan again; then repair again",
                 ),
             )
         if kind_of(self.path) != "file":
@@ -239,7 +246,7 @@ class RecipeSet(CheckedDataset):
 
     def plan(
         self,
-        layout: Layout,
+        records: SetRecords,
         engine: Engine,
         options: MakingOptions,
         progress: Progress,
@@ -248,29 +255,30 @@ class RecipeSet(CheckedDataset):
         """List its files, and cut every split into plans;
         with ``splits``, the recipe must be the recorded one.
         """
+        from imagenet_prep.recipes.growth import grow
         from imagenet_prep.recipes.loading import load, read
         from imagenet_prep.recipes.python_source import recorded_rows
-        from imagenet_prep.recipes.recipe_dataset import grow
 
         assert self.path is not None
+        layout = records.layout
         file, root = self.file or read(self.path), layout.raw or self.root
-        set_layout = replace(layout, set_name=layout.set_name or self.set_name)
+        set_records = records.at(replace(layout, set_name=layout.set_name or self.set_name))
         if splits:
-            sealed = recorded_rows(set_layout)
+            sealed = recorded_rows(set_records)
         else:
-            sealed = self._sealed_rows(file, set_layout, options)
+            sealed = self._sealed_rows(file, set_records, options)
         file = replace(file, sealed=sealed)
         dataset = load(
             file,
             root,
             engine,
-            layout=layout,
+            records=records,
             on_damaged=options.on_damaged,
             progress=progress,
             overwrite=options.overwrite and not splits,
         )
         if dataset.grows and not options.overwrite:
-            dataset = grow(dataset, set_layout, adds=not splits)
+            dataset = grow(dataset, set_records, adds=not splits)
         call_options = _of_the_call(options, file)
         if self.allow_python:
             call_options = (*call_options, ("allow_python", True))
@@ -294,12 +302,14 @@ class RecipeSet(CheckedDataset):
             entry[RECORDED] = file.sealed.name
         return entry
 
-    def _sealed_rows(self, file: RecipeFile, layout: Layout, options: MakingOptions) -> Path | None:
+    def _sealed_rows(
+        self, file: RecipeFile, records: SetRecords, options: MakingOptions
+    ) -> Path | None:
         """The rows of a Python source, made unless they are there; None for another source."""
         from imagenet_prep.recipes.python_source import sealed_rows
 
         is_again = options.overwrite or (file.recipe.grow and self.allow_python)
-        return sealed_rows(file, layout, is_again=is_again, is_allowed=self.allow_python)
+        return sealed_rows(file, records, is_again=is_again, is_allowed=self.allow_python)
 
     def list_raw(
         self,
@@ -316,7 +326,8 @@ class RecipeSet(CheckedDataset):
 
         assert self.path is not None
         file = self.file or read(self.path)
-        file = replace(file, sealed=recorded_rows(replace(layout, set_name=self.set_name)))
+        records = SetRecords(replace(layout, set_name=self.set_name))
+        file = replace(file, sealed=recorded_rows(records))
         return list_recipe(file, layout.raw or self.root, engine, progress, depth)
 
     def _recorded(self, planned: PlannedSet, splits: Collection[str]) -> PlannedSet:
@@ -337,7 +348,7 @@ class RecipeSet(CheckedDataset):
         chosen = tuple(split for split in planned.splits if split.catalog.split in splits)
         return replace(planned, splits=chosen)
 
-    def following(self, layout: Layout, states: Mapping[str, State]) -> str:
+    def following(self, records: SetRecords, states: Mapping[str, State]) -> str:
         """The same conversion again. A folder in the recipe's prefix is
         part of where the shards are: not given.
         """
@@ -348,17 +359,17 @@ class RecipeSet(CheckedDataset):
             folder, _ = prefix_of(read(self.path)) if self.path else ("", "")
         except PrepError:
             folder = ""  # convert says what is wrong with it
+        layout, plan = records.layout, records.plan
         root = layout.raw or self.root
         output = _outside(layout.output, folder) if layout.output else None
         data_dir = layout.data_dir if layout.output else _outside(layout.data_dir, folder)
-        plan = load_plan(layout)
         options = (("config", self.path or "RECIPE"), *(plan.options if plan else ()))
         return command("convert", data_dir, (*Layout(data_dir, root, output).elsewhere(), *options))
 
 
 def _split_problems(split: str, inventory: Inventory, checked: Checked) -> list[Problem]:
     """The problems of the shards of a split; if there are none, those of its totals."""
-    from imagenet_prep.checks.inventory import check_totals
+    from imagenet_prep.checks.checked_shards import check_totals
 
     manifest, shards = inventory.manifest, inventory.of(split)
     reports = checked.of(shards)
@@ -383,7 +394,7 @@ def _wrong_totals(
             yield Problem(kind_of_total(name, count, actual), split or name, message, _REMEDY)
 
 
-def _of_the_call(options: MakingOptions, file: RecipeFile) -> Settings:
+def _of_the_call(options: MakingOptions, file: RecipeFile) -> OptionValues:
     """The options of convert that the recipe does not say."""
     chosen: list[tuple[str, Any]] = []
     if options.on_damaged != file.recipe.on_damaged:
@@ -405,23 +416,23 @@ _REMEDY = "get the missing images and make the set again, or correct `expected` 
 _READING = ("read_order", "memory")
 
 
-def refuse_made(layout: Layout) -> None:
+def refuse_made(records: SetRecords) -> None:
     """Refuse to start another data set in the folder of a recipe's set.
 
     Raises:
         UsageError: it is.
     """
-    layout = layout.sets()[0]
-    recipe_set = RecipeSet.find(layout, usable_manifest(layout.manifest_path))
+    records = records.first_set()
+    recipe_set = RecipeSet.find(records, records.usable_manifest)
     if recipe_set is None or (recipe_set.manifest is None and recipe_set.path is None):
         return
     again = "give its recipe with --config"
     if recipe_set.path:
-        again = recipe_set.following(layout, {})
+        again = recipe_set.following(records, {})
     raise UsageError(
-        f"{layout.output_dir} holds shards of the recipe {recipe_set.name}",
+        f"{records.layout.output_dir} holds shards of the recipe {recipe_set.name}",
         "expected a folder for ILSVRC2012 alone: without --config that is what would be made",
-        f"{again}    (ILSVRC2012: choose another folder, or --output)",
+        Hint(again, "    (ILSVRC2012: choose another folder, or --output)"),
     )
 
 

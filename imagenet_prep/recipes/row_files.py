@@ -20,11 +20,11 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.box_policy import fault
+from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.recipes.inputs import Inputs
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.row_marks import RowMarks, find_masks
 from imagenet_prep.recipes.row_source import RowImage, Rows
-from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.folders import LookUp
 from imagenet_prep.sources.names import Names, edges_of, name_of, text_of

@@ -16,7 +16,8 @@ from imagenet_prep.sources.names import shown_name
 from imagenet_prep.sources.slices import Container
 
 if TYPE_CHECKING:
-    from imagenet_prep.sources.parquets import ParquetRow, Schema
+    from imagenet_prep.sources.parquet_columns import Schema
+    from imagenet_prep.sources.parquets import ParquetRow
 
 
 def samples_of_rows(

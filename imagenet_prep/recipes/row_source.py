@@ -295,10 +295,9 @@ def _read_row(row: TableRow, roles: ColumnRoles) -> RowImage:
     file_name = _text(values.get(roles.image), place, roles.image, "expected the path of an image")
     if file_name is None:
         raise fault(place, f"no {roles.image}", "expected the path of an image in every row")
-    split = mask = size = None
+    split = _read_split(row, roles)
+    mask = size = None
     objects: list[RowObject] = []
-    if roles.split:
-        split = _text(values.get(roles.split), place, "split", "expected the name of a split")
     if roles.mask:
         mask = _text(values.get(roles.mask), place, "mask", "expected the path of a PNG")
     if roles.objects:
@@ -306,17 +305,11 @@ def _read_row(row: TableRow, roles: ColumnRoles) -> RowImage:
     if roles.is_box_a_row:
         objects = [*objects, *_box_of(values, roles, place)]
         size = _size_of(values, place)
-    if row.split and split and split != row.split:
-        raise fault(
-            place,
-            f"split is {split!r}",
-            f"expected {row.split!r}, as the recipe says of this table",
-        )
     return RowImage(
         file_name,
         place,
         row.folder,
-        row.split or split or "",
+        split,
         values.get(roles.label) if roles.label else None,
         mask,
         size,
@@ -324,6 +317,18 @@ def _read_row(row: TableRow, roles: ColumnRoles) -> RowImage:
         {name: value for name, value in values.items() if name not in roles.taken},
         row.archive,
     )
+
+
+def _read_split(row: TableRow, roles: ColumnRoles) -> str:
+    """The split that the recipe names for the table, or that the row has; "" for none."""
+    split = None
+    if roles.split:
+        value = row.values.get(roles.split)
+        split = _text(value, row.where, "split", "expected the name of a split")
+    if row.split and split and split != row.split:
+        expected = f"expected {row.split!r}, as the recipe says of this table"
+        raise fault(row.where, f"split is {split!r}", expected)
+    return row.split or split or ""
 
 
 def _text(value: Any, place: str, name: str | None, expected: str) -> str | None:

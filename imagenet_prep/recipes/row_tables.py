@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.box_policy import CORRECT, fault
-from imagenet_prep.recipes.labels_file import LabelsFault, csv_rows, form_of, read_rows
 from imagenet_prep.recipes.row_source import Rows, TableRow, find_roles, gather
+from imagenet_prep.recipes.table_rows import LabelsFault, csv_rows, form_of, read_rows
 from imagenet_prep.sources.names import text_of
 from imagenet_prep.storage.files import read_plain
 

@@ -53,7 +53,7 @@ def _check_keys(file: RecipeFile) -> None:
     _check_record(file)
     _check_content(file)
     _check_inception(file)
-    _check_boxes_outside(file)
+    _check_keys_of_boxes(file)
     _check_labels(file)
     _check_growth(file)
     _refuse_image_keys(file)
@@ -119,10 +119,13 @@ def _check_inception(file: RecipeFile) -> None:
             raise file.fault((key,), problem, "expected no `record`")
 
 
-def _check_boxes_outside(file: RecipeFile) -> None:
-    has_boxes = file.recipe.boxes or has_rows(file)
-    if "boxes_outside" in file.value and not has_boxes:
-        raise file.fault(("boxes_outside",), "there are no boxes", "expected `boxes`")
+def _check_keys_of_boxes(file: RecipeFile) -> None:
+    """Settings about boxes need some."""
+    if file.recipe.boxes or has_rows(file):
+        return
+    box_key = first_key_only_with(file, "boxes")
+    if box_key:
+        raise file.fault((box_key,), "there are no boxes", "expected `boxes`")
 
 
 def _check_labels(file: RecipeFile) -> None:
@@ -155,7 +158,7 @@ def _refuse_image_keys(file: RecipeFile) -> None:
     content = file.recipe.content
     if content not in ("pixels", "array"):
         return
-    image_key = said_of_images(file)
+    image_key = first_key_only_with(file, "images", "boxes")
     if image_key:
         expected = "expected it with content: image only"
         raise file.fault((image_key,), f"content is {content}", expected)
@@ -243,13 +246,14 @@ def _only_key(file: RecipeFile, key: Key, mapping: Struct, names: Sequence[str])
     return present_names[0]
 
 
-def said_of_images(file: RecipeFile) -> str | None:
-    """The first key that says how image files are treated; None if there is none."""
+def first_key_only_with(file: RecipeFile, *needs: str) -> str | None:
+    """The first key whose setting needs one of these: "images", "boxes"; None if there is none."""
     from imagenet_prep.datasets.declarations import settings_of
 
-    settings = settings_of(type(file.recipe))
-    image_keys = {setting.name for setting in settings if setting.only_images}
-    return next((key for key in file.value if key in image_keys), None)
+    keys = {
+        setting.name for setting in settings_of(type(file.recipe)) if setting.only_with in needs
+    }
+    return next((key for key in file.value if key in keys), None)
 
 
 def _check_expected(file: RecipeFile) -> None:

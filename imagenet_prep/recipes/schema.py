@@ -217,7 +217,7 @@ class Recipe(CommonSettings, frozen=True, forbid_unknown_fields=True, kw_only=Tr
                 "Refuse boxes that lead out of their image, are swapped or empty; "
                 "or clip or drop them."
             ),
-            only_images=True,
+            only_with="boxes",
         ),
     ] = "refuse"
     mask: Mask | None = None
@@ -229,9 +229,9 @@ class Recipe(CommonSettings, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     expected: dict[str, Any] | None = None
     record: Text | dict[str, Any] | None = None
     shards: Shards | dict[str, Any] | None = None
-    keep: Annotated[bool, about("Keep the bytes of images of every format.", only_images=True)] = (
-        False
-    )
+    keep: Annotated[
+        bool, about("Keep the bytes of images of every format.", only_with="images")
+    ] = False
     upright: Annotated[
-        bool, about("Turn images that are encoded again as their EXIF asks.", only_images=True)
+        bool, about("Turn images that are encoded again as their EXIF asks.", only_with="images")
     ] = True

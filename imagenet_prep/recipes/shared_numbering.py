@@ -18,10 +18,9 @@ from imagenet_prep.recipes.formats import load_format
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_lines import YAML_WORDS
 from imagenet_prep.recipes.schema import BoxKeys
-from imagenet_prep.state.manifest import RECIPE, Manifest, usable_manifest
+from imagenet_prep.state.manifest import RECIPE
 from imagenet_prep.state.numbering import Numbering
-from imagenet_prep.state.plan_file import Plan, load_plan
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.text import listed
 
 _MOST_IN_A_HINT = 50
@@ -38,17 +37,17 @@ class KnownNumbering(Struct, frozen=True):
     boxes: Mapping[int, str] = {}
 
     @classmethod
-    def find(cls, layout: Layout) -> KnownNumbering | None:
+    def find(cls, records: SetRecords) -> KnownNumbering | None:
         """The numbering of one set, from its manifest or its plan;
         None if it has no classes, or is not a recipe's.
         """
-        record: Manifest | Plan | None = usable_manifest(layout.manifest_path) or load_plan(layout)
+        record = records.usable_manifest or records.plan
         if record is None or record.dataset.kind != RECIPE:
             return None
         boxes = {int(label): str(name) for label, name in record.settings.get("boxes", {}).items()}
         if not record.dataset.classes and not boxes:
             return None
-        name = layout.set_name or ", ".join(record.dataset.splits)
+        name = records.layout.set_name or ", ".join(record.dataset.splits)
         return cls(name, Numbering.read(record.dataset, record.settings), boxes)
 
     @classmethod
@@ -83,15 +82,13 @@ class SharedNumbering(Struct, frozen=True):
     grows: bool = False
 
     @classmethod
-    def find(cls, layout: Layout | None, *, grows: bool, overwrite: bool) -> SharedNumbering:
+    def find(cls, records: SetRecords | None, *, grows: bool, overwrite: bool) -> SharedNumbering:
         """The numberings in a folder; ``overwrite``: the set itself is made again."""
-        if layout is None:
+        if records is None:
             return cls()
-        own = None if overwrite else KnownNumbering.find(layout)
+        own = None if overwrite else KnownNumbering.find(records)
         candidates = [own] if grows else []
-        for set_layout in replace(layout, set_name="").sets():
-            if set_layout.set_name != layout.set_name:
-                candidates.append(KnownNumbering.find(set_layout))
+        candidates += map(KnownNumbering.find, records.siblings)
         binding = [named for named in candidates if named is not None]
         return cls(KnownNumbering.join(binding), own, grows)
 

@@ -1,54 +1,20 @@
-"""Names of splits: the words that folders, files and values call them by, and the order of the
+"""Splits by the names of folders: several folders -> the split of each, and the order of the
 usual ones.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
-from imagenet_prep.recipes.mask_names import is_image_folder
-from imagenet_prep.sources.names import Names
-
-_SPLIT = re.compile(
-    r"(?:(?:seg|data|set|images?|imgs?)[ _-])?"
-    r"(train|training|trainval|val|valid|validation|dev|public[ _-]?test|"
-    r"test|testing|eval|evaluation|hold[ _-]?out|private[ _-]?test)"
-    r"(?:[ _-]?(?:set|data|split|folder|images?|imgs?))?"
-    r"(?:[ _-]|\.X)?\d*(?-i:[AB])?",
-    re.IGNORECASE,
+from imagenet_prep.recipes.folder_words import (
+    has_split_word,
+    is_image_folder,
+    name_as_split,
+    split_name,
+    words_of_name,
 )
-_SPLIT_OF_WORD = {
-    **dict.fromkeys(("train", "training", "trainval"), "train"),
-    **dict.fromkeys(("val", "valid", "validation", "dev", "publictest"), "validation"),
-    **dict.fromkeys(("test", "testing", "eval", "evaluation", "holdout", "privatetest"), "test"),
-}
-"""The split that a word means, as Hugging Face's datasets and Kaggle's competitions have it."""
-
-_TRAIN_AND_VAL = re.compile(r"train[ _-]val(?![a-z])", re.IGNORECASE)
-
-_FILLING = frozenset(("set", "data", "images", "image", "imgs", "img", "split", "folder", "seg"))
-"""Words that say nothing of a split."""
-
-
-def split_name(folder: str) -> str:
-    """The split that a folder is called as: "train" for train2017 or Training_set;
-    "" if it is not.
-    """
-    match = _SPLIT.fullmatch(folder)
-    if match is None:
-        return ""
-    word = re.sub(r"[^a-z]", "", match[1].lower())
-    return _SPLIT_OF_WORD[word]
-
-
-def name_as_split(folder: str) -> str:
-    """The name of a split for a folder of any name:
-    other characters than letters, digits and _ become hyphens.
-    """
-    name = re.sub(r"[^A-Za-z0-9_]", "-", folder)
-    return f"_{name[1:]}" if name.startswith("-") else name
+from imagenet_prep.sources.names import Names
 
 
 def split_names(folders: Iterable[str]) -> dict[str, str]:
@@ -88,7 +54,7 @@ def _splits_by_a_word(names: Mapping[str, str]) -> dict[str, str]:
     """
     groups: dict[tuple[str, ...], dict[str, str]] = {}  # by the other words of the names
     for folder, name in names.items():
-        splits, other_words = _words_of_name(name)
+        splits, other_words = words_of_name(name)
         if len(splits) < 2:
             groups.setdefault(other_words, {})[folder] = splits[0] if splits else "train"
     split_of: dict[str, str] = {}
@@ -96,29 +62,9 @@ def _splits_by_a_word(names: Mapping[str, str]) -> dict[str, str]:
         has_distinct_splits = len(group) > 1 and len(set(group.values())) == len(group)
         if other_words and has_distinct_splits:
             group_names = [names[folder] for folder in group]
-            if any(_has_split_word(name, other_words) for name in group_names):
+            if any(has_split_word(name, other_words) for name in group_names):
                 split_of |= group
     return split_of
-
-
-def _words_of_name(name: str) -> tuple[list[str], tuple[str, ...]]:
-    """The splits that words of a name mean, and its other words, except those that say nothing."""
-    joined = _TRAIN_AND_VAL.sub("trainval", name)
-    splits: list[str] = []
-    other_words: list[str] = []
-    for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", joined):
-        lowered = word.lower()
-        if lowered in _SPLIT_OF_WORD:
-            splits.append(_SPLIT_OF_WORD[lowered])
-        elif lowered not in _FILLING:
-            other_words.append(lowered)
-    return splits, tuple(other_words)
-
-
-def _has_split_word(name: str, other_words: Collection[str]) -> bool:
-    """Whether a name has a word next to those that it shares with others."""
-    words = set(re.findall(r"[a-z]+", name.lower()))
-    return bool(words - {*other_words, *_FILLING})
 
 
 def splits_above(names: Iterable[str]) -> dict[str, str]:
@@ -139,41 +85,6 @@ def splits_above(names: Iterable[str]) -> dict[str, str]:
     if len(set(split_of.values())) == len(split_of):
         return split_of
     return {folder: name_as_split(folder) for folder in split_of}
-
-
-def stem_of(name: str) -> str:
-    """The name of a file without its folders and its ending."""
-    last = name.rpartition("/")[2]
-    return last.rpartition(".")[0] or last
-
-
-# names and types of files -------------------------------------------------------------------------
-
-
-def suffix_of(name: str) -> str:
-    """The ending of a file's name as types are counted by: ".jpg";
-    the whole name if it has none.
-    """
-    last = name.rpartition("/")[2]
-    stem, dot, suffix = last.rpartition(".")
-    return f".{suffix.lower()}" if dot and stem else last
-
-
-def grouped(names: Iterable[str], key: Callable[[str], str]) -> dict[str, list[str]]:
-    """The names by their key, in their order."""
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        groups.setdefault(key(name), []).append(name)
-    return groups
-
-
-def counted(names: Iterable[str], most: int = 8) -> str:
-    """How many files there are of each type: "12 .gif, 3 .webp"."""
-    counts = Counter(map(suffix_of, names)).most_common()
-    text = ", ".join(f"{count:,} {suffix}" for suffix, count in counts[:most])
-    if len(counts) > most:
-        text += f", {sum(count for _, count in counts[most:]):,} others"
-    return text
 
 
 FOLDERS = {

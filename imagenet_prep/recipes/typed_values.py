@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from imagenet_prep.recipes.labels_file import LabelsFault
+from imagenet_prep.recipes.table_rows import LabelsFault
 from imagenet_prep.tfrecord.example import Kind
 
 _INT = re.compile(r"-?(0|[1-9]\d*)")

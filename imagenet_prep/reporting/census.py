@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 import math
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -120,13 +120,15 @@ class Census(Struct):
     ``rows`` is a NumPy table with a row per record, in order of shards. Its columns are split and
     shard (numbers), number (in the shard), marks (bits), label, boxes (their number), bytes (of the
     image file), width, height, ends (a checksum of the file's ends), and chance, a number that
-    depends on the image alone. ``words`` and ``wnids`` name classes by label. ``faults`` are shards
+    depends on the image alone. ``filenames`` has a text for each shard: a line per record, with its
+    file name or nothing. ``words`` and ``wnids`` name classes by label. ``faults`` are shards
     that could not be read to their end, each with the reason. ``features`` are those that a recipe
     promises, and ``others`` counts records with more.
     """
 
     rows: Rows
     shards: Sequence[str] = ()
+    filenames: Sequence[str] = ()
     words: dict[int, str] = {}
     wnids: dict[int, str] = {}
     faults: dict[str, str] = {}
@@ -146,6 +148,22 @@ class Census(Struct):
     def place(self, row: int) -> tuple[str, int]:
         """Shard and number of a record."""
         return self.shards[self.rows["shard"][row]], int(self.rows["number"][row])
+
+    def list_filenames(self) -> Iterator[str]:
+        """The file name of each row, in order; "" where the record has none."""
+        for names_of_shard in self.filenames:
+            yield from names_of_shard.splitlines()
+
+    def find_rows(self, names: Collection[str]) -> dict[str, list[int]]:
+        """The rows of each of these file names that a record has."""
+        wanted_names = frozenset(names) - {""}
+        rows_by_name: dict[str, list[int]] = {}
+        if not wanted_names:
+            return rows_by_name
+        for row, name in enumerate(self.list_filenames()):
+            if name in wanted_names:
+                rows_by_name.setdefault(name, []).append(row)
+        return rows_by_name
 
     def labels(self, split: int) -> dict[int, int]:
         """The number of images of each class in a split."""
@@ -181,10 +199,12 @@ class TakeCensus(Struct, frozen=True):
         a damaged shard ends only its own reading.
         """
         rows: list[tuple[int, ...]] = []
+        filenames: list[str] = []
         census = Census(np.array([], list(_COLUMNS.items())), [name])
         try:
             for _, data in Shard.open(self.layout.shard_path(name)).unchecked():
                 shown = self._see(data, census)
+                filenames.append(shown.filename if shown else "")
                 if shown is None:
                     rows.append(_UNREAD)
                 else:
@@ -194,6 +214,8 @@ class TakeCensus(Struct, frozen=True):
         except InputError as error:
             census.faults[name] = str(error.detail)
         census.rows = np.array(rows, list(_COLUMNS.items()))
+        lines = [f"{filename}\n" for filename in filenames[: len(rows)]]
+        census.filenames = ["".join(lines)]
         return census
 
     def _see(self, data: memoryview, census: Census) -> Shown | None:
@@ -302,6 +324,7 @@ def join(parts: Sequence[tuple[str, Census | Exception]], splits: Sequence[str])
     row_count = sum(len(part.rows) for _, part in counted)
     whole = Census(np.zeros(row_count, [*_PLACE.items(), *_COLUMNS.items()]))
     whole.shards = [name for name, _ in counted]
+    whole.filenames = [filenames for _, part in counted for filenames in part.filenames]
     start = 0
     for shard_number, (name, part) in enumerate(counted):
         rows = whole.rows[start : start + len(part.rows)]

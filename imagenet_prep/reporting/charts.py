@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,12 +32,18 @@ class Bar(NamedTuple):
     counts: dict[int, int]
     shares: dict[int, float]
 
+    @property
+    def token(self) -> str:
+        """Its name in the address of the page: "500..550", "..150" or "800.."."""
+        limits = ("" if limit is None else f"{limit:.15g}" for limit in (self.low, self.high))
+        return "..".join(limits)
+
 
 class Chart(Struct, frozen=True):
     """A histogram: ``values`` has the value of each row of the census, NaN where there is none.
 
     The height of a bar is a share of its split, relative to the tallest (``tallest``, in percent of
-    a split).
+    the split of the number ``tallest_split``).
     """
 
     key: str
@@ -45,6 +51,7 @@ class Chart(Struct, frozen=True):
     text: str
     bars: tuple[Bar, ...]
     tallest: float
+    tallest_split: int
     values: NDArray[np.float64]
 
     def is_in(self, bar: Bar, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -143,8 +150,9 @@ def _draw(
             texts.append(f"{split}: {_spread_text(measure, split_values, split_weights)}")
     limits = _limits(edges, values[has_value], measure)
     bars = _bars(list(limits), counts_by_split)
-    tallest = max(max(bar.shares.values()) for bar in bars)
-    return Chart(key, measure.title, "; ".join(texts) + ".", bars, tallest, values)
+    tallest, tallest_split = _tallest_of(bars)
+    text = "; ".join(texts) + "."
+    return Chart(key, measure.title, text, bars, tallest, tallest_split, values)
 
 
 def _count_per_bar(
@@ -184,6 +192,16 @@ def _bars(
     return tuple(bars)
 
 
+def _tallest_of(bars: Iterable[Bar]) -> tuple[float, int]:
+    """The largest share of a split in a bar, and the number of this split."""
+    shares = []
+    for bar in bars:
+        for split, share in bar.shares.items():
+            shares.append((share, -split))
+    tallest, negative_split = max(shares)
+    return tallest, -negative_split
+
+
 def edges_of(values: NDArray[np.float64], smallest: float) -> NDArray[np.float64]:
     """Round numbers that part nearly all of these values into BARS bars at most; at least two."""
     low, high = np.quantile(values, (0.01, 0.99), method="nearest")
@@ -219,10 +237,10 @@ def _limits(
 
 
 def bar_label(bar: Bar, splits: Mapping[str, int], nouns: tuple[str, str]) -> str:
-    """A bar as text: "400 to 499: train 12 images (5%), validation none"."""
+    """A bar as text: "400 to 499: train 12 images (5% of train)"."""
     counts = []
     for split, number in splits.items():
         if bar.counts.get(number):
             images = number_of(bar.counts[number], *nouns)
-            counts.append(f"{split} {images} ({bar.shares[number]:.3g}%)")
+            counts.append(f"{split} {images} ({bar.shares[number]:.3g}% of {split})")
     return f"{bar.name}: {', '.join(counts) or 'none'}"

@@ -28,6 +28,8 @@ from imagenet_prep.tfrecord.tolerant_reader import boxes_in, first_value
 Words = Callable[[str | None, str], str]
 
 LONGEST_TEXT = 100
+LONGEST_NAME = 300
+"""In characters, of any text and of the name of a file, which may be a path."""
 
 
 class Shown(Struct, frozen=True):
@@ -100,11 +102,12 @@ def see(features: Mapping[str, Feature], names: Names, words_of: Words = no_word
         value: int | None = first_value(features, names[meaning], Int64List)
         return value
 
-    def text(feature_names: tuple[str, ...]) -> str:
+    def text(feature_names: tuple[str, ...], longest: int = LONGEST_TEXT) -> str:
         content = first_value(features, feature_names, BytesList)
-        return "" if content is None else _clean(str(content, "utf-8", "replace"))
+        return "" if content is None else _clean(str(content, "utf-8", "replace"), longest)
 
-    filename, wnid = text(names["filename"]), text(("image/class/synset",))
+    filename = text(names["filename"], LONGEST_NAME)
+    wnid = text(("image/class/synset",))
     image = first_value(features, names["image"], BytesList)
     if image is None:
         image = _likely_image(features, names["likely image"])
@@ -139,11 +142,11 @@ def _size(width: int | None, height: int | None) -> tuple[int, int] | None:
     return width, height
 
 
-def _clean(text: str) -> str:
+def _clean(text: str, longest: int = LONGEST_TEXT) -> str:
     """Text from a file, cut to a length that fits the page,
-    without characters that reverse or hide text.
+    without line ends and characters that reverse or hide text.
     """
-    short = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
+    short = text if len(text) <= longest else text[:longest] + "…"
     if short.isprintable():
         return short
     return "".join(character if character.isprintable() else "�" for character in short)

@@ -11,16 +11,18 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from imagenet_prep import __version__
 from imagenet_prep.checks.checked_dataset import CheckedDataset, Published
 from imagenet_prep.checks.verdict import RIGHT, SplitReport, Verdict
+from imagenet_prep.hints import changed
 from imagenet_prep.model import Problem
 from imagenet_prep.reporting.census import UNREAD, Census, FeatureCensus
 from imagenet_prep.reporting.charts import Chart
+from imagenet_prep.reporting.marks_file import MarkedImages
 from imagenet_prep.reporting.samples import Colours, Sample
 from imagenet_prep.state.manifest import Manifest, SplitTotals, features_by_column
 from imagenet_prep.storage.layout import split_of
 from imagenet_prep.text import number_of, size_text
+from imagenet_prep.version import describe_version
 
 SHOWN_PROBLEMS = 200
 
@@ -97,6 +99,7 @@ class Facts(Struct, frozen=True):
     names on the page. ``samples`` are the images to show first, ``more`` those that a filter can
     show, ``pictures`` all images by row. ``copies`` and ``near`` are rows of images that are equal
     or look alike; ``near`` is None if nobody asked. ``annotations`` are annotate's counts by split.
+    ``marked`` are the images that the user flagged, None if the user gave no file of them.
     """
 
     name: str
@@ -114,6 +117,7 @@ class Facts(Struct, frozen=True):
     copies: Sequence[Sequence[int]]
     near: Sequence[Sequence[int]] | None
     annotations: Mapping[str, Mapping[str, int]]
+    marked: MarkedImages | None = None
 
     @property
     def title(self) -> str:
@@ -134,6 +138,9 @@ class Facts(Struct, frozen=True):
 
     def without_paths(self, text: str) -> str:
         """A text without the folders in front of file names: the location of a set is private."""
+        return changed(text, self._without_paths)
+
+    def _without_paths(self, text: str) -> str:
         for path, name in self.paths.items():
             text = text.replace(path, name)
         return text
@@ -266,7 +273,7 @@ def _group(kind: str, problems: Sequence[Problem], share: int, facts: Facts) -> 
     """The first ``share`` of these problems as rows;
     ``remedy`` applies to all, "" if each has its own.
     """
-    remedies = [facts.without_paths(str(problem.remedy)) for problem in problems]
+    remedies = [facts.without_paths(problem.remedy) for problem in problems]
     common = remedies[0] if len(set(remedies)) == 1 else ""
     rows = []
     for problem, remedy in zip(problems[:share], remedies, strict=False):
@@ -348,7 +355,7 @@ def origin(facts: Facts) -> Iterator[tuple[str, str, bool]]:
         for name, setting in manifest.settings.items():
             yield name.replace("_", " "), _json_text(setting), False
     libraries = f"Jinja2 {version('jinja2')}, Pillow {version('pillow')}"
-    yield "report by", f"imagenet-prep {__version__}, {libraries}", False
+    yield "report by", f"imagenet-prep {describe_version()}, {libraries}", False
 
 
 def _source_lines(

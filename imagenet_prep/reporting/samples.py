@@ -20,6 +20,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.hints import install_extra
 from imagenet_prep.images import pixels
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
@@ -425,7 +426,7 @@ def require_imagehash() -> None:
         import imagehash  # noqa: F401
     except ImportError as error:
         raise UsageError(
-            "near-duplicates require ImageHash", str(error), "pip install 'imagenet-prep[report]'"
+            "near-duplicates require ImageHash", str(error), install_extra("report")
         ) from error
 
 

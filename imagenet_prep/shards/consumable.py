@@ -8,9 +8,10 @@ from pathlib import Path
 
 from imagenet_prep.datasets.planned_set import PlannedSplit, plan_name
 from imagenet_prep.errors import InputError, PrepError, UsageError
-from imagenet_prep.escaping import command
+from imagenet_prep.escaping import command, mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import ShardPlan
-from imagenet_prep.shards.consumption import KINDS, Consumption, known_digests
+from imagenet_prep.shards.consumption import Consumption, known_digests
 from imagenet_prep.sources.slices import Container, Gone, gone
 from imagenet_prep.state.plan_file import Plan
 from imagenet_prep.storage.durable import can_punch
@@ -72,7 +73,7 @@ def _refuse_obstacle(container: Container, layout: Layout, *, splits: int) -> No
         raise InputError(
             f"{path} can't be consumed: nothing proves that it can be fetched again",
             "expected a digest from a download, or from a check of the existing file",
-            f"check it: {check}    (with the site that it is from)",
+            Hint("check it: ", check, "    (with the site that it is from)"),
         )
 
 
@@ -101,7 +102,7 @@ def is_consumable(splits: Sequence[PlannedSplit], layout: Layout) -> bool:
 def _find_obstacle(container: Container, path: Path, layout: Layout) -> str:
     """The reason that forbids to consume a file; "" if there is none."""
     raw_dir, data_dir = local_path(layout.own_raw_dir), local_path(layout.data_dir)
-    if type(container).__name__ not in KINDS:
+    if not container.is_consumable:
         return "it is a folder, or a kind of file whose space can't be freed"
     outside = f"it is outside {raw_dir}, which is read-only for --consume; or it is a link"
     if not path.is_relative_to(raw_dir):
@@ -115,21 +116,23 @@ def _find_obstacle(container: Container, path: Path, layout: Layout) -> str:
     return ""
 
 
-def refuse_lost(before: Plan | None, splits: Sequence[PlannedSplit], layout: Layout) -> None:
-    """Raise InputError for a split of the plan ``before`` that was being consumed,
+def refuse_lost(plan_on_disk: Plan | None, splits: Sequence[PlannedSplit], layout: Layout) -> None:
+    """Raise InputError for a split of the plan ``plan_on_disk`` that was being consumed,
     and that nothing remains of.
     """
-    if before is None or ("consume", True) not in before.options:
+    if plan_on_disk is None or ("consume", True) not in plan_on_disk.options:
         return
     planned = {split.catalog.split for split in splits}
-    for name in before.totals.keys() - planned:
+    for name in plan_on_disk.totals.keys() - planned:
         record = layout.consumed(name).record
         raise InputError(
             f"{record} is gone, and no {name} images are in {layout.raw_dir}",
             "expected it: their raw data was consumed, and images that are in no shard yet "
             "were only next to it",
-            "put its folder back, or get the raw data again: "
-            f"{command('download', layout.data_dir)}",
+            Hint(
+                "put its folder back, or get the raw data again: ",
+                command("download", layout.data_dir),
+            ),
         )
 
 
@@ -162,7 +165,7 @@ def refuse_gone(
                 f"{split.source} is being consumed, and {len(waiting_plans):,} of its shards are "
                 "not made yet",
                 "expected that conversion to resume",
-                "run the same imagenet-prep convert with --consume",
+                Hint("run the same ", mention("convert"), " with --consume"),
             )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from imagenet_prep.datasets.planned_set import PlannedSplit, plan_name
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Progress
 from imagenet_prep.shards.consumable import is_gone
 from imagenet_prep.shards.consumption import Consumption, consumed_step
@@ -67,10 +69,14 @@ def begin_consuming(works: Sequence[Work], layout: Layout, progress: Progress) -
             new_files += [container.path for container in work.split.catalog.containers]
     if new_files:
         size = sum(path.stat().st_size for path in new_files)
-        more = f" and {len(new_files) - 1:,} more" if len(new_files) > 1 else ""
+        other_files = f" and {len(new_files) - 1:,} more" if len(new_files) > 1 else ""
         progress.note(
-            f"--consume: {new_files[0].name}{more}, {size:,} bytes give their space to the shards; "
-            "then they are gone (imagenet-prep download fetches them)"
+            Hint(
+                f"--consume: {new_files[0].name}{other_files}, {size:,} bytes give their space to "
+                "the shards; then they are gone (",
+                mention("download"),
+                " fetches them)",
+            )
         )
     return [_claim(work, layout) for work in works]
 

@@ -21,12 +21,12 @@ from msgspec.structs import asdict
 
 from imagenet_prep.datasets.planned_set import plan_name
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import ShardPlan
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.parquets import ParquetImages
 from imagenet_prep.sources.saved_catalog import PackedCatalog, load_catalog
-from imagenet_prep.sources.slices import Container, Gone
-from imagenet_prep.sources.tars import Archive
+from imagenet_prep.sources.slices import Container, Gone, container_class
 from imagenet_prep.state.journal import is_as_written, sealed_line
 from imagenet_prep.state.manifest import seen_digests
 from imagenet_prep.storage.durable import fsync_dir, make_folder, punch, sync_file_system
@@ -35,9 +35,6 @@ from imagenet_prep.storage.layout import ConsumedPaths, Layout
 from imagenet_prep.storage.location import local_or_none, local_path
 from imagenet_prep.storage.refusals import writing
 
-KINDS: Mapping[str, type[Archive | ParquetImages]] = {
-    container.__name__: container for container in (Archive, ParquetImages)
-}
 _LEAST_STEP = 16 << 20  # bytes; each step of a pass makes every bundle durable
 
 
@@ -179,7 +176,7 @@ class Consumption(ConsumptionRecord, kw_only=True):
     def containers(self) -> list[Container]:
         """The containers that read the files at their current place."""
         places = zip(self.files, self._moved, strict=True)
-        return [KINDS[file.kind](path) for file, path in places]
+        return [container_class(file.kind)(path) for file, path in places]
 
     # the pass -------------------------------------------------------------------------------------
 
@@ -239,7 +236,7 @@ class Consumption(ConsumptionRecord, kw_only=True):
             with writing(path):
                 if number < current:
                     path.unlink(missing_ok=True)
-                elif KINDS[self.files[number].kind].is_sliced and offset:
+                elif container_class(self.files[number].kind).is_sliced and offset:
                     punch(path, 0, offset)
 
     def finish(self) -> None:
@@ -256,8 +253,11 @@ def _changed(path: Path) -> InputError:
     return InputError(
         f"{path} has changed since it was written, or is gone",
         "expected the record of raw data that was consumed",
-        f"put it back; or move {path.parent} away and get the raw data again with imagenet-prep "
-        "download: finished shards are kept",
+        Hint(
+            f"put it back; or move {path.parent} away and get the raw data again with ",
+            mention("download"),
+            ": finished shards are kept",
+        ),
     )
 
 

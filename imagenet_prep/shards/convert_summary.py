@@ -21,7 +21,7 @@ class SplitSummary(Struct, frozen=True):
     existed before.
 
     ``repairs`` and ``warned`` are those of ShardInfo. ``changed_boxes`` counts the boxes of each
-    image that a recipe "clipped" and "dropped".
+    image that a recipe "clipped" and "dropped". ``size`` is the number of bytes of the shards.
     """
 
     split: str
@@ -32,6 +32,7 @@ class SplitSummary(Struct, frozen=True):
     repairs: tuple[str, ...]
     changed_boxes: Mapping[str, Mapping[str, int]] = {}
     warned: tuple[str, ...] = ()
+    size: int = 0
 
     @property
     def turned(self) -> int:
@@ -70,6 +71,7 @@ def summary_of(split: PlannedSplit, todo: Sequence[ShardPlan], journal: Journal)
         repairs=tuple(sorted(repair for info in infos for repair in info.repairs)),
         changed_boxes=split.facts.get(CHANGED_BOXES, {}),
         warned=tuple(sorted(warning for info in infos for warning in info.warned)),
+        size=sum(info.size for info in infos),
     )
 
 

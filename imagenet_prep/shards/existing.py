@@ -9,10 +9,12 @@ from msgspec import Struct
 from imagenet_prep.datasets.plan_differences import differences
 from imagenet_prep.errors import UsageError
 from imagenet_prep.escaping import command
+from imagenet_prep.hints import Hint
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import ILSVRC2012, RECIPE, Manifest, usable_manifest
-from imagenet_prep.state.plan_file import Plan, load_plan, splits_of_others
+from imagenet_prep.state.manifest import ILSVRC2012, RECIPE, Manifest
+from imagenet_prep.state.plan_file import Plan
 from imagenet_prep.state.replacement import Replacement
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.layout import Layout, grown_from, split_of
 from imagenet_prep.text import number_of
 
@@ -34,9 +36,9 @@ class ExistingShards(Struct, frozen=True):
     @classmethod
     def find(
         cls,
-        layout: Layout,
+        records: SetRecords,
         plan: Plan,
-        before: Plan | None,
+        plan_on_disk: Plan | None,
         journal: Journal,
         changed: Collection[str],
         known_splits: Collection[str],
@@ -44,9 +46,9 @@ class ExistingShards(Struct, frozen=True):
         """Compare what is there with a plan.
 
         Args:
-            layout: the folder and the set.
+            records: of the set.
             plan: the new plan.
-            before: the plan on the disk.
+            plan_on_disk: at the start, or since another rank claimed the folder.
             journal: of the set.
             changed: finished shards whose images changed, whatever their fingerprint says.
             known_splits: splits of shards that are ours or foreign, in addition to those of the
@@ -56,23 +58,24 @@ class ExistingShards(Struct, frozen=True):
             UsageError: another set of the folder has a split of the plan; or finished shards are of
                 a split that is not planned.
         """
-        records = _Records.gather(layout, plan, before, journal)
-        splits = {*known_splits, *plan.totals, *(before.totals if before else ())}
-        splits_of_set = set(map(_base_split, splits - records.other_splits))
+        layout = records.layout
+        recorded = _Recorded.gather(records, plan, plan_on_disk, journal)
+        splits = {*known_splits, *recorded.all_planned_splits} - recorded.foreign_splits
+        splits_of_set = set(map(_base_split, splits))
         sizes: dict[str, int] = {}
         replaced: list[str] = []
         foreign: list[str] = []
         for name, size in layout.find_shards().items():
             split = _base_split(split_of(name))
-            is_recorded = records.is_recorded(name)
+            is_recorded = recorded.is_recorded(name)
             if not is_recorded and split not in splits_of_set:
                 continue
             sizes[name] = size
-            if journal.get(name) is not None and split not in records.planned_splits:
+            if journal.get(name) is not None and split not in recorded.planned_splits:
                 raise _of_another_set(layout, plan, split_of(name))
-            if name in changed or records.is_replaced(name):
+            if name in changed or recorded.is_replaced(name):
                 replaced.append(name)
-            elif not is_recorded and records.is_foreign(name):
+            elif not is_recorded and recorded.is_foreign(name):
                 foreign.append(name)
         return cls(sizes, tuple(replaced), tuple(foreign))
 
@@ -100,7 +103,7 @@ class ExistingShards(Struct, frozen=True):
             hint,
         )
 
-    def refuse_replaced(self, layout: Layout, plan: Plan, changed: Mapping[str, str]) -> None:
+    def refuse_replaced(self, records: SetRecords, plan: Plan, changed: Mapping[str, str]) -> None:
         """Raise UsageError for finished shards that were made differently;
         ``changed`` has the evidence by name.
         """
@@ -108,12 +111,12 @@ class ExistingShards(Struct, frozen=True):
             return
         evidence = next((changed[name] for name in self.replaced if changed.get(name)), "")
         count = number_of(len(self.replaced), "finished shard was", "finished shards were")
-        other = usable_manifest(layout.manifest_path) or load_plan(layout)
+        recorded_set = records.usable_manifest or records.plan
+        boxes_hint = _hint_to_restore_boxes(recorded_set, records.layout, plan)
         raise UsageError(
             f"{count} made from other inputs or with other settings, {self.replaced[0]} first",
-            evidence or _find_differences(other, plan),
-            _bring_boxes_back(other, layout, plan)
-            or instead(layout, "make them again with --overwrite"),
+            evidence or _find_differences(recorded_set, plan),
+            boxes_hint or instead(records.layout, "make them again with --overwrite"),
         )
 
 
@@ -129,47 +132,54 @@ def _base_split(split: str) -> str:
     return grown_from(split)[0]
 
 
-class _Records(Struct, frozen=True):
-    """The records of a folder: plans, journal, manifest, and an unfinished replacement."""
+class _Recorded(Struct, frozen=True):
+    """The shards that plans, journal, manifest and an unfinished replacement record."""
 
     layout: Layout
     journal: Journal
     manifest: Manifest | None
     planned: Mapping[str, str]
     planned_splits: frozenset[str]
-    planned_before: Mapping[str, str]
+    all_planned_splits: frozenset[str]
+    planned_on_disk: Mapping[str, str]
     pending: frozenset[str]
-    other_splits: frozenset[str]
+    foreign_splits: frozenset[str]
 
     @classmethod
-    def gather(cls, layout: Layout, plan: Plan, before: Plan | None, journal: Journal) -> _Records:
+    def gather(
+        cls, records: SetRecords, plan: Plan, plan_on_disk: Plan | None, journal: Journal
+    ) -> _Recorded:
         """Read them; raises UsageError if another set has a split of the plan."""
-        others = splits_of_others(layout)
-        for split in plan.totals.keys() & others.keys():
+        layout = records.layout
+        foreign_splits = records.foreign_splits
+        for split in plan.totals.keys() & foreign_splits.keys():
             raise UsageError(
                 f"{layout.output_dir} holds the {split} shards of another set",
-                f"expected none: that set is recorded in {others[split].state_dir}",
+                f"expected none: that set is recorded in {foreign_splits[split].state_dir}",
                 "give this set another output_file_prefix in its recipe, "
                 "or choose another folder with --output",
             )
         pending = frozenset[str]()
-        replacement = Replacement.find(layout, before) if before else None
-        if replacement is not None and before is not None:
-            pending = frozenset(replacement.remaining(layout, before))
+        replacement = Replacement.find(layout, plan_on_disk) if plan_on_disk else None
+        if replacement is not None and plan_on_disk is not None:
+            pending = frozenset(replacement.remaining(layout, plan_on_disk))
         return cls(
             layout=layout,
             journal=journal,
-            manifest=usable_manifest(layout.manifest_path),
+            manifest=records.usable_manifest,
             planned=plan.fingerprints_by_name(),
             planned_splits=frozenset(map(_base_split, plan.totals)),
-            planned_before=before.fingerprints_by_name() if before else {},
+            all_planned_splits=frozenset(plan.totals).union(
+                plan_on_disk.totals if plan_on_disk else ()
+            ),
+            planned_on_disk=plan_on_disk.fingerprints_by_name() if plan_on_disk else {},
             pending=pending,
-            other_splits=frozenset(others),
+            foreign_splits=frozenset(foreign_splits),
         )
 
     def is_recorded(self, name: str) -> bool:
         """Whether a shard is known to be of a set that was made here."""
-        is_known = name in self.planned_before or name in self.pending
+        is_known = name in self.planned_on_disk or name in self.pending
         return is_known or self._recorded_fingerprint(name) is not None
 
     def is_replaced(self, name: str) -> bool:
@@ -178,7 +188,7 @@ class _Records(Struct, frozen=True):
             return True
         fingerprint = self._recorded_fingerprint(name)
         if fingerprint is None:  # a killed run left it: it is made again in its place, if planned
-            return name in self.planned_before and name not in self.planned
+            return name in self.planned_on_disk and name not in self.planned
         return fingerprint != self.planned.get(name)
 
     def is_foreign(self, name: str) -> bool:
@@ -212,29 +222,31 @@ def _of_another_set(layout: Layout, plan: Plan, split: str) -> UsageError:
     )
 
 
-def _bring_boxes_back(other: Manifest | Plan | None, layout: Layout, plan: Plan) -> str:
+def _hint_to_restore_boxes(recorded_set: Manifest | Plan | None, layout: Layout, plan: Plan) -> str:
     """The advice if the finished shards have boxes, and their file is gone; or "".
 
     --overwrite would lose the boxes.
     """
-    if other is None or plan.dataset.kind != ILSVRC2012:
+    if recorded_set is None or plan.dataset.kind != ILSVRC2012:
         return ""
     for split, totals in plan.totals.items():
-        had_boxes = split in other.totals and other.totals[split].boxes > 0
+        recorded_totals = recorded_set.totals.get(split)
+        had_boxes = recorded_totals is not None and recorded_totals.boxes > 0
         if had_boxes and totals.boxes == 0:
             elsewhere = Layout(layout.data_dir, layout.raw).elsewhere()
             annotate = command("annotate", layout.data_dir, elsewhere)
-            return (
-                f"bring the boxes back, then convert again: {annotate}    (--overwrite would "
-                "leave the boxes out)"
+            return Hint(
+                "bring the boxes back, then convert again: ",
+                annotate,
+                "    (--overwrite would leave the boxes out)",
             )
     return ""
 
 
-def _find_differences(other: Manifest | Plan | None, plan: Plan) -> str:
+def _find_differences(recorded_set: Manifest | Plan | None, plan: Plan) -> str:
     """The difference between the recorded set and the one to make:
     only images, or settings as well.
     """
-    if other is None:
+    if recorded_set is None:
         return "an input or an option changed since then"
-    return f"changed since then: {', '.join(differences(plan, other))}"
+    return f"changed since then: {', '.join(differences(plan, recorded_set))}"

@@ -11,6 +11,8 @@ from msgspec.structs import replace
 from imagenet_prep.datasets.plan_differences import differences
 from imagenet_prep.datasets.stored_plan import planned_manifest, remove_other_rows
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.shards.unfinished import take_in_parts
 from imagenet_prep.state.damaged_images import remove_damaged_images, save_damaged_images
 from imagenet_prep.state.indexes import filled, not_done
@@ -80,7 +82,7 @@ def _refuse_strays(plan: Plan, layout: Layout) -> None:
         raise InputError(
             f"{layout.output_dir} holds {count} that the plan does not have, {strays[0]} first",
             "expected only the shards of the plan",
-            "run the same imagenet-prep convert again: it says what to do with them",
+            Hint("run the same ", mention("convert"), " again: it says what to do with them"),
         )
 
 

@@ -13,11 +13,13 @@ from msgspec.structs import replace
 
 from imagenet_prep.datasets.sampled_images import refuse_other_image
 from imagenet_prep.errors import BusyError, InputError, WriteError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, OnDamaged, Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.recorders.recorder import Recorded, Recorder, looser_check
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.reading import read_in_turn
+from imagenet_prep.sources.row_bytes import read_in_turn
 from imagenet_prep.sources.slices import Buffer, Reader
 from imagenet_prep.state.indexes import read_written
 from imagenet_prep.state.replacement import Identity, identity_of
@@ -91,8 +93,8 @@ class ShardMaker(Struct, Portable[ShardTask], frozen=True):
 
     def inputs(self, task: ShardTask) -> Sequence[Path]:
         """The first archive or folder of its images: a machine that has it has the others."""
-        first = task.catalog.containers[:1]
-        return [container.path for container in first if isinstance(container.path, Path)]
+        first_container = task.catalog.containers[:1]
+        return [container.path for container in first_container if isinstance(container.path, Path)]
 
     def sent(self, task: ShardTask) -> ShardTask:
         """The task for another machine: it syncs index and name too,
@@ -253,17 +255,19 @@ class _Making:
             problem = self._problems[0]
             detail = f"{problem.subject}: {problem.detail}"
         elif altered := self._altered(expected):
-            others = f", and of {len(altered) - 1} more" if len(altered) > 1 else ""
-            detail = f"by its index, the image or the boxes of {altered[0]}{others} changed"
+            other_images = f", and of {len(altered) - 1} more" if len(altered) > 1 else ""
+            detail = f"by its index, the image or the boxes of {altered[0]}{other_images} changed"
         return InputError(
             (
                 f"{info.name} can't be made again: the raw data has changed since, "
                 "or another library makes other bytes"
             ),
             detail,
-            "restore the recorded images and boxes, or the versions of Pillow, "
-            "the codec (reencode in manifest.json) "
-            "and zlib; or make the set again with imagenet-prep convert --overwrite",
+            Hint(
+                "restore the recorded images and boxes, or the versions of Pillow, the codec "
+                "(reencode in manifest.json) and zlib; or make the set again with ",
+                mention("convert", "--overwrite"),
+            ),
         )
 
     def _finish(self, sink: Sink) -> None:

@@ -22,14 +22,14 @@ class PlanClaim(Struct, frozen=True):
     Args:
         layout: the folder and the set.
         plan: the plan of this run.
-        before: the plan that was on the disk when this one was made.
+        plan_on_disk: the plan that was on the disk when this one was made.
         overwrites: whether another plan may give way because the user asks for it.
         is_rank: whether other ranks may follow the plan on the disk.
     """
 
     layout: Layout
     plan: Plan
-    before: Plan | None
+    plan_on_disk: Plan | None
     overwrites: bool
     is_rank: bool
 
@@ -42,7 +42,7 @@ class PlanClaim(Struct, frozen=True):
         claimed = load_plan(self.layout)
         if claimed is None or claimed.key == self.plan.key:
             return claimed
-        is_known = self.before is not None and claimed.key == self.before.key
+        is_known = self.plan_on_disk is not None and claimed.key == self.plan_on_disk.key
         if is_known and self._may_replace_plan:
             return None
         changes = ", ".join(differences(self.plan, claimed))
@@ -60,7 +60,7 @@ class PlanClaim(Struct, frozen=True):
         nobody else follows it, or that was asked for.
         """
         is_only_writer = not self.is_rank and local_or_none(self.layout.output_dir) is not None
-        return self.overwrites or is_only_writer or self.plan.extends(self.before)
+        return self.overwrites or is_only_writer or self.plan.extends(self.plan_on_disk)
 
     def save(self, sample: Callable[[Plan | None], Plan]) -> None:
         """Write plan.json, or claim it where another rank may be first.
@@ -68,11 +68,11 @@ class PlanClaim(Struct, frozen=True):
         ``sample`` returns the plan with the samples of the plan that was first.
         """
         path = self.layout.plan_path
-        content = sample(self.before).encode()
-        if self.before is not None:
-            if self.before.encode() == content:
+        content = sample(self.plan_on_disk).encode()
+        if self.plan_on_disk is not None:
+            if self.plan_on_disk.encode() == content:
                 return
-            if self.before.key == self.plan.key or self._may_replace_plan:
+            if self.plan_on_disk.key == self.plan.key or self._may_replace_plan:
                 save_bytes(path, content)
                 return
         claimed = claim(path, content)
@@ -80,4 +80,4 @@ class PlanClaim(Struct, frozen=True):
         if first is None:  # an unreadable plan claims nothing
             save_bytes(path, content)
         elif first.key == self.plan.key and claimed != content:  # another copy was first
-            replace(self, before=first).save(sample)
+            replace(self, plan_on_disk=first).save(sample)

@@ -23,6 +23,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Progress
 from imagenet_prep.shards.consumption import Consumption
 from imagenet_prep.sources.catalog import Catalog
@@ -168,7 +170,11 @@ def _damaged(path: AnyPath, detail: str) -> InputError:
     return InputError(
         f"{path} is damaged, and its images may exist nowhere else",
         detail,
-        f"get the raw data again with imagenet-prep download; move {path.parent.parent} away first",
+        Hint(
+            "get the raw data again with ",
+            mention("download"),
+            f"; move {path.parent.parent} away first",
+        ),
     )
 
 
@@ -177,8 +183,8 @@ def _name_archives(catalog: Catalog, rows: Sequence[int]) -> str:
     numbers = sorted({catalog.container_ids[row] for row in rows})
     if not numbers:
         return "nothing"
-    more = f" and {len(numbers) - 1:,} more" if len(numbers) > 1 else ""
-    return f"{catalog.containers[numbers[0]].path.name}{more}"
+    unnamed_words = f" and {len(numbers) - 1:,} more" if len(numbers) > 1 else ""
+    return f"{catalog.containers[numbers[0]].path.name}{unnamed_words}"
 
 
 def _read_in_order(catalog: Catalog, rows: Sequence[int]) -> Iterator[tuple[int, Buffer]]:

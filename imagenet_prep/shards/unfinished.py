@@ -77,10 +77,10 @@ def find_unfinished(layout: Layout, spared: str = "", run: str = "") -> list[Pat
     """
     partials = local_or_none(layout.partials_dir)
     folders = list(partials.glob("*")) if partials else []
-    others = [folder for folder in folders if folder.name != run]
+    folders_of_others = [folder for folder in folders if folder.name != run]
     if not spared:
-        return others
-    return [folder for folder in others if not folder.name.startswith(f"rank-{spared}-")]
+        return folders_of_others
+    return [folder for folder in folders_of_others if not folder.name.startswith(f"rank-{spared}-")]
 
 
 def remove_unfinished(layout: Layout, spared: str = "", run: str = "") -> None:

@@ -14,15 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.sources.parquet_columns import Schema, image_column, parts_of, schema_of
 from imagenet_prep.sources.parquets import (
     HEAD,
     ParquetRow,
-    Schema,
     check_pyarrow,
     faults_named,
-    image_column,
-    parts_of,
-    schema_of,
     without_image,
 )
 from imagenet_prep.sources.slices import Buffer, Container, Row

@@ -293,7 +293,7 @@ def _twice(path: AnyPath, names: Sequence[str], lines: Sequence[int]) -> InputEr
     row = next(row for row, name in enumerate(names) if first_rows.setdefault(name, row) < row)
     name = names[row]
     what = f"{path}, line {lines[row]}: {name} is already in line {lines[first_rows[name]]}"
-    return InputError(what, "expected it once")
+    return InputError(what, "every name may occur only once")
 
 
 def _read_text(path: AnyPath) -> str:

@@ -14,23 +14,30 @@ import bisect
 import contextlib
 import importlib.util
 import itertools
-import json
 import os
-import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from msgspec import Struct
-
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.hints import install_extra
 from imagenet_prep.sources.slices import Buffer, Container, ReadOrder, Row
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.refusals import unreadable
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
+from imagenet_prep.sources.parquet_columns import (
+    REMEDY,
+    USUAL_COLUMNS,
+    Schema,
+    has_usual_columns,
+    image_column,
+    no_images,
+    parts_of,
+    schema_of,
+)
 
 BATCH = 64
 """The number of rows decoded at a time."""
@@ -38,12 +45,7 @@ BATCH = 64
 HEAD = 32
 """Bytes that tell the format of an image."""
 
-_USUAL = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "photo")
-"""Usual names of a column of images, the likeliest first."""
-
 _BUFFER = 1 << 20  # bytes per read of a file
-_REMEDY = "get an intact copy of it"
-_COLUMNS = "a column image of bytes and path, and a column label of whole numbers"
 
 
 class ImageRow(NamedTuple):
@@ -62,6 +64,7 @@ class ParquetImages(Container, frozen=True):
     from 0.
     """
 
+    is_consumable: ClassVar[bool] = True
     read_order: ClassVar[ReadOrder] = "in order"
 
     def place(self, row: Row) -> str:
@@ -79,7 +82,7 @@ def check_pyarrow() -> None:
         raise UsageError(
             "pyarrow, which reads parquet files, is not installed",
             "expected the extra parquet",
-            "pip install 'imagenet-prep[parquet]'    (with make: make imagenet EXTRAS=parquet ...)",
+            install_extra("parquet"),
         )
 
 
@@ -110,28 +113,6 @@ class ParquetRow(NamedTuple):
     columns: dict[str, Any]
 
 
-class Schema(Struct, frozen=True):
-    """The columns of a file.
-
-    Args:
-        image: that of images.
-        columns: others that can be read.
-        passed: those that can't.
-        classes: the names of the classes of columns, by column.
-        objects: the one of ``columns`` that has the boxes of each image and their classes.
-        object_classes: the names of those classes.
-        unread_boxes: those of ``passed`` that seem to have boxes.
-    """
-
-    image: str
-    columns: Sequence[str]
-    passed: Sequence[str] = ()
-    classes: Mapping[str, Sequence[str]] = {}
-    objects: str | None = None
-    object_classes: Sequence[str] = ()
-    unread_boxes: Sequence[str] = ()
-
-
 def read_schema(path: Path) -> Schema:
     """The columns of a file of images.
 
@@ -142,97 +123,6 @@ def read_schema(path: Path) -> Schema:
     """
     with contextlib.closing(_open(path, ())) as file:
         return schema_of(path, file.schema_arrow)
-
-
-def schema_of(path: Path, schema: Any) -> Schema:
-    """The columns of a file by pyarrow's schema.
-
-    Raises:
-        InputError: no column has images.
-    """
-    image = image_column(schema)
-    if image is None:
-        raise _no_images(path, schema)
-    columns = [column for column in schema if column.name != image]
-    readable, objects = _readable_columns(columns)
-    unread = [column for column in columns if column.name not in readable]
-    classes, object_classes = _class_names(schema, objects)
-    return Schema(
-        image,
-        readable,
-        [column.name for column in unread],
-        classes,
-        objects,
-        object_classes,
-        [column.name for column in unread if _BOXES.search(str(column))],
-    )
-
-
-def _readable_columns(columns: Sequence[Any]) -> tuple[list[str], str | None]:
-    """The columns of plain values and the one of objects, if there is one; and that one alone."""
-    plain: list[str] = []
-    objects: str | None = None
-    for column in columns:
-        if _is_plain(column.type):
-            plain.append(column.name)
-        elif objects is None and _has_objects(column.type):
-            objects = column.name
-    return (plain if objects is None else [*plain, objects]), objects
-
-
-_BOXES = re.compile(r"box|object|annotations\b")
-"""Words in the names of columns that hold boxes, or of the fields of those."""
-
-
-def _class_names(
-    schema: Any, objects: str | None
-) -> tuple[dict[str, Sequence[str]], Sequence[str]]:
-    """The names of classes by column, and those of objects, in the metadata of Hugging Face's."""
-    classes: dict[str, Sequence[str]] = {}
-    try:
-        metadata = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
-        features = metadata["info"]["features"]
-        for name, feature in features.items():
-            if feature.get("_type") == "ClassLabel":
-                classes[name] = feature["names"]
-        return classes, next(_class_labels_in(features.get(objects)), ())
-    except (ValueError, LookupError, TypeError, AttributeError):
-        return {}, ()
-
-
-def _inner_type(arrow_type: Any) -> Any:
-    """The type of the values of a list; any other type as it is."""
-    from pyarrow import types
-
-    is_list = types.is_list(arrow_type) or types.is_large_list(arrow_type)
-    return arrow_type.value_type if is_list else arrow_type
-
-
-def _has_objects(arrow_type: Any) -> bool:
-    """Whether a column has boxes and their classes: a struct of lists, or a list of structs."""
-    fields = _fields_of(_inner_type(arrow_type)).keys()
-    has_boxes = not fields.isdisjoint(("bbox", "bboxes"))
-    return has_boxes and not fields.isdisjoint(("category", "categories"))
-
-
-def _fields_of(arrow_type: Any) -> dict[str, Any]:
-    """The types of the fields of a struct by their names; none of another type."""
-    from pyarrow import types
-
-    if not types.is_struct(arrow_type):
-        return {}
-    return {field.name: field.type for field in arrow_type}
-
-
-def _class_labels_in(feature: Any) -> Iterator[Sequence[str]]:
-    """The names of every ClassLabel within the description of a column."""
-    if isinstance(feature, list):
-        for part in feature:
-            yield from _class_labels_in(part)
-    elif isinstance(feature, dict) and feature.get("_type") == "ClassLabel":
-        yield feature["names"]
-    elif isinstance(feature, dict):
-        yield from _class_labels_in(list(feature.values()))
 
 
 def has_images(path: Path) -> bool:
@@ -284,27 +174,6 @@ def read_table(path: Path) -> dict[str, list[Any]]:
         contextlib.closing(ParquetFile(path, page_checksum_verification=True)) as file,
     ):
         return file.read(use_threads=False).to_pydict()  # type: ignore[no-any-return]
-
-
-def _is_plain(arrow_type: Any) -> bool:
-    """Whether a column has numbers, texts, or lists of them."""
-    from pyarrow import types
-
-    inner = _inner_type(arrow_type)
-    is_number = types.is_integer(inner) or types.is_floating(inner) or types.is_boolean(inner)
-    return is_number or _is_text(inner)
-
-
-def _is_text(arrow_type: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_string(arrow_type) or types.is_large_string(arrow_type))
-
-
-def _is_binary(arrow_type: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_binary(arrow_type) or types.is_large_binary(arrow_type))
 
 
 def iter_samples(path: Path, schema: Schema, needed: Sequence[str] = ()) -> Iterator[ParquetRow]:
@@ -409,55 +278,10 @@ def _open(path: Path, needed: Sequence[str] = ("image", "label")) -> ParquetFile
             path, buffer_size=_BUFFER, pre_buffer=False, page_checksum_verification=True
         )
         schema = file.schema_arrow
-    has_columns = _holds_images(schema) if needed else image_column(schema) is not None
+    has_columns = has_usual_columns(schema) if needed else image_column(schema) is not None
     if not has_columns:
-        raise _no_images(path, schema)
+        raise no_images(path, schema)
     return file
-
-
-def _no_images(path: Path, schema: Any) -> InputError:
-    got = ", ".join(f"{field.name}: {field.type}" for field in schema)
-    return InputError(
-        f"{path} holds no images", f"expected {_COLUMNS}; got {got[:300] or 'no columns'}", _REMEDY
-    )
-
-
-def _holds_images(schema: Iterable[Any]) -> bool:
-    from pyarrow import types
-
-    columns = {field.name: field.type for field in schema}
-    if not {"image", "label"} <= columns.keys() or not types.is_integer(columns["label"]):
-        return False
-    parts = _fields_of(columns["image"])
-    if not {"bytes", "path"} <= parts.keys():
-        return False
-    return _is_binary(parts["bytes"]) and _is_text(parts["path"])
-
-
-def image_column(schema: Any) -> str | None:
-    """The column of images: structs with bytes, or bytes alone;
-    one of the usual name, otherwise the first.
-    """
-    names = [column.name for column in schema if _may_be_image(column.type)]
-    usual = [name for name in _USUAL if name in names]
-    return next(iter(usual + names), None)
-
-
-def _may_be_image(arrow_type: Any) -> bool:
-    """Whether a column has bytes, alone or in structs."""
-    fields = _fields_of(arrow_type)
-    return _is_binary(arrow_type) or ("bytes" in fields and _is_binary(fields["bytes"]))
-
-
-def parts_of(column: Any) -> tuple[Any, Any]:
-    """The bytes of a column of images, and their paths, if it has them."""
-    from pyarrow import types
-
-    if not types.is_struct(column.type):
-        return column, None
-    fields = _fields_of(column.type)
-    has_path = "path" in fields and _is_text(fields["path"])
-    return column.field("bytes"), column.field("path") if has_path else None
 
 
 def _batches(path: Path, file: ParquetFile, first: int, group: int, *columns: str) -> Iterator[Any]:
@@ -491,13 +315,13 @@ def faults_named(path: Path, row: int, noun: str = "parquet file") -> Iterator[N
 
 
 def _damaged(path: Path, row: int, reason: str, noun: str = "parquet file") -> InputError:
-    return InputError(f"{path} is damaged, or no {noun}, at row {row:,}", reason, _REMEDY)
+    return InputError(f"{path} is damaged, or no {noun}, at row {row:,}", reason, REMEDY)
 
 
 def without_image(path: Path, row: int) -> InputError:
     """The error for a row without an image."""
     return InputError(
         f"{path} lacks the bytes, the path or the label of an image, in row {row:,}",
-        f"expected {_COLUMNS}, none of them null",
-        _REMEDY,
+        f"expected {USUAL_COLUMNS}, none of them null",
+        REMEDY,
     )

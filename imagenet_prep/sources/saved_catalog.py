@@ -21,6 +21,8 @@ import numpy as np
 from msgspec import Struct, convert, to_builtins
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.sources.blocks import ArrayFolder, SavedArray, array_file
 from imagenet_prep.sources.catalog import NUMBER_COLUMNS, Catalog
 from imagenet_prep.sources.names import Column, Names
@@ -140,7 +142,7 @@ def load_catalog(folder: AnyPath, digest: str, pieces: Sequence[range] | None = 
         raise DamagedError(
             f"{folder} is damaged: {error}",
             "expected the listing of raw data as imagenet-prep convert wrote it",
-            "run the same imagenet-prep convert again: it lists the raw data again",
+            Hint("run the same ", mention("convert"), " again: it lists the raw data again"),
         ) from error
 
 

@@ -17,6 +17,8 @@ from msgspec import Struct
 
 from imagenet_prep import sources
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.storage.durable import write_all
 from imagenet_prep.storage.local import open_plain
 from imagenet_prep.storage.location import AnyPath, Location
@@ -163,13 +165,15 @@ class Container(Struct, frozen=True):
     place; picklable.
 
     Each kind is one module, with the function that lists it as rows of a Catalog. ``is_sliced``
-    tells whether its images are plain slices of one file. ``read_order`` tells how its rows are
-    read: "in order" requires bundles to make shards (see ``regroup``).
+    tells whether its images are plain slices of one file. ``is_consumable`` tells whether convert
+    can free its space while it makes shards. ``read_order`` tells how its rows are read: "in order"
+    requires bundles to make shards (see ``regroup``).
     A subclass registers itself under its name, which a saved table has: see ``container_class``.
     """
 
     path: AnyPath
     is_sliced: ClassVar[bool] = False
+    is_consumable: ClassVar[bool] = False
     read_order: ClassVar[ReadOrder] = "anywhere"
 
     def __init_subclass__(cls) -> None:
@@ -206,9 +210,14 @@ def gone(path: AnyPath) -> InputError:
     detail = (
         "expected no more need for it: imagenet-prep convert --consume gave its space to the shards"
     )
-    hint = (
-        "get it again with imagenet-prep download; then "
-        "imagenet-prep repair makes wrong or missing shards, imagenet-prep convert another set"
+    hint = Hint(
+        "get it again with ",
+        mention("download"),
+        "; then ",
+        mention("repair"),
+        " makes wrong or missing shards, ",
+        mention("convert"),
+        " another set",
     )
     return InputError(f"{path} was consumed: its images are in the shards alone", detail, hint)
 

@@ -17,6 +17,7 @@ import numpy as np
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.hints import install_extra
 from imagenet_prep.images.arrays import DEFLATES_TO, MAX_BYTES, ArrayError
 from imagenet_prep.storage.refusals import unreadable
 
@@ -180,7 +181,7 @@ def need_library(name: str, extra: str, files: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        hint = f"pip install 'imagenet-prep[{extra}]'"
+        hint = install_extra(extra)
         top = name.partition(".")[0]
         raise UsageError(
             f"{top}, which reads {files}, is not installed", f"expected the extra {extra}", hint

@@ -18,6 +18,8 @@ from typing import Protocol
 from zlib import adler32
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 
 BLOCK = 512
 
@@ -326,7 +328,7 @@ def _show(name: bytes) -> str:
 
 # the errors of an archive that is damaged, foreign or a bomb, and their remedies ------------------
 
-REMEDY = "check where it comes from, or move it away and run imagenet-prep download"
+REMEDY = Hint("check where it comes from, or move it away and run ", mention("download"))
 WHOLE_COPY = "get an intact copy of it"
 """The remedy for an archive that no command fetches."""
 

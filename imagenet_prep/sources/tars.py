@@ -10,7 +10,8 @@ from typing import ClassVar, Generic, Protocol
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command_line, quoted
+from imagenet_prep.escaping import CommandLine, command_line
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Engine, Failed, R, T
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.names import file_name
@@ -44,6 +45,7 @@ class Archive(Container, frozen=True):
     """A file with images at offsets: a tar, tars within it, or a bundle."""
 
     is_sliced: ClassVar[bool] = True
+    is_consumable: ClassVar[bool] = True
 
     def open(self) -> Callable[[Row], Buffer]:
         """The function that reads rows: slices of the archive's map, never copied;
@@ -270,7 +272,7 @@ def refuse_compressed(archive: object, start: bytes, inside: str = "") -> None:
     else:
         archive_name = path
         next_step = f"then name {target}" if target != path else "then run the same command again"
-        hint = f"{decompress_command(path, target, compression)}    ({next_step})"
+        hint = Hint(decompress_command(path, target, compression), f"    ({next_step})")
     raise InputError(
         f"{archive_name} is compressed with {compression}",
         "expected a plain tar, whose files are read in place",
@@ -285,16 +287,16 @@ def compression_of(start: bytes) -> str:
     return next((name for magic, name in _COMPRESSED.items() if start.startswith(magic)), "")
 
 
-def decompress_command(source: str, target: str, compression: str) -> str:
+def decompress_command(source: str, target: str, compression: str) -> CommandLine:
     """The command that writes ``target``, a plain tar;
     the compressed file is kept, perhaps under another name.
     """
     packed = source if source != target else f"{source}.{_SUFFIXES[compression]}"
     decompress = command_line([_DECOMPRESSORS[compression], "-dc", "--", packed])
-    unpack = f"{decompress} > {quoted(target)}"
+    unpack = decompress.into(target)
     if packed == source:
         return unpack
-    return f"{command_line(['mv', '--', source, packed])} && {unpack}"
+    return command_line(["mv", "--", source, packed]).then(unpack)
 
 
 def _checked(archive: str, raw: bytes, offset: int) -> str:

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.datasets.copies import (
-    join_copies,
-    samples_by_shard,
-    were_copies,
-    with_samples,
-    without_damaged,
-)
+from imagenet_prep.datasets.copies import samples_by_shard, were_copies
 from imagenet_prep.datasets.dataset import Dataset
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import find_changed
 from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, plan_name
-from imagenet_prep.datasets.stored_plan import plan_of, read_planned
+from imagenet_prep.datasets.stored_plan import plan_again, plan_of
 from imagenet_prep.errors import OtherCopyError, UsageError, WriteError
 from imagenet_prep.escaping import command
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Engine, Problem, Progress, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS, refuse_images, refuse_other_set
 from imagenet_prep.shards.consumable import (
@@ -38,6 +32,7 @@ from imagenet_prep.shards.done_shards import DoneShards
 from imagenet_prep.shards.existing import ExistingShards
 from imagenet_prep.shards.finishing import find_lost, finish_set, refuse_superseded
 from imagenet_prep.shards.plan_claim import PlanClaim
+from imagenet_prep.shards.plan_saving import PlanSaving, forget_samples
 from imagenet_prep.shards.run import Made, make_shards, prepare_tasks
 from imagenet_prep.shards.share import Share
 from imagenet_prep.shards.superseded import freed_space, remove_superseded
@@ -48,16 +43,13 @@ from imagenet_prep.state.indexes import settle
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE
 from imagenet_prep.state.plan_file import Plan, load_plan
-from imagenet_prep.state.replacement import (
-    Replacement,
-    next_generation,
-)
+from imagenet_prep.state.replacement import Replacement, next_generation
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import SetState, merge_command
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import remembering
 from imagenet_prep.storage.lock import hold
-from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import Need, refuse_lack
 from imagenet_prep.text import number_of
 
@@ -85,8 +77,8 @@ def convert(
     progress, options = progress or Silent(), options or dataset.options
     layout = replace(layout, set_name=dataset.set_name)
     if share and options.consume:
-        what = f"{share}: the raw data of several ranks can't give its space to shards"
-        raise UsageError(what, "expected --consume without --rank", "use only one of them")
+        refusal = f"{share}: the raw data of several ranks can't give its space to shards"
+        raise UsageError(refusal, "expected --consume without --rank", "use only one of them")
     with contextlib.nullcontext() if share else hold(layout.lock_paths):
         planned = _Conversion.plan_set(layout, engine, options, dataset, share, progress).joined()
         part = f"{share.name}-{run_name()}" if share else ""
@@ -94,36 +86,11 @@ def convert(
             conversion = planned.compare(journal)
             shards, problems = conversion.make(journal)
             if share is None:
-                lost_shards, more_problems = conversion.make_lost(journal)
+                lost_shards, problems_of_lost = conversion.make_lost(journal)
                 shards += lost_shards
-                problems += more_problems
+                problems += problems_of_lost
             conversion.finish(journal)
-        if not shards:
-            _note_check(conversion, progress)
-        if share:
-            progress.note(f"{share} is done; when all ranks are, run: {merge_command(layout)}")
-        elif options.consume:
-            finish_consuming(conversion.splits, layout)
-        splits = tuple(summary_of(split, shards, journal) for split in conversion.splits)
-        for split in () if share else splits:
-            progress.note(f"{split.split}: Finished writing all {split.images} images in data set.")
-        named_in = None if share else layout.damaged_images_path
-        return ConvertSummary(splits, tuple(problems), conversion.planned.notes, named_in)
-
-
-def _note_check(conversion: _Conversion, progress: Progress) -> None:
-    """Say that shards which were done before are kept,
-    if the user asks for a check of all pixels.
-    """
-    is_strict = any(split.recorder.check == "strict" for split in conversion.splits)
-    check = "strict" if is_strict else conversion.options.check
-    if check in ("strict", "decode"):
-        decode = command("verify", conversion.layout.data_dir, (("depth", "decode"),))
-        progress.note(
-            f"every shard was done before and is kept: check {check} decides only about shards "
-            "that are made"
-        )
-        progress.note(f"to decode all images: {decode}")
+        return conversion.summarize(shards, problems, journal)
 
 
 def foresee(
@@ -152,25 +119,30 @@ def foresee(
 
 
 class _Conversion(Struct, frozen=True):
-    """A set to make: ``plan`` is ``before``, the plan on the disk, if nothing had to be listed
+    """A set to make: ``plan`` is ``plan_on_disk`` if nothing had to be listed
     again.
 
     ``splits`` hold only the shards for this call; ``packed`` is the saved part of a new plan, by
     split. ``replacement`` lists the shards of an older set that give way.
     """
 
-    layout: Layout
+    records: SetRecords
     engine: Engine
     options: MakingOptions
     share: Share | None
     progress: Progress
     planned: PlannedSet
     plan: Plan
-    before: Plan | None
+    plan_on_disk: Plan | None
     splits: Sequence[PlannedSplit]
     packed: Mapping[str, PackedCatalog]
     done: DoneShards
     replacement: Replacement | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """The folder, and which of its sets."""
+        return self.records.layout
 
     @classmethod
     def plan_set(
@@ -185,37 +157,35 @@ class _Conversion(Struct, frozen=True):
         """Plan a data set that belongs in this folder, and check that it can be consumed;
         shows its notes.
         """
-        refuse_other_set(layout, dataset)
-        before = load_plan(layout)
-        if before is None and layout.plan_path.is_file():
+        records = SetRecords(layout)
+        refuse_other_set(records, dataset)
+        plan_on_disk = records.plan
+        if plan_on_disk is None and layout.plan_path.is_file():
             progress.note(f"warning: {layout.plan_path} is damaged: the raw data is listed again")
         with remembering(layout.raw_dir):
-            kept = _read_again(before, layout, options, dataset, share, progress)
-            planned = kept or dataset.plan(layout, engine, options, progress)
+            planned_again = _plan_again(records, dataset, options, share, progress)
+            planned = planned_again or dataset.plan(records, engine, options, progress)
         splits = planned.splits
         packed: dict[str, PackedCatalog] = {}
-        if kept is not None and before is not None:
-            plan = before
-        else:
-            for split in planned.splits:
-                packed[split.catalog.split] = PackedCatalog.pack(split.catalog)
-            plan = plan_of(planned, layout, before, packed)
-            if share:
-                splits = share.of_splits(planned.splits)
-        refuse_lost(before, planned.splits, layout)
+        plan = plan_on_disk
+        if plan is None or planned_again is None:
+            packed = {split.catalog.split: PackedCatalog.pack(split.catalog) for split in splits}
+            plan = plan_of(planned, layout, plan_on_disk, packed)
+            splits = share.of_splits(splits) if share else splits
+        refuse_lost(plan_on_disk, planned.splits, layout)
         if options.consume:
             check_consumable(planned.splits, layout)
         for note in planned.notes:
             progress.note(note)
         return cls(
-            layout=layout,
+            records=records,
             engine=engine,
             options=options,
             share=share,
             progress=progress,
             planned=planned,
             plan=plan,
-            before=before,
+            plan_on_disk=plan_on_disk,
             splits=splits,
             packed=packed,
             done=DoneShards(layout, options.on_damaged),
@@ -227,12 +197,12 @@ class _Conversion(Struct, frozen=True):
         """The conversion; after the plan that another rank has claimed since,
         if it is of the same shards.
         """
-        if self.share is None or self.plan is self.before:
+        if self.share is None or self.plan is self.plan_on_disk:
             return self
         claimed = load_plan(self.layout)
         if claimed is None or claimed.fingerprints != self.plan.fingerprints:
             return self
-        return replace(self, before=claimed)
+        return replace(self, plan_on_disk=claimed)
 
     def compare(self, journal: Journal) -> _Conversion:
         """The conversion, with the shards that it replaces and its generation; the journal forgets
@@ -242,31 +212,52 @@ class _Conversion(Struct, frozen=True):
             UsageError: shards exist that were made differently, or shards of another set.
             InputError: the raw data of a shard to make is gone.
         """
-        layout, before = self.layout, self.before
+        layout, plan_on_disk = self.layout, self.plan_on_disk
         changed = self._find_changed(journal)
-        existing = ExistingShards.find(layout, self.plan, before, journal, changed, KNOWN_SPLITS)
-        is_resumed = before is not None and before.fingerprints == self.plan.fingerprints
-        pending = Replacement.find(layout, before) if before and is_resumed else None
-        overwrite = self.options.overwrite or pending is not None
+        records = SetRecords(layout)  # ranks may have changed them while the images were listed
+        existing = ExistingShards.find(
+            records, self.plan, plan_on_disk, journal, changed, KNOWN_SPLITS
+        )
+        pending = self._pending_replacement()
+        overwrites = self.options.overwrite or pending is not None
         if existing.foreign:  # another rank may have claimed the folder since, and made them
             self._claim.check()
-        existing.refuse_foreign(layout, self.plan, overwrite=overwrite)
-        if not overwrite:
-            existing.refuse_replaced(layout, self.plan, changed)
-        replaced = existing.replaced if overwrite else ()
+        existing.refuse_foreign(layout, self.plan, overwrite=overwrites)
+        if not overwrites:
+            existing.refuse_replaced(records, self.plan, changed)
+        replaced = existing.replaced if overwrites else ()
         journal.forget({*changed, *replaced})
-        generation = before.generation if before else ""
-        replacement: Replacement | None = None
-        # A killed run or another rank may have listed the replaced shards.
-        if pending is not None and pending.shards.keys() >= set(replaced):
-            replacement = pending
-        elif replaced:
-            generation = next_generation(before, self.plan)
-            replacement = Replacement.plan(layout, replaced)
-        elif self.options.overwrite and before is not None and not self.plan.extends(before):
-            generation = next_generation(before, self.plan)  # another rank has removed them all
+        replacement = self._replacement_of(replaced, pending)
+        generation = plan_on_disk.generation if plan_on_disk else ""
+        if self._starts_generation(replacement, pending):
+            generation = next_generation(plan_on_disk, self.plan)
         plan = replace(self.plan, generation=generation)
-        return replace(self, plan=plan, replacement=replacement)
+        return replace(self, records=records, plan=plan, replacement=replacement)
+
+    def _pending_replacement(self) -> Replacement | None:
+        """The list of replaced shards that a killed run or another rank left, if this continues."""
+        plan_on_disk = self.plan_on_disk
+        if plan_on_disk is None or plan_on_disk.fingerprints != self.plan.fingerprints:
+            return None
+        return Replacement.find(self.layout, plan_on_disk)
+
+    def _replacement_of(
+        self, replaced: Sequence[str], pending: Replacement | None
+    ) -> Replacement | None:
+        """The list of the shards to replace: the pending one, if it has them all."""
+        if pending is not None and pending.shards.keys() >= set(replaced):
+            return pending
+        return Replacement.plan(self.layout, replaced) if replaced else None
+
+    def _starts_generation(
+        self, replacement: Replacement | None, pending: Replacement | None
+    ) -> bool:
+        """Whether the plan starts a new generation: it replaces shards of another plan."""
+        if replacement is not None:
+            return replacement is not pending
+        if not self.options.overwrite or self.plan_on_disk is None:
+            return False
+        return not self.plan.extends(self.plan_on_disk)  # another rank has removed its shards
 
     def _find_changed(self, journal: Journal) -> Mapping[str, str]:
         """The finished shards that the plan would not make, each with the evidence;
@@ -275,15 +266,17 @@ class _Conversion(Struct, frozen=True):
         layout, splits = self.layout, self.planned.splits
         settle(layout, journal, set().union(*self.plan.fingerprints.values()))
         changed: dict[str, str] = {}
-        if self.plan is self.before:
+        if self.plan is self.plan_on_disk:
             for name, fingerprint in self.plan.fingerprints_by_name().items():
                 info = journal.get(name)
                 if info is not None and info.fingerprint != fingerprint:
                     changed[name] = ""
         else:
-            may_be_copy = self.share is not None or bool(self.before and were_copies(self.before))
+            may_be_copy = self.share is not None or bool(
+                self.plan_on_disk and were_copies(self.plan_on_disk)
+            )
             changed = find_changed(
-                splits, self.before, layout, journal, self.engine, may_be_copy=may_be_copy
+                splits, self.plan_on_disk, layout, journal, self.engine, may_be_copy=may_be_copy
             )
         gone = [split for split in splits if is_gone(split)]
         waiting = {*map(plan_name, self.done.list_unfinished(gone, journal)), *changed}
@@ -310,7 +303,7 @@ class _Conversion(Struct, frozen=True):
             return False
         if entry.kind == RECIPE or entry.classes:
             return False
-        if SetState.read(layout).kind == "finished":
+        if SetState.judge(self.records).kind == "finished":
             return False
         return is_consumable(self.planned.splits, layout)
 
@@ -334,7 +327,7 @@ class _Conversion(Struct, frozen=True):
         if self.share:
             name = f"rank-{plan.key}-{name}"
         with unfinished_of(layout, name) as run_layout:
-            samples = samples_by_shard(self._save_plan(todo))
+            samples = samples_by_shard(self._saving.save(todo))
             if self.share is None or self.replacement:
                 remove_unfinished(layout, plan.key, run_layout.run)
             self._claim.check()
@@ -363,28 +356,27 @@ class _Conversion(Struct, frozen=True):
         for outcome in made.outcomes:
             if outcome.info is not None and outcome.identity is not None:
                 self.done.seen[outcome.info.name] = outcome.identity
+        self._raise_failures(made)
+        problems = [problem for outcome in made.outcomes for problem in outcome.problems]
+        refused_shards = sum(outcome.info is None for outcome in made.outcomes)
+        if refused_shards:
+            damaged = {problem.subject for problem in problems}
+            forget_samples(self._claim, self.splits, damaged)
+            raise refusal_of(problems, refused_shards, self.progress)
+        return problems
+
+    def _raise_failures(self, made: Made) -> None:
+        """Raise the error of a wrong copy, or the first error; of a wrong copy, the shards that
+        this run made are removed: not every image is sampled.
+        """
         for error in made.failures:
             if isinstance(error, OtherCopyError):
                 self._remove_made(made)
                 raise error
         if made.failures:
             raise made.failures[0]
-        problems = [problem for outcome in made.outcomes for problem in outcome.problems]
-        refused_shards = sum(outcome.info is None for outcome in made.outcomes)
-        if refused_shards:
-            self._forget_samples({problem.subject for problem in problems})
-            raise refusal_of(problems, refused_shards, self.progress)
-        return problems
-
-    def _forget_samples(self, damaged: Collection[str]) -> None:
-        """Let sound images take the place of damaged ones that were sampled."""
-        claimed = self._claim.check()
-        if claimed is not None and claimed.samples:
-            plan = without_damaged(claimed, self.splits, damaged)
-            save_bytes(self.layout.plan_path, plan.encode())
 
     def _remove_made(self, made: Made) -> None:
-        """Remove the shards that this run made from a wrong copy: not every image is sampled."""
         for outcome in made.outcomes:
             if outcome.info is not None:
                 self.layout.shard_path(outcome.info.name).unlink(missing_ok=True)
@@ -404,8 +396,8 @@ class _Conversion(Struct, frozen=True):
         journal.forget(lost)
         for name in lost:
             self.done.seen.pop(name, None)
-        before = self._claim.check() or self.plan
-        todo, problems = replace(self, replacement=None, before=before).make(journal)
+        plan_on_disk = self._claim.check() or self.plan
+        todo, problems = replace(self, replacement=None, plan_on_disk=plan_on_disk).make(journal)
         lost = find_lost(self.plan, self.layout, journal, self.done.seen)
         if lost:
             count = number_of(len(lost), "shard")
@@ -431,61 +423,68 @@ class _Conversion(Struct, frozen=True):
         return PlanClaim(
             layout=self.layout,
             plan=self.plan,
-            before=self.before,
+            plan_on_disk=self.plan_on_disk,
             overwrites=self.options.overwrite,
             is_rank=self.share is not None,
         )
 
-    def _save_plan(self, todo: Sequence[ShardPlan]) -> Plan:
-        """Make rows, the list of replaced shards and the plan durable, in this order.
-
-        Returns the plan that claims the folder.
-        """
-        plan, layout = self.plan, self.layout
-        for packed in self.packed.values():
-            packed.save(layout.plan_path.with_name(packed.name))
-        # If it is claimed, another rank has listed the replaced shards, or removed them.
-        if not self._claim.check() and self.replacement is not None:
-            self.replacement.claim(layout, plan.generation)
-        self._claim.save(functools.partial(self._with_samples, todo))
-        claimed = self._claim.check()
-        for path, lines in self.planned.lists.items():
-            with writing(path):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                save_bytes(path, lines)
-        return claimed or self.plan
-
-    def _with_samples(self, todo: Sequence[ShardPlan], before: Plan | None) -> Plan:
-        """The plan, with the samples of the copy that was first; see datasets.copies."""
-        if not self.packed:  # nothing was listed: the plan is the one on the disk
-            return self.plan
-        if before is not None and self.options.overwrite and self.share is None:
-            before = replace(before, samples={})  # the images of this run are the right ones
-        present: list[PlannedSplit] = []
-        if todo:
-            present = [split for split in self.planned.splits if not is_gone(split)]
-        plan = join_copies(self.plan, before, present)
+    @property
+    def _saving(self) -> PlanSaving:
+        """The plan with what must be durable before it."""
         has_machines = self.share is not None or getattr(self.engine, "has_machines", False)
-        return with_samples(plan, present) if has_machines else plan
+        return PlanSaving(self._claim, self.planned, self.packed, self.replacement, has_machines)
+
+    # the result -----------------------------------------------------------------------------------
+
+    def summarize(
+        self, shards: Sequence[ShardPlan], problems: Sequence[Problem], journal: Journal
+    ) -> ConvertSummary:
+        """The summary of a conversion that made these shards; consumed raw data is removed."""
+        layout, progress = self.layout, self.progress
+        if not shards:
+            self._note_check()
+        if self.share:
+            merging = merge_command(layout)
+            progress.note(Hint(f"{self.share} is done; when all ranks are, run: ", merging))
+        elif self.options.consume:
+            finish_consuming(self.splits, layout)
+        splits = tuple(summary_of(split, shards, journal) for split in self.splits)
+        notes = self.planned.notes
+        if self.share:
+            return ConvertSummary(splits, tuple(problems), notes)
+        for split in splits:
+            progress.note(f"{split.split}: Finished writing all {split.images} images in data set.")
+        return ConvertSummary(splits, tuple(problems), notes, layout.damaged_images_path)
+
+    def _note_check(self) -> None:
+        """Say that shards which were done before are kept,
+        if the user asks for a check of all pixels.
+        """
+        is_strict = any(split.recorder.check == "strict" for split in self.splits)
+        check = "strict" if is_strict else self.options.check
+        if check not in ("strict", "decode"):
+            return
+        decode = command("verify", self.layout.data_dir, (("depth", "decode"),))
+        self.progress.note(
+            f"every shard was done before and is kept: check {check} decides only about shards "
+            "that are made"
+        )
+        self.progress.note(Hint("to decode all images: ", decode))
 
 
-def _read_again(
-    before: Plan | None,
-    layout: Layout,
-    options: MakingOptions,
+def _plan_again(
+    records: SetRecords,
     dataset: Dataset,
+    options: MakingOptions,
     share: Share | None,
     progress: Progress,
 ) -> PlannedSet | None:
-    """The set as planned before, if settings and raw data are unchanged; for a rank, only its
+    """The set as planned before, without a new listing, if that is possible; for a rank, only its
     shards.
-
-    A rank does not check separate image files: it reads images that another rank listed.
     """
-    if before is None or options.consume:
+    if records.plan is None or options.consume:
         return None
-    asked = dataset.ask(layout, options)
-    if asked is None or before.asked != {"options": asked.options, "raw": asked.raw}:
-        return None
-    names = set(share.of(before.fingerprints_by_name())) if share else None
-    return read_planned(before, layout, asked, names, progress)
+    names: set[str] | None = None
+    if share is not None:
+        names = set(share.of(records.plan.fingerprints_by_name()))
+    return plan_again(records, dataset, options, names, progress)

@@ -129,8 +129,8 @@ def diff(
 ) -> Difference:
     """Compare two sets of shards, or a set and the manifest of another, record by record.
 
-    Of a shard with the same recorded digest in both sets, size, index and last record are looked
-    at. Otherwise names, lengths and CRCs are compared, from the index or from the records' headers.
+    A shard with the same recorded digest in both sets is compared by size, index and last record.
+    Otherwise names, lengths and CRCs are compared, from the index or from the records' headers.
     Records with other bytes are read and compared by feature: the encoding, such as the order of
     the features, makes no difference unless ``by_bytes``. verify proves that a record's bytes match
     its CRC.

@@ -19,6 +19,7 @@ from imagenet_prep.fetch.providers import Offer, Site
 from imagenet_prep.fetch.reply import Remote, RemoteFile, inspect
 from imagenet_prep.fetch.session import Session, bare_url, file_url, host_of
 from imagenet_prep.fetch.transfer import Manner, Target, fetch
+from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.arrivals import RemoteClasses, fault_of, look_at
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, OfficialArchive
@@ -131,23 +132,24 @@ def download(
     size = 0
     with hold(layout.lock_paths):
         missing = [target for target in targets.values() if not _is_there(target)]
-        missing_wnids, present_wnids = _find_classes(layout, part) if train else ([], [])
-        classes = None
-        to_ask_for = [train, *missing] if train and missing_wnids else missing
-        if to_ask_for:
-            session, remotes = _ask(options, to_ask_for, manner)
+        missing_wnids, present_wnids = _find_classes(layout, part, train)
+        classes: RemoteClasses | None = None
+        class_archive = train if missing_wnids else None
+        probed = [class_archive, *missing] if class_archive else missing
+        if probed:
+            session, remotes = _ask(options, probed, manner)
             incoming = [_incoming(target, remotes[target]) for target in missing]
-            if train and missing_wnids:
-                url = _url(options, train)
-                classes = RemoteClasses.find(session, url, remotes[train], missing_wnids, manner)
+            if class_archive:
+                url, remote = _url(options, class_archive), remotes[class_archive]
+                classes = RemoteClasses.find(session, url, remote, missing_wnids, manner)
                 incoming.append(_incoming_classes(classes, missing_wnids, layout))
             _announce(incoming, layout, before, manner.progress)
         for target in targets.values():
-            if target in missing:
-                _fetch(session, _url(options, target), target, manner, remotes[target])
-                size += remotes[target].total
-            else:
+            if target not in missing:
                 target.check_present(manner.progress)
+                continue
+            _fetch(session, _url(options, target), target, manner, remotes[target])
+            size += remotes[target].total
         if classes:
             classes.fetch(layout, class_tars_in(layout))
             size += classes.size
@@ -181,8 +183,10 @@ def _url(options: DownloadOptions, target: Target) -> str:
     return file_url(options.base_url, target.filename)
 
 
-def _find_classes(layout: Layout, part: Part) -> tuple[list[str], list[str]]:
-    """The classes without a tar, and those with one."""
+def _find_classes(layout: Layout, part: Part, train: Target | None) -> tuple[list[str], list[str]]:
+    """The classes without a tar, and those with one; none if ``train`` is not to be fetched."""
+    if train is None:
+        return [], []
     tars = class_tars_in(layout).wnids()
     missing = [wnid for wnid in part.labels if wnid not in tars]
     present = [wnid for wnid in part.labels if wnid in tars]
@@ -265,7 +269,7 @@ def foresee(
         if not _is_there(target):
             remote = Remote("", ARCHIVES[key].about, None, None)
             incoming.append(replace(_incoming(target, remote), is_about=target.size is None))
-    wnids, _ = _find_classes(layout, part) if train else ([], [])
+    wnids, _ = _find_classes(layout, part, train)
     if wnids:
         size = ARCHIVES[facts.TRAIN].about * len(wnids) // facts.CLASSES
         incoming.append(Incoming(_tars(wnids)[0], size, size, len(wnids), is_about=True))
@@ -312,7 +316,9 @@ def _is_there(target: Target) -> bool:
     if not folder.is_dir() and (folder.exists() or folder.is_symlink()):
         move = command_line(["mv", "--", str(folder), f"{folder}.moved"])
         raise InputError(
-            f"{folder} is {IN_WORDS[kind_of(folder)]}", "expected a folder", f"run {move}, {AGAIN}"
+            f"{folder} is {IN_WORDS[kind_of(folder)]}",
+            "expected a folder",
+            Hint("run ", move, f", {AGAIN}"),
         )
     is_there = target.is_there()
     fault = fault_of(target.path, target.filename) if is_there and not target.digests else ""

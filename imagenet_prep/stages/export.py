@@ -12,12 +12,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
+from imagenet_prep.escaping import mention
 from imagenet_prep.exports import load_format
 from imagenet_prep.exports.packing import ExportRun, Packer, sizes_on_record
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Engine, OnDamaged, Progress, Silent
 from imagenet_prep.shards.unfinished import unfinished
-from imagenet_prep.state.damaged_images import load_damaged_images, remove_damaged_images
+from imagenet_prep.state.damaged_images import (
+    DamagedImage,
+    load_damaged_images,
+    remove_damaged_images,
+)
 from imagenet_prep.storage.files import load_json, save_bytes, save_json
 from imagenet_prep.storage.layout import STATE_NAME, Layout
 from imagenet_prep.storage.location import AnyPath, local_path, refuse_url
@@ -137,7 +143,7 @@ def _refuse_options(
             f"export {container} with --on-damaged skip: it copies no records, "
             "so it can't leave any out",
             "expected refuse",
-            "mend the set with imagenet-prep repair, or choose another format",
+            Hint("mend the set with ", mention("repair"), ", or choose another format"),
         )
 
 
@@ -168,7 +174,7 @@ def _refuse_failures(run: ExportRun, source: SourceSet, progress: Progress) -> N
 def _with_hint(error: Exception) -> Exception:
     """An error; that of a damaged record says how to continue without the record."""
     if isinstance(error, DamagedRecordError):
-        return error.with_hint(f"{error.hint}; --on-damaged skip leaves out damaged records")
+        return error.with_hint(Hint(error.hint, "; --on-damaged skip leaves out damaged records"))
     return error
 
 
@@ -181,19 +187,23 @@ def _export_shards(
     engine: Engine,
 ) -> ExportRun:
     """Export all shards whose files are missing, or differ in size from those that were written."""
+    left_out: dict[str, tuple[DamagedImage, ...]] = {}
+    candidates: list[SourceShard] = []
     damaged_images = load_damaged_images(target.damaged_images_path)
-    names = [shard.name for shard in source.shards]
-    left_out = {name: damaged_images[name] for name in names if name in damaged_images}
-    # those with damaged records are exported again: the set may have been repaired since
-    candidates = [shard for shard in source.shards if shard.name not in left_out]
+    for shard in source.shards:
+        if shard.name in damaged_images:  # exported again: the set may have been repaired since
+            left_out[shard.name] = damaged_images[shard.name]
+        else:
+            candidates.append(shard)
     sizes = _sizes_of_finished(target, packer, candidates) if packer.unit == "shard" else {}
     todo = [shard for shard in source.shards if shard.name not in sizes]
     _refuse_lack(target, packer, todo, identity["container"])
     save_json(target.export_path, identity)
     total = sum(shard.size for shard in source.shards)
+    unfinished_size = sum(shard.size for shard in todo)
     with unfinished(target) as run_layout:
         run = ExportRun(target.exported_path, target.damaged_images_path, sizes, left_out)
-        progress.begin("export", total, "B", total - sum(shard.size for shard in todo))
+        progress.begin("export", total, "B", total - unfinished_size)
         run.export_shards(packer, run_layout, engine, todo, progress)
         progress.end()
     return run
@@ -278,5 +288,5 @@ def _file_names(target: Layout) -> list[str]:
 def _summary(split: str, shards: Sequence[SourceShard], run: ExportRun) -> ExportedSplit:
     records = sum(shard.count() for shard in shards)
     size = sum(run.sizes[shard.name] for shard in shards)
-    made = sum(shard.name in run.made for shard in shards)
-    return ExportedSplit(split, records, len(shards), size, made)
+    made_count = sum(shard.name in run.made for shard in shards)
+    return ExportedSplit(split, records, len(shards), size, made_count)

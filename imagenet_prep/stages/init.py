@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import NAME, command, escaped, quoted
+from imagenet_prep.hints import Hint
 from imagenet_prep.init.column_options import refuse_unknown_image_column, refuse_unused_columns
 from imagenet_prep.init.declared_classes import (
     declare_classes,
@@ -42,6 +43,7 @@ from imagenet_prep.recipes.row_tables import ENDINGS, is_table
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.location import refuse_url
 from imagenet_prep.storage.refusals import writing
+from imagenet_prep.text import nearest_words
 
 
 class InitSummary(Struct, frozen=True):
@@ -99,15 +101,8 @@ def init(
             something; the error lists every fault, with the choices.
         UsageError: the recipe already exists, the folder is a URL, or it does not have that layout.
     """
-    refuse_url(folder)
-    is_alone = folder.is_file() and is_table(folder)
-    if not folder.is_dir() and not is_alone:
-        problem = f"{folder} {'is not a folder' if folder.exists() else 'does not exist'}"
-        tables = ", ".join(ENDINGS)
-        raise UsageError(problem, f"expected a folder of data, or a table ({tables})")
-    target = output or Path(f"{_name_of(folder, is_alone=is_alone) or 'recipe'}.yaml")
-    if target.exists():
-        raise UsageError(f"{target} already exists", "expected a new file", ANOTHER_NAME)
+    is_alone = _is_table(folder)
+    target = _target_of(folder, output, is_alone=is_alone)
     _check_layout(layout, is_alone=is_alone)
     options = replace(options or InitOptions(), layout=layout, output=output)
     (progress or Silent()).note(f"inspecting {folder}")
@@ -156,6 +151,30 @@ def init(
     )
 
 
+def _is_table(folder: Path) -> bool:
+    """Whether the path is a table, and not a folder.
+
+    Raises:
+        UsageError: it is neither, or a URL.
+    """
+    refuse_url(folder)
+    if folder.is_dir():
+        return False
+    if folder.is_file() and is_table(folder):
+        return True
+    problem = f"{folder} {'is not a folder' if folder.exists() else 'does not exist'}"
+    tables = ", ".join(ENDINGS)
+    raise UsageError(problem, f"expected a folder of data, or a table ({tables})")
+
+
+def _target_of(folder: Path, output: Path | None, *, is_alone: bool) -> Path:
+    """The path of the recipe; raises UsageError if it exists already."""
+    target = output or Path(f"{_name_of(folder, is_alone=is_alone) or 'recipe'}.yaml")
+    if target.exists():
+        raise UsageError(f"{target} already exists", "expected a new file", ANOTHER_NAME)
+    return target
+
+
 def _name_of(folder: Path, *, is_alone: bool) -> str:
     """The name of the folder, or of the table without its ending."""
     return folder.stem if is_alone else folder.resolve().name
@@ -168,7 +187,7 @@ def _check_layout(layout: str | None, *, is_alone: bool) -> None:
     layouts = known_layouts()
     if layout not in layouts:
         expected = f"expected --as with one of {', '.join(layouts)}"
-        raise UsageError(f"there is no layout {layout}", expected)
+        raise UsageError(f"there is no layout {layout}", expected, nearest_words(layout, layouts))
     if is_alone and layout not in ("universal-table", "parquet"):
         raise UsageError(f"--as {layout} with one table", "expected a folder, or no --as")
 
@@ -249,10 +268,11 @@ def _note_on_imagenet(
     if inspection is None or len(names) < _FEWEST_OF_IMAGENET or not set(names) <= {*synsets()}:
         return []
     convert = command("convert", Path(f"{folder.resolve().name}-shards"), (("raw", folder),))
-    return [
+    note = (
         "these are ImageNet's classes; convert reads such a copy, and any boxes in it, "
-        f"without a recipe: {convert}"
-    ]
+        "without a recipe: "
+    )
+    return [Hint(note, convert)]
 
 
 def _count(dataset: RecipeDataset) -> dict[str, int]:

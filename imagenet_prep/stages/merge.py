@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from imagenet_prep.datasets.stored_plan import planned_manifest
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command
+from imagenet_prep.escaping import command, mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.registry import refuse_images
 from imagenet_prep.shards.convert_summary import ConvertSummary, SplitSummary
@@ -15,9 +16,10 @@ from imagenet_prep.shards.finishing import finish_set
 from imagenet_prep.shards.share import ranks_of
 from imagenet_prep.state.indexes import not_done, settle
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import Manifest, usable_manifest
-from imagenet_prep.state.plan_file import Plan, load_plan
+from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.state.plan_file import Plan
 from imagenet_prep.state.replacement import Replacement
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.lock import hold
@@ -44,10 +46,9 @@ def merge(layout: Layout, *, progress: Progress | None = None) -> ConvertSummary
         if state.kind == "finished" and state.manifest is not None and not layout.rank_parts():
             _refuse_damaged(state.manifest, layout)
             return _summary(state.manifest, layout)
-        plan = state.plan or load_plan(layout)
-        if plan is None:
+        if state.plan is None:
             raise _nothing_to_merge(state)
-        manifest = _merge(plan, state)
+        manifest = _merge(state.plan, state)
         progress.note(
             f"{number_of(len(manifest.shards), 'shard')}, all done: see {layout.manifest_path}"
         )
@@ -66,16 +67,18 @@ def _merge(plan: Plan, state: SetState) -> Manifest:
         replacement.finish(layout, plan, is_locked=True)
     with Journal(layout.journal_path) as journal:
         settle(layout, journal, {info.fingerprint for info in planned.shards.values()})
-        _take_from_manifest(layout, planned, journal)
+        _take_from_manifest(state.records, planned, journal)
         if missing := not_done(layout, planned, journal):
             raise _unfinished(layout, planned, missing)
         return finish_set(plan, layout, journal, refuse_images)
 
 
-def _take_from_manifest(layout: Layout, planned: Manifest, journal: Journal) -> None:
+def _take_from_manifest(records: SetRecords, planned: Manifest, journal: Journal) -> None:
     """Choose the manifest's entry of a planned shard that no journal lists."""
-    manifest = usable_manifest(layout.manifest_path)
-    for name, info in manifest.shards.items() if manifest else ():
+    manifest = records.usable_manifest
+    if manifest is None:
+        return
+    for name, info in manifest.shards.items():
         if journal.get(name) is None and name in planned.shards:
             journal.choose(info)
 
@@ -90,7 +93,7 @@ def _refuse_damaged(manifest: Manifest, layout: Layout) -> None:
         raise InputError(
             f"{count} not as {layout.manifest_path} says, {damaged[0]} first",
             "expected the recorded size, index and last record",
-            f"this names each fault: {command('verify', layout.output_dir)}",
+            Hint("this names each fault: ", command("verify", layout.output_dir)),
         )
 
 
@@ -100,7 +103,9 @@ def _nothing_to_merge(state: SetState) -> InputError:
         return InputError(
             f"no rank has started a set in {layout.output_dir}",
             f"expected {layout.plan_path}, which the first rank of a job array writes",
-            "run imagenet-prep convert with --rank first; without --rank, no merge is needed",
+            Hint(
+                "run ", mention("convert"), " with --rank first; without --rank, no merge is needed"
+            ),
         )
     return InputError(state.sentence, f"expected a plan: {layout.plan_path}", state.following)
 
@@ -116,16 +121,23 @@ def _unfinished(layout: Layout, planned: Manifest, missing: Sequence[str]) -> In
     return InputError(
         f"{len(missing):,} of {shards} not done, {missing[0]} first",
         detail,
-        "run them again, or the same imagenet-prep convert without --rank: "
-        "finished shards are kept",
+        Hint(
+            "run them again, or the same ",
+            mention("convert"),
+            " without --rank: finished shards are kept",
+        ),
     )
 
 
 def _summary(manifest: Manifest, layout: Layout) -> ConvertSummary:
     set_aside = Counter[str]()
+    size = Counter[str]()
+    repairs: defaultdict[str, list[str]] = defaultdict(list)
     warned: defaultdict[str, list[str]] = defaultdict(list)
     for name, info in manifest.shards.items():
         set_aside[split_of(name)] += len(info.set_aside)
+        size[split_of(name)] += info.size
+        repairs[split_of(name)] += info.repairs
         warned[split_of(name)] += info.warned
     splits = [
         SplitSummary(
@@ -134,8 +146,9 @@ def _summary(manifest: Manifest, layout: Layout) -> ConvertSummary:
             total.shards,
             made=0,
             set_aside=set_aside[split],
-            repairs=(),
+            repairs=tuple(sorted(repairs[split])),
             warned=tuple(sorted(warned[split])),
+            size=size[split],
         )
         for split, total in manifest.totals.items()
     ]

@@ -9,10 +9,12 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.checks.inventory import REMEDY_MANIFEST, plan_fault
+from imagenet_prep.checks.set_checks import REMEDY_MANIFEST, plan_fault
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.planned_set import PlannedSplit, plan_name, refuse_other_images
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Done, Engine, ProblemKind, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.registry import known_set
@@ -22,7 +24,8 @@ from imagenet_prep.shards.work import Work, count_images, lay_out
 from imagenet_prep.state.indexes import agrees
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
-from imagenet_prep.state.plan_file import load_plan, recorded_raw
+from imagenet_prep.state.plan_file import load_plan
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.lock import hold
@@ -77,29 +80,32 @@ def repair(
     """
     progress = progress or Silent()
     layout = layout.one_set()
-    layout = replace(layout, raw=layout.raw or recorded_raw(layout))
     with hold(layout.lock_paths):
-        manifest = read_manifest(layout)
+        records = SetRecords(layout)
+        layout = replace(layout, raw=layout.raw or records.raw_dir)
+        records = records.at(layout)
+        manifest = require_manifest(records)
         kinds = {name: faulty[name] for name in sorted(faulty) if name in manifest.shards}
         unchanged = _unchanged(kinds, manifest, layout, engine)
         names = [name for name in kinds if name not in unchanged]
         if names:
             with Journal(layout.journal_path) as journal:
-                _Repair(layout, engine, manifest, journal, progress).run(names)
+                _Repair(records, engine, manifest, journal, progress).run(names)
         else:
             remove_unfinished(layout, _plan_key(layout))
         return RepairSummary(tuple(names), unchanged)
 
 
-def read_manifest(layout: Layout) -> Manifest:
-    """Read the manifest, which defines every shard.
+def require_manifest(records: SetRecords) -> Manifest:
+    """The manifest, which defines every shard.
 
     Raises:
         InputError: there is none, it can't be read or has changed, or the plan has other settings.
     """
-    state = SetState.read(layout)
+    layout = records.layout
+    state = SetState.judge(records)
     if state.manifest is not None and state.covers_plan:
-        if fault := plan_fault(layout, state.manifest):
+        if fault := plan_fault(records, state.manifest):
             raise InputError(
                 f"{layout.manifest_path} is not the manifest of this set", fault, REMEDY_MANIFEST
             )
@@ -168,19 +174,24 @@ class _RecordCheck(Struct, frozen=True):
 class _Repair(Struct, frozen=True):
     """Makes shards of a set again, as its manifest records them."""
 
-    layout: Layout
+    records: SetRecords
     engine: Engine
     manifest: Manifest
     journal: Journal
     progress: Progress
 
+    @property
+    def layout(self) -> Layout:
+        """The folder, and which of its sets."""
+        return self.records.layout
+
     def run(self, names: Sequence[str]) -> None:
         """Make these shards, once nothing speaks against it."""
         self.refuse_obstacles(names)
         splits = sorted(set(map(split_of, names)) - {""})
-        dataset = known_set(self.layout, self.manifest)
+        dataset = known_set(self.records, self.manifest)
         dataset.refuse_without_source()
-        plan = dataset.plan(self.layout, self.engine, dataset.options, self.progress, splits)
+        plan = dataset.plan(self.records, self.engine, dataset.options, self.progress, splits)
         for split in plan.splits:
             refuse_other_images(split, self.manifest)
         self.make(names, plan.splits, dataset.options)
@@ -198,9 +209,10 @@ class _Repair(Struct, frozen=True):
                         f"about {name}"
                     ),
                     "expected the same entry in both, or an index that agrees with one of them",
-                    (
-                        "run the same imagenet-prep convert again: it makes that shard again, "
-                        "and keeps the others"
+                    Hint(
+                        "run the same ",
+                        mention("convert"),
+                        " again: it makes that shard again, and keeps the others",
                     ),
                 )
             for path in (self.layout.shard_path(name), *self.layout.index_paths(name)):

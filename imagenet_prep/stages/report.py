@@ -16,8 +16,10 @@ from imagenet_prep.registry import known_file, known_set
 from imagenet_prep.reporting.census import Census, TakeCensus, take_census
 from imagenet_prep.reporting.charts import draw_charts
 from imagenet_prep.reporting.lenient import USUAL, names_of
-from imagenet_prep.reporting.page import odd_rows, render
-from imagenet_prep.reporting.page_facts import Facts, Subject
+from imagenet_prep.reporting.marks_file import MarkedImages, Marks, find_marked
+from imagenet_prep.reporting.odd_images import odd_rows
+from imagenet_prep.reporting.page import render
+from imagenet_prep.reporting.page_facts import SHOWN_NAMES, Facts, Subject
 from imagenet_prep.reporting.samples import (
     MEASURED,
     ODD,
@@ -32,8 +34,8 @@ from imagenet_prep.reporting.samples import (
     spread,
     within_limit,
 )
-from imagenet_prep.state.manifest import Manifest, usable_manifest
-from imagenet_prep.state.plan_file import load_plan
+from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.files import load_json, save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
@@ -42,20 +44,26 @@ SAMPLES = 48
 """Sample images by default."""
 
 
+MARKED_PICTURES = 200
+"""Flagged images, in order of records, that have a picture if there is room for it."""
+
+
 class Contents(Struct, frozen=True):
     """The number of images to show before anybody filters;
-    whether to decode all images to find near-duplicates.
+    whether to decode all images to find near-duplicates; the images that the user flagged.
     """
 
     samples: int = SAMPLES
     near_duplicates: bool = False
+    marks: Marks | None = None
 
 
 class ReportSummary(Struct, frozen=True):
-    """The page's main facts, and its path."""
+    """The page's main facts, and its path; ``remarks`` are sentences about the flagged images."""
 
     path: AnyPath
     verdict: Verdict
+    remarks: Sequence[str] = ()
 
 
 def write_report(
@@ -71,7 +79,8 @@ def write_report(
     ``layout.report_path``.
 
     The same shards make the same page. Shards that are damaged, or that another tool made, are
-    counted as far as they are readable. Raises UsageError if a required library is not installed.
+    counted as far as they are readable. Raises UsageError if a required library is not installed,
+    InputError if no record has a name of ``contents.marks``.
     """
     if contents.near_duplicates:
         require_imagehash()
@@ -79,30 +88,36 @@ def write_report(
     file_name = ""
     if isinstance(layout, Layout):
         layout = layout.one_set()
-        manifest = usable_manifest(layout.manifest_path)
-        dataset = known_set(layout, manifest)
+        records = SetRecords(layout)
+        manifest = records.usable_manifest
+        dataset = known_set(records, manifest)
     else:
         file_name = layout.name
         layout, dataset, manifest = known_file(layout)
+        records = SetRecords(layout)
     take = _prepare_census(layout, dataset, manifest)
     names = [file_name] if file_name else list(layout.find_shards(dataset.splits))
     census = take_census(names, take, dataset.splits, engine, progress)
     subject = Subject.describe(dataset, manifest, census)
     has_annotations = dataset.published and not file_name
+    name = file_name or layout.output_dir.resolve().name
+    marked = find_marked(contents.marks, census, name) if contents.marks else None
+    images = Images(layout, census, take.names, engine, progress)
     facts = Facts(
-        name=file_name or layout.output_dir.resolve().name,
+        name=name,
         is_file=bool(file_name),
-        paths=_private(layout),
+        paths=_private(records),
         subject=subject,
         verdict=verdict,
         manifest=manifest,
         census=census,
         annotations=_annotations(layout, dataset.splits) if has_annotations else {},
-        **_look(Images(layout, census, take.names, engine, progress), subject, contents),
+        marked=marked,
+        **_look(images, subject, contents, marked),
     )
     path = page or _default_page(layout, file_name)
     save_bytes(path, render(facts))
-    return ReportSummary(path, verdict)
+    return ReportSummary(path, verdict, marked.remarks if marked else ())
 
 
 def _default_page(layout: Layout, file_name: str) -> AnyPath:
@@ -122,7 +137,9 @@ def _prepare_census(
     return TakeCensus(layout, kinds, names, dataset.words_of, _changed_images(manifest))
 
 
-def _look(images: Images, subject: Subject, contents: Contents) -> dict[str, Any]:
+def _look(
+    images: Images, subject: Subject, contents: Contents, marked: MarkedImages | None
+) -> dict[str, Any]:
     """The facts that need a look at some of the images, or at all:
     charts choose the images to show.
     """
@@ -132,11 +149,13 @@ def _look(images: Images, subject: Subject, contents: Contents) -> dict[str, Any
     near_duplicates = images.find_near(copies) if contents.near_duplicates else None
     best = best_first(census)
     shown_rows = choose(census, best, contents.samples)
-    filtered_rows: list[int] = []
-    if shown_rows:
-        filtered_rows = [row for row in choose_more(census, best, charts) if row not in shown_rows]
+    marked_rows = list(marked.by_row)[:MARKED_PICTURES] if marked else []
+    likely_rows = [*marked_rows, *choose_more(census, best, charts)] if shown_rows else []
+    shown_at_first = frozenset(shown_rows)
+    filtered_rows = [row for row in dict.fromkeys(likely_rows) if row not in shown_at_first]
     forms = dict.fromkeys(filtered_rows, form_of(len(filtered_rows)))
     forms |= dict.fromkeys(odd_rows(census, copies, near_duplicates or ()), ODD)
+    forms |= dict.fromkeys(marked_rows[:SHOWN_NAMES], ODD)
     forms |= dict.fromkeys(shown_rows, SAMPLE)
     splits = census.rows["split"][best]
     measured_rows = best[splits == splits.min()] if len(best) else best
@@ -164,10 +183,12 @@ def _changed_images(manifest: Manifest | None) -> dict[str, frozenset[str]]:
     }
 
 
-def _private(layout: Layout) -> dict[str, str]:
+def _private(records: SetRecords) -> dict[str, str]:
     """The places of raw data and of shards, each with its name on the page."""
-    plan = load_plan(layout)
-    raw_dir = layout.raw or (plan.raw_dir if plan else None)
+    layout = records.layout
+    raw_dir = layout.raw
+    if raw_dir is None and records.plan is not None:
+        raw_dir = records.plan.raw_dir
     places = dict.fromkeys(_spellings(raw_dir), "FOLDER") if raw_dir else {}
     return places | dict.fromkeys(_spellings(layout.output_dir), layout.output_dir.resolve().name)
 

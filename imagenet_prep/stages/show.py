@@ -13,6 +13,7 @@ from msgspec import Struct
 from imagenet_prep.checks.examiner import printable
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
+from imagenet_prep.hints import Hint
 from imagenet_prep.images import format_of, grades, jpeg, pixels
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.storage.files import atomic_file
@@ -124,7 +125,7 @@ def _no_file(path: AnyPath) -> UsageError:
     if not path.is_dir():
         return UsageError(f"{path} does not exist", "expected a TFRecord file", "")
     shards = [file for file in path.glob("*-of-*") if parse_shard_name(file.name)]
-    hint = f"name one of its shards: {command('show', min(shards))}" if shards else ""
+    hint = Hint("name one of its shards: ", command("show", min(shards))) if shards else ""
     return UsageError(f"{path} is a folder", "expected a TFRecord file", hint)
 
 
@@ -188,44 +189,50 @@ def _values(feature: Feature) -> str:
     return f"{shown}, ... ({count:,} values)" if count > SHOWN_VALUES else shown or "(no values)"
 
 
-def _value(value: Buffer | float) -> str:
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        return f"{value:.7g}"
-    if picture := _picture(value):
-        return f"{picture.format}, {len(value):,} bytes, {picture.size_and_warning}"
-    text = _text(value)
+def _value(feature_value: Buffer | float) -> str:
+    if isinstance(feature_value, int):
+        return str(feature_value)
+    if isinstance(feature_value, float):
+        return f"{feature_value:.7g}"
+    if picture := _picture(feature_value):
+        return f"{picture.format}, {len(feature_value):,} bytes, {picture.size_and_warning}"
+    text = _text(feature_value)
     if text is None:
-        ellipsis = " ..." if len(value) > SHOWN_BYTES else ""
-        return f"{len(value):,} bytes: {bytes(value[:SHOWN_BYTES]).hex(' ')}{ellipsis}"
+        ellipsis = " ..." if len(feature_value) > SHOWN_BYTES else ""
+        return (
+            f"{len(feature_value):,} bytes: {bytes(feature_value[:SHOWN_BYTES]).hex(' ')}{ellipsis}"
+        )
     return printable(text)
 
 
-def _text(value: Buffer) -> str | None:
+def _text(feature_value: Buffer) -> str | None:
     try:
-        return str(value, "utf-8")
+        return str(feature_value, "utf-8")
     except UnicodeDecodeError:
         return None
 
 
 def _json_values(feature: Feature | None) -> list[object] | None:
-    return None if feature is None else [_json_value(value) for value in feature.values]
+    return (
+        None
+        if feature is None
+        else [_json_value(feature_value) for feature_value in feature.values]
+    )
 
 
-def _json_value(value: Buffer | float) -> object:
-    if isinstance(value, int):
-        return value
-    if isinstance(value, float):
+def _json_value(item: Buffer | float) -> object:
+    if isinstance(item, int):
+        return item
+    if isinstance(item, float):
         # JSON has no infinity; the shortest decimal number that equals the 32-bit float
-        return float(str(np.float32(value))) if math.isfinite(value) else str(value)
-    if picture := _picture(value):
-        facts = {"image": picture.format, "bytes": len(value)}
+        return float(str(np.float32(item))) if math.isfinite(item) else str(item)
+    if picture := _picture(item):
+        facts = {"image": picture.format, "bytes": len(item)}
         facts |= {"width": picture.width, "height": picture.height}
         return {**facts, "warned": picture.warning} if picture.warning else facts
-    text = _text(value)
+    text = _text(item)
     if text is None:
-        return {"bytes": len(value), "hex": bytes(value[:SHOWN_BYTES]).hex()}
+        return {"bytes": len(item), "hex": bytes(item[:SHOWN_BYTES]).hex()}
     return text
 
 
@@ -247,23 +254,23 @@ class _Picture(NamedTuple):
         return f"{size}; warned: {self.warning}" if self.warning else size
 
 
-def _picture(value: Buffer) -> _Picture | None:
+def _picture(image: Buffer) -> _Picture | None:
     """An image among the values of a record; None for any other bytes."""
-    image_format = format_of(value)
+    image_format = format_of(image)
     if not image_format:
         return None
     try:
-        _, width, height, _ = pixels.read_facts(value)
+        _, width, height, _ = pixels.read_facts(image)
     except jpeg.ImageError:
         return _Picture(image_format, None, None, "")
-    warning = _warning_of(value) if image_format == "JPEG" else ""
+    warning = _warning_of(image) if image_format == "JPEG" else ""
     return _Picture(image_format, width, height, warning)
 
 
-def _warning_of(value: Buffer) -> str:
+def _warning_of(feature_value: Buffer) -> str:
     """The warning of a JPEG; a damaged one has none: verify reports it."""
     try:
-        return grades.judge(value, "decode", pixels.check_decode).warning
+        return grades.judge(feature_value, "decode", pixels.check_decode).warning
     except jpeg.ImageError:
         return ""
 

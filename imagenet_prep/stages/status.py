@@ -12,10 +12,10 @@ from msgspec import Struct, to_builtins
 from imagenet_prep.checks.checked_dataset import CheckedDataset
 from imagenet_prep.checks.verdict import Level, Verdict, load_verdict
 from imagenet_prep.errors import PrepError
-from imagenet_prep.escaping import command, quoted
+from imagenet_prep.escaping import command, command_line
+from imagenet_prep.hints import Hint, as_text
 from imagenet_prep.model import StageStatus
 from imagenet_prep.registry import known_set
-from imagenet_prep.state.plan_file import recorded_raw
 from imagenet_prep.state.set_state import SetState, merge_command
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
@@ -37,7 +37,7 @@ class Status(Struct, frozen=True):
 
     def as_dict(self) -> dict[str, Any]:
         """The status as JSON-ready values."""
-        stages = to_builtins([*self.stages])
+        stages = to_builtins([*self.stages], enc_hook=as_text)
         return {
             "running": self.running,
             "stages": stages,
@@ -52,7 +52,7 @@ def status(layout: Layout) -> Status:
     """
     layout = layout.one_set()
     state = SetState.read(layout)
-    dataset = known_set(layout, state.manifest)
+    dataset = known_set(state.records, state.manifest)
     stages = (*dataset.stages_before(layout), _convert(state), _verify(state))
     following = _following(state, dataset, stages)
     last_verify = load_verdict(layout)
@@ -67,16 +67,24 @@ def _following(state: SetState, dataset: CheckedDataset, stages: Sequence[StageS
     if verify.state == "done":
         return command("report", layout.output_dir)
     if verify.state == "problems" and _is_mendable(state):
-        return command("repair", layout.data_dir, layout.elsewhere(recorded_raw(layout)))
+        return command("repair", layout.data_dir, layout.elsewhere(state.records.raw_dir))
     if state.kind == "part" and not state.missing:
         return merge_command(layout)
-    if state.kind == "nothing" and stages[0].state == "not started":
-        folders = layout.sets_below()
-        if folders:  # a folder in the prefix of a recipe's set is the set's own
-            return command("status", folders[0])
+    folder_below = _set_below(state, stages[0])
+    if folder_below is not None:
+        return command("status", folder_below)
     if convert.state in ("done", "unknown"):
         return command("verify", layout.output_dir)
-    return dataset.following(layout, {stage.stage: stage.state for stage in stages})
+    return dataset.following(state.records, {stage.stage: stage.state for stage in stages})
+
+
+def _set_below(state: SetState, first_stage: StageStatus) -> AnyPath | None:
+    """The first folder below a new one that has a set: a folder in the prefix of a recipe's set is
+    the set's own.
+    """
+    if state.kind != "nothing" or first_stage.state != "not started":
+        return None
+    return next(iter(state.layout.sets_below()), None)
 
 
 # the stages ---------------------------------------------------------------------------------------
@@ -141,7 +149,7 @@ def _problems_in_words(verdict: Verdict, state: SetState) -> str:
     if _is_mendable(state):
         return sentence
     problem = verdict.shown_problems[0]
-    return f"{sentence}; {problem.subject}: {problem.remedy or problem.detail}"
+    return Hint(f"{sentence}; {problem.subject}: ", problem.remedy or problem.detail)
 
 
 # what next ----------------------------------------------------------------------------------------
@@ -151,7 +159,7 @@ def unknown(reason: PrepError, folder: AnyPath) -> Status:
     """The status of an inaccessible folder: the reason, and the command that shows its owner."""
     sentence = ": ".join(str(part) for part in (reason.what, reason.detail) if part)
     stages = tuple(StageStatus(stage, "unknown", sentence) for stage in ("convert", "verify"))
-    return Status(stages, f"ls -la {quoted(str(folder))}")
+    return Status(stages, command_line(["ls", "-la", str(folder)]))
 
 
 def _is_mendable(state: SetState) -> bool:

@@ -35,7 +35,7 @@ from imagenet_prep.ilsvrc2012.official import (
 from imagenet_prep.ilsvrc2012.raw_data import find_packed
 from imagenet_prep.model import Done, Engine, Failed, Outcomes, Progress, Silent
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.reading import refuse_changed, write_rows
+from imagenet_prep.sources.row_bytes import refuse_changed, write_rows
 from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.sources.tar_members import duplicate
 from imagenet_prep.storage.durable import fsync_dir, sync_file_system

@@ -13,19 +13,16 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from imagenet_prep.checks.checked_dataset import CheckedDataset, SetFindings
-from imagenet_prep.checks.inventory import (
-    Checked,
-    Inventory,
+from imagenet_prep.checks.checked_shards import Checked, fingerprint, group
+from imagenet_prep.checks.inventory import Inventory, take_inventory
+from imagenet_prep.checks.set_checks import (
     check_counts,
     check_names,
     check_plan,
     check_sizes,
     check_state,
-    fingerprint,
-    group,
-    take_inventory,
 )
-from imagenet_prep.checks.shard_check import ShardCheck, remedy_own
+from imagenet_prep.checks.shard_check import ShardCheck, ShardReport, remedy_own
 from imagenet_prep.checks.verdict import Depth, Level, SplitReport, Verdict, level_of, save_verdict
 from imagenet_prep.errors import (
     InputError,
@@ -35,6 +32,7 @@ from imagenet_prep.errors import (
     WriteError,
     in_a_line,
 )
+from imagenet_prep.hints import Hint, as_text
 from imagenet_prep.images.prepare import repaired_images
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.registry import known_file, known_set
@@ -95,7 +93,7 @@ def _begin(
     """
     state = SetState.read(layout)
     problems = [state.damage] if state.damage else []
-    dataset = known_set(layout, state.manifest if state.covers_plan else None)
+    dataset = known_set(state.records, state.manifest if state.covers_plan else None)
     inventory = take_inventory(state, dataset)
     if share:
         inventory = _restricted(inventory, share)
@@ -211,16 +209,18 @@ class _SetCheck(Struct, frozen=True):
         inventory = self.inventory
         is_of_ranks = inventory.state.kind == "part"
         if inventory.is_unfinished and not is_of_ranks:
-            resume = self.dataset.following(self.layout, {"convert": "partly", "annotate": "done"})
-            yield f"this conversion is not finished: {self._done}; to resume: {resume}"
+            resume = self.dataset.following(
+                inventory.state.records, {"convert": "partly", "annotate": "done"}
+            )
+            yield Hint(f"this conversion is not finished: {self._done}; to resume: ", resume)
         yield from self.dataset.notes(inventory, is_part=self.is_part)
         if inventory.manifest and has_copies(inventory.manifest.sources):
             yield "made from several copies of the images, which were compared by sample"
         yield from _note_images_set_aside(inventory)
         if is_of_ranks:
-            yield (
-                "ranks make these shards; to finish the set, or to list the ranks to run "
-                f"again: {merge_command(self.layout)}"
+            yield Hint(
+                "ranks make these shards; to finish the set, or to list the ranks to run again: ",
+                merge_command(self.layout),
             )
         yield from _note_foreign_splits(inventory.state)
         if self.share:
@@ -363,19 +363,24 @@ def _totals(inventory: Inventory, checked: Checked | None) -> tuple[SplitReport,
 def _total(split: str, inventory: Inventory, checked: Checked | None) -> SplitReport:
     present = checked.reports if checked else inventory.sizes
     names = [name for name in inventory.of(split) if name in present]
-    recorded = inventory.manifest.totals.get(split) if inventory.manifest else None
-    records = classes = boxes = None
-    if checked:
-        reports = checked.of(names)
-        records = sum(report.records for report in reports)
-        classes = len(checked.labels[split])
-        boxes = sum(report.boxes for report in reports)
-    elif recorded:
-        records = sum(inventory.infos[name].records for name in names)
-        classes = recorded.classes
-        boxes = recorded.boxes
     size = sum(inventory.sizes[name] for name in names)
-    return SplitReport(split, len(names), records, inventory.images[split], classes, boxes, size)
+    total = SplitReport(split, len(names), None, inventory.images[split], None, None, size)
+    if checked:
+        return _checked_total(total, checked.of(names), len(checked.labels[split]))
+    recorded = inventory.manifest.totals.get(split) if inventory.manifest else None
+    if recorded is None:
+        return total
+    records = sum(inventory.infos[name].records for name in names)
+    return replace(total, records=records, classes=recorded.classes, boxes=recorded.boxes)
+
+
+def _checked_total(
+    total: SplitReport, reports: Sequence[ShardReport], class_count: int
+) -> SplitReport:
+    """The totals of a split whose shards were read."""
+    records = sum(report.records for report in reports)
+    boxes = sum(report.boxes for report in reports)
+    return replace(total, records=records, classes=class_count, boxes=boxes)
 
 
 def _counts(inventory: Inventory) -> dict[str, int]:
@@ -407,7 +412,7 @@ def _keep(verdict: Verdict, layout: Layout, share: Share | None) -> list[str]:
                 part.unlink(missing_ok=True)
         if verdict.problems:
             with atomic_file(path) as file:
-                for problem in to_builtins(verdict.problems):
+                for problem in to_builtins(verdict.problems, enc_hook=as_text):
                     file.write(json.dumps(problem).encode() + b"\n")
         else:
             path.unlink(missing_ok=True)

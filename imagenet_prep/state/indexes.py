@@ -33,7 +33,7 @@ def read_index(layout: Layout, name: str, records: int) -> Index | None:
     Raises:
         InputError: the disk or the permissions prevent reading.
     """
-    found = []
+    contents = []
     for path, line in zip(layout.index_paths(name), (_LINE, _NAME_LINE), strict=True):
         try:
             content = find_plain(path, (2 * records + 1000) * line)
@@ -43,8 +43,8 @@ def read_index(layout: Layout, name: str, records: int) -> Index | None:
             return None
         if content is None:
             return None
-        found.append(content)
-    return decode(*found)
+        contents.append(content)
+    return decode(*contents)
 
 
 def read_written(layout: Layout, info: ShardInfo) -> Index | None:
@@ -52,9 +52,9 @@ def read_written(layout: Layout, info: ShardInfo) -> Index | None:
     None otherwise.
     """
     with contextlib.suppress(InputError):
-        found = read_index(layout, info.name, info.records)
-        if found and (found.digest, len(found.lengths)) == (info.digest, info.records):
-            return found
+        index = read_index(layout, info.name, info.records)
+        if index and (index.digest, len(index.lengths)) == (info.digest, info.records):
+            return index
     return None
 
 
@@ -77,16 +77,18 @@ def is_indexed(layout: Layout, info: ShardInfo, names: Sequence[str]) -> bool:
 # the shards of a set that several runs make together ----------------------------------------------
 
 
-def settle(layout: Layout, journal: Journal, wanted: Collection[str] = ()) -> None:
+def settle(layout: Layout, journal: Journal, planned_fingerprints: Collection[str] = ()) -> None:
     """For a shard with different entries in a journal's parts, choose the entry that agrees with
     its index.
 
-    If several agree, an entry whose fingerprint is in ``wanted`` is chosen.
+    If several agree, an entry whose fingerprint is in ``planned_fingerprints`` is chosen.
     """
     for infos in journal.rivals().values():
-        founded = [info for info in infos if agrees(layout, info)]
-        if founded:
-            journal.choose(max(founded, key=lambda info: info.fingerprint in wanted))
+        proven_infos = [info for info in infos if agrees(layout, info)]
+        if proven_infos:
+            journal.choose(
+                max(proven_infos, key=lambda info: info.fingerprint in planned_fingerprints)
+            )
 
 
 def not_done(
@@ -95,16 +97,13 @@ def not_done(
     """The shards of a planned set that are not done, by their entries in the journal,
     and as they are there.
     """
-    infos = ((name, journal.get(name)) for name in planned.shards)
-    return [
-        name
-        for name, info in infos
-        if info is None or not _is_of(planned, info) or not _stands(layout, info)
-    ]
-
-
-def _is_of(planned: Manifest, info: ShardInfo | None) -> bool:
-    return info is not None and planned.shards[info.name].fingerprint == info.fingerprint
+    unfinished: list[str] = []
+    for name, planned_info in planned.shards.items():
+        info = journal.get(name)
+        is_planned = info is not None and info.fingerprint == planned_info.fingerprint
+        if info is None or not is_planned or not _stands(layout, info):
+            unfinished.append(name)
+    return unfinished
 
 
 def _stands(layout: Layout, info: ShardInfo) -> bool:
@@ -142,9 +141,11 @@ def filled(planned: Manifest, journal: Journal) -> Manifest:
         images[split] += info.records
         warned[split] += len(info.warned)
         repairs[split] += info.repairs
-    turned = {
-        split: count for split, found in repairs.items() if (count := count_changes(found)[TURNED])
-    }
+    turned: dict[str, int] = {}
+    for split, repair_texts in repairs.items():
+        count = count_changes(repair_texts)[TURNED]
+        if count:
+            turned[split] = count
     totals = {
         split: replace(total, images=images[split], warned=warned[split])
         for split, total in planned.totals.items()

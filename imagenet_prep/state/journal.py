@@ -29,19 +29,19 @@ AFTER_SEAL = 20
 _BRACE = crc32c(b"{")
 
 
-def canonical(value: object) -> bytes:
+def canonical(json_value: object) -> bytes:
     """A value as canonical JSON: sorted keys, one line, ASCII only."""
-    return _canonical(value).encode()
+    return _canonical(json_value).encode()
 
 
-def seal(value: dict[str, Any]) -> str:
+def seal(entry: dict[str, Any]) -> str:
     """The CRC32C of the canonical form of an entry or a manifest, in hexadecimal: its "crc"."""
-    return f"{crc32c(canonical(value)):08x}"
+    return f"{crc32c(canonical(entry)):08x}"
 
 
-def sealed_line(value: dict[str, Any]) -> bytes:
+def sealed_line(entry: dict[str, Any]) -> bytes:
     """An entry with its own seal, in canonical form, as a line."""
-    text = canonical(value)
+    text = canonical(entry)
     return b'%b%08x", %b\n' % (_SEALED, crc32c(text), text[1:])
 
 
@@ -95,11 +95,11 @@ def info_dict(info: ShardInfo) -> dict[str, Any]:
     """The JSON form of a ShardInfo, without the file's digest,
     warnings and faults if it has none.
     """
-    value = asdict(info)
+    fields = asdict(info)
     for name in ("file_digest", "warned", "faults"):
-        if not value[name]:
-            del value[name]
-    return value
+        if not fields[name]:
+            del fields[name]
+    return fields
 
 
 class Journal:
@@ -118,12 +118,12 @@ class Journal:
         self.part = part
         self._path = path.with_name(f"{path.stem}-{part}{path.suffix}") if part else path
         self._infos: dict[str, ShardInfo] = {}
-        self._others = [other for other in journal_parts(path) if other != self._path]
+        self._others = [part_path for part_path in journal_parts(path) if part_path != self._path]
         self._parts_of: dict[str, dict[AnyPath, ShardInfo]] = {}
         with many_objects():
-            for each in (*self._others, self._path):
-                for info in _read_lines(each):
-                    self._take(each, info)
+            for part_path in (*self._others, self._path):
+                for info in _read_lines(part_path):
+                    self._take(part_path, info)
         self._appender: Appender | None = None
 
     def __enter__(self) -> Journal:
@@ -156,8 +156,12 @@ class Journal:
         """The shards with different entries in different parts, and these entries:
         the own part last.
         """
-        found = ((name, list(parts.values())) for name, parts in self._parts_of.items())
-        return {name: infos for name, infos in found if any(info != infos[0] for info in infos)}
+        rivals: dict[str, list[ShardInfo]] = {}
+        for name, parts in self._parts_of.items():
+            entries = list(parts.values())
+            if any(entry != entries[0] for entry in entries):
+                rivals[name] = entries
+        return rivals
 
     def choose(self, info: ShardInfo) -> None:
         """Use this entry of a shard, which is proven."""
@@ -216,8 +220,8 @@ def journal_parts(path: AnyPath) -> list[AnyPath]:
 
 def _read_lines(path: AnyPath) -> Iterator[ShardInfo]:
     """Every entry of a journal that is as it was written."""
-    for each in plain_lines(path):
-        line = each if each.endswith(b"\n") else each + b"\n"
+    for raw_line in plain_lines(path):
+        line = raw_line if raw_line.endswith(b"\n") else raw_line + b"\n"
         if is_as_written(
             line
         ):  # otherwise a crash cut this line short: its shard counts as not done

@@ -15,6 +15,8 @@ from msgspec.json import decode
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Count, ShardInfo
 from imagenet_prep.state.journal import ShardEntry, canonical, info_dict, many_objects
 from imagenet_prep.storage.files import find_plain, load_json, save_bytes
@@ -160,12 +162,12 @@ The whole file is one JSON value, whatever its layout.
 
 def _seal(head: Mapping[str, Any], lines: Iterable[bytes]) -> str:
     """The CRC32C of the canonical form of a manifest, in hexadecimal, computed shard by shard."""
-    before = canonical({key: value for key, value in head.items() if key < "shards"})
-    crc, separator = crc32c(before[:-1] + b', "shards": {'), b""
+    head_before = canonical({key: value for key, value in head.items() if key < "shards"})
+    crc, separator = crc32c(head_before[:-1] + b', "shards": {'), b""
     for line in lines:
         crc, separator = crc32c(line, crc32c(separator, crc)), b", "
-    after = canonical({key: value for key, value in head.items() if key > "shards"})
-    return f"{crc32c(b'}, ' + after[1:], crc):08x}"
+    head_after = canonical({key: value for key, value in head.items() if key > "shards"})
+    return f"{crc32c(b'}, ' + head_after[1:], crc):08x}"
 
 
 def load_manifest(path: AnyPath) -> Manifest | None:
@@ -186,14 +188,18 @@ def load_manifest(path: AnyPath) -> Manifest | None:
             convert(saved.dataset.features, dict[str, _Feature])
             shards = {name: entry.info for name, entry in saved.shards.items()}
     except (ValueError, RecursionError) as error:
-        other = SCHEMA
+        schema = SCHEMA
         with contextlib.suppress(ValueError, RecursionError):
-            other = decode(content, type=_Schema).schema
+            schema = decode(content, type=_Schema).schema
         raise InputError(
             f"{path} can't be understood"
-            + (f": it is of schema {other!r}" if other != SCHEMA else ""),
+            + (f": it is of schema {schema!r}" if schema != SCHEMA else ""),
             f"expected a manifest of schema {SCHEMA}",
-            "remove it and run the same imagenet-prep convert again: finished shards are kept",
+            Hint(
+                "remove it and run the same ",
+                mention("convert"),
+                " again: finished shards are kept",
+            ),
         ) from error
     manifest = Manifest(
         saved.version, saved.dataset, saved.settings, saved.sources, saved.totals, shards
@@ -219,12 +225,12 @@ def find_set(layout: Layout, split: str) -> Layout:
     Raises:
         InputError: the manifest of a set that may have it is damaged.
     """
-    fitting = [each for each in reversed(layout.sets()) if each.may_have(split)]
-    for each in fitting:
-        manifest = load_manifest(each.manifest_path)
+    candidates = [set_ for set_ in reversed(layout.sets()) if set_.may_have(split)]
+    for set_layout in candidates:
+        manifest = load_manifest(set_layout.manifest_path)
         if manifest is not None and split in manifest.dataset.splits:
-            return each
-    return fitting[0] if fitting else layout
+            return set_layout
+    return candidates[0] if candidates else layout
 
 
 def changed(path: AnyPath, fault: str = "its content does not give the crc in it") -> InputError:
@@ -232,23 +238,25 @@ def changed(path: AnyPath, fault: str = "its content does not give the crc in it
     return InputError(
         f"{path} has changed since it was written",
         fault,
-        (
-            "run the same imagenet-prep convert again: it writes it again, "
-            "and finished shards are kept"
+        Hint(
+            "run the same ",
+            mention("convert"),
+            " again: it writes it again, and finished shards are kept",
         ),
     )
 
 
 def features_by_column(settings: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
     """The features that hold each column of a set's records."""
-    record, found = settings.get("record"), dict[str, tuple[str, ...]]()
+    record = settings.get("record")
+    features_of_column: dict[str, tuple[str, ...]] = {}
     if not isinstance(record, dict):
         return inception.COLUMNS
     for feature, mapped in record.items():
         if isinstance(mapped, dict):
             column = str(mapped.get("from"))
-            found[column] = (*found.get(column, ()), feature)
-    return found
+            features_of_column[column] = (*features_of_column.get(column, ()), feature)
+    return features_of_column
 
 
 COPIES = "copies"
@@ -273,13 +281,13 @@ def count_changed_boxes(sources: Iterable[object]) -> dict[str, Counter[str]]:
     counts: dict[str, Counter[str]] = {}
     for source in sources:
         with contextlib.suppress(ValueError):  # another program's entry counts nothing
-            entry = convert(source, _Source)
+            entry = convert(source, _BoxChanges)
             for outcome, images in entry.changed_boxes.items():
                 counts.setdefault(outcome, Counter()).update(images)
     return dict(sorted(counts.items()))
 
 
-class _Source(Struct):
+class _BoxChanges(Struct):
     """The part of a split's source that counts boxes."""
 
     changed_boxes: dict[str, dict[str, Count]] = {}
@@ -296,13 +304,14 @@ def changed_boxes_text(changed: Mapping[str, Mapping[str, int]]) -> str:
     return f"{', '.join(counts)}, of {number_of(len(names), 'image')}: {listed(names)}"
 
 
-def not_understood(what: str) -> InputError:
+def not_understood(subject: str) -> InputError:
     """The error for a manifest with an invalid value in one place."""
     return InputError(
-        f"the {what} in the manifest can't be understood",
-        "expected them as imagenet-prep convert writes them",
-        (
-            "remove the manifest and run the same imagenet-prep convert again: "
-            "finished shards are kept"
+        f"the {subject} in the manifest can't be understood",
+        "expected the values that imagenet-prep convert writes",
+        Hint(
+            "remove the manifest and run the same ",
+            mention("convert"),
+            " again: finished shards are kept",
         ),
     )

@@ -10,6 +10,8 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest
 
 INCEPTIONS_FIRST = 1
@@ -44,11 +46,11 @@ class Numbering(Struct, frozen=True):
         if (
             entry.kind == ILSVRC2012
         ):  # official labels never have a 0, and --relabel 0 always has one
-            first = 0 if 0 in entry.classes.values() else INCEPTIONS_FIRST
+            first_label = 0 if 0 in entry.classes.values() else INCEPTIONS_FIRST
         else:
             usual = INCEPTIONS_FIRST if settings.get("record") == "inception" else 0
-            first = int(settings.get("first_label", usual))
-        return cls(first, entry.classes, entry.texts, box_classes(settings))
+            first_label = int(settings.get("first_label", usual))
+        return cls(first_label, entry.classes, entry.texts, box_classes(settings))
 
     @property
     def names(self) -> dict[int, str]:
@@ -90,10 +92,10 @@ def class_index(label: int | None, first_label: int, record: Placed) -> int | No
     if label is None:
         return None
     if label < first_label:
-        what, expected = f"{record.place} has label {label}", f"expected {first_label} or more"
-        hint = (
-            "imagenet-prep verify names all such records; a set without a manifest that counts "
-            "otherwise: "
+        problem, expected = f"{record.place} has label {label}", f"expected {first_label} or more"
+        hint = Hint(
+            mention("verify"),
+            " names all such records; a set without a manifest that counts otherwise: ",
         )
-        raise InputError(what, expected, f"{hint}records.first_label = {label}")
+        raise InputError(problem, expected, Hint(hint, f"records.first_label = {label}"))
     return label - first_label

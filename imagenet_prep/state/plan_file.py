@@ -6,18 +6,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import Struct, convert, to_builtins
-from msgspec.structs import replace
 
+from imagenet_prep.hints import as_text
 from imagenet_prep.state.journal import is_as_written, sealed_line
-from imagenet_prep.state.manifest import DatasetEntry, SplitTotals, usable_manifest
+from imagenet_prep.state.manifest import DatasetEntry, SplitTotals
 from imagenet_prep.storage.files import find_plain
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout, shard_name
-from imagenet_prep.storage.location import AnyPath, local_or_none, locate
+from imagenet_prep.storage.location import AnyPath, locate
 
 MOST_BYTES = 1 << 33
 """The largest plan file that is read; a million shards need 70 MB."""
@@ -84,9 +83,12 @@ class Plan(Struct, frozen=True):
             digest.update("\n".join((split, str(len(fingerprints)), *fingerprints, "")).encode())
         return digest.hexdigest()[:16]
 
-    def extends(self, other: Plan | None) -> bool:
+    def extends(self, earlier_plan: Plan | None) -> bool:
         """Whether it has all shards of another plan, unchanged: the set has grown."""
-        return other is not None and other.fingerprints.items() <= self.fingerprints.items()
+        return (
+            earlier_plan is not None
+            and earlier_plan.fingerprints.items() <= self.fingerprints.items()
+        )
 
     @property
     def raw_dir(self) -> AnyPath | None:
@@ -107,7 +109,7 @@ class Plan(Struct, frozen=True):
 
     def encode(self) -> bytes:
         """The content of its file: one line of JSON with a seal."""
-        return sealed_line(to_builtins(self, str_keys=True))
+        return sealed_line(to_builtins(self, str_keys=True, enc_hook=as_text))
 
 
 def load_plan(layout: Layout) -> Plan | None:
@@ -132,23 +134,3 @@ def decode_plan(content: bytes) -> Plan | None:
         split: len(fingerprints) for split, fingerprints in plan.fingerprints.items()
     }
     return plan if is_whole and all(0 < count <= MAX_SHARDS for count in counts.values()) else None
-
-
-def recorded_raw(layout: Layout) -> AnyPath | None:
-    """The folder of raw data that the conversion recorded, unless this machine can't read it."""
-    plan = load_plan(layout)
-    raw = plan.raw_dir if plan else None
-    local = local_or_none(raw) if raw else None
-    return raw if local is None or os.access(local, os.R_OK) else None
-
-
-def splits_of_others(layout: Layout) -> dict[str, Layout]:
-    """The splits of the other sets of the folder, each with its set."""
-    splits: dict[str, Layout] = {}
-    for other in replace(layout, set_name="").sets():
-        if other.set_name == layout.set_name:
-            continue
-        record = usable_manifest(other.manifest_path) or load_plan(other)
-        if record is not None:
-            splits.update(dict.fromkeys(record.dataset.splits, other))
-    return splits

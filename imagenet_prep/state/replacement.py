@@ -13,6 +13,8 @@ from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.state.journal import Journal, is_as_written, journal_parts, sealed_line
 from imagenet_prep.state.plan_file import Plan
@@ -65,10 +67,10 @@ class Replacement(Struct, frozen=True):
             raise InputError(
                 f"{path} has changed since it was written",
                 "expected the list of the shards that --overwrite replaces",
-                "remove it and run the same imagenet-prep convert again with --overwrite",
+                Hint("remove it and run the same ", mention("convert"), " again with --overwrite"),
             )
-        value = json.loads(content)
-        return cls(convert(value["shards"], dict[str, Identity]), tuple(value["journals"]))
+        fields = json.loads(content)
+        return cls(convert(fields["shards"], dict[str, Identity]), tuple(fields["journals"]))
 
     def claim(self, layout: Layout, generation: str) -> None:
         """Make the list durable; the list of another process that was first counts instead."""
@@ -156,13 +158,13 @@ def remove_other_lists(layout: Layout, plan: Plan) -> None:
             _remove(path)
 
 
-def next_generation(before: Plan | None, plan: Plan) -> str:
+def next_generation(plan_on_disk: Plan | None, plan: Plan) -> str:
     """The generation of a plan that replaces another: the same for every process that was given
     --overwrite.
 
     It does not depend on the shards that are still there: another rank may be removing them.
     """
-    keys = (before.key if before else "", replace(plan, generation="").key)
+    keys = (plan_on_disk.key if plan_on_disk else "", replace(plan, generation="").key)
     return hashlib.sha256("\n".join(keys).encode()).hexdigest()[:16]
 
 

@@ -15,12 +15,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command
+from imagenet_prep.escaping import command, mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.state.indexes import settle
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import Manifest, load_manifest
-from imagenet_prep.state.plan_file import Plan, load_plan, splits_of_others
+from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.state.plan_file import Plan
+from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.files import names_in
 from imagenet_prep.storage.layout import (
     MAX_SHARDS,
@@ -36,12 +38,14 @@ StateKind = Literal[
     "nothing", "foreign", "part", "replacing", "unfinished", "finished", "contradictory"
 ]
 
-REWRITE = (
-    "run the same imagenet-prep convert again: it writes it again, and finished shards are kept"
+REWRITE = Hint(
+    "run the same ", mention("convert"), " again: it writes it again, and finished shards are kept"
 )
-RESUME = (
-    "run the same imagenet-prep convert again: it makes what is missing, "
-    "with sound images or --on-damaged skip, if an image could not be converted"
+RESUME = Hint(
+    "run the same ",
+    mention("convert"),
+    " again: it makes what is missing, with sound images or --on-damaged skip, if "
+    "an image could not be converted",
 )
 
 
@@ -49,7 +53,7 @@ class SetState(Struct, frozen=True, dict=True):
     """The state of a folder of shards.
 
     Args:
-        layout: the folder, and which of its sets.
+        records: the plan and the manifest of the set, each read once.
         kind: "nothing": no shard, and no conversion was started. "foreign": shards of another
             program. "part": ranks make the set, and it is not merged. "replacing": a new plan is
             there, and shards of the older set are not removed yet. "unfinished": shards or the
@@ -63,12 +67,11 @@ class SetState(Struct, frozen=True, dict=True):
         missing: the shards of the set that are not there or not done, in order.
         strays: the shards in the folder that this set does not have, in order.
         manifest: the manifest, if it is sound.
-        plan: the plan, if it was needed to decide and can be read.
         reason: for people, "" if ``kind`` says all.
         damage: why the manifest can't be used; None if it can or if there is none.
     """
 
-    layout: Layout
+    records: SetRecords
     kind: StateKind
     sizes: Mapping[str, int]
     orphans: tuple[str, ...] = ()
@@ -76,7 +79,6 @@ class SetState(Struct, frozen=True, dict=True):
     missing: tuple[str, ...] = ()
     strays: tuple[str, ...] = ()
     manifest: Manifest | None = None
-    plan: Plan | None = None
     reason: str = ""
     damage: Problem | None = None
 
@@ -88,7 +90,22 @@ class SetState(Struct, frozen=True, dict=True):
         Raises:
             InputError: a file can't be read because of the disk or the permissions.
         """
-        return _Evidence.gather(layout).judge()
+        return cls.judge(SetRecords(layout))
+
+    @classmethod
+    def judge(cls, records: SetRecords) -> SetState:
+        """Decide what a folder holds, from records that may have been read before; as ``read``."""
+        return _Evidence.gather(records).judge()
+
+    @property
+    def layout(self) -> Layout:
+        """The folder, and which of its sets."""
+        return self.records.layout
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan, if it can be understood: it is read when it is first asked for."""
+        return self.records.plan
 
     @cached_property
     def journalled(self) -> Mapping[str, ShardInfo]:
@@ -135,21 +152,23 @@ class SetState(Struct, frozen=True, dict=True):
     def following(self) -> str:
         """The command that finishes the set, or what to do."""
         if self.kind == "part" and not self.missing:
-            return f"finish it: {merge_command(self.layout)}"
+            return Hint("finish it: ", merge_command(self.layout))
         if self.kind == "part":
-            return f"run the ranks that are missing, which this names: {merge_command(self.layout)}"
+            return Hint(
+                "run the ranks that are missing, which this names: ", merge_command(self.layout)
+            )
         if (
             self.kind == "contradictory"
             and self.missing
             and self.manifest is not None
             and not self.strays
         ):
-            return (
-                "make them again: "
-                f"{command('repair', self.layout.data_dir, self.layout.elsewhere())}"
+            return Hint(
+                "make them again: ",
+                command("repair", self.layout.data_dir, self.layout.elsewhere()),
             )
         if self.kind == "contradictory" and self.manifest is not None:
-            return f"this names each file: {command('verify', self.layout.output_dir)}"
+            return Hint("this names each file: ", command("verify", self.layout.output_dir))
         return RESUME
 
     def refuse_unusable(self, splits: Collection[str] | None = None) -> None:
@@ -161,8 +180,9 @@ class SetState(Struct, frozen=True, dict=True):
         if self.is_usable or self.kind == "nothing":
             return
         if splits is not None and self.manifest is not None and self.kind == "contradictory":
-            wrong = {grown_from(split_of(name))[0] for name in (*self.missing, *self.strays)}
-            if wrong.isdisjoint(grown_from(split)[0] for split in splits):
+            wrong_shards = (*self.missing, *self.strays)
+            damaged_splits = {grown_from(split_of(name))[0] for name in wrong_shards}
+            if damaged_splits.isdisjoint(grown_from(split)[0] for split in splits):
                 return
         raise InputError(self.sentence, "expected a finished set", self.following)
 
@@ -183,34 +203,37 @@ class _Evidence(Struct, frozen=True):
     ``beside_plan`` are the names in the folder of the plan.
     """
 
-    layout: Layout
+    records: SetRecords
     sizes: Mapping[str, int]
     beside_plan: frozenset[str]
     manifest: Manifest | None
     damage: Problem | None
 
     @classmethod
-    def gather(cls, layout: Layout) -> _Evidence:
-        manifest, damage = _load_sound_manifest(layout)
-        others = splits_of_others(layout)
-        sizes = {
-            name: size
-            for name, size in layout.find_shards().items()
-            if split_of(name) not in others
-        }
+    def gather(cls, records: SetRecords) -> _Evidence:
+        layout = records.layout
+        manifest, damage = _sound_manifest(records)
+        foreign_splits = records.foreign_splits
+        sizes: dict[str, int] = {}
+        for name, size in layout.find_shards().items():
+            if split_of(name) not in foreign_splits:
+                sizes[name] = size
         beside_plan = frozenset[str]()
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             beside_plan = frozenset(names_in(layout.plan_path.parent))
-        return cls(layout, sizes, beside_plan, manifest, damage)
+        return cls(records, sizes, beside_plan, manifest, damage)
+
+    @property
+    def layout(self) -> Layout:
+        """The folder, and which of its sets."""
+        return self.records.layout
 
     def judge(self) -> SetState:
         """Decide what is there."""
         if self.manifest is not None:
             return self._with_manifest(self.manifest)
-        plan = load_plan(self.layout)
-        if plan is None:
-            return self._without_records()
-        return self._with_plan(plan)
+        plan = self.records.plan
+        return self._without_records() if plan is None else self._with_plan(plan)
 
     @property
     def _has_ranks(self) -> bool:
@@ -225,86 +248,93 @@ class _Evidence(Struct, frozen=True):
     # with a manifest ------------------------------------------------------------------------------
 
     def _with_manifest(self, manifest: Manifest) -> SetState:
-        own = self._of_splits(manifest.dataset.splits)
+        sizes = self._of_splits(manifest.dataset.splits)
         missing = _in_order(
-            name for name, info in manifest.shards.items() if own.get(name) != info.size
+            name for name, info in manifest.shards.items() if sizes.get(name) != info.size
         )
-        strays = _in_order(own.keys() - manifest.shards.keys())
-        may_be_replaced = any(name.startswith("replaced-") for name in self.beside_plan)
-        may_grow = sum("." not in name for name in self.beside_plan) > len(
-            manifest.totals
-        )  # rows of more splits
+        strays = _in_order(sizes.keys() - manifest.shards.keys())
         facts: dict[str, Any] = {
-            "layout": self.layout,
-            "sizes": own,
-            "orphans": self._orphans(own),
+            "records": self.records,
+            "sizes": sizes,
+            "orphans": self._orphans(sizes),
             "infos": manifest.shards,
             "manifest": manifest,
         }
-        if not missing and not strays and not may_be_replaced and not may_grow:
+        is_whole = not missing and not strays
+        if is_whole and not self._may_have_other_plan(manifest):
             return SetState(kind="finished", **facts)
-        plan = load_plan(self.layout)
-        if plan is not None and self._is_replacing(plan):
-            return self._with_plan(plan)
-        if plan is not None and _grows(plan, manifest, strays):
-            return self._with_plan(plan)
-        if not missing and not strays:
-            return SetState(kind="finished", plan=plan, **facts)
-        reason = _contradiction(missing, strays, own, manifest)
-        lists: dict[str, Any] = {
-            "missing": missing,
-            "strays": strays,
-            "plan": plan,
-            "reason": reason,
-        }
-        return SetState(kind="contradictory", **facts, **lists)
+        plan = self.records.plan
+        if plan is not None:
+            is_ahead = self._is_replacing(plan) or _grows(plan, manifest, strays)
+            if is_ahead:
+                return self._with_plan(plan)
+        if is_whole:
+            return SetState(kind="finished", **facts)
+        facts |= {"missing": missing, "strays": strays}
+        reason = _contradiction(missing, strays, sizes, manifest)
+        return SetState(kind="contradictory", reason=reason, **facts)
+
+    def _may_have_other_plan(self, manifest: Manifest) -> bool:
+        """Whether the folder of the plan has a list of replaced shards, or rows of more splits."""
+        may_be_replaced = any(name.startswith("replaced-") for name in self.beside_plan)
+        row_folders = [name for name in self.beside_plan if "." not in name]
+        return may_be_replaced or len(row_folders) > len(manifest.totals)
 
     # without one ----------------------------------------------------------------------------------
 
     def _without_records(self) -> SetState:
         """The state of a folder without a sound plan and manifest."""
-        layout, infos = self.layout, _journalled(self.layout)
-        own = {name: size for name, size in self.sizes.items() if layout.may_have(split_of(name))}
-        facts: dict[str, Any] = {
-            "layout": layout,
-            "sizes": own,
-            "infos": infos,
-            "damage": self.damage,
-        }
+        layout = self.layout
+        infos = _journalled(layout)
+        sizes: dict[str, int] = {}
+        for name, size in self.sizes.items():
+            if layout.may_have(split_of(name)):
+                sizes[name] = size
+        reason = self._reason_without_records(sizes, infos)
+        kind: StateKind = "foreign" if sizes else "nothing"
+        return SetState(
+            records=self.records,
+            kind="contradictory" if reason else kind,
+            sizes=sizes,
+            infos=infos,
+            reason=reason,
+            damage=self.damage,
+        )
+
+    def _reason_without_records(
+        self, sizes: Mapping[str, int], infos: Mapping[str, ShardInfo]
+    ) -> str:
+        """The trace of a set whose records are lost; "" if there is none."""
+        layout = self.layout
         if self.damage:
-            return SetState(kind="contradictory", reason=self.damage.detail, **facts)
+            return self.damage.detail
         if layout.plan_path.name in self.beside_plan:
-            reason = f"{layout.plan_path} has changed since it was written"
-            return SetState(kind="contradictory", reason=reason, **facts)
-        if any(name in infos for name in own):
-            reason = (
+            return f"{layout.plan_path} has changed since it was written"
+        if any(name in infos for name in sizes):
+            return (
                 f"{layout.journal_path.name} lists shards, and the plan and the manifest are gone"
             )
-            return SetState(kind="contradictory", reason=reason, **facts)
-        return SetState(kind="foreign" if own else "nothing", **facts)
+        return ""
 
     def _with_plan(self, plan: Plan) -> SetState:
         """The state of a set without a usable manifest,
         or of one whose plan says more than its manifest.
         """
-        own = self._of_splits((*plan.dataset.splits, *plan.totals))
+        sizes = self._of_splits((*plan.dataset.splits, *plan.totals))
         planned = plan.fingerprints_by_name()
-        recorded = {**(self.manifest.shards if self.manifest else {}), **_journalled(self.layout)}
-        infos = {
-            name: info for name, info in recorded.items() if planned.get(name) == info.fingerprint
-        }
-        missing = tuple(
-            name for name in planned if name not in infos or own.get(name) != infos[name].size
-        )
-        strays = _in_order(own.keys() - planned.keys())
+        infos = self._infos_of(planned)
+        missing: list[str] = []
+        for name in planned:
+            if name not in infos or sizes.get(name) != infos[name].size:
+                missing.append(name)
+        strays = _in_order(sizes.keys() - planned.keys())
         facts: dict[str, Any] = {
-            "layout": self.layout,
-            "sizes": own,
-            "orphans": self._orphans(own),
+            "records": self.records,
+            "sizes": sizes,
+            "orphans": self._orphans(sizes),
             "infos": infos,
-            "missing": missing,
+            "missing": tuple(missing),
             "strays": strays,
-            "plan": plan,
             "damage": self.damage,
         }
         if self._is_replacing(plan):
@@ -315,17 +345,28 @@ class _Evidence(Struct, frozen=True):
             return SetState(kind="contradictory", reason=reason, **facts)
         return SetState(kind="part" if self._has_ranks else "unfinished", **facts)
 
-    def _orphans(self, own: Mapping[str, int]) -> tuple[str, ...]:
+    def _infos_of(self, planned: Mapping[str, str]) -> dict[str, ShardInfo]:
+        """The recorded entries of the shards that are made as planned."""
+        recorded = dict(self.manifest.shards) if self.manifest else {}
+        recorded |= _journalled(self.layout)
+        infos: dict[str, ShardInfo] = {}
+        for name, info in recorded.items():
+            if planned.get(name) == info.fingerprint:
+                infos[name] = info
+        return infos
+
+    def _orphans(self, sizes_of_set: Mapping[str, int]) -> tuple[str, ...]:
         """The shards that belong to no set of the folder,
         by their records or by the prefix of a set.
         """
-        prefixed = [other for other in replace(self.layout, set_name="").sets() if other.set_name]
-        strangers = self.sizes.keys() - own.keys()
-        return _in_order(
-            name
-            for name in strangers
-            if not any(other.may_have(split_of(name)) for other in prefixed)
-        )
+        layouts = replace(self.layout, set_name="").sets()
+        prefixed_sets = [layout for layout in layouts if layout.set_name]
+        orphans: list[str] = []
+        for name in self.sizes.keys() - sizes_of_set.keys():
+            split = split_of(name)
+            if not any(layout.may_have(split) for layout in prefixed_sets):
+                orphans.append(name)
+        return _in_order(orphans)
 
     def _of_splits(self, splits: Collection[str]) -> dict[str, int]:
         """The sizes of the shards in the folder that belong to these splits, growths included."""
@@ -336,11 +377,11 @@ class _Evidence(Struct, frozen=True):
         }
 
 
-def _load_sound_manifest(layout: Layout) -> tuple[Manifest | None, Problem | None]:
+def _sound_manifest(records: SetRecords) -> tuple[Manifest | None, Problem | None]:
     """The manifest, or why it can't be used; a disk that can't be read is an error."""
-    name = layout.manifest_path.name
+    name = records.layout.manifest_path.name
     try:
-        manifest = load_manifest(layout.manifest_path)
+        manifest = records.require_manifest()
     except InputError as error:
         if isinstance(error.__cause__, OSError):
             raise  # it may be sound: nothing should be removed

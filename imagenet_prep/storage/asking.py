@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
+from imagenet_prep.escaping import CommandLine
+from imagenet_prep.hints import Hint, install_extra
 
 T = TypeVar("T")
 
@@ -92,7 +94,7 @@ def load_library() -> Any:
         raise UsageError(
             "object stores require the obstore library",
             "it is not installed",
-            "pip install 'imagenet-prep[cloud]'",
+            install_extra("cloud"),
         ) from error
     return obstore
 
@@ -251,8 +253,10 @@ def who(scheme: str) -> str:
     """The variables to set, so that a store knows the user."""
     profile = ""
     if scheme == "s3":
-        profile = ", or AWS_PROFILE (~/.aws is read if botocore is installed: pip install botocore)"
-    return f"set {_SIGN_UP[scheme]}{profile}; a public bucket needs none: {_PUBLIC[scheme]}=true"
+        install = CommandLine(("pip", "install", "botocore"), in_sentence=True)
+        profile = Hint(", or AWS_PROFILE (~/.aws is read if botocore is installed: ", install, ")")
+    public = f"; a public bucket needs none: {_PUBLIC[scheme]}=true"
+    return Hint(f"set {_SIGN_UP[scheme]}", profile, public)
 
 
 def _which_server(scheme: str) -> str:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import AccessError
+from imagenet_prep.escaping import Shell, command_line
+from imagenet_prep.hints import Hint
 
 _OTHERS = (
     "AWS_ACCESS_KEY_ID",
@@ -19,6 +21,9 @@ _OTHERS = (
 """Where one of them is set, obstore finds the credentials itself."""
 
 _FILES = {"AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials", "AWS_CONFIG_FILE": "~/.aws/config"}
+
+_EXPORT = command_line(["eval", Shell('"$(aws configure export-credentials --format env)"')])
+"""The command that makes variables of a profile."""
 
 
 def read_profile() -> dict[str, Any]:
@@ -40,7 +45,7 @@ def read_profile() -> dict[str, Any]:
         raise AccessError(
             f"AWS_PROFILE is {profile}, and botocore, which reads profiles, is not installed",
             "expected botocore, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-            'pip install botocore, or: eval "$(aws configure export-credentials --format env)"',
+            Hint(command_line(["pip", "install", "botocore"]), ", or: ", _EXPORT),
         ) from error
     try:
         session = botocore.session.Session()

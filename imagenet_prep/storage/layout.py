@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.escaping import Settings
+from imagenet_prep.escaping import OptionValues
 from imagenet_prep.storage.location import (
     AnyPath,
     Store,
@@ -153,7 +153,7 @@ class Layout(Struct, frozen=True):
             if folder is not None:
                 refuse_url(folder)
 
-    def elsewhere(self, raw: AnyPath | None = None) -> Settings:
+    def elsewhere(self, raw: AnyPath | None = None) -> OptionValues:
         """The options for other folders; ``raw`` is the conversion's,
         if none was given now, and it isn't our own.
         """
@@ -441,6 +441,8 @@ class Layout(Struct, frozen=True):
     """The format of an export (JSON)."""
     exported_path = _Below("state_dir", "exported.jsonl")
     """The finished files of an export with their bytes, one JSON line each."""
+    handed_over_dir = _Below("state_dir", "handed-over")
+    """The data of each exported shard that its format needs once all are exported."""
     lists_dir = _Below("state_dir", "lists")
     """Manifests made for recipes whose data is in ``--raw``."""
     rows_dir = _Below("state_dir", "rows")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import glob
 import mmap
 import os
@@ -15,12 +16,13 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import quoted
+from imagenet_prep.escaping import command_line
+from imagenet_prep.hints import Hint
 from imagenet_prep.storage.durable import (
     begin_write_out,
     fsync_dir,
@@ -35,6 +37,7 @@ from imagenet_prep.storage.store import MOST, Buffer, FolderEntry, GoneError
 _WRITE_OUT = 4 << 20  # bytes that are enough to start a write-out
 _BEHIND = 256 << 20  # a later call repeats this many bytes: the system skips pages in use
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+_POPULATE_READ = 22  # madvise(2): linux/mman.h
 _NO_MAPS = (errno.ENODEV, errno.ENOSYS, errno.EOPNOTSUPP)
 _MOST_COPIED = 4 << 30  # bytes: a shard, never an archive
 _SHOWN = 40  # characters of a file's name in the name of its unfinished file, for people
@@ -158,7 +161,9 @@ class LocalStore(Struct, frozen=True):
             if path.is_symlink() and not path.exists():
                 expected = "expected a file, or no link"
                 raise InputError(
-                    f"{path} is a link to nothing", expected, f"remove it: rm {quoted(str(path))}"
+                    f"{path} is a link to nothing",
+                    expected,
+                    Hint("remove it: ", command_line(["rm", str(path)])),
                 )
             with _partial(path) as (partial, file):
                 file.write(content)
@@ -435,6 +440,9 @@ if sys.version_info >= (3, 13):
             mapped.madvise(mmap.MADV_SEQUENTIAL)
         return memoryview(mapped)
 
+    def _populate(mapped: Any, start: int, length: int) -> None:
+        mapped.madvise(_POPULATE_READ, start, length)
+
 else:
 
     def _map(descriptor: int, length: int, flags: int, *, in_order: bool) -> memoryview:
@@ -461,6 +469,38 @@ else:
             mapped, system.munmap, address, length
         ).atexit = False  # others may still read at exit
         return memoryview(mapped).cast("B").toreadonly()
+
+    def _populate(mapped: Any, start: int, length: int) -> None:
+        import ctypes
+
+        if _advise()(ctypes.addressof(mapped) + start, length, _POPULATE_READ) != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+    @functools.cache
+    def _advise() -> Callable[[int, int, int], int]:
+        """The system's madvise."""
+        import ctypes
+
+        advise = ctypes.CDLL(None, use_errno=True).madvise
+        advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        return advise
+
+
+def _load_pages(view: memoryview, start: int, length: int) -> bool:
+    """Load a part of a file's map: using it then costs no page faults, and can't fail.
+
+    Returns whether it is loaded. It is not if the disk fails, or the file was cut short: using it
+    would end the process. Systems before Linux 5.14 can't load it.
+    """
+    is_map = not isinstance(view.obj, (bytes, bytearray))
+    if sys.platform != "linux" or not is_map or not length:
+        return False
+    page_start = start - start % mmap.PAGESIZE
+    try:
+        _populate(view.obj, page_start, start + length - page_start)
+    except OSError:
+        return False
+    return True
 
 
 def _copy(descriptor: int, length: int) -> memoryview:
@@ -506,9 +546,10 @@ def buffered(
     """A function from an offset to the file's bytes there, read-only: ``BUFFER`` bytes, fewer at
     the file's end.
 
-    A buffer is reused once no slice of it exists. A caller that keeps slices of many buffers then
-    gets slices of ``view``, the file's map: nothing kept is ever overwritten, and keeping costs no
-    memory.
+    They are a slice of ``view``, the file's map, if the system can load it first. Otherwise they
+    are read into a buffer. A buffer is reused once no slice of it exists. A caller that keeps
+    slices of many buffers then gets slices of ``view``: nothing kept is ever overwritten, and
+    keeping costs no memory.
 
     Raises:
         InputError: the file can't be opened, or the returned function can't read it.
@@ -516,6 +557,9 @@ def buffered(
     used_buffers: list[bytearray] = []  # the buffer of the last read
 
     def read(offset: int) -> memoryview:
+        window = view[offset : offset + BUFFER]
+        if _load_pages(view, offset, len(window)):
+            return window
         give_back()
         buffer = _take()
         if buffer is None:

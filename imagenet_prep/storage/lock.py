@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from imagenet_prep.errors import BusyError
-from imagenet_prep.escaping import quoted
+from imagenet_prep.escaping import command_line
+from imagenet_prep.hints import Hint
 from imagenet_prep.storage.claims import NO_LOCKS, claimed, find_claims
 from imagenet_prep.storage.durable import make_folder
 from imagenet_prep.storage.refusals import writing
@@ -167,7 +168,7 @@ def _busy(path: Path) -> BusyError:
     return BusyError(
         f"another run holds {path.parent.parent}",
         f"held by {holder or 'a process that has just started'}",
-        f"wait until it ends, or stop it, then run the same command again{remove_claim(path)}",
+        Hint("wait until it ends, or stop it, then run the same command again", remove_claim(path)),
     )
 
 
@@ -177,5 +178,6 @@ def remove_claim(path: Path) -> str:
     """
     for claim in find_claims(path):
         if claim.fate == "unknown":
-            return f"; if {claim} is gone, remove its claim: rm {quoted(str(claim.path(path)))}"
+            remove = command_line(["rm", str(claim.path(path))])
+            return Hint(f"; if {claim} is gone, remove its claim: ", remove)
     return ""

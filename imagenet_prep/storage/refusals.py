@@ -12,13 +12,14 @@ from pathlib import Path
 
 from imagenet_prep.errors import InputError, PrepError, SpaceError, WriteError
 from imagenet_prep.escaping import rerun
+from imagenet_prep.hints import Hint
 
 AGAIN = "and run the same command again"
 
 
 def free_space() -> str:
     """The hint for a full disk."""
-    return f"free some space, then run: {rerun()}"
+    return Hint("free some space, then run: ", rerun())
 
 
 USED_UP = (errno.ENOSPC, errno.EDQUOT)
@@ -95,7 +96,7 @@ def no_space(path: object) -> SpaceError:
             return SpaceError(
                 f"no inodes left for {path}",
                 "its file system holds as many files as it can; everything finished so far is kept",
-                f"remove some files there, then run: {rerun()}",
+                Hint("remove some files there, then run: ", rerun()),
             )
     return SpaceError(
         f"no space left while writing {path}", "everything finished so far is kept", free_space()

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from imagenet_prep.errors import SpaceError
 from imagenet_prep.escaping import rerun
+from imagenet_prep.hints import Hint
 from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import listed, size_text
 
@@ -86,21 +87,24 @@ def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
 
     ``may_consume``: the error proposes that the raw data gives its space to the shards.
     """
-    less = f"; or let the shards take the space of the archives: {rerun((('consume', True),))}"
+    less = Hint("; or let the shards take the space of the archives: ", rerun((("consume", True),)))
     for room in rooms_for(needs):
         names = listed(need.what for need in room.needs if need.size > 0)
         if room.lacks_space:
             raise SpaceError(
                 f"not enough space in {room.folder} for {names}",
                 f"needed {size_text(room.size)}, free {size_text(room.free)}",
-                f"free some space or choose another folder, then run: {rerun()}"
-                + (less if may_consume else ""),
+                Hint(
+                    "free some space or choose another folder, then run: ",
+                    rerun(),
+                    less if may_consume else "",
+                ),
             )
         if room.lacks_files:
             raise SpaceError(
                 f"not enough inodes on the file system of {room.folder} for {names}",
                 f"needed {room.files:,} files and folders, free {room.free_files:,}",
-                f"choose a folder on a file system with more inodes, then run: {rerun()}",
+                Hint("choose a folder on a file system with more inodes, then run: ", rerun()),
             )
 
 

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 if importlib.util.find_spec("tensorflow") is None:
-    needs = "imagenet_prep.tensorflow needs TensorFlow: pip install 'imagenet-prep[tensorflow]'"
+    from imagenet_prep.hints import install_extra
+
+    needs = f"imagenet_prep.tensorflow needs TensorFlow: {install_extra('tensorflow')}"
     raise ModuleNotFoundError(needs, name="tensorflow")
 
 import tensorflow as tf
@@ -200,7 +202,7 @@ def _find_rank(rank: int | None, world: int | None) -> tuple[int, int]:
     workers = cluster.get("worker", [])
     if environment.world > 1 and len(workers) > 1:
         what = f"the environment has {environment}, and TF_CONFIG with {len(workers)} workers"
-        raise UsageError(what, "expected one of both: each would divide the records", hint)
+        raise UsageError(what, "expected only one of them: each would divide the records", hint)
     return environment.rank or 0, environment.world
 
 

@@ -5,9 +5,10 @@ Loader shuffles them, divides them among ranks, and resumes.
 import importlib.util
 
 if importlib.util.find_spec("torch") is None:
-    raise ModuleNotFoundError(
-        "imagenet_prep.torch needs PyTorch: pip install 'imagenet-prep[torch]'", name="torch"
-    )
+    from imagenet_prep.hints import install_extra
+
+    needs = f"imagenet_prep.torch needs PyTorch: {install_extra('torch')}"
+    raise ModuleNotFoundError(needs, name="torch")
 
 from imagenet_prep.torch.crops import CenterCrop, Crop, RandomResizedCrop
 from imagenet_prep.torch.detection import DetectionDataset, collate_detection

@@ -19,6 +19,8 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import Dataset, default_collate, get_worker_info
 
 from imagenet_prep.errors import DamagedRecordError, InputError, PrepError, RecordFault, UsageError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
 from imagenet_prep.reading.left_out import with_choice
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.text import number_of
@@ -144,7 +146,7 @@ class BatchItems(list[Any]):
 
 
 class Seeded(Dataset[Any]):
-    """The items of a data set, each with random numbers that its epoch and number decide.
+    """The items of a data set, with random numbers seeded by epoch and index.
 
     Its length, its attributes, and its items by plain numbers are those of the data set.
     """
@@ -214,7 +216,7 @@ class Seeded(Dataset[Any]):
 
 
 class BatchCollate:
-    """A collate function whose random numbers are decided by the epoch and the numbers of the
+    """A collate function whose random numbers are seeded by the epoch and the indices of the
     batch's items.
 
     Damaged items are left out. A Loader gets a LoadedBatch, any other DataLoader the batch itself.
@@ -259,7 +261,7 @@ class BatchCollate:
 def empty_batch(count: int, where: str = "a batch") -> InputError:
     """The error of a batch that must come, whose records are all damaged."""
     what = f"{where} has {number_of(count, 'damaged record')} and no other"
-    hint = "mend the set with imagenet-prep repair, or choose a larger batch_size"
+    hint = Hint("mend the set with ", mention("repair"), ", or choose a larger batch_size")
     return InputError(what, "expected one sound record: all ranks wait for a batch", hint)
 
 

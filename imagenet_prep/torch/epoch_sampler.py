@@ -90,12 +90,13 @@ class EpochSampler(DistributedSampler[int]):
         that of a state just loaded, or the start of an epoch.
         """
         self.check_count()
-        place = self.place
-        if not self._is_loaded:
-            # though nobody asked for more
-            is_over = place.given > 0 and place.given >= self._count_batches(place)
-            place = EpochPlace(place.epoch + is_over)
-        return self._for_this_rank(place)
+        if self._is_loaded:
+            return self._for_this_rank(self.place)
+        batches_given = self.place.given
+        # all batches were given, even if nobody asked for one more and met the end
+        is_over = batches_given > 0 and batches_given >= self._count_batches(self.place)
+        next_epoch = self.place.epoch + 1 if is_over else self.place.epoch
+        return self._for_this_rank(EpochPlace(next_epoch))
 
     def move(self, place: EpochPlace) -> None:
         """Go to a place, which an iteration has reached."""

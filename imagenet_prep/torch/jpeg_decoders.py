@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.hints import install_extra
 from imagenet_prep.images.jpeg import FREE_PIXELS, HUFFMAN, SOS, ImageError, is_frame
 from imagenet_prep.images.pixels import decode_array
 
@@ -53,13 +54,18 @@ def plain_jpeg(data: memoryview) -> PlainJpeg | None:
         elif marker == _APP14 and data[position + 4 : position + 9] == _ADOBE:
             is_usual = data[position + 15] == 1  # otherwise RGB, or CMYK
         elif marker == _APP1 and data[position + 4 : position + 10] == _EXIF:
-            copy = bytearray(data)
-            copy[position + 4 : position + 8] = bytes(4)
-            data = memoryview(copy)
+            data = _hide_exif(data, position + 4)
         elif marker not in _SEGMENTS:
             return None
         position += 2 + (data[position + 2] << 8 | data[position + 3])
     return None
+
+
+def _hide_exif(data: memoryview, position: int) -> memoryview:
+    """A copy of a JPEG whose EXIF data, at this position, no reader recognizes."""
+    copy = bytearray(data)
+    copy[position : position + 4] = bytes(4)
+    return memoryview(copy)
 
 
 def _is_usual_frame(marker: int, frame: bytes) -> bool:
@@ -133,7 +139,7 @@ def find_list_decoder() -> ListDecoder:
     raise UsageError(
         "no decoder for a GPU",
         "expected torchcodec 0.16 or newer",
-        "pip install 'imagenet-prep[gpu]'",
+        install_extra("gpu"),
     )
 
 

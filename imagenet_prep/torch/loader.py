@@ -374,7 +374,9 @@ def _prepared(
     """
     prepared = dict(options)
     if channels_last and options.get("collate_fn") is not None:
-        raise UsageError("Loader(channels_last=True, collate_fn=...)", "expected one of both")
+        raise UsageError(
+            "Loader(channels_last=True, collate_fn=...)", "expected only one of these options"
+        )
     worker_init = options.get("worker_init_fn")
     if not (isinstance(worker_init, partial) and worker_init.func is begin_worker):
         prepared["worker_init_fn"] = partial(begin_worker, worker_init)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import torch
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.escaping import command_line
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.torch.arguments import shown
@@ -35,7 +36,7 @@ def import_tv_tensors(asker: str) -> Any:
         raise UsageError(
             f"{asker} needs torchvision, which is not installed",
             "expected version 0.19 or later",
-            "pip install torchvision",
+            command_line(["pip", "install", "torchvision"]),
         ) from error
     except (ImportError, RuntimeError) as error:  # its compiled part does not load
         raise UsageError(

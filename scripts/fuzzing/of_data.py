@@ -25,11 +25,11 @@ from imagenet_prep.images import prepare as images
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.reading.shard import Shard
-from imagenet_prep.recipes import columns, labels_file, rules, typed_values
+from imagenet_prep.recipes import columns, labels_file, rules, table_rows, typed_values
 from imagenet_prep.recipes.classes import given_classes
 from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
 from imagenet_prep.reporting import lenient
-from imagenet_prep.sources import patterns, zips
+from imagenet_prep.sources import patterns, zip_entries
 from imagenet_prep.sources import tar_members as tars
 from imagenet_prep.sources.folders import read_file_list
 from imagenet_prep.sources.tars import list_tars
@@ -107,15 +107,15 @@ def zip_directory(data: bytes) -> None:
     """A zip: every entry lies before the directory, none over another,
     and what is read of it has its CRC-32.
     """
-    with suppress(zips.ZipFault):
+    with suppress(zip_entries.ZipFault):
         spans = []
-        for name, address, length in zips.iter_entries(data):
-            entry = zips.entry_at(data, address)
+        for name, address, length in zip_entries.iter_entries(data):
+            entry = zip_entries.entry_at(data, address)
             assert (entry.name, entry.size) == (name, length)
             spans.append((entry.local, entry.local + 30 + len(name) + entry.packed))
             assert spans[-1][1] <= address
-            with suppress(zips.ZipFault):
-                content = zips.read_entry(data, entry)
+            with suppress(zip_entries.ZipFault):
+                content = zip_entries.read_entry(data, entry)
                 assert len(content) == length
                 assert zlib.crc32(content) == entry.crc
         spans.sort()
@@ -196,12 +196,12 @@ def array(data: bytes) -> None:
 # texts that people write --------------------------------------------------------------------------
 
 
-def _labels(data: bytes, form: labels_file.Form) -> None:
-    with suppress(labels_file.LabelsFault):
+def _labels(data: bytes, form: table_rows.Form) -> None:
+    with suppress(table_rows.LabelsFault):
         table = labels_file.parse_labels(data, form)
         for values in (*([] if table.labels is None else [table.labels]), *table.columns.values()):
             for kind in (None, "bytes", "int64", "float"):
-                with suppress(labels_file.LabelsFault):
+                with suppress(table_rows.LabelsFault):
                     typed_values.typed(values, table.lines, table.is_text, kind)
 
 

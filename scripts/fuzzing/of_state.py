@@ -14,7 +14,8 @@ import urllib3
 from requests.adapters import HTTPAdapter
 from target import HOME, SHARD, Here, file_of, target
 
-from imagenet_prep.checks.inventory import check_names, check_sizes, take_inventory
+from imagenet_prep.checks.inventory import take_inventory
+from imagenet_prep.checks.set_checks import check_names, check_sizes
 from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.checks.verdict import load_verdict
 from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
@@ -76,7 +77,7 @@ def manifest_json(data: bytes) -> None:
 def _take_inventory(layout: Layout) -> None:
     with suppress(InputError):
         state = SetState.read(layout)
-        dataset = known_set(layout, state.manifest if state.covers_plan else None)
+        dataset = known_set(state.records, state.manifest if state.covers_plan else None)
         inventory = take_inventory(state, dataset)
         check_names(inventory)
         check_sizes(inventory, layout)

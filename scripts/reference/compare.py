@@ -4,7 +4,7 @@ algorithm of 2016.
 python scripts/reference/compare.py                      # installs the old TensorFlow the first time; four minutes
 python scripts/reference/compare.py --write-table tests/odd_images.csv
 
-docs/reference.md has the results, and how to compare with the scripts of 2016 themselves.
+docs/record-format.md has the results, and how to compare with the scripts of 2016 themselves.
 """
 
 from __future__ import annotations

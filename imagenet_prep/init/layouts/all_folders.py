@@ -12,8 +12,8 @@ from imagenet_prep.recipes.classes import class_order
 from imagenet_prep.recipes.divisions import Division
 from imagenet_prep.recipes.folder_labels import ClassFolders, folder_faults
 from imagenet_prep.recipes.folder_roles import Roles
+from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.recipes.misread_folders import mask_folders, misread
-from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed, number_of
 

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.images.mask_pixels import has_pycocotools
+from imagenet_prep.hints import Hint
+from imagenet_prep.init.annotation_matching import (
+    CHOICES,
+    MatchedImages,
+    images_and_masks,
+    match_images,
+)
 from imagenet_prep.init.folder_shapes import shape_of
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.layouts import Recogniser
 from imagenet_prep.init.proposal import CERTAIN, LIKELY, Interpretation, Proposal
-from imagenet_prep.recipes.annotated_images import Roots, split_in
-from imagenet_prep.recipes.annotating import Annotations, annotate
-from imagenet_prep.recipes.box_files import PolygonError
+from imagenet_prep.recipes.annotated_images import split_in
+from imagenet_prep.recipes.annotating import Annotations
+from imagenet_prep.recipes.folder_words import is_image_folder
 from imagenet_prep.recipes.formats import (
     FORMATS,
     AnnotatedFolder,
@@ -27,63 +31,9 @@ from imagenet_prep.recipes.formats import (
     all_formats,
     load_format,
 )
-from imagenet_prep.recipes.mask_names import (
-    folder_around,
-    folders_around,
-    is_image_folder,
-    is_mask_folder,
-)
-from imagenet_prep.recipes.schema import Boxes
-from imagenet_prep.recipes.splits import place_of_split, splits_above, stem_of
-from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.recipes.path_parts import folder_around, folders_around
+from imagenet_prep.recipes.splits import splits_above
 from imagenet_prep.text import listed, number_of
-
-CHOICES = {"missing": "ignore", "unannotated": "skip"}
-"""The keys of a recipe's `boxes` that leave out annotations without an image,
-and images without an annotation.
-"""
-
-
-class _MatchedImages(Struct, frozen=True):
-    """The images of a folder and their annotations.
-
-    Args:
-        keys: what the recipe says of the annotations, except for CHOICES.
-        images: the images that are no masks.
-        masks: the images in folders of masks.
-        annotations: the annotations.
-        keeps_bare: whether images without an annotation are kept.
-        unlisted: the images in no list of a split.
-    """
-
-    keys: Mapping[str, Any]
-    images: Sequence[str]
-    masks: Sequence[str]
-    annotations: Annotations
-    keeps_bare: bool
-    unlisted: frozenset[str]
-
-    @property
-    def bare(self) -> Sequence[str]:
-        """The images without an annotation."""
-        return self.annotations.unmatched[0]
-
-    @property
-    def missing(self) -> Sequence[str]:
-        """The annotations without an image."""
-        return self.annotations.unmatched[1]
-
-    @property
-    def count(self) -> int:
-        """How many images are annotated."""
-        return len(self.images) - len(self.bare)
-
-    def names(self) -> list[str]:
-        """The images that a recipe takes."""
-        left_out = set(self.unlisted)
-        if not self.keeps_bare:
-            left_out.update(self.bare)
-        return [name for name in self.images if name not in left_out]
 
 
 def _interpret(
@@ -97,7 +47,7 @@ def _interpret(
         in_classes: whether the folders of the images are classes, too.
     """
     try:
-        matched = _match(inspection, proposed)
+        matched = match_images(inspection, proposed)
     except InputError as error:
         return _refuse(inspection, error, proposed.used)
     if 2 * matched.count < len(matched.images):
@@ -123,7 +73,7 @@ def _interpret(
 # the recipe ---------------------------------------------------------------------------------------
 
 
-def _propose_recipe(proposed: Proposed, matched: _MatchedImages, *, in_classes: bool) -> Proposal:
+def _propose_recipe(proposed: Proposed, matched: MatchedImages, *, in_classes: bool) -> Proposal:
     """The images with their annotations, in class folders or without classes."""
     proposal = _with_classes(matched) if in_classes else _without_classes(matched)
     written_lists = _lists_of_kept(proposed, matched, proposal.lead)
@@ -138,7 +88,7 @@ def _propose_recipe(proposed: Proposed, matched: _MatchedImages, *, in_classes: 
     )
 
 
-def _without_classes(matched: _MatchedImages) -> Proposal:
+def _without_classes(matched: MatchedImages) -> Proposal:
     """The images, divided by the folders of splits that they are in."""
     lead = folders_around(matched.images)
     names = [name.removeprefix(lead) for name in matched.names()]
@@ -146,7 +96,7 @@ def _without_classes(matched: _MatchedImages) -> Proposal:
     return Proposal("files", "image", names, lead, splits=splits)
 
 
-def _with_classes(matched: _MatchedImages) -> Proposal:
+def _with_classes(matched: MatchedImages) -> Proposal:
     """The images in class folders, perhaps below those of splits."""
     shape = shape_of(matched.images)
     names = [name.removeprefix(shape.lead) for name in matched.names()]
@@ -154,7 +104,7 @@ def _with_classes(matched: _MatchedImages) -> Proposal:
     return Proposal("folders", "image", names, shape.lead, splits=splits)
 
 
-def _lists_of_kept(proposed: Proposed, matched: _MatchedImages, lead: str) -> dict[str, list[str]]:
+def _lists_of_kept(proposed: Proposed, matched: MatchedImages, lead: str) -> dict[str, list[str]]:
     """The images of each split's list that are kept, where a list has others:
     a recipe can't name such a list.
     """
@@ -170,7 +120,7 @@ def _lists_of_kept(proposed: Proposed, matched: _MatchedImages, lead: str) -> di
     return lists
 
 
-def _boxes_keys(matched: _MatchedImages) -> dict[str, Any]:
+def _boxes_keys(matched: MatchedImages) -> dict[str, Any]:
     """The keys of `boxes` in the recipe, with the names of the classes:
     so they are numbered once.
     """
@@ -185,89 +135,11 @@ def _boxes_keys(matched: _MatchedImages) -> dict[str, Any]:
     return keys
 
 
-# images and their annotations ---------------------------------------------------------------------
-
-
-def _match(inspection: Inspection, proposed: Proposed) -> _MatchedImages:
-    """The images of a folder with the annotations that are proposed;
-    raises InputError if those can't be.
-    """
-    images, masks = _images_and_masks(inspection)
-    row_by_name = {name: row for row, name in enumerate(inspection.listing.names)}
-    listing = inspection.listing.picked([row_by_name[name] for name in images])
-    keys = _by_split(proposed, images)
-    keeps_bare = load_format(next(iter(keys))).unannotated == "empty"
-    roots = Roots(inspection.folder, inspection.folder)
-    keys, annotations = _annotate(keys, listing, roots, keeps_bare=keeps_bare)
-    unlisted: set[str] = set()
-    if proposed.lists:
-        unlisted = set(images).difference(*(names for _, names in proposed.lists.values()))
-        if not keeps_bare:
-            unlisted.difference_update(annotations.unmatched[0])
-    return _MatchedImages(keys, images, masks, annotations, keeps_bare, frozenset(unlisted))
-
-
-def _by_split(proposed: Proposed, images: Sequence[str]) -> Mapping[str, Any]:
-    """The keys with the files by split, if their names tell it and the
-    folders of the images do not.
-    """
-    format_key, files = next(iter(proposed.value.items()))
-    if not isinstance(files, list) or proposed.lists or splits_above(images):
-        return proposed.value
-    file_by_split = {split_in(stem_of(name)): name for name in files}
-    if len(file_by_split) < max(2, len(files)) or "" in file_by_split:
-        return proposed.value
-    splits = sorted(file_by_split, key=place_of_split)
-    return {**proposed.value, format_key: {split: file_by_split[split] for split in splits}}
-
-
-def _annotate(
-    keys: Mapping[str, Any], listing: Catalog, roots: Roots, *, keeps_bare: bool
-) -> tuple[Mapping[str, Any], Annotations]:
-    """The objects of images by the keys of `boxes`, and these keys,
-    with masks if every object has an outline.
-    """
-    boxes = msgspec.convert({**keys, **CHOICES}, Boxes)
-    if keeps_bare:
-        boxes = replace(boxes, unannotated="empty")
-    annotations: Annotations | None = None
-    with contextlib.suppress(PolygonError):
-        annotations = annotate(boxes, None, listing, roots, "clip")
-    notes: list[str] = []
-    if has_pycocotools() and (annotations is None or annotations.has_outlines):
-        try:
-            with_masks = annotate(replace(boxes, polygons="masks"), None, listing, roots, "clip")
-        except InputError as error:
-            notes = [f"masks of objects are left out: {error.what}"]
-        else:
-            return {**keys, "polygons": "masks"}, with_masks
-    if annotations is None:
-        keys = {**keys, "polygons": "boxes"}
-        annotations = annotate(replace(boxes, polygons="boxes"), None, listing, roots, "clip")
-    annotations.unread = [*annotations.unread, *notes]
-    return keys, annotations
-
-
-def _images_and_masks(inspection: Inspection) -> tuple[list[str], list[str]]:
-    """The images of a folder, and those that are in folders of masks."""
-    holds_masks = functools.cache(_is_below_masks)  # all files of a folder have one answer
-    images: list[str] = []
-    masks: list[str] = []
-    for name in inspection.items:
-        (masks if holds_masks(name.rpartition("/")[0]) else images).append(name)
-    return images, masks
-
-
-def _is_below_masks(folder: str) -> bool:
-    """Whether a folder, or one above it, has the name of one of masks or annotations."""
-    return any(map(is_mask_folder, folder.split("/")))
-
-
 # how sure it is -----------------------------------------------------------------------------------
 
 
 def _certainty(
-    inspection: Inspection, matched: _MatchedImages, proposed: Proposed, *, in_classes: bool
+    inspection: Inspection, matched: MatchedImages, proposed: Proposed, *, in_classes: bool
 ) -> int:
     """How sure it is that images have annotations, and that their folders are classes or not.
 
@@ -284,7 +156,7 @@ def _certainty(
     return CERTAIN if other_labels else CERTAIN + 1
 
 
-def _is_class_a_folder(matched: _MatchedImages) -> bool:
+def _is_class_a_folder(matched: MatchedImages) -> bool:
     """Whether each folder has boxes of one class, which no other folder has."""
     shape, annotations = shape_of(matched.images), matched.annotations
     place = 1 if shape.splits else 0
@@ -312,7 +184,7 @@ _OUTLINED = {"masks": ", with masks,", "boxes": " around polygons"}
 """The words for the outlines of objects, by the value of `polygons`."""
 
 
-def _evidence(proposed: Proposed, matched: _MatchedImages) -> list[str]:
+def _evidence(proposed: Proposed, matched: MatchedImages) -> list[str]:
     """How many boxes and classes there are, and by what they are divided."""
     files, annotations = next(iter(proposed.value.values())), matched.annotations
     verb = "annotates" if len(files) == 1 else "annotate"
@@ -335,9 +207,7 @@ def _evidence(proposed: Proposed, matched: _MatchedImages) -> list[str]:
 # faults and notes ---------------------------------------------------------------------------------
 
 
-def _without_counterpart(
-    matched: _MatchedImages, proposed: Proposed
-) -> tuple[list[str], list[str]]:
+def _without_counterpart(matched: MatchedImages, proposed: Proposed) -> tuple[list[str], list[str]]:
     """The images and annotations that are lost,
     and the images that are kept without boxes, as text.
     """
@@ -366,12 +236,17 @@ def _unaccepted(
     which a user must accept.
     """
     folder = inspection.folder
-    faults = [InputError(f"{folder}: {loss}", "expected one for each") for loss in losses]
+    faults = [
+        InputError(
+            f"{folder}: {loss}", "every image needs an annotation, and every annotation an image"
+        )
+        for loss in losses
+    ]
     doubts = [InputError(f"{folder}: {doubt}", "expected boxes") for doubt in proposed.doubts]
     return faults + doubts
 
 
-def _unread_masks(inspection: Inspection, matched: _MatchedImages) -> list[str]:
+def _unread_masks(inspection: Inspection, matched: MatchedImages) -> list[str]:
     """The note on masks next to images with boxes."""
     if not matched.masks:
         return []
@@ -419,13 +294,13 @@ def _refuse(
     """The fault of annotations; None if the folders are classes:
     then they are somebody else's.
     """
-    if _has_classes(_images_and_masks(inspection)[0]):
+    if _has_classes(images_and_masks(inspection)[0]):
         return None
     annotation_files = [*files]
     for tool_files in inspection.annotations.values():
         annotation_files += tool_files
     if any(table.name in annotation_files for table in inspection.labels):
-        hint = f"{error.hint}; or take its columns: {inspection.command_as('with-labels')}"
+        hint = Hint(error.hint, "; or take its columns: ", inspection.command_as("with-labels"))
         error = InputError(error.what, error.detail, hint)
     return Interpretation(
         CERTAIN + 1,
@@ -452,7 +327,7 @@ def _recognise(key: str, inspection: Inspection) -> Interpretation | None:
 
 def _recognise_in_classes(inspection: Inspection) -> Interpretation | None:
     """Class folders whose images have annotations of any format: both are kept."""
-    images = _images_and_masks(inspection)[0] if inspection.content == "image" else []
+    images = images_and_masks(inspection)[0] if inspection.content == "image" else []
     if not images or not _has_classes(images):
         return None
     for key in FORMATS:
@@ -474,7 +349,7 @@ def _propose_for(key: str, inspection: Inspection) -> Proposed | None:
     folder = AnnotatedFolder(
         inspection.folder,
         files=inspection.annotations.get(format.tool, ()),
-        images=_images_and_masks(inspection)[0],
+        images=images_and_masks(inspection)[0],
         names=list(inspection.listing.names),
         stray=[name for names in inspection.others.values() for name in names],
         columns=_named_columns(inspection),

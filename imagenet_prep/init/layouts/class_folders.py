@@ -9,7 +9,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command, quoted
+from imagenet_prep.escaping import CommandLine, command, command_line, in_sequence
+from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.init.folder_shapes import Shape, faults_of, is_usual, shape_of
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.layouts.all_folders import are_doubtful_parts
@@ -17,8 +18,7 @@ from imagenet_prep.init.proposal import LIKELY, ONLY_IF_ASKED, POSSIBLE, Interpr
 from imagenet_prep.init.split_lists import SplitLists, find_split_lists, read_split_lists
 from imagenet_prep.init.split_options import named_folders, named_lists
 from imagenet_prep.recipes.folder_roles import FolderTree
-from imagenet_prep.recipes.mask_names import is_image_folder, is_mask_folder
-from imagenet_prep.recipes.splits import name_as_split
+from imagenet_prep.recipes.folder_words import is_image_folder, is_mask_folder, name_as_split
 from imagenet_prep.text import listed, number_of
 
 _CLASS_FOLDERS = {
@@ -171,7 +171,7 @@ def _lists(
         f"{inspection.folder}: {len(ways_to_divide)} ways to split the images: "
         f"{listed(ways_to_divide[0].files.values())}, ..."
     )
-    hint = f"take one: {'; or '.join(commands[:_MOST_QUESTIONS])}"
+    hint = Hint("take one: ", join_hints("; or ", commands[:_MOST_QUESTIONS]))
     return [InputError(problem, "expected one list for each split", hint)], []
 
 
@@ -245,7 +245,7 @@ def _of_another_case(inspection: Inspection, shape: Shape) -> list[InputError]:
         f"{' and '.join(doubles[0])}"
     )
     moves = [move for names in doubles for move in _moves_into_one(inspection, shape, names)]
-    hint = f"to make them one: {' && '.join(moves)}"
+    hint = Hint("to make them one: ", in_sequence(moves))
     return [InputError(problem, "expected one name for each class", hint)]
 
 
@@ -255,20 +255,22 @@ def _are_in_different_splits(shape: Shape, names: Sequence[str]) -> bool:
     return len(leads) == len(set(leads))
 
 
-def _moves_into_one(inspection: Inspection, shape: Shape, names: Sequence[str]) -> Iterator[str]:
+def _moves_into_one(
+    inspection: Inspection, shape: Shape, names: Sequence[str]
+) -> Iterator[CommandLine]:
     """The commands that give the folders of several names the first of them."""
     kept_name, *other_names = names
     for name in other_names:
         for division, _, _ in shape.files.runs[name]:
             place = inspection.folder / division.lead
-            yield f"mv -- {quoted(str(place / name))} {quoted(str(place / kept_name))}"
+            yield command_line(["mv", "--", str(place / name), str(place / kept_name)])
 
 
 def _command_for_split(inspection: Inspection, shape: Shape, folder: str) -> str:
     """The command that takes a folder next to the splits as one more."""
     splits = {**shape.splits, folder: name_as_split(folder)}
     places = {split: f"{shape.lead}{top}" for top, split in splits.items()}
-    return f"as one more split: {inspection.command(splits=places)}"
+    return Hint("as one more split: ", inspection.command(splits=places))
 
 
 def _notes_on_unlabelled(inspection: Inspection, shape: Shape) -> list[str]:
@@ -283,7 +285,7 @@ def _notes_on_unlabelled(inspection: Inspection, shape: Shape) -> list[str]:
         total = tree.at(path).total
         count = number_of(total, f"{noun} without a class", f"{noun}s without a class")
         unlabelled = command("init", inspection.folder / path, (("as", "unlabelled"),))
-        notes.append(f"{path}: {count}, left out; for records without labels: {unlabelled}")
+        notes.append(Hint(f"{path}: {count}, left out; for records without labels: ", unlabelled))
     return notes
 
 
@@ -295,14 +297,15 @@ def _commands_for_inner(inspection: Inspection, shape: Shape) -> str:
         if not inner_shape.files.same:
             classes_by_layout[layout] = listed(inner_shape.classes)
     classes_by_layout["all-folders"] = listed(shape.classes)
-    return "; or ".join(
-        f"{inspection.command_as(layout)} (classes: {classes})"
+    commands = [
+        Hint(inspection.command_as(layout), f" (classes: {classes})")
         for layout, classes in classes_by_layout.items()
-    )
+    ]
+    return join_hints("; or ", commands)
 
 
 def _command_for_paths(inspection: Inspection) -> str:
-    return f"{inspection.command_as('folder-paths')} takes the paths for classes"
+    return Hint(inspection.command_as("folder-paths"), " takes the paths for classes")
 
 
 LAYOUTS = {

@@ -1,4 +1,4 @@
-"""cub_lists: CUB-200-2011 and sets like it, class folders with images.txt and
+"""CUB-200-2011 and sets like it: class folders with images.txt and
 train_test_split.txt by number.
 """
 
@@ -136,7 +136,7 @@ def _missing_splits(
         return []
     count = number_of(len(numbers), "image")
     problem = f"{base / _SPLITS} has no 0 or 1 for {count}: {listed(numbers)}"
-    return [InputError(problem, "expected a line for each image", "correct it")]
+    return [InputError(problem, "every image needs a line", "correct it")]
 
 
 def _contradictions(

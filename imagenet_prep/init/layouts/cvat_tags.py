@@ -53,7 +53,7 @@ def _untagged(inspection: Inspection, labels: Mapping[str, str]) -> list[InputEr
         return []
     count = number_of(len(untagged), "image")
     problem = f"{inspection.folder}: {count} without a tag: {listed(untagged)}"
-    return [InputError(problem, "expected one for each")]
+    return [InputError(problem, "every image needs a tag")]
 
 
 def _read_tags(path: Path) -> dict[str, str] | None:

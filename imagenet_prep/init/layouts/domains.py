@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import CERTAIN, Interpretation, Proposal
-from imagenet_prep.recipes.splits import split_name
+from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.text import listed
 
 _DOMAIN = re.compile(r"(train|val|valid|validation|test)[ _-]?([A-Z])")

@@ -13,7 +13,8 @@ from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import POSSIBLE, Interpretation, Proposal
 from imagenet_prep.init.split_lists import SplitLists, find_split_lists
 from imagenet_prep.recipes.classes import class_order
-from imagenet_prep.recipes.splits import split_names, stem_of
+from imagenet_prep.recipes.path_parts import stem_of
+from imagenet_prep.recipes.splits import split_names
 from imagenet_prep.text import listed, number_of
 
 _NUMBERED = re.compile(r"(.*?)[ _.(-]*\d+\)?")

@@ -14,7 +14,8 @@ import msgspec
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command_line
+from imagenet_prep.escaping import CommandLine, command_line, in_sequence
+from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import decode_rgb, read_facts
 from imagenet_prep.init.folder_shapes import shape_of
@@ -22,15 +23,11 @@ from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import CERTAIN, LIKELY, Interpretation, Proposal
 from imagenet_prep.recipes.annotated_images import Roots
 from imagenet_prep.recipes.annotating import annotate
+from imagenet_prep.recipes.folder_words import is_mask_folder, is_mask_suffix, may_be_mask_folder
 from imagenet_prep.recipes.mask_folders import LOSSY, THRESHOLD, lossy_fault, reduced
-from imagenet_prep.recipes.mask_names import (
-    folders_around,
-    is_mask_folder,
-    is_mask_suffix,
-    may_be_mask_folder,
-)
-from imagenet_prep.recipes.schema import Mask
-from imagenet_prep.recipes.splits import splits_above, stem_of
+from imagenet_prep.recipes.path_parts import folders_around, stem_of
+from imagenet_prep.recipes.schema import Mask, Recipe
+from imagenet_prep.recipes.splits import splits_above
 from imagenet_prep.sources.names import below
 from imagenet_prep.text import listed, number_of
 
@@ -354,8 +351,8 @@ def _unmatched(
     listing = inspection.listing.picked([row_by_name[name] for name in images])
     mask = msgspec.convert({**keys, "missing": "ignore", "unmasked": "skip"}, Mask)
     roots = Roots(inspection.folder, inspection.folder)
-    bare, missing = annotate(None, mask, listing, roots).unmatched
-    return bare, missing
+    annotations = annotate(Recipe(mask=mask), listing, roots)
+    return annotations.unmatched_images, annotations.unmatched_annotations
 
 
 def _certainty(inspection: Inspection, masks: _Masks, images: Sequence[str]) -> int:
@@ -376,7 +373,7 @@ def _without_counterpart(
         return []
     count = number_of(len(names), noun)
     problem = f"{inspection.folder}: {count} without {counterpart}: {listed(names)}"
-    return [InputError(problem, "expected one for each")]
+    return [InputError(problem, "every image needs a mask, and every mask an image")]
 
 
 def _lossy(masks: _Masks) -> list[InputError]:
@@ -399,20 +396,20 @@ def _question(inspection: Inspection, masks: _Masks, others: Sequence[_Masks]) -
             f"{inspection.folder}: {listed(map(_name, choices))} each have a mask of the same "
             "images",
             "expected one mask for each image",
-            f"set the others aside: {'; or '.join(commands)}",
+            Hint("set the others aside: ", join_hints("; or ", commands)),
         )
     ]
 
 
-def _moving_command(inspection: Inspection, choices: Sequence[_Masks]) -> str:
+def _moving_command(inspection: Inspection, choices: Sequence[_Masks]) -> CommandLine:
     """The command that moves masks out of a folder."""
     folder = inspection.folder
-    moves: list[str] = []
+    moves: list[CommandLine] = []
     for masks in choices:
         for name in masks.folders:
             target = folder.with_name(f"{folder.name}-{name.replace('/', '-')}")
             moves.append(command_line(["mv", "--", str(folder / name), str(target)]))
-    return " && ".join(moves)
+    return in_sequence(moves)
 
 
 def _name(masks: _Masks) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.hints import Hint
 from imagenet_prep.init.file_endings import DATA
 from imagenet_prep.init.folder_shapes import Shape, faults_of, is_usual, shape_of
 from imagenet_prep.init.inspection import (
@@ -31,11 +32,12 @@ from imagenet_prep.init.proposal import (
     Proposal,
 )
 from imagenet_prep.recipes.classes import class_order
-from imagenet_prep.recipes.columns import Content, is_of
+from imagenet_prep.recipes.columns import Content, has_ending_of
 from imagenet_prep.recipes.divisions import Division
 from imagenet_prep.recipes.folder_labels import ClassFolders
 from imagenet_prep.recipes.folder_roles import FolderTree
-from imagenet_prep.recipes.splits import counted, split_name, stem_of, suffix_of
+from imagenet_prep.recipes.folder_words import split_name
+from imagenet_prep.recipes.path_parts import counted, stem_of, suffix_of
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.tars import folder_of_tar, noun_of
 from imagenet_prep.text import listed, number_of
@@ -115,7 +117,7 @@ def _evidence(
 def _fault_of_double(inspection: Inspection, name: str) -> InputError:
     """The fault of a file that is in several tars under one name."""
     problem = f"{inspection.folder}: {name} is in several tars"
-    hint = f"{inspection.command_as('class-tars')} takes each tar for a class"
+    hint = Hint(inspection.command_as("class-tars"), " takes each tar for a class")
     return InputError(problem, "expected every name once", hint)
 
 
@@ -258,7 +260,7 @@ def _faults_in_tars(inspection: Inspection, content: Content) -> list[InputError
         place = inspection.folder / tar
         faults += wrong_formats(place, listing.names, content)
         if strange_names := strange_among(listing.names, content):
-            fit = sum(is_of(content, name) for name in listing.names)
+            fit = sum(has_ending_of(content, name) for name in listing.names)
             faults.append(strange(place, strange_names, content, fit))
     return faults
 
@@ -272,7 +274,7 @@ def _other_members(inspection: Inspection, content: Content) -> tuple[list[Input
         if not len(listing.names):
             empty.append(tar)
         for name in listing.names:
-            if not is_of(content, name):
+            if not has_ending_of(content, name):
                 (data if _is_data(name) else others).append(name)
     skip_notes: list[str] = []
     if others:
@@ -312,7 +314,7 @@ def _members(inspection: Inspection, content: Content, *, tar_folders: bool = Fa
     members: list[str] = []
     for tar, listing in inspection.archives.items():
         lead = folder_of_tar(tar.rpartition("/")[2]) if tar_folders else ""
-        members += [f"{lead}{name}" for name in listing.names if is_of(content, name)]
+        members += [f"{lead}{name}" for name in listing.names if has_ending_of(content, name)]
     return members
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.hints import Hint
 from imagenet_prep.init.folder_shapes import shape_of
 from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.init.inspection import Inspection, main_content
@@ -26,13 +27,15 @@ from imagenet_prep.init.proposal import (
 )
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import Content
+from imagenet_prep.recipes.folder_words import split_name
+from imagenet_prep.recipes.path_parts import stem_of
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.row_files import RowListing, find_images, find_prefix
 from imagenet_prep.recipes.row_source import FILES, MASKS, Rows
 from imagenet_prep.recipes.row_tables import ENDINGS, PARQUET, column_names, is_table, read_tables
 from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.schema import Recipe, Source
-from imagenet_prep.recipes.splits import place_of_split, split_name, stem_of
+from imagenet_prep.recipes.splits import place_of_split
 from imagenet_prep.sources.names import text_of
 from imagenet_prep.sources.parquets import has_images
 from imagenet_prep.text import listed, number_of
@@ -174,7 +177,7 @@ def _with_command(
         return error
     counts = f"{count:,} of {number_of(len(rows.images), 'image')}"
     command = options.command(place, strip=prefix)
-    return InputError(error.what, error.detail).with_choices([f"  {counts}: {command}"])
+    return InputError(error.what, error.detail).with_choices([Hint(f"  {counts}: ", command)])
 
 
 def _notes_on_others(path: Path) -> tuple[str, ...]:

@@ -9,9 +9,9 @@ from imagenet_prep.init.folder_shapes import Shape, shape_of
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import ONLY_IF_ASKED, POSSIBLE, Interpretation, Proposal
 from imagenet_prep.init.split_options import named_folders
-from imagenet_prep.recipes.mask_names import is_image_folder
+from imagenet_prep.recipes.folder_words import is_image_folder, name_as_split
 from imagenet_prep.recipes.misread_folders import mixed_masks
-from imagenet_prep.recipes.splits import name_as_split, split_names, splits_above
+from imagenet_prep.recipes.splits import split_names, splits_above
 from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed, number_of
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.hints import Hint
 from imagenet_prep.init.folder_shapes import Shape, shape_of
 from imagenet_prep.init.inspection import Inspection, main_content
 from imagenet_prep.init.label_evidence import (
@@ -97,14 +98,14 @@ def _refuse(inspection: Inspection) -> Interpretation | None:
             continue
         error = refusal.error
         if refusal.name.startswith("../"):  # it may be about other images, and can be left out
-            hint = f"{error.hint}; to leave the file out: {unlabelled}"
+            hint = Hint(error.hint, "; to leave the file out: ", unlabelled)
             error = InputError(error.what, error.detail, hint).with_choices(error.choices)
         faults.append(error)
     if not faults:
         return None
     if shape_of(inspection.items).has_classes:
         return Interpretation(ONLY_IF_ASKED, (), "a labels file", faults=faults)
-    choice = f"  0 of {len(inspection.items):,} images, 0 classes: {unlabelled}"
+    choice = Hint(f"  0 of {len(inspection.items):,} images, 0 classes: ", unlabelled)
     faults[-1] = faults[-1].with_choices([*faults[-1].choices, choice])
     return Interpretation(CERTAIN, (), "a labels file", faults=faults)
 

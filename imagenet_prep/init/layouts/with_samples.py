@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.hints import Hint
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_columns import Candidate, class_candidates, distinct_candidates
 from imagenet_prep.init.label_tables import LabelsFile
@@ -34,8 +35,10 @@ from imagenet_prep.init.table_forms import class_values
 from imagenet_prep.recipes import downsampled
 from imagenet_prep.recipes.array_sets import FILE, rival_files
 from imagenet_prep.recipes.joined_samples import Samples, split_of
+from imagenet_prep.recipes.path_parts import grouped
 from imagenet_prep.recipes.sample_sources import list_samples
-from imagenet_prep.recipes.splits import USUAL, grouped
+from imagenet_prep.recipes.source_kinds import kinds_with_samples, source_kinds
+from imagenet_prep.recipes.splits import USUAL
 from imagenet_prep.recipes.typed_values import flat_labels
 from imagenet_prep.sources.array_formats import counts_from_1
 from imagenet_prep.text import listed, number_of
@@ -321,7 +324,7 @@ def _choose_candidate(
             for candidate in candidates[:_MOST_ALTERNATIVES]
         ]
     option = candidates[0].option
-    note = f"{option} may be the class: {inspection.command(label=option)}"
+    note = Hint(f"{option} may be the class: ", inspection.command(label=option))
     samples.passed = [*samples.passed, note]
     return None, []
 
@@ -345,7 +348,9 @@ def _check_label(inspection: Inspection, samples: Samples, kind: str) -> None:
     if label is not None and None in samples.columns[label]:
         name = samples.names[samples.columns[label].index(None)]
         hint = f"a recipe can say: source: {{{kind}: ..., label: false}}; {label} is a column then"
-        raise InputError(f"{inspection.folder}: {name} has no {label}", "expected one each", hint)
+        raise InputError(
+            f"{inspection.folder}: {name} has no {label}", f"every sample needs a {label}", hint
+        )
 
 
 def _choice(inspection: Inspection, samples: Samples, column: str) -> str:
@@ -353,20 +358,24 @@ def _choice(inspection: Inspection, samples: Samples, column: str) -> str:
     labels = [label for label in samples.columns[column] if label is not None]
     images = f"{len(labels):,} of {len(samples.names):,} images"
     classes = number_of(len(set(labels)), "class", "classes")
-    return f"  {images}, {classes}: {inspection.command(label=column)}"
+    return Hint(f"  {images}, {classes}: ", inspection.command(label=column))
 
 
-_FINDERS: dict[str, tuple[str, Callable[[Inspection], Sequence[str]]]] = {
-    "array-sets": ("arrays", find_arrays),
-    "arrow": ("arrow", functools.partial(holders_of, "arrow")),
-    "lmdb": ("lmdb", functools.partial(holders_of, "lmdb")),
-    "mds": ("mds", functools.partial(holders_of, "mds")),
-    "parquet": ("parquet", find_parquet),
-    "tfrecord": ("tfrecord", functools.partial(holders_of, "tfrecord")),
-    "webdataset": ("webdataset", find_webdataset),
+_FINDERS: dict[str, Callable[[Inspection], Sequence[str]]] = {
+    "arrays": find_arrays,
+    "parquet": find_parquet,
+    "webdataset": find_webdataset,
 }
-"""The key of the recipe's source and the function that finds its files, by layout."""
+"""The function that finds the files of a kind, where more than each file by itself tells them."""
 
-LAYOUTS: dict[str, Recogniser] = {
-    layout: functools.partial(_recognise, kind, find) for layout, (kind, find) in _FINDERS.items()
-}
+
+def _layouts() -> dict[str, Recogniser]:
+    """By layout, what recognises it: every kind of source whose files have labels of their own."""
+    layouts: dict[str, Recogniser] = {}
+    for key in sorted(kinds_with_samples()):
+        find = _FINDERS.get(key, functools.partial(holders_of, key))
+        layouts[source_kinds()[key].layout or key] = functools.partial(_recognise, key, find)
+    return layouts
+
+
+LAYOUTS: dict[str, Recogniser] = _layouts()

@@ -2,7 +2,7 @@
 recipe's key in `boxes`.
 
 Listing the formats imports none of their modules. The recipe's type has a key for each, ``init``
-recognises their files by ``is_of``, and ``annotating`` reads them by ``mark``.
+recognises their files by ``recognises``, and ``annotating`` reads them by ``mark``.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Format(Struct, frozen=True):
         tool: the name that people know it by.
         layout: its name for ``init --as``.
         endings: those of its files; "" for files without an ending.
-        is_of: whether a file is of the format, by its name and its first and last bytes.
+        recognises: whether a file is of the format, by its name and its first and last bytes.
         mark: reads the annotations of images.
         usage: by tool, what a recipe says: the rows of the documentation's table.
         keys: the keys of `boxes` that it has a use for, next to those of all formats.
@@ -102,7 +102,7 @@ class Format(Struct, frozen=True):
     tool: str
     layout: str
     endings: Sequence[str]
-    is_of: Callable[[str, bytes], bool]
+    recognises: Callable[[str, bytes], bool]
     mark: Callable[[BoxKeys, AnnotatedImages], None]
     usage: Mapping[str, str] = {}
     keys: Sequence[str] = NUMBERING

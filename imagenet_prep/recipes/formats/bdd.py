@@ -61,7 +61,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     images.mark_named(keys.places, lambda path: _read(path, images.file.unread))
 
 
-def _is_of(_name: str, ends: bytes) -> bool:
+def _recognises(_name: str, ends: bytes) -> bool:
     return ends.lstrip().startswith(b"[") and b'"box2d"' in ends and b'"labels"' in ends
 
 
@@ -70,7 +70,7 @@ FORMAT = Format(
     "BDD100K",
     "bdd100k",
     (".json",),
-    _is_of,
+    _recognises,
     _mark,
     usage={"BDD100K": "`boxes: {bdd: FILES}`"},
 )

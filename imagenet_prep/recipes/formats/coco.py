@@ -363,7 +363,7 @@ def _images_in(path: Path, coco: Coco) -> dict[int | str, Marked]:
     for number, image in enumerate(coco.images):
         place = f"{path}: images[{number}] (id {image.id})"
         if image.id in images or image.file_name in names:
-            problem = f"{image.file_name} or its id is there twice"
+            problem = f"{image.file_name} or its id occurs twice"
             raise fault(place, problem, "expected every image once")
         names.add(image.file_name)
         size = check_size(image.width, image.height, place)
@@ -409,7 +409,7 @@ def _mark_captions(path: Path, images: AnnotatedImages) -> None:
 _PARTS = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"file_name"')
 
 
-def _is_of(name: str, ends: bytes) -> bool:
+def _recognises(name: str, ends: bytes) -> bool:
     return sum(part in ends for part in _PARTS) > 1
 
 
@@ -451,7 +451,7 @@ FORMAT = Format(
     "COCO",
     "coco",
     (".json",),
-    _is_of,
+    _recognises,
     _mark,
     usage={
         "COCO": (

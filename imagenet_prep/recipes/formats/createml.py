@@ -57,7 +57,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     images.mark_named(keys.places, _read)
 
 
-def _is_of(_name: str, ends: bytes) -> bool:
+def _recognises(_name: str, ends: bytes) -> bool:
     return ends.lstrip().startswith(b"[") and b'"coordinates"' in ends and b'"annotations"' in ends
 
 
@@ -66,7 +66,7 @@ FORMAT = Format(
     "CreateML",
     "createml",
     (".json",),
-    _is_of,
+    _recognises,
     _mark,
     usage={"CreateML": "`boxes: {createml: FILES}`, which Roboflow exports"},
 )

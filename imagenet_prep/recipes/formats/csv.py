@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
+from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import check_size, parse_number, read_table
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
@@ -25,8 +26,9 @@ from imagenet_prep.recipes.box_policy import (
     fault,
 )
 from imagenet_prep.recipes.formats import NUMBERING, AnnotatedFolder, Format, Proposed
-from imagenet_prep.recipes.labels_file import LABELS, PATHS, LabelsFault, csv_rows
-from imagenet_prep.recipes.splits import stem_of
+from imagenet_prep.recipes.labels_file import LABELS, PATHS
+from imagenet_prep.recipes.path_parts import stem_of
+from imagenet_prep.recipes.table_rows import LabelsFault, csv_rows
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -282,7 +284,7 @@ def _is_box(edges: Sequence[str]) -> bool:
     return xmin < xmax and ymin < ymax
 
 
-def _is_of(_name: str, ends: bytes) -> bool:
+def _recognises(_name: str, ends: bytes) -> bool:
     rows = _first_rows(ends)
     return _has_header(rows) or _has_boxes(rows)
 
@@ -345,7 +347,7 @@ def _no_label(
         options = (("as", FORMAT.layout), ("label", column))
         commands.append(command("init", folder.path, options))
     problem = f"{folder.path / name}: no column for label"
-    hint = f"if it is one of them, choose it: {'; or '.join(commands)}"
+    hint = Hint("if it is one of them, choose it: ", join_hints("; or ", commands))
     return InputError(problem, f"expected one of {', '.join(header)}", hint)
 
 
@@ -396,13 +398,13 @@ FORMAT = Format(
     "CSV",
     "csv-boxes",
     (".csv",),
-    _is_of,
+    _recognises,
     _mark,
     usage={
         "CSV": (
             "`boxes: {csv: FILES, columns: {xmin: left}}`. A row per box: image, class, `xmin`, "
-            "`ymin`, `xmax`, `ymax` (or `x1`, ...; or `x`, `y`, `width`, `height`). Numbers below "
-            "2 are relative"
+            "`ymin`, `xmax`, `ymax` (or `x1`, ...; or `x`, `y`, `width`, `height`). "
+            "Values below 2 are fractions of the image"
         ),
         "keras-retinanet": (
             "`boxes: {csv: FILES, header: false}`: path, x1, y1, x2, y2, class. "

@@ -79,7 +79,7 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     return Proposed({"cub": box_files}, [*box_files, *neighbours.intersection(folder.names)])
 
 
-def _is_of(name: str, _ends: bytes) -> bool:
+def _recognises(name: str, _ends: bytes) -> bool:
     return name.rpartition("/")[2] == _BOXES
 
 
@@ -88,7 +88,7 @@ FORMAT = Format(
     "CUB-200",
     "cub",
     (".txt",),
-    _is_of,
+    _recognises,
     _mark,
     usage={
         "CUB-200": (

@@ -86,7 +86,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     images.mark_named(keys.places, _read)
 
 
-def _is_of(_name: str, ends: bytes) -> bool:
+def _recognises(_name: str, ends: bytes) -> bool:
     return b"<annotations>" in ends and b"<version>1.1" in ends
 
 
@@ -95,7 +95,7 @@ FORMAT = Format(
     "CVAT",
     "cvat",
     (".xml",),
-    _is_of,
+    _recognises,
     _mark,
     usage={
         "CVAT": (

@@ -17,8 +17,8 @@ from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import read_json
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
 from imagenet_prep.recipes.box_policy import corners_of_size, fault
+from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.recipes.formats import Format
-from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.text import listed
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     images.mark_named(keys.places, _read)
 
 
-def _is_of(_name: str, ends: bytes) -> bool:
+def _recognises(_name: str, ends: bytes) -> bool:
     if b'"bounding_box"' not in ends:
         return False
     is_labels_file = b'"labels"' in ends and b'"classes"' in ends
@@ -126,7 +126,7 @@ FORMAT = Format(
     "FiftyOne",
     "fiftyone",
     (".json",),
-    _is_of,
+    _recognises,
     _mark,
     usage={
         "FiftyOne": (

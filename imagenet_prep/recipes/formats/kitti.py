@@ -49,7 +49,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     images.mark_files(keys.places, ".txt", _read)
 
 
-def _is_of(_name: str, ends: bytes) -> bool:
+def _recognises(_name: str, ends: bytes) -> bool:
     """Whether the first lines are those of objects."""
     lines = [line.split() for line in ends.split(b"\n")[:3] if line.strip()]
     return bool(lines) and all(map(_is_object, lines))
@@ -71,7 +71,7 @@ FORMAT = Format(
     "KITTI",
     "kitti",
     (".txt",),
-    _is_of,
+    _recognises,
     _mark,
     usage={
         "KITTI": (

@@ -104,7 +104,7 @@ def _read_object(region: _Json, place: str) -> DrawnObject:
         return _place_object(region, shape, place)
     except (KeyError, TypeError, ValueError) as error:
         problem = f"{shape} without its numbers"
-        raise fault(place, problem, "expected those that Label Studio writes") from error
+        raise fault(place, problem, "expected values that Label Studio writes") from error
 
 
 def _is_one_name(labels: Any) -> bool:
@@ -139,7 +139,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     images.mark_named(keys.places, lambda path: _read(path, image_names))
 
 
-def _is_of(_name: str, ends: bytes) -> bool:
+def _recognises(_name: str, ends: bytes) -> bool:
     return b'"original_width"' in ends and re.search(rb'"[a-z]+labels"', ends) is not None
 
 
@@ -148,7 +148,7 @@ FORMAT = Format(
     "Label Studio",
     "label-studio",
     (".json",),
-    _is_of,
+    _recognises,
     _mark,
     usage={"Label Studio": "`boxes: {label_studio: FILES}`, JSON or JSON-MIN"},
     keys=(*NUMBERING, "polygons"),

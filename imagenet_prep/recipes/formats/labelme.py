@@ -63,7 +63,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     images.mark_files(keys.places, ".json", _read)
 
 
-def _is_of(_name: str, ends: bytes) -> bool:
+def _recognises(_name: str, ends: bytes) -> bool:
     return b'"shapes"' in ends and b'"imagePath"' in ends
 
 
@@ -72,7 +72,7 @@ FORMAT = Format(
     "LabelMe",
     "labelme",
     (".json",),
-    _is_of,
+    _recognises,
     _mark,
     usage={"LabelMe": "`boxes: {labelme: FOLDERS}`: `a.json` for `a.jpg`"},
     keys=(*NUMBERING, "polygons"),

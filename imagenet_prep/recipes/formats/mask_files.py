@@ -16,12 +16,12 @@ from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages, need_annotations
 from imagenet_prep.recipes.box_files import Marked, columns_named
 from imagenet_prep.recipes.box_policy import NAMELESS, fault
+from imagenet_prep.recipes.folder_words import is_image_folder, is_mask_folder
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
 from imagenet_prep.recipes.formats.runs import is_table
 from imagenet_prep.recipes.mask_folders import LOSSLESS
-from imagenet_prep.recipes.mask_names import is_image_folder, is_mask_folder
 from imagenet_prep.recipes.object_masks import Runs
-from imagenet_prep.recipes.splits import stem_of
+from imagenet_prep.recipes.path_parts import stem_of
 from imagenet_prep.sources.names import below, text_of
 from imagenet_prep.storage.files import read_plain
 

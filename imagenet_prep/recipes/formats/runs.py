@@ -14,8 +14,8 @@ from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import read_columns
 from imagenet_prep.recipes.box_files import Marked, columns_named
 from imagenet_prep.recipes.box_policy import NAMELESS, Size, fault
+from imagenet_prep.recipes.folder_words import is_mask_folder
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
-from imagenet_prep.recipes.mask_names import is_mask_folder
 from imagenet_prep.recipes.object_masks import Runs
 
 if TYPE_CHECKING:
@@ -58,7 +58,9 @@ def _rows(path: Path) -> Iterator[_RunsOfObject]:
     line_numbers, columns = read_columns(path)
     folded = {name.lower(): cells for name, cells in columns.items()}
     if _RUNS not in folded:
-        raise fault(str(path), "no column EncodedPixels", f"expected it among {', '.join(columns)}")
+        raise fault(
+            str(path), "no column EncodedPixels", f"expected this column among {', '.join(columns)}"
+        )
     names = next(iter(columns.values()))
     class_columns = (folded[name] for name in _CLASSES if name in folded)
     class_names = next(class_columns, [NAMELESS] * len(line_numbers))
@@ -79,7 +81,9 @@ def _add_object(
         pixels = mask_pixels.fill_runs(counts, size)
     except (ImageError, ValueError) as error:
         problem = f"runs that can't be: {error}"
-        raise fault(place, problem, "expected starts from 1 and lengths in turn") from error
+        raise fault(
+            place, problem, "expected pairs of start and length; starts count from 1"
+        ) from error
     outline = Runs(size=(size[1], size[0]), counts=counts)
     images.file.add_pixels(image, runs_of_object.class_name, pixels, outline, place)
 

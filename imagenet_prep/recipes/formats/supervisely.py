@@ -73,7 +73,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     images.mark_files(keys.places, ".json", lambda path: _read(path, keys.polygons))
 
 
-def _is_of(_name: str, ends: bytes) -> bool:
+def _recognises(_name: str, ends: bytes) -> bool:
     return b'"geometryType"' in ends and b'"classTitle"' in ends
 
 
@@ -82,7 +82,7 @@ FORMAT = Format(
     "Supervisely",
     "supervisely",
     (".json",),
-    _is_of,
+    _recognises,
     _mark,
     usage={
         "Supervisely": "`boxes: {supervisely: FOLDERS}`: `ann/a.jpg.json` for `img/a.jpg`",

@@ -85,7 +85,9 @@ def _read_object(region: _ViaRegion, class_attribute: str | None, place: str) ->
     shape = region.shape_attributes
     shape_name = shape.get("name")
     if shape.get("theta"):
-        raise fault(place, f"a rotated {shape_name}", "expected one along the sides of the image")
+        raise fault(
+            place, f"a rotated {shape_name}", "expected a box parallel to the sides of the image"
+        )
     try:
         if shape_name in ("polygon", "polyline"):
             xs = check_numbers(shape["all_points_x"])
@@ -103,7 +105,7 @@ def _read_object(region: _ViaRegion, class_attribute: str | None, place: str) ->
             return DrawnObject(class_name, corners, place)
     except (KeyError, TypeError, ValueError) as error:
         problem = f"a {shape_name} without its numbers"
-        raise fault(place, problem, "expected those that VIA writes") from error
+        raise fault(place, problem, "expected values that VIA writes") from error
     raise fault(place, f"the shape {shape_name!r}", "expected rect, circle, ellipse or polygon")
 
 
@@ -142,7 +144,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     images.mark_named(keys.places, lambda path: _read(path, class_attribute))
 
 
-def _is_of(name: str, ends: bytes) -> bool:
+def _recognises(name: str, ends: bytes) -> bool:
     if name.lower().endswith(".csv"):
         return b"region_shape_attributes" in ends.split(b"\n", 1)[0]
     has_regions = b'"shape_attributes"' in ends and b'"region_attributes"' in ends
@@ -154,7 +156,7 @@ FORMAT = Format(
     "VIA",
     "via",
     (".json", ".csv"),
-    _is_of,
+    _recognises,
     _mark,
     usage={
         "VIA 1 and 2": (

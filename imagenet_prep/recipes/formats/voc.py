@@ -16,7 +16,7 @@ from imagenet_prep.recipes.annotation_files import check_size, parse_number, rea
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, columns_named
 from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed, folders_of
-from imagenet_prep.recipes.splits import stem_of
+from imagenet_prep.recipes.path_parts import stem_of
 from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord.inception import EDGES
 
@@ -132,7 +132,7 @@ def _read_lists(
     return lists
 
 
-def _is_of(_name: str, ends: bytes) -> bool:
+def _recognises(_name: str, ends: bytes) -> bool:
     return bool(re.search(rb"<annotation[\s/>]", ends))
 
 
@@ -141,7 +141,7 @@ FORMAT = Format(
     "Pascal VOC",
     "pascal-voc",
     (".xml", ""),
-    _is_of,
+    _recognises,
     _mark,
     usage={
         "Pascal VOC": (

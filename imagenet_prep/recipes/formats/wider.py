@@ -61,7 +61,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
 _START = re.compile(rb"\S+/\S+\.jpe?g\s*\r?\n\d+\s*\r?\n\d+ \d+ \d+ \d+ ", re.IGNORECASE)
 
 
-def _is_of(_name: str, ends: bytes) -> bool:
+def _recognises(_name: str, ends: bytes) -> bool:
     return _START.match(ends) is not None
 
 
@@ -70,7 +70,7 @@ FORMAT = Format(
     "WIDER FACE",
     "wider-face",
     (".txt",),
-    _is_of,
+    _recognises,
     _mark,
     usage={"WIDER FACE": "`boxes: {wider: FILES}`"},
 )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
+from imagenet_prep.hints import Hint
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.annotation_files import parse_number, read_text
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject
@@ -27,7 +28,7 @@ from imagenet_prep.recipes.formats import (
     folders_of,
 )
 from imagenet_prep.recipes.path_matching import match
-from imagenet_prep.recipes.splits import stem_of
+from imagenet_prep.recipes.path_parts import stem_of
 from imagenet_prep.sources.names import below
 from imagenet_prep.text import listed
 
@@ -175,7 +176,7 @@ def _refuse_missing_labels(folder: AnnotatedFolder) -> None:
             problem = f"{path} is that of a YOLO set, and no text file has a box of an image"
             expected = "expected labels/train/a.txt for images/train/a.jpg"
             without = command("init", folder.path, (("as", "unlabelled"),))
-            hint = f"put the folder labels next to images; or leave boxes out: {without}"
+            hint = Hint("put the folder labels next to images; or leave boxes out: ", without)
             raise InputError(problem, expected, hint)
 
 
@@ -286,7 +287,7 @@ def _read_darknet(folder: AnnotatedFolder, names_file: str) -> dict[str, str]:
     return {key: pairs[name] for name, key in splits.items() if name in pairs}
 
 
-def _is_of(name: str, ends: bytes) -> bool:
+def _recognises(name: str, ends: bytes) -> bool:
     if not name.lower().endswith(".txt"):
         return b"names:" in ends and (b"train:" in ends or b"nc:" in ends)
     lines = [line.split() for line in ends.split(b"\n")[:3] if line.strip()]
@@ -308,7 +309,7 @@ FORMAT = Format(
     "YOLO",
     "yolo",
     (".txt", ".yaml", ".yml"),
-    _is_of,
+    _recognises,
     _mark,
     usage={
         "YOLO": (

@@ -43,6 +43,9 @@ class SourceKind(Struct, frozen=True):
         read_samples: reads the images and labels of files that hold both, by the splits that names
             tell; None for other kinds.
         has_rows: whether it has rows with labels, boxes and masks.
+        recognises: whether a file is one of the kind, by its name and its first 32 bytes; None
+            where names alone tell it.
+        layout: its name for ``init --as``, where that is not the key.
     """
 
     key: str
@@ -52,6 +55,8 @@ class SourceKind(Struct, frozen=True):
     options: Sequence[str] = ()
     read_samples: Callable[[Sequence[Path], Engine], dict[str, Samples]] | None = None
     has_rows: bool = False
+    recognises: Callable[[str, bytes], bool] | None = None
+    layout: str = ""
 
 
 @functools.cache

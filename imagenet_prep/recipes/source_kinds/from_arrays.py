@@ -9,6 +9,7 @@ from imagenet_prep.model import Engine
 from imagenet_prep.recipes.joined_samples import Samples
 from imagenet_prep.recipes.sample_sources import list_sample_inputs
 from imagenet_prep.recipes.source_kinds import BySplit, SourceKind
+from imagenet_prep.sources.array_files import may_hold_arrays
 
 
 def _read_samples(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
@@ -18,5 +19,12 @@ def _read_samples(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
 
 
 KIND = SourceKind(
-    "arrays", 110, BySplit, list_sample_inputs, options=("label",), read_samples=_read_samples
+    "arrays",
+    110,
+    BySplit,
+    list_sample_inputs,
+    options=("label",),
+    read_samples=_read_samples,
+    recognises=may_hold_arrays,
+    layout="array-sets",
 )

@@ -28,6 +28,16 @@ def _read_file(path: Path) -> Samples:
     return samples_of_rows(path, ArrowImages(path), schema, iter_arrow_samples(path, schema))
 
 
+def _recognises(name: str, _head: bytes) -> bool:
+    return name.lower().endswith(".arrow")
+
+
 KIND = SourceKind(
-    "arrow", 80, BySplit, list_sample_inputs, options=("label",), read_samples=_read_samples
+    "arrow",
+    80,
+    BySplit,
+    list_sample_inputs,
+    options=("label",),
+    read_samples=_read_samples,
+    recognises=_recognises,
 )

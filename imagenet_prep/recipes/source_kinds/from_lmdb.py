@@ -10,6 +10,7 @@ from imagenet_prep.recipes.joined_samples import Samples, join_samples, words_be
 from imagenet_prep.recipes.sample_columns import samples_of_slices
 from imagenet_prep.recipes.sample_sources import list_sample_inputs
 from imagenet_prep.recipes.source_kinds import BySplit, SourceKind
+from imagenet_prep.sources.lmdb_pages import MAGIC
 
 
 def _read_samples(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
@@ -38,6 +39,16 @@ def _class_of_database(path: Path) -> str:
     return "_".join(word for word in words if word != "lmdb")
 
 
+def _recognises(name: str, head: bytes) -> bool:
+    return head[16:20] == MAGIC and name.endswith((".mdb", ".lmdb"))
+
+
 KIND = SourceKind(
-    "lmdb", 100, BySplit, list_sample_inputs, options=("label",), read_samples=_read_samples
+    "lmdb",
+    100,
+    BySplit,
+    list_sample_inputs,
+    options=("label",),
+    read_samples=_read_samples,
+    recognises=_recognises,
 )

@@ -32,6 +32,16 @@ def _read_file(path: Path) -> Samples:
     return samples
 
 
+def _recognises(name: str, _head: bytes) -> bool:
+    return name.lower().endswith(".mds")
+
+
 KIND = SourceKind(
-    "mds", 90, BySplit, list_sample_inputs, options=("label",), read_samples=_read_samples
+    "mds",
+    90,
+    BySplit,
+    list_sample_inputs,
+    options=("label",),
+    read_samples=_read_samples,
+    recognises=_recognises,
 )

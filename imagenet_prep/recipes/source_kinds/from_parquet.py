@@ -24,6 +24,16 @@ def _read_file(path: Path) -> Samples:
     return samples_of_rows(path, ParquetImages(path), schema, iter_samples(path, schema))
 
 
+def _recognises(_name: str, head: bytes) -> bool:
+    return head.startswith(b"PAR1")
+
+
 KIND = SourceKind(
-    "parquet", 70, BySplit, list_sample_inputs, options=("label",), read_samples=_read_samples
+    "parquet",
+    70,
+    BySplit,
+    list_sample_inputs,
+    options=("label",),
+    read_samples=_read_samples,
+    recognises=_recognises,
 )

@@ -20,7 +20,7 @@ from imagenet_prep.sources.tars import Archive
 from imagenet_prep.storage.files import view_of
 from imagenet_prep.text import listed
 from imagenet_prep.tfrecord.example import BytesList, ExampleError, Feature, parse_example
-from imagenet_prep.tfrecord.framing import Framed, FramingError, iter_records
+from imagenet_prep.tfrecord.framing import Framed, FramingError, iter_records, parse_header
 
 _OF_IMAGES = {
     f"image/{name}"
@@ -139,6 +139,20 @@ def _take_words(columns: dict[str, list[Any]], label: str) -> dict[int, str]:
     return word_of
 
 
+def _recognises(_name: str, head: bytes) -> bool:
+    try:
+        parse_header(head[:12], 0, 0)
+    except FramingError:
+        return False
+    return True
+
+
 KIND = SourceKind(
-    "tfrecord", 60, BySplit, list_sample_inputs, options=("label",), read_samples=_read_samples
+    "tfrecord",
+    60,
+    BySplit,
+    list_sample_inputs,
+    options=("label",),
+    read_samples=_read_samples,
+    recognises=_recognises,
 )

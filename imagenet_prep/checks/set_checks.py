@@ -1,0 +1,206 @@
+"""check_names, check_sizes ...: an Inventory and its SetState -> Problems of a whole set, found
+without a look into a shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+from imagenet_prep.checks.checked_dataset import Published
+from imagenet_prep.checks.inventory import Inventory
+from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, remedy_own
+from imagenet_prep.datasets import order
+from imagenet_prep.datasets.plan_differences import differences
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
+from imagenet_prep.model import Problem, ProblemKind
+from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.state.set_records import SetRecords
+from imagenet_prep.state.set_state import RESUME, SetState
+from imagenet_prep.storage.layout import Layout, shard_name, split_of
+from imagenet_prep.text import listed, number_of
+
+REMEDY_SETTINGS = Hint(
+    "run the same ", mention("convert"), " again, with the settings that you want and --overwrite"
+)
+REMEDY_MANIFEST = Hint(
+    "put back the manifest of this set, or move this one away and run the same ",
+    mention("convert"),
+    " again: finished shards are kept",
+)
+REMEDY_STRAY = "move it away: a glob over all shards would match it"
+
+
+def check_plan(state: SetState, manifest: Manifest) -> list[Problem]:
+    """A problem if a manifest is not that of the plan in its folder;
+    a set that grows or is replaced differs.
+    """
+    if not state.covers_plan:
+        return []
+    fault = plan_fault(state.records, manifest)
+    if not fault:
+        return []
+    name = state.layout.manifest_path.name
+    return [Problem(ProblemKind.BAD_MANIFEST, name, fault, REMEDY_MANIFEST)]
+
+
+def plan_fault(records: SetRecords, manifest: Manifest) -> str:
+    """How a manifest differs from the plan of its folder;
+    "" if it doesn't, or if there is no plan.
+    """
+    plan = records.plan
+    changes = differences(plan, manifest, or_else="") if plan else ()
+    if not changes:
+        return ""
+    return (
+        f"it is of a set with other settings or images than {records.layout.plan_path}: "
+        f"these differ: {', '.join(changes)}"
+    )
+
+
+def check_state(state: SetState) -> list[Problem]:
+    """A problem for a set that is not finished,
+    unless missing shards or a damaged manifest say so already.
+    """
+    if state.kind not in ("part", "unfinished", "replacing"):
+        return []
+    if state.missing:
+        is_reported = state.sizes.keys().isdisjoint(state.missing)
+    else:
+        is_reported = state.damage is not None
+    if is_reported:
+        return []
+    name = state.layout.manifest_path.name
+    return [Problem(ProblemKind.UNFINISHED, name, state.sentence, state.following)]
+
+
+def check_counts(
+    manifest: Manifest, published: Mapping[str, Published] | None
+) -> Iterator[Problem]:
+    """A problem for each split whose recorded numbers of images contradict each other,
+    or the published ones.
+    """
+    for split in manifest.totals:
+        expected = published[split].images if published else None
+        fault = _count_fault(manifest, split, expected)
+        if fault:
+            yield Problem(ProblemKind.BAD_MANIFEST, "manifest.json", fault, REMEDY_SETTINGS)
+
+
+def _count_fault(manifest: Manifest, split: str, published_images: int | None) -> str:
+    """How the numbers of a split contradict each other, or the published one; "" if they don't."""
+    totals = manifest.totals[split]
+    images_per_shard = []
+    for number in range(totals.shards):
+        info = manifest.shards[shard_name(split, number, totals.shards)]
+        images_per_shard.append(info.records + len(info.set_aside))
+    image_count = sum(images_per_shard)
+    bounds = order.bounds(image_count, totals.shards)
+    if [stop - start for start, stop in pairwise(bounds)] != images_per_shard:
+        return f"its records per {split} shard are not those of the partition"
+    source = manifest.sources.get(split)
+    if not isinstance(source, dict) or source.get("images") != image_count:
+        return (
+            f"its sources do not give the {image_count:,} {split} images that its shards "
+            "were made from"
+        )
+    expected = image_count if published_images is None else published_images
+    if totals.expected != expected:
+        return f"it expects {totals.expected:,} {split} images, and not {expected:,}"
+    return ""
+
+
+# names and sizes ----------------------------------------------------------------------------------
+
+
+def check_names(inventory: Inventory) -> list[Problem]:
+    """Missing shards, files that a glob would match as shards,
+    and shards that belong to no set of the folder.
+    """
+    missing = [name for name in inventory.expected if name not in inventory.sizes]
+    problems = [_missing(name, inventory) for name in missing]
+    expected = set(inventory.expected)
+    by_size = {inventory.infos[name].size: name for name in missing if name in inventory.infos}
+    for name, size in inventory.sizes.items():
+        if name not in expected:
+            problems.append(_stray(name, by_size.get(size), inventory))
+    return problems + _orphans(inventory.state)
+
+
+def _missing(name: str, inventory: Inventory) -> Problem:
+    info = inventory.infos.get(name)
+    if info is not None:
+        content = f"{info.records:,} images in {info.size:,} bytes"
+        remedy = remedy_own(inventory.state) if inventory.state.covers_plan else RESUME
+    elif inventory.is_unfinished or inventory.infos:
+        content, remedy = "it has not been made yet", RESUME
+    else:
+        content, remedy = f"a part of {inventory.dataset}", REMEDY_FOREIGN
+    detail = f"it is missing: {content}"
+    return Problem(ProblemKind.MISSING_SHARD, name, detail, remedy, expected=content)
+
+
+def _stray(name: str, twin: str | None, inventory: Inventory) -> Problem:
+    """A file that is not expected; ``twin`` is a missing shard of its size.
+
+    A shard that the journal lists is never moved away.
+    """
+    if twin is not None:
+        detail = f"it has the size of {twin}, which is missing"
+        remedy = f"rename it to {twin} and verify again"
+    elif name in inventory.state.journalled:
+        detail, remedy = "the journal lists it, and the manifest is older", RESUME
+    else:
+        detail, remedy = "it is not a shard of this set", REMEDY_STRAY
+    return Problem(ProblemKind.STRAY_FILE, name, detail, remedy, expected=twin or "", got=name)
+
+
+def _orphans(state: SetState) -> list[Problem]:
+    """A problem if the folder has sets with prefixes, and shards that belong to none of them:
+    a state is lost.
+    """
+    if not state.orphans or not state.has_prefixes:
+        return []
+    splits = listed(dict.fromkeys(split_of(name) for name in state.orphans))
+    count = number_of(len(state.orphans), "shard")
+    return [
+        Problem(
+            ProblemKind.STRAY_FILE,
+            state.orphans[0],
+            f"{count} of {splits} belong to no set of this folder: the state of their set is lost",
+            "put back its folder below imagenet-prep/sets, or run its convert again",
+            count=len(state.orphans),
+        )
+    ]
+
+
+def check_sizes(inventory: Inventory, layout: Layout) -> list[Problem]:
+    """Shards whose size is 0 or differs from the recorded one, or that have no index."""
+    problems = []
+    remedy = remedy_own(inventory.state)
+    for name in inventory.present:
+        info = inventory.infos.get(name)
+        size = inventory.sizes[name]
+        if info is None:
+            if size == 0:
+                detail = "it has 0 bytes"
+                empty = Problem(ProblemKind.WRONG_SIZE, name, detail, REMEDY_FOREIGN, got="0")
+                problems.append(empty)
+            continue
+        if size != info.size:
+            problems.append(
+                Problem(
+                    ProblemKind.WRONG_SIZE,
+                    name,
+                    f"expected {info.size} bytes, got {size}",
+                    remedy,
+                    expected=str(info.size),
+                    got=str(size),
+                )
+            )
+        for path in layout.index_paths(name):
+            if not path.is_file():
+                detail = f"it has no index: expected {path}"
+                problems.append(Problem(ProblemKind.BAD_INDEX, name, detail, remedy))
+    return problems

@@ -1,0 +1,144 @@
+"""The types of options and arguments: words, numbers, paths, files to write, logs, ranks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from imagenet_prep.cli.log_file import Log, why_not_log
+from imagenet_prep.cli.terminal import complain
+from imagenet_prep.storage.layout import STATE_NAME
+from imagenet_prep.storage.location import locate, refuse_url, scheme_of
+from imagenet_prep.storage.refusals import STORAGE_FAULTS
+from imagenet_prep.text import nearest_words
+
+
+class OneOf(click.Choice[str]):
+    """One of several words; the error for a typo names the nearest."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """The words to choose from, and perhaps the one that was meant."""
+        message = super().get_invalid_choice_message(value, ctx)
+        suggestion = nearest_words(str(value), map(str, self.choices))
+        return f"{message} {suggestion}".rstrip()
+
+
+class Number(click.IntRange):
+    """A whole number."""
+
+    name = "number"
+
+
+class LocalPath(click.Path):
+    """A path that is not empty, and no URL."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path; an empty value or a URL is refused."""
+        if not os.fsdecode(value):  # it would mean the current folder
+            self.fail("the value is empty; is a shell variable unset?", param, ctx)
+        refuse_url(os.fsdecode(value))
+        try:
+            os.stat(value)  # noqa: PTH116 - it may be bytes
+        except OSError as error:
+            if error.errno in STORAGE_FAULTS:  # click would say that it does not exist
+                raise
+        return Path(os.fsdecode(super().convert(value, param, ctx)))
+
+
+class PathOrUrl(LocalPath):
+    """A path, or a URL of an object store."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, or the place that a URL names."""
+        text = os.fsdecode(value)
+        return locate(text) if scheme_of(text) else super().convert(value, param, ctx)
+
+
+class NewFile(LocalPath):
+    """The path of a file that is written at the end of the work, checked at its start.
+
+    Args:
+        beginning: a file with these first bytes is of the same kind and is replaced; any other is
+            refused. None: the command decides what to do with an existing file.
+        may_be_output: whether "-" stands for standard output.
+    """
+
+    def __init__(self, beginning: bytes | None = None, *, may_be_output: bool = False) -> None:
+        super().__init__(path_type=Path, allow_dash=may_be_output)
+        self._beginning = beginning
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, once a file can be written there."""
+        if self.allow_dash and value == "-":
+            return Path("-")
+        path = super().convert(value, param, ctx)
+        if fault := _fault(path, self._beginning):
+            self.fail(f"{value!r} can't be written: {fault}", param, ctx)
+        return path
+
+
+def _fault(path: Path, beginning: bytes | None) -> str:
+    """Why a file can't or must not be written at ``path``; empty if it can."""
+    try:
+        if not path.parent.is_dir():
+            return f"the folder {path.parent} does not exist"
+        if path.is_dir():
+            return "it is a folder"
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            return f"no permission to write in the folder {path.parent}"
+        if beginning is not None and os.path.lexists(path) and not _starts_with(path, beginning):
+            return "it exists and holds something else; expected a new file"
+        return ""
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def _starts_with(path: Path, beginning: bytes) -> bool:
+    """Whether ``path`` is a plain file with these first bytes, and no state of this program."""
+    if not path.is_file() or _is_state(path):
+        return False
+    with path.open("rb") as file:
+        return file.read(len(beginning)) == beginning
+
+
+def _is_state(path: Path) -> bool:
+    """Whether a file is state of this program next to shards: a manifest is JSON too."""
+    folder = path.resolve().parent
+    return STATE_NAME in (folder.name, folder.parent.parent.name)
+
+
+class LogFile(LocalPath):
+    """The path of a log, which is opened at once: a call that can't log does nothing."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The open log."""
+        path = super().convert(value, param, ctx)
+        fault = why_not_log(path)
+        try:
+            log = None if fault else Log(path, complain)
+        except OSError as error:
+            fault = error.strerror or str(error)
+        if log is None or fault:
+            self.fail(f"{value!r} can't be written: {fault}", param, ctx)
+        return log
+
+
+class RankType(click.ParamType[Any]):
+    """R/W, or "auto": a Share."""
+
+    name = "rank"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The share of a rank; auto: that of the launcher."""
+        from imagenet_prep.cli.launchers import find_share
+        from imagenet_prep.shards.share import Share
+
+        if value == "auto":
+            return find_share(os.environ)
+        rank, slash, world = value.partition("/")
+        if not (slash and rank.isdecimal() and world.isdecimal()):
+            self.fail(f"{value!r} is not a rank: expected R/W, such as 0/16, or auto", param, ctx)
+        return Share(int(rank), int(world))

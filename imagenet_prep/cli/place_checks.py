@@ -1,0 +1,45 @@
+"""Refuses places that a command can't read from or write to, before its work."""
+
+from __future__ import annotations
+
+import os
+
+from imagenet_prep.errors import UsageError, WriteError
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import AnyPath, local_or_none
+
+OF_A_RUN = "expected the DATA_DIR of a run"
+
+
+def find_place(path: AnyPath) -> Layout | AnyPath:
+    """The sets of a folder, or a file itself."""
+    if path.is_file():
+        return path
+    refuse_missing(path, "expected a folder of shards, or a TFRecord file")
+    return Layout(path)
+
+
+def refuse_missing_data(folder: AnyPath) -> None:
+    """Refuse a mistyped folder. The stages check folders in object stores."""
+    if local_or_none(folder) is not None:
+        refuse_missing(folder, OF_A_RUN)
+
+
+def refuse_missing(folder: AnyPath, expected: str = "expected a folder of shards") -> None:
+    """Refuse a folder that does not exist."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder} does not exist", expected)
+
+
+def refuse_unwritable(page: AnyPath) -> None:
+    """Fail before hours of verify if the page, which is written last, can't be written."""
+    local = local_or_none(page)
+    if local is None:
+        return
+    folder = next(parent for parent in local.parents if parent.is_dir())
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise WriteError(
+            f"the page {page} can't be written",
+            f"expected permission to write in {folder}",
+            "get that permission, or choose another place with --output",
+        )

@@ -1,0 +1,349 @@
+"""list_copy: a copy of ILSVRC2012 -> CopyListing: its images are listed and compared with the
+facts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from imagenet_prep.checks.raw_check import RawSplit, check_as
+from imagenet_prep.checks.verdict import Depth
+from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import NAME, command, command_line
+from imagenet_prep.hints import Hint
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.astray import nothing_found, refuse_known_copies, refuse_unread
+from imagenet_prep.ilsvrc2012.box_search import find_annotations, find_boxes_csv
+from imagenet_prep.ilsvrc2012.copy_listing import GET_MISSING, CopyListing
+from imagenet_prep.ilsvrc2012.devkit import train_counts
+from imagenet_prep.ilsvrc2012.digests import Digests, find_digests
+from imagenet_prep.ilsvrc2012.official import ImageSource, OfficialTar, count_by_wnid
+from imagenet_prep.ilsvrc2012.planning import attach_boxes, find_sources, other_copies
+from imagenet_prep.ilsvrc2012.raw_data import ConsumedImages
+from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions
+from imagenet_prep.images.grades import Check
+from imagenet_prep.model import Engine, Problem, ProblemKind, Progress
+from imagenet_prep.recorders.inception_recorder import InceptionRecorder
+from imagenet_prep.recorders.recorder import Recorder
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.obstacles import Obstacles, collecting, problem_of, refuse
+from imagenet_prep.sources.slices import gone
+from imagenet_prep.storage.layout import RAW_NAME, Layout
+from imagenet_prep.text import listed, number_of
+
+_MANY = 10  # places of misplaced images that have a cause each
+
+
+def list_copy(
+    layout: Layout,
+    engine: Engine,
+    options: ConvertOptions,
+    progress: Progress,
+    *,
+    depth: Depth | None,
+) -> CopyListing:
+    """List every split that is there, and compare names and numbers with the facts.
+
+    ``depth`` None: decode all images, except those that an archive's digest proves.
+
+    Raises:
+        InputError: there are no images of ImageNet.
+    """
+    layout = _with_images(layout)
+    sources = find_sources(layout)
+    comparison = CopyComparison(layout, options.allow_incomplete)
+    for split in facts.SPLITS:
+        if split not in sources:
+            comparison.look_for(split)
+    if not sources and not comparison.problems:
+        raise nothing_found(layout)
+    digests = find_digests(layout, progress, reads=depth != "quick")
+    comparison.notes += digests.notes
+    by_class = comparison.read_devkit()
+    for split in facts.SPLITS:
+        source = sources.get(split)
+        if source is None:
+            detail = f"expected {facts.IMAGES[split]:,} images, found none"
+            comparison.lack(ProblemKind.MISSING_IMAGE, split, detail, count=facts.IMAGES[split])
+        elif isinstance(source, ConsumedImages):
+            comparison.problems.append(_consumed(source))
+        else:
+            progress.note(f"indexing {source.path}")
+            recorder = check_as(InceptionRecorder(), _check_of(source, digests, depth))
+            comparison.take(source, engine, progress, recorder, by_class)
+    return comparison.done(digests, depth or "decode")
+
+
+def _check_of(source: ImageSource, digests: Digests, depth: Depth | None) -> Check:
+    """How closely the images of a source are checked."""
+    if depth == "full" or (depth is None and _is_proven(source, digests)):
+        return "header"
+    return "decode"
+
+
+def _with_images(layout: Layout) -> Layout:
+    """The layout; if its raw folder has no images and is a DATA_DIR, that of the raw data in it."""
+    inside = layout.raw_dir / RAW_NAME
+    if layout.raw is not None and not find_sources(layout) and inside.is_dir():
+        return replace(layout, data_dir=layout.raw_dir, raw=None)
+    return layout
+
+
+def _is_proven(source: ImageSource, digests: Digests) -> bool:
+    return isinstance(source, OfficialTar) and source.split in digests.published
+
+
+def _consumed(source: ImageSource) -> Problem:
+    """The one problem of a split whose images are in its shards: nothing of it can be compared."""
+    fault = problem_of(gone(source.path), ProblemKind.MISSING_IMAGE, source.split)
+    return replace(fault, count=facts.IMAGES[source.split])
+
+
+class CopyComparison:
+    """Collects what becomes a CopyListing."""
+
+    def __init__(self, layout: Layout, allow_incomplete: bool) -> None:
+        self.layout = layout
+        self.allow_incomplete = allow_incomplete
+        self.splits: list[RawSplit] = []
+        self.problems: list[Problem] = []
+        self.notes: list[str] = []
+        self.lacking: list[str] = []
+        self.skipped = 0
+
+    def done(self, digests: Digests, depth: Depth) -> CopyListing:
+        """The listing."""
+        return CopyListing(
+            layout=self.layout,
+            splits=tuple(self.splits),
+            problems=tuple(self.problems),
+            depth=depth,
+            notes=tuple(self.notes),
+            skipped=self.skipped,
+            lacking=tuple(self.lacking),
+            digests=digests,
+        )
+
+    def lack(
+        self,
+        kind: ProblemKind,
+        subject: str,
+        detail: str,
+        *,
+        count: int = 1,
+        remedy: str = GET_MISSING,
+    ) -> None:
+        """Something is missing: a problem, unless that is allowed."""
+        if self.allow_incomplete:
+            self.lacking.append(f"{subject}: {detail}")
+        else:
+            self.problems.append(Problem(kind, subject, detail, remedy, count=count))
+
+    def look_for(self, split: str) -> None:
+        """Look for a split that no copy has: an archive of another name,
+        or a copy that is refused.
+        """
+        try:
+            refuse_unread(self.layout, split)
+            refuse_known_copies(self.layout, split)
+        except InputError as error:
+            self.problems.append(problem_of(error, ProblemKind.WRONG_CONTENT, split))
+
+    def read_devkit(self) -> Mapping[str, int]:
+        """The number of train images of each class; empty if the devkit is not there or damaged."""
+        try:
+            return train_counts(self.layout) or {}
+        except InputError as error:
+            self.problems.append(problem_of(error, ProblemKind.UNREADABLE, "devkit"))
+            return {}
+
+    def take(
+        self,
+        source: ImageSource,
+        engine: Engine,
+        progress: Progress,
+        recorder: Recorder,
+        by_class: Mapping[str, int],
+    ) -> None:
+        """List a split, and compare it with the facts."""
+        split = source.split
+        with collecting() as obstacles:
+            catalog = _list(source, engine, progress)
+        misplaced = _count_misplaced(obstacles.problems)
+        self.problems += _grouped(obstacles, split, len(catalog) + misplaced.total())
+        self.notes += [*obstacles.notes, *other_copies(self.layout, source)]
+        self.skipped += obstacles.skipped
+        if source.missing:
+            self.lack(ProblemKind.MISSING_IMAGE, split, f"the copy lacks {source.missing}")
+        self._attach_boxes(catalog)
+        self.splits.append(RawSplit(split, source.words, catalog, recorder, facts.IMAGES[split]))
+        counts = misplaced + Counter(count_by_wnid(catalog.count_by_label()))
+        if split == facts.VALIDATION:
+            self._compare_validation(catalog, counts)
+        else:
+            self._compare_train(counts, by_class)
+
+    def _compare_validation(self, catalog: Catalog, counts: Counter[str]) -> None:
+        """Compare the validation images with the table, which has all names."""
+        names_by_class = _validation_names()
+        short = [wnid for wnid, names in names_by_class.items() if counts[wnid] < len(names)]
+        present = set(catalog.names) if short else set()
+        for wnid in short:
+            names = names_by_class[wnid]
+            missing = listed(name for name in names if name not in present)
+            named = f": missing {missing}" if counts[wnid] else ""
+            lacking = len(names) - counts[wnid]
+            self._short(facts.VALIDATION, wnid, counts[wnid], f"{len(names):,}", lacking, named)
+
+    def _compare_train(self, counts: Counter[str], by_class: Mapping[str, int]) -> None:
+        """Compare the train images with the devkit's numbers;
+        without it, with the total and a least number.
+        """
+        total, expected = sum(counts.values()), facts.IMAGES[facts.TRAIN]
+        if total > expected:
+            self._too_many(facts.TRAIN, total, expected)
+        elif total < expected and not by_class:
+            devkit = command("download", self.layout.data_dir, (("only", "devkit"),))
+            missing = expected - total
+            self.lack(
+                ProblemKind.MISSING_IMAGE,
+                facts.TRAIN,
+                f"expected {expected:,} images in all, found {total:,}: {missing:,} missing",
+                count=missing,
+                remedy=Hint("the devkit tells which classes are short; get it: ", devkit),
+            )
+        for wnid in facts.synsets():
+            self._compare_class(wnid, counts[wnid], by_class.get(wnid))
+
+    def _compare_class(self, wnid: str, got: int, devkit_count: int | None) -> None:
+        """Compare the train images of a class with the devkit's number,
+        or with that of the smallest class.
+        """
+        if devkit_count is None:
+            fewest = facts.FEWEST[facts.TRAIN]
+            if got < fewest:
+                self._short(facts.TRAIN, wnid, got, f"at least {fewest:,}", fewest - got)
+        elif got < devkit_count:
+            self._short(facts.TRAIN, wnid, got, f"{devkit_count:,}", devkit_count - got)
+        elif got > devkit_count:
+            self._too_many(f"{facts.TRAIN}/{wnid}", got, devkit_count)
+
+    def _short(
+        self, split: str, wnid: str, got: int, expected: str, count: int, names: str = ""
+    ) -> None:
+        """Images of a class are missing, or all of them."""
+        kind = ProblemKind.MISSING_IMAGE if got else ProblemKind.MISSING_CLASS
+        noun = "image" if expected == "1" else "images"
+        detail = f"expected {expected} {noun}, found {f'{got:,}' if got else 'none'}{names}"
+        self.lack(kind, f"{split}/{wnid}", detail, count=count)
+
+    def _too_many(self, subject: str, got: int, expected: int) -> None:
+        detail = f"expected {expected:,} images, found {got:,}"
+        remedy = "find out which images are not those of ILSVRC2012, and remove them"
+        problem = Problem(
+            ProblemKind.WRONG_COUNT, subject, detail, remedy, expected=str(expected), got=str(got)
+        )
+        self.problems.append(problem)
+
+    def _attach_boxes(self, catalog: Catalog) -> None:
+        """Give the images their boxes if annotate has made their file,
+        and compare the number of train boxes.
+        """
+        split = catalog.split
+        if find_boxes_csv(self.layout, split) is None:
+            annotations = find_annotations(self.layout, split)
+            if annotations is not None:
+                self.notes.append(
+                    f"{split} boxes: in {annotations.path.name}, which annotate reads and checks"
+                )
+            return
+        options = ConvertOptions(validation_boxes=True)
+        try:
+            entry, _ = attach_boxes(catalog, self.layout, options)
+        except InputError as error:
+            self.problems.append(problem_of(error, ProblemKind.BAD_ANNOTATION, f"{split} boxes"))
+            return
+        count = entry["boxes"]["count"]
+        if split == facts.TRAIN and count != facts.BOXES:
+            detail = f"expected {facts.BOXES:,} boxes, found {count:,}"
+            remedy = Hint(
+                "get the official boxes, and run annotate again: ",
+                command_line([NAME, "download", "DATA_DIR", "--only", "boxes"]),
+            )
+            self.lack(ProblemKind.MISSING_BOX, f"{split} boxes", detail, remedy=remedy)
+
+
+def _list(source: ImageSource, engine: Engine, progress: Progress) -> Catalog:
+    """The images of a split, without those that are refused."""
+    try:
+        return source.catalog(engine, progress)
+    except InputError as error:
+        refuse(error, ProblemKind.UNREADABLE, source.split)
+        return Catalog(split=source.split)
+
+
+# what is there ------------------------------------------------------------------------------------
+
+
+def _count_misplaced(problems: Iterable[Problem]) -> Counter[str]:
+    """The images that are there under another class, by their own."""
+    return Counter(
+        problem.expected for problem in problems if problem.kind is ProblemKind.WRONG_LABEL
+    )
+
+
+def _validation_names() -> dict[str, list[str]]:
+    """The names of all validation images by class, in the order of the classes."""
+    names: dict[str, list[str]] = {wnid: [] for wnid in facts.synsets()}
+    for name in WHOLE.validation_filenames():
+        names[facts.class_of(name, facts.VALIDATION) or ""].append(name)
+    return names
+
+
+def _grouped(obstacles: Obstacles, split: str, images: int) -> Iterator[Problem]:
+    """The problems of a listing of so many images;
+    those of one class in one wrong place are one problem.
+    """
+    misplaced: dict[tuple[str, str, str], list[Problem]] = {}
+    for problem in obstacles.listed(split):
+        if problem.kind is ProblemKind.WRONG_LABEL:
+            place = (problem.subject, problem.expected, problem.got)
+            misplaced.setdefault(place, []).append(problem)
+        else:
+            yield problem
+    if len(misplaced) > _MANY:
+        yield _in_another_order(misplaced, split, images)
+    else:
+        yield from (_misplaced(*place, problems) for place, problems in misplaced.items())
+
+
+def _misplaced(place: str, wnid: str, wrong_class: str, problems: Sequence[Problem]) -> Problem:
+    """Images of one class under another one."""
+    images = number_of(len(problems), f"image of {wnid} is", f"images of {wnid} are")
+    names = listed(problem.image for problem in problems)
+    detail = f"{images} under {wrong_class}: {names}"
+    return replace(problems[0], subject=place, detail=detail, count=len(problems))
+
+
+def _in_another_order(
+    misplaced: Mapping[tuple[str, str, str], Sequence[Problem]], split: str, images: int
+) -> Problem:
+    """Images of many classes under others: their labels were taken from another list."""
+    count = sum(map(len, misplaced.values()))
+    examples = [
+        f"{problems[0].image} of {wnid} under {wrong_class}"
+        for (_, wnid, wrong_class), problems in misplaced.items()
+    ]
+    detail = (
+        f"{count:,} of {images:,} images are under another class, as if by other labels: "
+        f"{listed(examples)}"
+    )
+    remedy = Hint(
+        "sort the images by their names, or get another copy: ",
+        command_line([NAME, "untar", "DATA_DIR"]),
+        " sorts the archives",
+    )
+    return Problem(ProblemKind.WRONG_LABEL, split, detail, remedy, count=count)

@@ -1,0 +1,162 @@
+"""decide_content, keep_content: a recipe and a listing -> the content of its files, and the files
+that have it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.images.arrays import names_in_npz
+from imagenet_prep.model import OnDamaged
+from imagenet_prep.recipes import rules
+from imagenet_prep.recipes.columns import ENDINGS, Content, has_ending_of, is_other_image
+from imagenet_prep.recipes.file_kinds import fits, kinds_by_content
+from imagenet_prep.recipes.inputs import Inputs
+from imagenet_prep.recipes.path_parts import counted
+from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.slices import Reader
+from imagenet_prep.text import listed, number_of
+
+
+def decide_content(file: RecipeFile, listing: Catalog) -> Content:
+    """The content of the files: from the recipe, or arrays if all have such endings, or numbers if
+    it rescales.
+
+    Raises:
+        UsageError: the recipe has keys for another content.
+    """
+    recipe = file.recipe
+    if recipe.content is not None:
+        return recipe.content
+    if recipe.array is None and not _are_arrays(listing.names.endings()):
+        return "image" if recipe.min_val is None else "pixels"
+    key = rules.first_key_only_with(file, "images", "boxes")
+    if key is None and recipe.record == "inception":
+        key = "record"
+    if key is not None:
+        raise file.fault((key,), "the files are arrays", "expected images, or no such key")
+    return "array"
+
+
+def _are_arrays(endings: Collection[str]) -> bool:
+    """Whether some files are arrays by their endings, and none is an image."""
+    has_arrays = any(has_ending_of("array", ending) for ending in endings)
+    return has_arrays and not any(has_ending_of("image", ending) for ending in endings)
+
+
+def keep_content(
+    file: RecipeFile, inputs: Inputs, content: Content, *, on_damaged: OnDamaged
+) -> tuple[Catalog, list[str]]:
+    """The files of this content, and what to tell the user of the others.
+
+    A file of a folder is of this content if its name says so, otherwise if its first bytes do.
+    Other files in folders and tars are left out, except images of a format that can't be read:
+    those are among the ``obstacles`` of the inputs. With ``on_damaged: skip`` they stay among the
+    files, to be set aside one by one as damaged. A pattern or a manifest that names another file is
+    wrong.
+
+    Raises:
+        InputError: such a file is named, or nothing is left.
+    """
+    listing = inputs.listing
+    names = listing.names
+    if all(has_ending_of(content, ending) for ending in names.endings()):
+        return listing, []
+    fits = names.chosen(functools.partial(has_ending_of, content))
+    is_unreadable = names.chosen(functools.partial(is_other_image, content))
+    unknown_rows = np.flatnonzero(~(fits | is_unreadable)).tolist()
+    known_rows = _known_by_content(inputs, unknown_rows, content)
+    fits[known_rows] = True
+    unreadable = names.picked(np.flatnonzero(is_unreadable))
+    foreign = names.picked(np.flatnonzero(~(fits | is_unreadable)))
+    rows = np.flatnonzero(fits)
+    is_refused = bool(unreadable) and on_damaged == "refuse"
+    is_named = bool(foreign) and not inputs.has_folders
+    if is_refused or is_named or not len(rows):
+        may_skip = bool(unreadable) and len(rows) > 0
+        error = _unreadable_files(file, inputs, content, unreadable or foreign, may_skip=may_skip)
+        if not len(rows) or not inputs.has_folders:
+            raise error
+        inputs.obstacles.append(error)
+    elif unreadable:
+        rows = np.flatnonzero(fits | is_unreadable)
+    known_names = [names[row] for row in known_rows]
+    return listing.picked(rows), _notes_on_files(known_names, foreign, content)
+
+
+def _notes_on_files(
+    known_names: Sequence[str], foreign: Sequence[str], content: Content
+) -> list[str]:
+    """The notes on files that are of a content by their first bytes, and on those of another."""
+    notes: list[str] = []
+    if known_names:
+        count = number_of(len(known_names), "file is", "files are")
+        notes.append(f"{count} of this content by the first bytes: {listed(known_names)}")
+    if foreign:
+        notes.append(_note_on_foreign(foreign, _noun_of(content)))
+    return notes
+
+
+def _noun_of(content: Content) -> str:
+    return "array" if content == "array" else "image"
+
+
+def _unreadable_files(
+    file: RecipeFile, inputs: Inputs, content: Content, names: Sequence[str], *, may_skip: bool
+) -> InputError:
+    """The error for files that can't be read as this content."""
+    noun = _noun_of(content)
+    count = number_of(
+        len(names), f"file can't be read as an {noun}", f"files can't be read as {noun}s"
+    )
+    endings = ", ".join(ENDINGS[content])
+    hint = f"convert or remove them, or say in {file.path} what the content is"
+    if may_skip:
+        hint += "; on_damaged: skip, or --on-damaged skip, leaves them out"
+    return InputError(
+        f"{inputs.origin}: {count}, {names[0]} first ({counted(names)})",
+        f"expected names that end in {endings}, since content is {content}",
+        hint,
+    )
+
+
+def _note_on_foreign(names: Sequence[str], noun: str) -> str:
+    """The note on files of other content."""
+    count = number_of(
+        len(names), f"file that is not an {noun} is", f"files that are not {noun}s are"
+    )
+    types = f" ({counted(names)})" if len(names) > 3 else ""
+    return f"{count} left out: {listed(names)}{types}"
+
+
+def _known_by_content(inputs: Inputs, rows: list[int], content: Content) -> list[int]:
+    """The rows whose files are of this content by their first bytes;
+    files in archives are known by their names.
+    """
+    listing = inputs.listing
+    if not rows or any(each.read_order != "alone" for each in listing.containers):
+        return []
+    folder = Path(str(listing.containers[0].path))
+    kinds = kinds_by_content(folder, (listing.names[row] for row in rows))
+    return [row for row in rows if fits(content, kinds.get(listing.names[row], ""))]
+
+
+def refuse_several_arrays(file: RecipeFile, listing: Catalog) -> None:
+    """Raise UsageError if the first .npz holds several arrays: the recipe must name one."""
+    row = next(
+        (row for row, name in enumerate(listing.names) if name.lower().endswith(".npz")), None
+    )
+    names = [] if row is None else names_in_npz(listing.read(row, Reader()))
+    if row is not None and len(names) > 1:
+        what = f"{listing.names[row]} holds {len(names)} arrays: {listed(names, 5)}"
+        hint = (
+            f"write array: {names[0]} in the recipe; a file of many examples must be saved as a "
+            "file for each"
+        )
+        raise file.fault((), what, "expected the name of one", hint)

@@ -1,0 +1,205 @@
+"""label_and_divide: annotated files -> their labels, by a table or by folders, and their splits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from msgspec.structs import replace
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.annotating import Annotations
+from imagenet_prep.recipes.class_names import name_classes
+from imagenet_prep.recipes.classes import Classes, given_classes, note_on_first
+from imagenet_prep.recipes.column_splits import divisions_of_table
+from imagenet_prep.recipes.columns import Content
+from imagenet_prep.recipes.divided_files import DividedFiles
+from imagenet_prep.recipes.divisions import Division, divide, stratify
+from imagenet_prep.recipes.folder_labels import label_by_folder
+from imagenet_prep.recipes.inputs import Inputs
+from imagenet_prep.recipes.labels import Labelled, label_by_table, may_lack_labels, read_table
+from imagenet_prep.recipes.labels_file import LabelTable
+from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.shared_numbering import SharedNumbering
+from imagenet_prep.recipes.splits import are_in_an_image_folder
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.names import places_of
+from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.text import number_of
+
+
+def label_and_divide(
+    file: RecipeFile,
+    inputs: Inputs,
+    annotations: Annotations,
+    root: Path,
+    content: Content,
+    shared: SharedNumbering,
+) -> DividedFiles:
+    """The files with their labels, in their splits."""
+    source = read_table(file, root) or inputs.table
+    table = source[0] if source is not None else None
+    in_folders = source is None and _are_in_class_folders(file, inputs, annotations.listing)
+    has_labels = in_folders or (table is not None and table.labels is not None)
+    is_inception = file.recipe.record == "inception"
+    if file.recipe.record is None and has_labels and content == "image":
+        is_inception = _has_usual_record(file, table) and not annotations.columns
+    _refuse_several_labels(file, table, is_inception=is_inception)
+    if not has_labels:
+        _refuse_keys_of_labels(file, is_inception=is_inception)
+    first_label = _first_label(file, shared, is_inception=is_inception)
+    declared = given_classes(file, root, first_label)
+    if source is not None:
+        labelled, divisions, notes = _divide_labelled(
+            file, inputs, annotations, root, source, declared, first_label
+        )
+    else:
+        labelled, divisions, notes = _divide_folders(
+            file, inputs, annotations, root, declared, first_label, in_folders=in_folders
+        )
+    labelled = replace(labelled, classes=name_classes(file, root, labelled.classes))
+    labelled = _with_shared_numbers(file, labelled, shared, is_inception=is_inception)
+    if file.recipe.stratified:
+        divisions = stratify(file, annotations.listing, divisions[0], labelled.labels)
+    return DividedFiles(
+        file, inputs, content, annotations, divisions, labelled, is_inception, notes
+    )
+
+
+def _divide_labelled(  # noqa: PLR0913 - what load has found so far
+    file: RecipeFile,
+    inputs: Inputs,
+    annotations: Annotations,
+    root: Path,
+    source: tuple[LabelTable, AnyPath],
+    declared: Classes | None,
+    first_label: int,
+) -> tuple[Labelled, list[Division], list[str]]:
+    """The labels that a table gives, the splits, and notes on them."""
+    listing = annotations.listing
+    notes: list[str] = []
+    if source[0].splits is not None:
+        labelled = label_by_table(file, inputs, listing, source, declared, first_label)
+        divisions = divisions_of_table(file, labelled)
+    else:
+        divisions, notes = divide(file, inputs, listing, root, 0, annotations.divided)
+        labelled = label_by_table(file, inputs, listing, source, declared, first_label)
+    divisions = [_without_left_out(division, labelled) for division in divisions]
+    return labelled, divisions, notes
+
+
+def _divide_folders(  # noqa: PLR0913 - what load has found so far
+    file: RecipeFile,
+    inputs: Inputs,
+    annotations: Annotations,
+    root: Path,
+    declared: Classes | None,
+    first_label: int,
+    *,
+    in_folders: bool,
+) -> tuple[Labelled, list[Division], list[str]]:
+    """The labels by folder, or none; the splits, and notes on them."""
+    listing = annotations.listing
+    divisions, notes = divide(file, inputs, listing, root, int(in_folders), annotations.divided)
+    if not in_folders:
+        return Labelled(Classes(), np.zeros(len(listing), np.int8)), divisions, notes
+    labelled = label_by_folder(file, inputs, listing, divisions, declared, first_label)
+    divisions = [_labelled_rows(division, labelled) for division in divisions]
+    return labelled, divisions, notes
+
+
+def _are_in_class_folders(file: RecipeFile, inputs: Inputs, listing: Catalog) -> bool:
+    """Whether the folders of files are classes: always in a source of folders; in a tar if all
+    files are in folders, and these are no folder of images alone.
+    """
+    if not inputs.has_folders:
+        return False
+    if file.recipe.source and file.recipe.source.kind == "folders":
+        return True
+    if not all("/" in name for name in listing.names):
+        return False
+    return not are_in_an_image_folder(listing.names)
+
+
+def _refuse_several_labels(
+    file: RecipeFile, table: LabelTable | None, *, is_inception: bool
+) -> None:
+    """Raise UsageError if files have several labels, where each must have one."""
+    if table is None or not (is_inception or file.recipe.stratified) or not table.is_several:
+        return
+    key = "record" if is_inception else "stratified"
+    raise file.fault((key,), "files have several labels", "expected one label each, or no such key")
+
+
+def _refuse_keys_of_labels(file: RecipeFile, *, is_inception: bool) -> None:
+    """Raise UsageError for the first key that requires labels, where there are none."""
+    keys = [name for name in _OF_LABELS if getattr(file.recipe, name) not in (None, False)]
+    if is_inception:
+        keys.insert(0, "record")
+    if keys:
+        expected = "expected class folders, or a file that `labels` names"
+        raise file.fault((keys[0],), "there are no labels", expected)
+
+
+def _with_shared_numbers(
+    file: RecipeFile, labelled: Labelled, shared: SharedNumbering, *, is_inception: bool
+) -> Labelled:
+    """The labels with the numbers that the sets of DATA_DIR share.
+
+    Raises:
+        InputError: a class, or a number, means something else in another set.
+        UsageError: records in Inception's layout would lack their labels.
+    """
+    classes = shared.settle(file, labelled.classes)
+    if is_inception and labelled.unlabelled:
+        count = number_of(labelled.unlabelled, "file has", "files have")
+        raise file.fault(
+            ("record",),
+            f"{count} no label",
+            "every record of Inception needs a label",
+            "take `record` out, or leave such files out with labels: {file: ..., unlabelled: skip}",
+        )
+    notes = note_on_first(file, classes) if shared.first_label is None else []
+    return replace(labelled, classes=classes, notes=(*labelled.notes, *notes))
+
+
+_OF_LABELS = ("classes", "class_names", "first_label", "stratified")
+"""The keys of a recipe that say more of labels."""
+
+
+def _has_usual_record(file: RecipeFile, table: LabelTable | None) -> bool:
+    """Whether images have a label each, as in Inception's records, and nothing else."""
+    recipe = file.recipe
+    is_of_arrays = recipe.source is not None and recipe.source.kind == "arrays"
+    if recipe.mask or recipe.boxes or recipe.keep or is_of_arrays:
+        return False
+    if table is None:
+        return True
+    return not (table.columns or table.is_several or may_lack_labels(file, table))
+
+
+def _first_label(file: RecipeFile, shared: SharedNumbering, *, is_inception: bool) -> int:
+    """The label of the first class: of the recipe, otherwise of the other sets;
+    or 1 in Inception's layout, where 0 is background.
+    """
+    if file.recipe.first_label is not None:
+        return file.recipe.first_label
+    return int(is_inception) if shared.first_label is None else shared.first_label
+
+
+def _without_left_out(division: Division, labelled: Labelled) -> Division:
+    labelled_division = _labelled_rows(division, labelled)
+    if not len(labelled_division.rows):
+        raise InputError(
+            f"no file of split {division.name} has a label",
+            f"expected some in {labelled.table_path}",
+        )
+    return labelled_division
+
+
+def _labelled_rows(division: Division, labelled: Labelled) -> Division:
+    """A division without the files that have no label."""
+    has_label = labelled.labels[places_of(division.rows)] >= 0
+    if has_label.all():
+        return division
+    return replace(division, rows=np.asarray(division.rows, np.int64)[has_label])

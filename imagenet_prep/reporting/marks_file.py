@@ -1,0 +1,164 @@
+"""read_marks: a table of flagged images, by a network or a person -> Marks.
+find_marked: Marks, and the census of a set -> the images among its records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import mention
+from imagenet_prep.hints import Hint
+from imagenet_prep.recipes.labels_file import PATHS
+from imagenet_prep.recipes.table_rows import LabelsFault, form_of, read_rows
+from imagenet_prep.reporting.census import Census
+from imagenet_prep.storage.files import read_plain
+from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.text import either, listed, number_of
+
+REASONS = ("reason", "label")
+"""Columns that say why an image is flagged; the first that is there counts."""
+
+SCORE = "score"
+
+
+class Mark(NamedTuple):
+    """Why an image is flagged: "" if nobody says; ``text`` has the score too."""
+
+    reason: str
+    text: str
+
+
+class Marks(Struct, frozen=True):
+    """The flagged images of a file, by name; ``repeated`` are names that it has several times."""
+
+    file_name: str
+    by_name: Mapping[str, Mark]
+    repeated: Sequence[str]
+
+
+class MarkedImages(Struct, frozen=True):
+    """The flagged images of a set: the mark of each row of the census, in order.
+
+    ``remarks`` are sentences for the page and the terminal: how many names were found, and which
+    were not.
+    """
+
+    by_row: Mapping[int, Mark]
+    remarks: Sequence[str]
+
+
+def read_marks(path: AnyPath) -> Marks:
+    """The flagged images of a CSV file (or TSV, or JSON lines, by its ending).
+
+    Raises:
+        InputError: it can't be read, or has no column of file names.
+    """
+    form = form_of(path.name)
+    try:
+        lines, columns = read_rows(read_plain(path), "csv" if form == "lines" else form)
+    except LabelsFault as error:
+        raise InputError(
+            f"{path}, line {error.line}: {error.reason}",
+            f"expected a CSV file in UTF-8 whose first line names a column {either(PATHS)}",
+            "Save the table as CSV in UTF-8, with a header line",
+        ) from error
+    name_column = _name_column(path, columns)
+    reason_column = next((name for name in REASONS if name in columns), None)
+    marks: dict[str, Mark] = {}
+    repeated = {}
+    for row, line in enumerate(lines):
+        name = _cell(columns, name_column, row)
+        if not name:
+            raise InputError(
+                f"{path}, line {line}: no file name in the column {name_column}",
+                "expected a file name in each line",
+                "Remove the line, or add the name",
+            )
+        if name in marks:
+            repeated[name] = line
+            continue
+        reason = _cell(columns, reason_column, row)
+        score = _cell(columns, SCORE, row)
+        texts = (reason, f"score {score}" if score else "")
+        marks[name] = Mark(reason, ", ".join(filter(None, texts)))
+    return Marks(path.name, marks, tuple(repeated))
+
+
+def _name_column(path: AnyPath, columns: Mapping[str, Sequence[Any]]) -> str:
+    for name in PATHS:
+        if name in columns:
+            return name
+    raise InputError(
+        f"{path}, line 1: no column of file names",
+        f"expected a column {either(PATHS)}; found {listed(columns, 10) or 'no column'}",
+        "Rename the column of file names to filename",
+    )
+
+
+def _cell(columns: Mapping[str, Sequence[Any]], name: str | None, row: int) -> str:
+    """A cell as text; "" if the table has no such column."""
+    if name is None or name not in columns:
+        return ""
+    value = columns[name][row]
+    return "" if value is None else str(value).strip()
+
+
+def find_marked(marks: Marks, census: Census, set_name: str) -> MarkedImages:
+    """The flagged images among the records of a set.
+
+    A name with folders stands for the record whose name it ends with: /data/train/a/1.jpg for
+    a/1.jpg, or for 1.jpg.
+
+    Raises:
+        InputError: no record has any of the names.
+    """
+    candidates = set()
+    for name in marks.by_name:
+        candidates.update(_endings(name))
+    rows_by_name = census.find_rows(candidates)
+    mark_by_row: dict[int, Mark] = {}
+    unknown_names = []
+    for name, mark in marks.by_name.items():
+        known = next((ending for ending in _endings(name) if ending in rows_by_name), None)
+        if known is None:
+            unknown_names.append(name)
+            continue
+        for row in rows_by_name[known]:
+            mark_by_row.setdefault(row, mark)
+    if not mark_by_row:
+        raise _no_match(marks, census, set_name)
+    count = number_of(len(mark_by_row), "image")
+    remarks = [f"{count} named in {marks.file_name}"]
+    if unknown_names:
+        names = number_of(len(unknown_names), "name is", "names are")
+        remarks.append(f"{names} of no record: {listed(unknown_names)}")
+    if marks.repeated:
+        names = number_of(len(marks.repeated), "name is", "names are")
+        remarks.append(
+            f"{names} there several times, the first line counts: {listed(marks.repeated)}"
+        )
+    return MarkedImages(dict(sorted(mark_by_row.items())), remarks)
+
+
+def _endings(name: str) -> list[str]:
+    """A path, then the same without its first folder, and so on: a/b/c, b/c, c."""
+    parts = name.split("/")
+    return ["/".join(parts[start:]) for start in range(len(parts))]
+
+
+def _no_match(marks: Marks, census: Census, set_name: str) -> InputError:
+    record_name = next(filter(None, census.list_filenames()), "")
+    if record_name:
+        expected = f"expected names as in the records, such as {record_name}"
+    else:
+        expected = "expected file names, but the records hold none"
+    names = number_of(len(marks.by_name), "name")
+    return InputError(
+        f"{marks.file_name} names no image of {set_name}",
+        f"{expected}; found {names}: {listed(marks.by_name)}",
+        Hint("compare the names with those that ", mention("show"), " prints"),
+    )

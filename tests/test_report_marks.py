@@ -1,0 +1,128 @@
+"""report --mark: a CSV of flagged images is a set on the page, and its faults are named."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_sets import ENGINE, copied
+from running import command
+
+from imagenet_prep import Layout, report
+from imagenet_prep.errors import InputError
+from imagenet_prep.reporting.census import Census
+from imagenet_prep.reporting.marks_file import find_marked, read_marks
+
+pytestmark = pytest.mark.once
+
+NAMES = ("n01440764_1.JPEG", "n01440764_2.JPEG", "a/1.jpg", "1.jpg", "b/1.jpg")
+
+
+@pytest.fixture
+def census() -> Census:
+    """The names of five records."""
+    lines = "".join(f"{name}\n" for name in NAMES)
+    return Census(np.zeros(len(NAMES)), ["train-00000-of-00001"], [lines])
+
+
+@pytest.fixture(scope="module")
+def flagged(tmp_path_factory: pytest.TempPathFactory, sound: Layout) -> Layout:
+    """A copy of a set of tiny images."""
+    return copied(sound, tmp_path_factory.mktemp("flagged") / "my-data")
+
+
+GOOD = {
+    "plain": b"filename\nn01440764_1.JPEG\n",
+    "byte order mark, semicolons": b"\xef\xbb\xbffilename;reason\nn01440764_1.JPEG;dark\n",
+    "UTF-16": "file,reason\nn01440764_1.JPEG,dark\n".encode("utf-16"),
+    "other columns": b"number,image,reason\n1,n01440764_1.JPEG,dark\n",
+    "folders of the raw data": b"path,reason\n/data/train/n01440764/n01440764_1.JPEG,dark\n",
+}
+
+
+@pytest.mark.parametrize("content", GOOD.values(), ids=GOOD.keys())
+def test_names_are_read(tmp_path: Path, census: Census, content: bytes) -> None:
+    """Encodings, separators and names of the column that tables have."""
+    path = tmp_path / "flags.csv"
+    path.write_bytes(content)
+    marked = find_marked(read_marks(path), census, "my-data")
+    assert list(marked.by_row) == [0]
+    assert marked.by_row[0].reason == ("dark" if b"reason" in content.replace(b"\0", b"") else "")
+    assert marked.remarks == ["1 image named in flags.csv"]
+
+
+def test_a_path_stands_for_the_longest_name(tmp_path: Path, census: Census) -> None:
+    """A name with folders is the record whose name it ends with; reasons and scores are kept,
+    unknown and repeated names are counted.
+    """
+    path = tmp_path / "flags.csv"
+    lines = [
+        "filename,label,score",
+        "/x/a/1.jpg,cat,0.5",
+        "c/1.jpg,dog,",
+        "/x/a/1.jpg,cow,1",
+        *(f"none-{number}.jpg,," for number in range(4)),
+        "n01440764_2.JPEG,,0.25",
+    ]
+    path.write_text("\n".join(lines))
+    marked = find_marked(read_marks(path), census, "my-data")
+    texts = {NAMES[row]: mark.text for row, mark in marked.by_row.items()}
+    assert texts == {
+        "a/1.jpg": "cat, score 0.5",
+        "1.jpg": "dog",
+        "n01440764_2.JPEG": "score 0.25",
+    }
+    assert marked.remarks == [
+        "3 images named in flags.csv",
+        "4 names are of no record: none-0.jpg, none-1.jpg, none-2.jpg, ...",
+        "1 name is there several times, the first line counts: /x/a/1.jpg",
+    ]
+
+
+FAULTS = {
+    "no column": (b"name,why\nx.JPEG,y\n", "line 1: no column of file names", "found name, why"),
+    "encoding": (b"filename,reason\nx.JPEG,caf\xe9\n", "line 2: it is not UTF-8", "UTF-8"),
+    "empty": (b"", "line 1:", "expected a"),
+    "blank": (b"filename,reason\nx.JPEG,a\n,b\n", "line 3: no file name", "in each line"),
+    "unequal": (b"filename,reason\nx.JPEG,a,b\n", "line 2:", "CSV"),
+}
+
+
+@pytest.mark.parametrize(("content", "what", "detail"), FAULTS.values(), ids=FAULTS.keys())
+def test_a_faulty_file_is_refused(tmp_path: Path, content: bytes, what: str, detail: str) -> None:
+    """The error names the file and the line, what was expected and what to do."""
+    path = tmp_path / "flags.csv"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_marks(path)
+    assert caught.value.what.startswith(f"{path}, {what}")
+    assert detail in caught.value.detail
+    assert caught.value.hint
+
+
+def test_flagged_images_are_a_set_of_the_page(flagged: Layout, tmp_path: Path) -> None:
+    """The command shows them with their reasons, also without script, and says what it did not
+    find; it refuses a file that names none of the images, and writes no page then.
+    """
+    page, flags = tmp_path / "page.html", tmp_path / "flags.csv"
+    report(flagged, page=page, engine=ENGINE)
+    text = page.read_text()
+    assert 'data-filter="marked"' not in text
+    names = sorted(set(re.findall(r"n\d{8}_\d+\.JPEG", re.sub("<wbr>", "", text))))
+    flags.write_text(f"filename,reason\n{names[0]},too <b>dark</b>\n{names[5]},\nlost.JPEG,\n")
+    result = command("report", flagged.data_dir, "--mark", flags, "--output", page)
+    assert "note: 2 images named in flags.csv" in result.stderr
+    assert "note: 1 name is of no record: lost.JPEG" in result.stderr
+    text = page.read_text()
+    marked = re.search(r"<h3>Marked .*?</article>", text, re.DOTALL)[0]
+    assert "too &lt;b&gt;dark&lt;/b&gt;" in marked
+    assert marked.count("<img") == 2
+    assert str(tmp_path) not in text
+    flags.write_text("filename\nlost.JPEG\n")
+    page.unlink()
+    result = command("report", flagged.data_dir, "--mark", flags, "--output", page, status=4)
+    assert "flags.csv names no image of my-data" in result.stderr
+    assert re.search(r"such as \S+\.JPEG; found 1 name: lost.JPEG", result.stderr)
+    assert not page.exists()
