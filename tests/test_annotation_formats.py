@@ -613,7 +613,7 @@ def test_tests_without_labels_are_left_out_with_as(tmp_path: Path) -> None:
     """
     write(tmp_path / "in", CASES["KITTI: DontCare is no object"])
     save(tmp_path / "in/testing/image_2/a.jpg", photograph(*SIZE))
-    with pytest.raises(PrepError, match=r"1 image without an annotation: testing/image_2/a.jpg"):
+    with pytest.raises(PrepError, match=r"testing/image_2/a.jpg"):
         init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
     summary = init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout="kitti")
     convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(summary.recipe))
@@ -626,7 +626,7 @@ def test_numbers_are_names_only_if_the_user_says_so(tmp_path: Path) -> None:
     write(
         tmp_path / "in", Case("", {"labels/a.txt": "1 0.3 0.3 0.4 0.4\n"}, {"images/a.jpg": [CAT]})
     )
-    with pytest.raises(PrepError, match=r"no file of the names of classes such as data.yaml"):
+    with pytest.raises(PrepError, match=r"names of classes .*data.yaml"):
         init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
     assert (
         'names: ["0", "1"]'
@@ -853,7 +853,5 @@ def test_a_mask_never_fills_the_hole_of_a_polygon(tmp_path: Path, polygons: str)
         convert(Layout(tmp_path / "out"), ENGINE, dataset=recipe)
         assert [box[0] for box in boxes_in(tmp_path / "out")["a.jpg"]] == ["cat"]
         return
-    with pytest.raises(
-        PrepError, match=r"objects\[0\]: a polygon with holes, which a mask would fill"
-    ):
+    with pytest.raises(PrepError, match=r"objects\[0\]: .*holes"):
         convert(Layout(tmp_path / "out"), ENGINE, dataset=recipe)

@@ -84,7 +84,7 @@ def test_images_without_a_tag_are_a_question(tmp_path: Path) -> None:
     text = f"<annotations><version>1.1</version>{tags}</annotations>"
     images = {f"{number}.jpg": picture("a.jpg") for number in range(5)}
     write(tmp_path / "data", **{"annotations.xml": text.encode(), **images})
-    with pytest.raises(InputError, match=r"1 image without a tag: 4\.jpg"):
+    with pytest.raises(InputError, match=r"1 image .*: 4\.jpg"):
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
 
 

@@ -293,7 +293,7 @@ def test_a_class_that_arrives_damaged_is_set_aside(
     second = sorted(PART.labels)[1]
     place = _place(server, second)
     flip(server.folder / TRAIN, place + 148)
-    with pytest.raises(InputError, match=rf"{second}\.tar arrived corrupt") as caught:
+    with pytest.raises(InputError, match=rf"{second}\.tar .*corrupt") as caught:
         _download(server, layout)
     assert "wrong header checksum" in caught.value.detail
     assert list(_tars_in(layout)) == [min(PART.labels)]

@@ -642,7 +642,7 @@ def test_tf_data_refuses_images_without_a_label(partly: Layout, tf: Any) -> None
     from imagenet_prep.tensorflow import dataset
 
     options = {"batch_size": 4, "image_size": 8, "training": False}
-    with pytest.raises(InputError, match=r"2 records of .* have no label") as caught:
+    with pytest.raises(InputError, match=r"2 records .*no label") as caught:
         dataset(partly.output_dir, "train", **options)
     assert "unlabelled=-1" in caught.value.hint
     for policy in ("raise", "skip"):
@@ -661,9 +661,7 @@ def test_tf_data_refuses_a_record_without_a_label_of_another_maker(tmp_path: Pat
     buffer = io.BytesIO()
     Image.new("RGB", (16, 16)).save(buffer, "JPEG")
     records.write(tmp_path / "train-00000-of-00001", [{"image/encoded": buffer.getvalue()}])
-    with pytest.raises(
-        tf.errors.InvalidArgumentError, match="a record has no label: give unlabelled=-1"
-    ):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"no label.*unlabelled=-1"):
         list(dataset(tmp_path, "train", batch_size=1, image_size=8, training=False))
 
 
@@ -937,7 +935,7 @@ def test_boxes_have_one_numbering_too(tmp_path: Path) -> None:
     assert record.features["image/object/class/label"] == [2]
     assert verify(layout, ENGINE).problems == ()
     annotate_image(tmp_path / "test", "c", "ant", "dog")
-    with pytest.raises(InputError, match="boxes of label 1 would be ant") as caught:
+    with pytest.raises(InputError, match=r"label 1 .*\bant") as caught:
         make(tmp_path, recipe.format("test"), "test.yaml")
     assert "names: [cat, dog, ant]" in caught.value.hint
 
@@ -962,7 +960,7 @@ def test_ids_of_coco_that_mean_something_else_are_refused(tmp_path: Path) -> Non
     coco(tmp_path, "val", "dog", "cat")
     recipe = "source: {{files: '{0}/*.jpg'}}\nboxes: {{coco: {0}.json}}\noutput_file_prefix: {0}\n"
     make(tmp_path, recipe.format("train"), "train.yaml")
-    with pytest.raises(InputError, match="boxes of label 1 would be dog") as caught:
+    with pytest.raises(InputError, match=r"label 1 .*\bdog") as caught:
         make(tmp_path, recipe.format("val"), "val.yaml")
     assert caught.value.detail == "expected 1 for cat, as in train"
     assert caught.value.hint.startswith("give the categories of all files the same ids")

@@ -205,7 +205,7 @@ def test_a_set_that_is_done_gives_the_space_back(
     assert not list(layout.data_dir.rglob("ILSVRC2012_img_*"))
     assert verify_and_repair(layout, ENGINE).repair.made == ()
     layout.shard_path("train-00001-of-00003").unlink()
-    with pytest.raises(InputError, match=r"img_train.tar was consumed"):
+    with pytest.raises(InputError, match=r"img_train\.tar .*consumed"):
         verify_and_repair(layout, ENGINE)
     shutil.copy2(few.archives["train"], layout.raw_dir)
     assert verify_and_repair(layout, ENGINE).repair.made == ("train-00001-of-00003",)
@@ -229,9 +229,7 @@ def test_afterwards_everything_is_done(layout: Layout, expected: dict[str, bytes
         in stages["download"].detail
     )
     for options in (PLAIN.replace(train_shards=2), CONSUME.replace(seed=1)):
-        with pytest.raises(
-            InputError, match=r"img_train.tar was consumed: its images are in the shards"
-        ) as refused:
+        with pytest.raises(InputError, match=r"img_train\.tar .*consumed.*shards") as refused:
             made(layout, options.replace(overwrite=True))
         assert "imagenet-prep download" in refused.value.hint
     assert states(layout) == expected

@@ -255,7 +255,7 @@ def test_a_changed_boxes_file_remakes_only_the_shards_it_touches(tiny_data_dir: 
     lines = layout.boxes_csv.read_text().splitlines()
     layout.boxes_csv.write_text("\n".join(lines[1:]) + "\n")
     layout.annotate_path.unlink()  # otherwise the file is not the one that annotate wrote
-    with pytest.raises(UsageError, match="1 finished shard was made from other inputs"):
+    with pytest.raises(UsageError, match=r"1 .*shard .*other inputs"):
         convert(layout, engine, PART)
     summary = convert(layout, engine, PART.replace(overwrite=True))
     assert sum(split.made for split in summary.splits) == 1
@@ -267,9 +267,7 @@ def test_shards_of_someone_else_are_never_replaced(tiny_data_dir: Path) -> None:
     """A file under a shard's name that no run of ours made is refused, and left as it is."""
     stranger = tiny_data_dir / "train-00003-of-00016"
     stranger.write_bytes(b"from 2016")
-    with pytest.raises(
-        UsageError, match=r"holds 1 shard not made here, train-00003-of-00016 first"
-    ):
+    with pytest.raises(UsageError, match=r"1 shard .*train-00003-of-00016"):
         convert(Layout(tiny_data_dir), make_engine("processes", 2), PART)
     assert stranger.read_bytes() == b"from 2016"
     assert list(tiny_data_dir.glob("*-of-*")) == [stranger]
@@ -371,7 +369,7 @@ def test_finished_shards_without_a_source_are_kept_whatever_the_options(
         PART.replace(overwrite=True),
         PART.replace(overwrite=True, train_shards=8),
     ):
-        with pytest.raises(UsageError, match="but their raw data is missing"):
+        with pytest.raises(UsageError, match=r"raw data .*missing"):
             convert(layout, make_engine("processes", 2), options)
     assert shard_digests(tiny_data_dir) == before
 

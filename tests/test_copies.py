@@ -277,7 +277,7 @@ def test_a_machine_of_an_engine_that_reads_another_copy(known: Known, tmp_path: 
     os.utime(path, (1_600_000_000, 1_600_000_000))
     layout.shard_path(sorted(known.images, key=by_number)[-1]).unlink()
     change(raw, known, other)
-    with pytest.raises(InputError, match=f"{other} has other bytes here"):
+    with pytest.raises(InputError, match=rf"{other} .*other bytes"):
         convert(layout, engine, OPTIONS)
     assert not list(layout.output_dir.glob("validation-00001-of-*"))
     (path,) = existing(raw, f"**/{other}")

@@ -309,7 +309,7 @@ def test_damage_in_a_part_is_reported(torch: Any, tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         with records.ShardWriter(folder / "train", shards=1) as shards:
             shards.write({"image/encoded": data, "image/class/label": 1})
-        with pytest.raises(InputError, match="record 0 at byte 0: its image is damaged"):
+        with pytest.raises(InputError, match=r"record 0 at byte 0.*damaged"):
             ImageDataset(imagenet_prep.open(folder, "train"), crop=crop)[0]
 
 
@@ -323,7 +323,7 @@ def test_a_part_outside_of_the_image_is_refused() -> None:
         (0, 0, math.nan, 5),
         (0, 0, 393.1, 5),
     ):
-        with pytest.raises(ValueError, match="is not within 393 x 501 pixels"):
+        with pytest.raises(ValueError, match=r"393 x 501"):
             decode_part(FILES["4:2:0"], lambda *_, part=part: part, 10)
     with pytest.raises(ImageError, match="not a JPEG"):
         decode_part(b"text", lambda *_: (0, 0, 1, 1), 10)
@@ -471,5 +471,5 @@ def test_batches_are_laid_out_by_pixel(torch: Any, photographs: Path, workers: i
         assert other.is_contiguous(memory_format=torch.channels_last)
     with pytest.raises(UsageError, match="expected only one of these options"):
         Loader(dataset, 8, channels_last=True, collate_fn=list)
-    with pytest.raises(UsageError, match="whose image is a 3-D tensor"):
+    with pytest.raises(UsageError, match=r"3-D"):
         next(iter(Loader([1, 2, 3], 2, channels_last=True)))

@@ -299,7 +299,7 @@ def test_batches_without_an_image(torch: Any, of_headers: Path) -> None:
     ]
     half = order_of(of_headers)[: IMAGES // 2]
     rank = ranks[0 if set(half) & set(HOLLOW) else 1]
-    with pytest.raises(InputError, match="1 damaged record and no other"):
+    with pytest.raises(InputError, match=r"1 damaged"):
         quietly(lambda: batches_of(rank))
 
 

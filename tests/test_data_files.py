@@ -351,7 +351,7 @@ def test_facts_of_a_set_are_no_statistics_of_pixels(tmp_path: Path) -> None:
 def test_scalars_without_names_are_no_labels(tmp_path: Path) -> None:
     """Four unnamed arrays are images and labels only if they have the lengths of these."""
     np.savez(tmp_path / "a.npz", _PICTURES, np.array(3), _PICTURES, np.array(4))
-    with pytest.raises(InputError, match="no array of images with labels for each"):
+    with pytest.raises(InputError, match=r"no array .*labels"):
         list_arrays([tmp_path / "a.npz"], ENGINE)
 
 
@@ -366,7 +366,7 @@ def test_hdf5_claims_no_more_than_its_file_holds(tmp_path: Path) -> None:
     """An array without its bytes is refused before a row is listed."""
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("x", (1 << 40, 8, 8), np.uint8, chunks=(1, 8, 8))
-    with pytest.raises(InputError, match="claims 70,368,744,177,664 bytes"):
+    with pytest.raises(InputError, match=r"70,368,744,177,664 bytes"):
         open_arrays(tmp_path / "a.h5")
 
 
@@ -387,7 +387,7 @@ def test_a_mat_claims_no_more_than_its_file_holds(tmp_path: Path) -> None:
         file.create_dataset("x", (3, 8, 8, 1 << 40), np.uint8, chunks=(3, 8, 8, 1))
     content = (tmp_path / "a.mat").read_bytes()
     (tmp_path / "a.mat").write_bytes(b"MATLAB 7.3 MAT-file" + content[19:])
-    with pytest.raises(InputError, match="claims 211,106,232,532,992 bytes"):
+    with pytest.raises(InputError, match=r"211,106,232,532,992 bytes"):
         open_arrays(tmp_path / "a.mat")
 
 

@@ -309,11 +309,9 @@ def test_names_without_numbers(tmp_path: Path) -> None:
     dataset = DetectionDataset(found, class_names=["cat", "dog"])
     assert [target["labels"].tolist() for _, target in dataset] == [[2], [1]]
     assert (dataset.class_names, dataset.num_classes) == ({1: "cat", 2: "dog"}, 3)
-    with pytest.raises(
-        InputError, match=r"(?s)record 0 .*an object of class 'dog'.*class_names=\["
-    ):
+    with pytest.raises(InputError, match=r"(?s)record 0 .*'dog'.*class_names=\["):
         DetectionDataset(found)[0]
-    with pytest.raises(InputError, match=r"(?s)an object of class 'dog'.*expected one of cat"):
+    with pytest.raises(InputError, match=r"(?s)'dog'.*expected .*cat"):
         DetectionDataset(found, class_names=["cat"])[0]
 
 
@@ -495,7 +493,7 @@ def test_values_that_transforms_left_behind_are_refused(sets: Mapping[str, Path]
 
 def test_transforms_that_give_no_target_are_refused(sets: Mapping[str, Path]) -> None:
     """Such as a function of the image alone, whose result happens to be a tensor."""
-    with pytest.raises(UsageError, match="expected the image and its target"):
+    with pytest.raises(UsageError, match=r"image and .*target"):
         DetectionDataset(opened(sets["voc"]), lambda image, target: image)[0]
 
 

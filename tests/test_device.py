@@ -469,7 +469,7 @@ def test_other_pixels_than_those_of_the_cpu_are_an_error(
     monkeypatch.setattr(
         JpegDecoder, "decode", lambda *images: [image * 0 for image in decode(*images)]
     )
-    with pytest.raises(InputError, match="decodes its image to other pixels"):
+    with pytest.raises(InputError, match=r"other pixels"):
         list(loader(folder, decode="cuda", num_workers=1))
 
 

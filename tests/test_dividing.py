@@ -279,7 +279,7 @@ def test_a_manifest_a_split_is_made_and_used_again(tmp_path: Path) -> None:
     assert again.manifest is None
     assert not any(split.shuffle for split in again.splits)
     (tmp_path / "lists/m-test.txt").unlink()
-    with pytest.raises(InputError, match=r"m-test\.txt is not there, and m-train\.txt is"):
+    with pytest.raises(InputError, match=r"m-test\.txt .*m-train\.txt"):
         plan(tmp_path, recipe)
 
 
@@ -345,7 +345,7 @@ def test_several_arrays_in_a_file_are_a_choice(tmp_path: Path) -> None:
     recipe = save(
         tmp_path, "source: {files: '*.npz'}\n", **{"a.npz": arrays(x_train=(2, 2), y_train=(2,))}
     )
-    with pytest.raises(PrepError, match="holds 2 arrays: x_train, y_train") as caught:
+    with pytest.raises(PrepError, match=r"2 arrays.*x_train, y_train") as caught:
         load(recipe, None, ENGINE)
     assert "write array: x_train" in str(caught.value)
 

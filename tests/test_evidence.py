@@ -499,7 +499,7 @@ def test_many_classes_have_a_file_of_their_own(tmp_path: Path) -> None:
     """
     Made(images(*(f"c{number:03}/{number}.png" for number in range(201)))).save(tmp_path / "data")
     (tmp_path / "r-classes.txt").write_text("mine")
-    with pytest.raises(UsageError, match=r"r-classes\.txt already exists"):
+    with pytest.raises(UsageError, match=r"r-classes\.txt .*exists"):
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     assert not (tmp_path / "r.yaml").exists()
     (tmp_path / "r-classes.txt").unlink()
@@ -717,7 +717,7 @@ def test_names_that_lack_a_class_are_refused(tmp_path: Path) -> None:
             options=InitOptions(names=tmp_path / "data/n.json"),
         )
     (tmp_path / "r.yaml").write_text("source: {folders: data}\nclass_names: {cat: feline}\n")
-    with pytest.raises(InputError, match=r"r\.yaml, line 2 names 1 class of 2: no name for dog"):
+    with pytest.raises(InputError, match=r"r\.yaml, line 2 .*\bdog"):
         load(tmp_path / "r.yaml", None, ENGINE)
 
 

@@ -243,7 +243,7 @@ def test_finished_shards_of_a_split_that_is_not_planned(layout: Layout) -> None:
 def test_a_split_that_is_not_planned_is_refused_by_its_growth(layout: Layout) -> None:
     """The message has the growth's name."""
     record(layout, [make_shard(layout, "other-grown2-00000-of-00001", "x")])
-    with pytest.raises(UsageError, match="holds finished other-grown2 shards of another recipe"):
+    with pytest.raises(UsageError, match=r"other-grown2 .*another recipe"):
         find(layout, made_plan())
 
 

@@ -317,7 +317,7 @@ def test_shards_with_images_of_one_name_are_refused_in_folders(tmp_path: Path) -
     for _ in range(2):
         with pytest.raises(
             InputError,
-            match=r"train-0000\d-of-00002: two records would be the file train/n01440764/a\.JPEG",
+            match=r"train-0000\d-of-00002: .*train/n01440764/a\.JPEG",
         ):
             export(layout, "folders", tmp_path / "out", ENGINE)
         assert list(files_below(tmp_path / "out")) == ["train/n01440764/a.JPEG"]
@@ -478,7 +478,7 @@ def test_what_does_not_fit_is_not_begun(
         seen = os.statvfs_result((*found[:4], blocks, 20_000, inodes, inodes, *found[8:]))
         with monkeypatch.context() as patch:
             patch.setattr(os, "statvfs", lambda _, seen=seen: seen)
-            with pytest.raises(SpaceError, match="16 shards exported to folders"):
+            with pytest.raises(SpaceError, match=r"16 shards .*folders"):
                 export(sound, "folders", tmp_path / "out", ENGINE)
     assert files_below(tmp_path / "out") == {}
 
@@ -500,7 +500,7 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path, layout: L
         assert files_below(folder) == before
         assert not (folder / "imagenet-prep" / "export.json").exists()
     export(layout, "folders", tmp_path / "out", ENGINE)
-    with pytest.raises(InputError, match="holds another export, to folders"):
+    with pytest.raises(InputError, match=r"another export.*folders"):
         export(layout, "webdataset", tmp_path / "out", ENGINE)
 
 
@@ -512,9 +512,7 @@ def test_an_export_of_another_set_is_refused(
     before = files_below(tmp_path / "out")
     again = Layout(tmp_path / "data", raw=made_tiny.archives["train"].parent)
     convert(again, ENGINE, PART.replace(seed=7, overwrite=True))
-    with pytest.raises(
-        InputError, match="an export of another set, or of this set before it changed"
-    ):
+    with pytest.raises(InputError, match=r"export of another set"):
         export(again, "folders", tmp_path / "out", ENGINE)
     assert files_below(tmp_path / "out") == before
 
@@ -719,7 +717,7 @@ def test_a_recipe_without_images_is_refused(tmp_path: Path) -> None:
     """Numbers are no image: the refusal says what the records hold."""
     layout = recipe_set(tmp_path, "record: {raw: raw, y: label}\n", content="pixels")
     for container in ("webdataset", "folders"):
-        with pytest.raises(UsageError, match=r"hold no image\nthey hold raw, y"):
+        with pytest.raises(UsageError, match=r"no image\n.*raw, y"):
             export(layout, container, tmp_path / "out", ENGINE)
     assert not (tmp_path / "out").exists()
 
@@ -748,7 +746,7 @@ def test_a_record_that_is_not_as_the_manifest_says(tmp_path: Path) -> None:
     edit_manifest(
         layout, lambda value: value["settings"]["record"]["pic"].update({"from": "label"})
     )
-    with pytest.raises(InputError, match="record 0: 'y' is not as its manifest says"):
+    with pytest.raises(InputError, match=r"record 0: 'y' .*manifest"):
         export(layout, "webdataset", tmp_path / "out", ENGINE)
     assert files_below(tmp_path / "out") == {}
 

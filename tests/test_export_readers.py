@@ -646,9 +646,7 @@ def test_two_classes_never_share_a_folder(tmp_path: Path) -> None:
                 "image/filename": f"{number}.jpg",
             }
             writer.write({**values, "image/class/label": label, "image/class/text": text})
-    with pytest.raises(
-        InputError, match=r"record 2 .*the folder 'crane' would hold classes 134 and 517"
-    ):
+    with pytest.raises(InputError, match=r"record 2 .*'crane' .*134 and 517"):
         export(Layout(tmp_path / "data"), "folders", tmp_path / "out", ENGINE)
 
 

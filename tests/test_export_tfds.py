@@ -136,11 +136,11 @@ def test_what_it_can_not_read_is_refused(tmp_path: Path, sound: Layout, made_tin
     stray = tmp_path / "stray"
     stray.mkdir()
     (stray / "thesis.tex").write_text("all of it")
-    with pytest.raises(InputError, match=r"holds something else: thesis\.tex"):
+    with pytest.raises(InputError, match=r"thesis\.tex"):
         export_tfds(sound, stray)
     lacking = copied(sound, tmp_path / "lacking")
     lacking.shard_path("train-00003-of-00008").unlink()
-    with pytest.raises(InputError, match="train-00003-of-00008 is missing"):
+    with pytest.raises(InputError, match=r"train-00003-of-00008 .*missing"):
         export_tfds(lacking)
     assert os.listdir(stray) == ["thesis.tex"]
     assert not any((each.data_dir / "tfds").exists() for each in (packed, lacking))

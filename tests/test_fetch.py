@@ -392,7 +392,7 @@ def test_find_credentials(tmp_path, monkeypatch):
     url = "https://image-net.org/data/"
     assert find_credentials(url, prompt=pytest.fail) == Credentials("ada", "one")
     monkeypatch.delenv("IMAGENET_ACCESS_KEY")
-    with pytest.raises(UsageError, match="IMAGENET_USERNAME is set and IMAGENET_ACCESS_KEY is not"):
+    with pytest.raises(UsageError, match=r"IMAGENET_USERNAME .*IMAGENET_ACCESS_KEY"):
         find_credentials(url, prompt=pytest.fail)
     monkeypatch.delenv("IMAGENET_USERNAME")
     assert find_credentials(url, prompt=pytest.fail) == Credentials("bob", "two")
@@ -717,6 +717,6 @@ def test_a_form_is_not_sent_on(server, elsewhere):
     and that address gets nothing.
     """
     server.faults = Faults(statuses=[(307, {"Location": elsewhere.url})])
-    with pytest.raises(NetworkError, match="sign-in form to another address"):
+    with pytest.raises(NetworkError, match=r"another address"):
         Session(server.url, 1).post(server.url + "login", {"user": "a", "pass": PASSWORD})
     assert elsewhere.seen == []

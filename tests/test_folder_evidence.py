@@ -729,7 +729,7 @@ def test_lists_that_init_would_write_over_are_kept(tmp_path: Path) -> None:
     """A file of that name is there already: init refuses, and leaves it as it is."""
     paint(tmp_path / "in", list(BIRDS), CUB)
     (tmp_path / "r-test.txt").write_text("mine\n")
-    with pytest.raises(UsageError, match=r"r-test\.txt already exists"):
+    with pytest.raises(UsageError, match=r"r-test\.txt .*exists"):
         run_init(tmp_path, "in")
     assert sorted(path.name for path in existing(tmp_path, "*")) == ["in", "r-test.txt"]
     assert (tmp_path / "r-test.txt").read_text() == "mine\n"
@@ -884,9 +884,7 @@ def test_a_split_by_hand_of_no_class_is_refused(tmp_path: Path) -> None:
     paint(tmp_path / "in", list(TRAIN | flat("test/images")))
     recipe = "source: {folders: in}\nsplits: {train: {folder: train}, test: {folder: test}}\n"
     (tmp_path / "r.yaml").write_text(recipe)
-    with pytest.raises(
-        InputError, match="test/ holds images, which is no class of the other splits"
-    ):
+    with pytest.raises(InputError, match=r"test/ .*no class"):
         load(tmp_path / "r.yaml", None, ENGINE)
 
 

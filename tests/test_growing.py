@@ -134,7 +134,7 @@ def test_every_reader_sees_one_set(folder: Path, tmp_path: Path) -> None:
         assert command(*arguments, str(folder / "out")).returncode == 0
     assert command("show", str(folder / "out/train-grown2-00000-of-00002")).returncode == 0
     (folder / "out/train-grown2-00001-of-00002").unlink()
-    with pytest.raises(InputError, match="train-grown2-00001-of-00002 is missing"):
+    with pytest.raises(InputError, match=r"train-grown2-00001-of-00002 .*missing"):
         imagenet_prep.open(folder / "out", "train")
 
 
@@ -303,7 +303,7 @@ def test_without_plan_and_index_nothing_is_guessed(folder: Path) -> None:
     add(folder, 60, 63, "a", "b", "c")
     _empty(_planned_files(layout, "*/names.*"))
     layout.index_paths("train-00002-of-00004")[1].unlink()
-    with pytest.raises(InputError, match="is damaged, and so is the index of train-00002-of-00004"):
+    with pytest.raises(InputError, match=r"damaged.*index of train-00002-of-00004"):
         make(folder)
     assert shards(layout) == first
 
@@ -321,7 +321,7 @@ def test_repair_beside_a_damaged_plan(
     layout.shard_path("train-grown2-00001-of-00002").write_bytes(b"")
     damage(_planned_files(layout, pattern))
     if not load_plan(layout):
-        with pytest.raises(InputError, match="the plan of r is damaged or gone") as refused:
+        with pytest.raises(InputError, match=r"plan of r .*damaged") as refused:
             verify_and_repair(layout, ENGINE)
         assert "run the same imagenet-prep convert, with --config RECIPE" in refused.value.hint
         make(folder)

@@ -356,7 +356,7 @@ def test_repair_refuses_other_bytes(small: Layout, key: str) -> None:
     edit_manifest(small, lambda manifest: manifest["shards"][SHARD].update({key: told}))
     small.journal_path.unlink()
     before = small.shard_path(SHARD).read_bytes()
-    with pytest.raises(InputError, match="another library makes other bytes"):
+    with pytest.raises(InputError, match=r"another library"):
         repair(small, ENGINE, {SHARD: (K.BAD_COMPRESSION,)})
     assert small.shard_path(SHARD).read_bytes() == before
 

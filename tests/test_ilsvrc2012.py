@@ -168,7 +168,7 @@ def test_a_file_goes_before_no_list(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     part = find_part("./imagenette")
     assert (part.name, part.argument) == ("imagenette", str(tmp_path / "imagenette"))
     Path("imagewoof.txt").write_text(f"{TENCH}\n")
-    with pytest.raises(UsageError, match="other classes than imagewoof") as caught:
+    with pytest.raises(UsageError, match=r"imagewoof") as caught:
         find_part("imagewoof.txt")
     assert "rename" in caught.value.hint
 

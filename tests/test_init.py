@@ -53,7 +53,7 @@ def test_several_endings_in_a_recipe_elsewhere(
     for output in (recipe, tmp_path / "r.yaml"):
         assert len(proposed(tmp_path / "a", output, "unlabelled").splits[0].catalog) == 3
     recipe.write_text(f"source: {{files: ['{tmp_path}/a/*.png', '{tmp_path}/a/x/*.png']}}\n")
-    with pytest.raises(UsageError, match="expected several patterns to be from one folder"):
+    with pytest.raises(UsageError, match=r"one folder"):
         load(recipe, None, ENGINE)
 
 

@@ -245,7 +245,7 @@ def test_a_boxes_file_that_was_cut_is_refused(tiny_data_dir: Path) -> None:
     lines = content.splitlines(keepends=True)
     path.write_bytes(b"".join(lines[: len(lines) // 2]))
     before = files_of(tiny_data_dir)
-    with pytest.raises(InputError, match="is not the file that annotate wrote") as caught:
+    with pytest.raises(InputError, match=r"annotate") as caught:
         convert(layout, ENGINE, PART)
     assert f"expected {len(lines)} boxes" in caught.value.detail
     assert f"got {len(lines) // 2} and " in caught.value.detail
@@ -292,7 +292,7 @@ def test_pngs_under_official_names_are_refused(
         write_parquet(raw / f"{split}-00000-of-00001.parquet", rows)
     layout = Layout(tmp_path)
     for _ in range(2):
-        with pytest.raises(InputError, match="somebody encoded them again") as caught:
+        with pytest.raises(InputError, match=r"encoded them again") as caught:
             convert(layout, ENGINE, PART)
         shown = {
             "class folders": "16 PNG images, ILSVRC2012 has 1",
@@ -304,7 +304,7 @@ def test_pngs_under_official_names_are_refused(
     if copy == "class folders":  # refused before anything was written
         assert not list(tmp_path.glob("*-of-*"))
         return
-    with pytest.raises(InputError, match="somebody encoded them again"):
+    with pytest.raises(InputError, match=r"encoded them again"):
         merge(layout)
     verdict = verify(layout, ENGINE)
     assert (verdict.level, verdict.counts) == ("damaged", {"repaired": 380})
@@ -325,7 +325,7 @@ def test_as_many_odd_images_as_imagenet_has_are_repaired(
     convert(layout, ENGINE, options)
     assert verify(layout, ENGINE).counts == {"repaired": most}
     save(folder / f"{TENCH}_{most}.JPEG", photographs.tiny(most, kind))
-    with pytest.raises(InputError, match="somebody encoded them again"):
+    with pytest.raises(InputError, match=r"encoded them again"):
         convert(layout, ENGINE, options.replace(overwrite=True))
 
 
@@ -386,7 +386,7 @@ def test_an_expected_number_counts_listed_images(tmp_path: Path, expected: str) 
         verdict.conclusion
         == "incomplete: expected 10 images: 9 in records, 1 set aside as damaged."
     )
-    with pytest.raises(InputError, match="11 images expected, 10 found"):
+    with pytest.raises(InputError, match=r"11 images .*10 "):
         made_by_recipe(tmp_path, text.replace("images: 10", "images: 11") + "seed: 1\n")
 
 

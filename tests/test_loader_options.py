@@ -204,7 +204,7 @@ def test_other_dataloaders_get_the_undivided_order(torch: Any) -> None:
     train.load_state_dict({**train.state_dict(), "given": 2})
     assert [batch.tolist() for batch in other] == expected[2:]
     of_two = loader(rank=0, world=2)
-    with pytest.raises(UsageError, match="each of 2 ranks would see all records"):
+    with pytest.raises(UsageError, match=r"2 ranks .*all records"):
         list(torch.utils.data.DataLoader(of_two.dataset, batch_sampler=of_two.batch_sampler))
 
 

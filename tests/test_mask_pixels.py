@@ -204,5 +204,5 @@ def test_a_mask_of_several_frames_is_refused(read: Callable[[bytes], object], fo
     first, second = (Image.fromarray(np.full((4, 5), value, np.uint8)) for value in (0, 255))
     buffer = io.BytesIO()
     first.save(buffer, form, save_all=True, append_images=[second])
-    with pytest.raises(ImageError, match="it has several frames: expected one"):
+    with pytest.raises(ImageError, match=r"several frames"):
         read(buffer.getvalue())

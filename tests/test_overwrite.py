@@ -295,9 +295,7 @@ def test_a_shard_that_changes_before_the_manifest_is_made_again(
 def test_a_shard_that_vanishes_twice_fails_the_run(folder: Folder) -> None:
     """Something else removes files there: no manifest is written."""
     disturb_once(folder, lambda: folder.layout.shard_path("train-00002-of-00004").unlink(), 2)
-    with pytest.raises(
-        WriteError, match=r"1 shard of .* vanished twice, train-00002-of-00004 first"
-    ):
+    with pytest.raises(WriteError, match=r"1 shard .*vanished .*train-00002-of-00004"):
         folder.convert()
     assert not folder.layout.manifest_path.exists()
 
@@ -367,7 +365,7 @@ def test_boxes_that_are_gone_are_brought_back(tmp_path: Path, made_tiny: MadeSet
     layout = annotated(tmp_path / "data", made_tiny)
     layout.boxes_csv.unlink()
     before = {path.name: path.read_bytes() for path in existing(layout.output_dir, "*-of-*")}
-    with pytest.raises(UsageError, match="finished shards were made from other inputs") as caught:
+    with pytest.raises(UsageError, match=r"shards .*other inputs") as caught:
         convert(layout, ENGINE, PART)
     assert f"imagenet-prep annotate {layout.data_dir} --raw {layout.raw}" in caught.value.hint
     assert "--overwrite would leave the boxes out" in caught.value.hint

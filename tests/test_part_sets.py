@@ -216,7 +216,7 @@ def test_a_part_is_gone_on_with_as_that_part_alone(
     """
     layout = copied(made_parts[0], tmp_path / "copy")
     assert [split.made for split in convert(layout, ENGINE, _options(three, 0)).splits] == [0, 0]
-    with pytest.raises(UsageError, match="changed since then: classes"):
+    with pytest.raises(UsageError, match=r"changed .*classes"):
         convert(layout, ENGINE, _options(three, 1))
     with pytest.raises(UsageError, match="made from other inputs"):
         convert(layout, ENGINE, ConvertOptions(**SHARDS, allow_incomplete=True))

@@ -422,7 +422,7 @@ def test_classes_are_found_by_their_names(
 @pytest.mark.parametrize("name", ["rose", "3", "crane"])
 def test_other_classes_are_refused(script: ModuleType, name: str) -> None:
     """Names that no class of ILSVRC2012 has, numbers of fewer classes, and words of two classes."""
-    with pytest.raises(UsageError, match=f"1 of 2 classes are none of ILSVRC2012's 1000: {name}"):
+    with pytest.raises(UsageError, match=rf"1 of 2 classes .*{name}"):
         script.class_order({1: "tench", 2: name}, 1)
 
 
@@ -430,7 +430,7 @@ def test_other_labels_are_refused(script: ModuleType, network: Any, tmp_path: Pa
     """Labels far beyond 1000, and records without any, are no labels of ImageNet."""
     (jpeg, _), *_ = labelled(lambda number: number)
     (tmp_path / "large").mkdir()
-    with pytest.raises(UsageError, match="labels, counted from 0, are 1,999 to 1,999"):
+    with pytest.raises(UsageError, match=r"labels.*1,999 to 1,999"):
         script.classify_sample(write_set(tmp_path / "large", [(jpeg, 2000)]), network, 0)
     records.write(tmp_path / "validation-00000-of-00001", [{"image/encoded": jpeg}])
     with pytest.raises(IncompleteError, match="no image with a label"):

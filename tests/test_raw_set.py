@@ -189,14 +189,14 @@ def test_a_damaged_image_is_named(data_dir: Path) -> None:
 
 def test_what_is_missing_is_said_at_once(data_dir: Path, tmp_path: Path) -> None:
     """No raw data, a part of it that nobody asked for, a split that is not there."""
-    with pytest.raises(InputError, match=f"no images of ImageNet in {tmp_path}"):
+    with pytest.raises(InputError, match=rf"no images .*{tmp_path}"):
         imagenet_prep.open(tmp_path, "train", source="raw")
     with pytest.raises(IncompleteError, match="ILSVRC2012 is incomplete"):
         imagenet_prep.open(data_dir, "train", source="raw")
-    with pytest.raises(InputError, match="no test images among the raw data"):
+    with pytest.raises(InputError, match=r"no test images"):
         opened(Layout(data_dir), "test")
     (data_dir / "raw-data/ILSVRC2012_img_train.tar").unlink()
-    with pytest.raises(InputError, match="no train images among the raw data"):
+    with pytest.raises(InputError, match=r"no train images"):
         opened(Layout(data_dir), "train")
     assert len(opened(Layout(data_dir), "validation")) == 24
 
@@ -224,7 +224,7 @@ def test_raw_data_that_was_consumed_is_gone(tiny_data_dir: Path) -> None:
     layout = Layout(tiny_data_dir)
     see(layout)
     convert(layout, ENGINE, CONSUME)
-    with pytest.raises(InputError, match=r"ILSVRC2012_img_train\.tar was consumed"):
+    with pytest.raises(InputError, match=r"ILSVRC2012_img_train\.tar .*consumed"):
         opened(layout)
 
 

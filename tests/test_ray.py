@@ -445,9 +445,7 @@ def test_another_version_on_a_machine_is_refused(
     monkeypatch.setattr("imagenet_prep.__version__", "99.0")
     with (
         bounded(120),
-        pytest.raises(
-            UsageError, match="no machine of the Ray cluster can do this work"
-        ) as refused,
+        pytest.raises(UsageError, match=r"no machine of the Ray cluster") as refused,
     ):
         list(engine.map(Work(tmp_path, "die"), range(3)))
     versions = re.findall(r"99\.0(?: \(\w{8}(?:, changed)?\))? here", refused.value.what)

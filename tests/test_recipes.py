@@ -75,7 +75,7 @@ def test_a_name_that_two_tars_hold_is_refused(flowers: Path) -> None:
         subprocess.run(
             ["tar", "-C", flowers / "flowers", "-cf", flowers / archive, "daisy"], check=True
         )
-    with pytest.raises(InputError, match=r"daisy/0\.jpg occurs in .*a\.tar and in .*b\.tar"):
+    with pytest.raises(InputError, match=r"daisy/0\.jpg .*a\.tar .*b\.tar"):
         plan(flowers, "source: {tar: '*.tar'}")
 
 

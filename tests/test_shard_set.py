@@ -128,7 +128,7 @@ def test_opening_reads_no_shard(many: Path, tmp_path: Path) -> None:
         os.truncate(folder / path.name, path.stat().st_size)
     found = imagenet_prep.open(folder, "train")
     assert len(found) == 2000
-    with pytest.raises(InputError, match="train-00000-of-01024 is damaged at its first byte"):
+    with pytest.raises(InputError, match=r"train-00000-of-01024 .*damaged .*first byte"):
         found[0]
 
 
@@ -207,7 +207,7 @@ def test_pixels_of_other_kinds(tmp_path: Path) -> None:
         assert record.array().shape == (30, 40, 3)
         assert np.array_equal(record.array(), np.asarray(record.image()))
     for decode in (broken.image, broken.array):
-        with pytest.raises(InputError, match=r"record 3 at byte .*: its image is damaged"):
+        with pytest.raises(InputError, match=r"record 3 at byte .*damaged"):
             decode()
 
 
@@ -362,7 +362,7 @@ def test_an_index_that_joins_two_records(layout: Layout) -> None:
     count = len(data_of(layout.shard_path(SHARD))) - 1
     edit_index(layout, join)
     forget(layout)
-    with pytest.raises(InputError, match=f"expected {count} by its manifest or its index"):
+    with pytest.raises(InputError, match=rf"expected {count} "):
         own(imagenet_prep.open(layout.data_dir, "train"))
 
 
@@ -543,11 +543,11 @@ def test_no_such_split(layout: Layout, tmp_path: Path) -> None:
 def test_two_sets_in_one_folder(layout: Layout) -> None:
     """They are refused, with a manifest and without: a glob would match both."""
     shutil.copy(layout.shard_path(SHARD), layout.shard_path("train-00000-of-00001"))
-    with pytest.raises(InputError, match="train-00000-of-00001 is not a shard of its manifest"):
+    with pytest.raises(InputError, match=r"train-00000-of-00001 .*manifest"):
         imagenet_prep.open(layout.data_dir, "train")
     assert len(imagenet_prep.open(layout.data_dir, "validation")) == 80
     forget(layout)
-    with pytest.raises(InputError, match="train shards of sets of 1 and 8"):
+    with pytest.raises(InputError, match=r"sets of 1 and 8"):
         imagenet_prep.open(layout.data_dir, "train")
 
 
@@ -626,9 +626,7 @@ def test_records_that_are_no_images(tmp_path: Path) -> None:
         shards.write(records.SequenceExample({"title": "x"}, {"words": ["a", "b"]}))
     film, clip = imagenet_prep.open(tmp_path, "movies")
     assert film.features == {"Age": 29}
-    with pytest.raises(
-        InputError, match="record 0 at byte 0 is not an image's in Inception's layout"
-    ) as caught:
+    with pytest.raises(InputError, match=r"record 0 at byte 0 .*Inception") as caught:
         _ = film.label
     assert caught.value.detail == "image/encoded is missing"
     with pytest.raises(UsageError, match="record 0 at byte 0") as said:

@@ -186,7 +186,7 @@ def test_shards_that_are_there_are_not_replaced_unasked(tmp_path: Path) -> None:
     refused before the first record, whatever their number.
     """
     old = write_set(tmp_path / "movies", shards=3).paths
-    with pytest.raises(UsageError, match="movies-00000-of-00003 already exists") as caught:
+    with pytest.raises(UsageError, match=r"movies-00000-of-00003 .*exists") as caught:
         write_set(tmp_path / "movies", shards=2)
     assert "3 shards begin with movies" in caught.value.detail
     assert sorted(os.listdir(tmp_path)) == SET
@@ -222,7 +222,7 @@ def test_one_writer_a_prefix(tmp_path: Path) -> None:
     )
     with ShardWriter(tmp_path / "movies", shards=2) as shards:
         shards.write({"n": 0})
-        with pytest.raises(BusyError, match="is being written by someone else"):
+        with pytest.raises(BusyError, match=r"written by someone else"):
             write_set(tmp_path / "movies", shards=3)
         other = subprocess.run(
             [sys.executable, "-c", script, tmp_path / "movies"], capture_output=True, text=True
@@ -256,7 +256,7 @@ def test_space_comes_back_after_a_full_disk(small_disk: Path) -> None:
     with pytest.raises(SpaceError), ShardWriter(small_disk / "movies", shards=2) as shards:  # noqa: PT012
         for n in range(30):
             shards.write({"n": n, "text": bytes(100_000)})
-    with pytest.raises(SpaceError, match=r"no space left while writing .*/old"):
+    with pytest.raises(SpaceError, match=r"no space left .*/old"):
         records.write(small_disk / "old", ({"n": n, "text": bytes(100_000)} for n in range(30)))
     assert os.listdir(small_disk) == ["old"]
     assert numbers(small_disk / "old") == [1]
@@ -381,7 +381,7 @@ def test_one_file_is_written_record_by_record(tmp_path: Path) -> None:
         file.write(n=1)
         raise KeyError
     assert path.read_bytes() == written
-    with pytest.raises(UsageError, match="expected a call within the with block"):
+    with pytest.raises(UsageError, match=r"with block"):
         file.write(n=1)
     with records.open_writer(path) as file:
         file.write(n=1)

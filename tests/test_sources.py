@@ -161,7 +161,7 @@ def test_a_member_of_another_data_set_is_refused(tmp_path: Path, split: str, nam
     """Only names of the data set's grammar are taken; the error names archive, byte and member."""
     path = tmp_path / "archive.tar"
     path.write_bytes(pack({name: b"content"}))
-    with pytest.raises(InputError, match=r"foreign to this data set, at byte [0-9]+") as caught:
+    with pytest.raises(InputError, match=r"foreign .*at byte [0-9]+") as caught:
         read_catalog(path, split, ENGINE)
     assert str(path) in caught.value.what
     assert Path(name).name.encode("ascii", "ignore").decode()[:8] in caught.value.detail
@@ -286,7 +286,7 @@ def test_a_range_is_copied_whatever_the_kernel_offers(
         view.copy(2_999_999, 1, copy.fileno())
         view.copy(5, 0, copy.fileno())
         assert (tmp_path / "copy").read_bytes() == content[700:2_500_700] + content[-1:]
-        with pytest.raises(InputError, match="archive changed while it was being read") as caught:
+        with pytest.raises(InputError, match=r"archive changed") as caught:
             view.copy(2_999_900, 200, copy.fileno())
     assert "expected 200 bytes at offset 2999900, got 100" in str(caught.value)
 

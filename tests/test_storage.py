@@ -192,7 +192,7 @@ def test_needs_of_one_disk_add_up(tmp_path: Path, small_disk: Path) -> None:
         refuse_lack([half, more, half])
     free = os.statvfs(small_disk).f_favail
     refuse_lack([Need("untar", "folders", small_disk, 0, free)])
-    with pytest.raises(SpaceError, match="not enough inodes on the file system of") as caught:
+    with pytest.raises(SpaceError, match=r"not enough inodes") as caught:
         refuse_lack(
             [
                 Need("untar", "folders", small_disk, 1, free),
@@ -216,7 +216,7 @@ def test_a_full_disk_is_a_space_error(small_disk: Path) -> None:
     and keeps what was finished.
     """
     save_bytes(small_disk / "finished", b"done")
-    with pytest.raises(SpaceError, match=r"no space left while writing .*/big") as caught:
+    with pytest.raises(SpaceError, match=r"no space left .*/big") as caught:
         save_bytes(small_disk / "big", bytes(2 << 20))
     assert caught.value.hint
     assert os.listdir(small_disk) == ["finished"]
@@ -372,7 +372,7 @@ def test_what_was_removed_gets_no_name(store: LocalStore, rests: bool, comes_bac
         shutil.rmtree(store.unfinished)
         if comes_back:
             store.unfinished.mkdir()
-        with pytest.raises(GoneError, match="removed while it was being written"):  # noqa: PT012 - whichever sees it first
+        with pytest.raises(GoneError, match=r"removed while"):  # noqa: PT012 - whichever sees it first
             old.write([b"and more"])
             old.commit()
         if not comes_back:

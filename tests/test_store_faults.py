@@ -186,9 +186,7 @@ def test_an_upload_that_the_store_lost(proxy: Proxy, place: Location) -> None:
         if before:
             store.put("large", before)
         proxy.fault = in_turn("POST", "uploadId", (404, "NoSuchUpload"))
-        with pytest.raises(
-            WriteError, match=r"the store did not make s3://.*/other/large of its parts"
-        ):
+        with pytest.raises(WriteError, match=r"did not make s3://.*/other/large"):
             upload(store)
     proxy.fault = in_turn("POST", "uploadId", (200, "InternalError"), (200, "InternalError"))
     assert upload(store) == LARGE
@@ -206,7 +204,7 @@ def test_an_end_that_is_an_error_with_status_200(
     assert isinstance(store, ObjectStore)
     store.delete("large")
     proxy.fault = in_turn("POST", "uploadId", answer)
-    with pytest.raises(WriteError, match=r"did not make s3://.*/other/large of its parts"):
+    with pytest.raises(WriteError, match=r"did not make s3://.*/other/large"):
         upload(store)
     assert store.find("large") is None
 
@@ -360,7 +358,7 @@ def test_who_may_only_read(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", READER)
     client.cache_clear()
     assert place.store.below(place.key).load("a") == CONTENT
-    with pytest.raises(AccessError, match="lack the right to write objects: s3:PutObject"):
+    with pytest.raises(AccessError, match=r"s3:PutObject"):
         place.store.put("a", b"")
 
 
@@ -388,7 +386,7 @@ def test_a_server_without_tls_is_refused_first(
     monkeypatch.delenv("AWS_ALLOW_HTTP")
     monkeypatch.delenv("AWS_ENDPOINT_URL")
     monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
-    with pytest.raises(AccessError, match=f"is on a server without TLS: {name} starts with http:"):
+    with pytest.raises(AccessError, match=rf"without TLS: {name} "):
         place.store.find("a")
     assert proxy.seen == []
 
@@ -426,12 +424,12 @@ def test_profiles_are_read(
     for profile in ("nobody", "broken"):
         monkeypatch.setenv("AWS_PROFILE", profile)
         client.cache_clear()
-        with pytest.raises(AccessError, match=f"the profile {profile} can't be used"):
+        with pytest.raises(AccessError, match=rf"profile {profile} "):
             store.load("a")
     monkeypatch.setitem(sys.modules, "botocore.session", None)
     with pytest.raises(
         AccessError,
-        match="AWS_PROFILE is broken, and botocore, which reads profiles, is not installed",
+        match=r"AWS_PROFILE .*botocore.* not installed",
     ):
         store.load("a")
 

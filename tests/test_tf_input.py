@@ -273,7 +273,7 @@ def test_compressed_sets_of_recipes_and_parts(tf: Any, tmp_path: Path) -> None:
             for _ in range(6):
                 shards.write({"image/encoded": buffer.getvalue(), "image/class/label": label})
     assert everything(dataset(tmp_path, "good", batch_size=4, image_size=8))[1] == [0] * 6
-    with pytest.raises(tf.errors.InvalidArgumentError, match="below that of the first class"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"first class"):
         everything(dataset(tmp_path, "bad", batch_size=4, image_size=8))
 
 
@@ -315,5 +315,5 @@ def test_a_set_with_features_of_its_own_says_so(tf: Any, tmp_path: Path) -> None
         "source: {folders: flowers}\nrecord: {image: encoded, label: label}\n"
     )
     command("convert", "out", "--config", "recipe.yaml", cwd=tmp_path)
-    with pytest.raises(InputError, match=r"names its own features \(image, label\)"):
+    with pytest.raises(InputError, match=r"features \(image, label\)"):
         next(iter(dataset(tmp_path / "out", "train", batch_size=1)))

@@ -115,7 +115,7 @@ def test_a_label_below_the_first_is_refused(torch: Any, tmp_path: Path) -> None:
     from imagenet_prep.torch import ImageDataset
 
     found = imagenet_prep.open(write_images(tmp_path, [0], 8), "train")
-    with pytest.raises(InputError, match="record 0 at byte 0 has label 0"):
+    with pytest.raises(InputError, match=r"record 0 at byte 0 .*label 0"):
         ImageDataset(found)[0]
     found.first_label = 0
     assert ImageDataset(found)[0][1] == 0
@@ -281,7 +281,7 @@ def test_persistent_workers_serve_one_iterator(torch: Any, numbered: Path) -> No
     first = iter(train)
     next(first)
     next(iter(train))
-    with pytest.raises(UsageError, match="a later iterator has the workers"):
+    with pytest.raises(UsageError, match=r"later iterator"):
         next(first)
 
 
@@ -289,7 +289,7 @@ def test_a_state_of_other_settings_is_refused(torch: Any, numbered: Path) -> Non
     """It would mean other records."""
     state = loader(numbered).state_dict()
     for change in ({"seed": 1}, {"window": 3}, {"shuffle": False}, {"drop_last": False}):
-        with pytest.raises(UsageError, match="the state is of a Loader with"):
+        with pytest.raises(UsageError, match=r"state .*Loader"):
             loader(numbered, **change).load_state_dict(state)
     with pytest.raises(UsageError, match="with records None"):
         loader(numbered).load_state_dict({})
@@ -363,9 +363,7 @@ def test_images_of_different_sizes_need_a_transform(torch: Any, tmp_path: Path) 
     from imagenet_prep.torch import ImageDataset, Loader
 
     dataset = ImageDataset(imagenet_prep.open(write_images(tmp_path, [1, 1], 8, 24), "train"))
-    with pytest.raises(
-        UsageError, match="have different shapes: 3 x 16 x 24, 3 x 16 x 8"
-    ) as caught:
+    with pytest.raises(UsageError, match=r"3 x 16 x 24, 3 x 16 x 8") as caught:
         next(iter(Loader(dataset, 2, num_workers=1)))
     assert "transform" in str(caught.value)
     assert len(next(iter(Loader(dataset, 2, num_workers=1, collate_fn=list)))) == 2
@@ -424,7 +422,7 @@ def test_a_sampler_gives_the_order(torch: Any, numbered: Path) -> None:
     assert labels(resumed) == second[1][40:]
     own = Loader(dataset, 4, sampler=[5, 5, 2, 9, 0])
     assert labels(own) == [[expected[k] for k in (5, 5, 2, 9)]]
-    with pytest.raises(UsageError, match="the state is of a Loader with sampler"):
+    with pytest.raises(UsageError, match=r"state .*Loader .*sampler"):
         Loader(dataset, 4, sampler=range(1000), rank=1, world=2, seed=3).load_state_dict(
             resumed.state_dict()
         )
@@ -449,7 +447,7 @@ def test_samplers_that_can_not_be_resumed_are_refused(torch: Any, numbered: Path
         def __iter__(self) -> Any:
             return iter([1, 2])
 
-    with pytest.raises(UsageError, match="gave 2 numbers, its length is 5"):
+    with pytest.raises(UsageError, match=r"2 numbers.* 5"):
         labels(Loader(dataset, 4, sampler=Shorter(range(5))))
     for gives in ([1.5, 2.0], ["a"], samplers.BatchSampler([1, 2], 2, drop_last=False)):
         with pytest.raises(UsageError, match=r"^the sampler gave .*\nexpected whole numbers"):

@@ -192,7 +192,7 @@ def test_a_set_that_turns_is_no_set_that_does_not(photographs: Path) -> None:
     """
     made(photographs)
     assert [split.made for split in made(photographs).splits] == [0]
-    with pytest.raises(UsageError, match="changed since then: upright"):
+    with pytest.raises(UsageError, match=r"changed .*upright"):
         made(photographs, "resize: 24\nupright: false\n")
     (photographs / "out/train-00001-of-00004").unlink()
     with pytest.raises(InputError, match="it differs in upright"):

@@ -608,7 +608,7 @@ def test_a_name_that_speaks_of_millions_is_no_set(tmp_path: Path) -> None:
     (tmp_path / "train-00000-of-9999999").touch()
     with (
         processor_time(),
-        pytest.raises(InputError, match="only 1 of 9,999,999 train shards exist"),
+        pytest.raises(InputError, match=r"1 of 9,999,999 train shards"),
     ):
         verify(Layout(tmp_path), ENGINE)
 
