@@ -122,8 +122,9 @@ def test_the_command_line_shows_it() -> None:
     """--version names it; --help neither loads this module nor starts git."""
     shown = subprocess.run([*PROGRAM, "--version"], capture_output=True, text=True, check=True)
     assert shown.stdout == f"imagenet-prep, version {describe_version()}\n"
-    code = "import sys; from imagenet_prep.cli import cli; cli.main(['--help'], 'x', None, False); "
-    code += "sys.exit('imagenet_prep.version' in sys.modules or 'subprocess' in sys.modules)"
+    code = "import sys; events = []; sys.addaudithook(lambda event, _: events.append(event)); "
+    code += "from imagenet_prep.cli import cli; cli.main(['--help'], 'x', None, False); "
+    code += "sys.exit('imagenet_prep.version' in sys.modules or 'subprocess.Popen' in events)"
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
