@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
+from imagenet_prep.hints import as_text
 from imagenet_prep.storage.location import AnyPath
 
 if TYPE_CHECKING:
@@ -117,15 +118,13 @@ def init_figures(summary: InitSummary) -> dict[str, Any]:
 
 def convert_figures(summary: ConvertSummary, folder: AnyPath) -> dict[str, Any]:
     """Images, shards and bytes, in all and of each split."""
+    splits = [_split_figures(split) for split in summary.splits]
     return {
         "folder": str(folder),
-        "images": sum(split.images for split in summary.splits),
-        "shards": sum(split.shards for split in summary.splits),
-        "made": sum(split.made for split in summary.splits),
-        "bytes": sum(split.size for split in summary.splits),
+        **_totals(splits),
         "set_aside": summary.set_aside,
         "named_in": str(summary.named_in) if summary.set_aside else None,
-        "splits": [_split_figures(split) for split in summary.splits],
+        "splits": splits,
         "notes": [*summary.notes],
         "problems": problem_figures(summary.problems),
     }
@@ -142,6 +141,14 @@ def _split_figures(split: SplitSummary) -> Mapping[str, Any]:
         "repaired": len(split.repairs),
         "warned": len(split.warned),
     }
+
+
+def _totals(splits: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """The sums over all splits of a summary."""
+    totals: dict[str, int] = {}
+    for key in ("images", "shards", "made", "bytes"):
+        totals[key] = sum(split[key] for split in splits)
+    return totals
 
 
 def repair_figures(run: RepairRun) -> dict[str, Any]:
@@ -174,10 +181,7 @@ def export_figures(summary: ExportSummary) -> dict[str, Any]:
     return {
         "format": summary.container,
         "folder": str(summary.out),
-        "images": sum(split.records for split in summary.splits),
-        "shards": sum(split.shards for split in summary.splits),
-        "made": sum(split.made for split in summary.splits),
-        "bytes": sum(split.size for split in summary.splits),
+        **_totals(splits),
         "set_aside": summary.left_out,
         "named_in": str(summary.named_in) if summary.left_out else None,
         "splits": splits,
@@ -186,4 +190,4 @@ def export_figures(summary: ExportSummary) -> dict[str, Any]:
 
 def problem_figures(problems: Iterable[Problem]) -> list[Any]:
     """Findings, with the keys that those of a verdict have."""
-    return [to_builtins(problem, enc_hook=str) for problem in problems]
+    return [to_builtins(problem, enc_hook=as_text) for problem in problems]
