@@ -487,10 +487,11 @@ else:
 
 
 def _load_pages(view: memoryview, start: int, length: int) -> bool:
-    """Load a part of a file's map: using it then costs no page faults, and can't fail.
+    """Load a part of a file's map: using it soon costs no page faults.
 
     Returns whether it is loaded. It is not if the disk fails, or the file was cut short: using it
-    would end the process. Systems before Linux 5.14 can't load it.
+    would end the process. So it would if the file is cut short later, or if the system has dropped
+    the pages meanwhile and the disk fails then. Systems before Linux 5.14 can't load it.
     """
     is_map = not isinstance(view.obj, (bytes, bytearray))
     if sys.platform != "linux" or not is_map or not length:
