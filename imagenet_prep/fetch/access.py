@@ -21,7 +21,7 @@ from urllib.parse import urljoin, urlsplit
 import requests
 
 from imagenet_prep.errors import AccessError, InputError, UsageError
-from imagenet_prep.escaping import NAME, command_line, mention
+from imagenet_prep.escaping import NAME, command_line
 from imagenet_prep.fetch import ACCESS_KEY_VARIABLE, SIGN_UP_URL, USERNAME_VARIABLE, reply
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.session import Session, basic, file_url, host_of, origin, proxy_between
@@ -382,7 +382,7 @@ def _refused(url: str, credentials: Credentials, *, is_denied: bool) -> AccessEr
             Hint(
                 "ask the site whether this account has access; if a browser can fetch the "
                 "file, use ",
-                mention("download", "DATA_DIR", "--cookies", "FILE"),
+                reply.WITH_COOKIES,
                 ", or move the browser's copy into raw-data/",
             ),
         )
@@ -397,7 +397,7 @@ def _refused(url: str, credentials: Credentials, *, is_denied: bool) -> AccessEr
             Hint(
                 check,
                 " ",
-                mention("download", "DATA_DIR", "--cookies", "FILE"),
+                reply.WITH_COOKIES,
                 f"); without an account sign up at {SIGN_UP_URL}",
             )
         ),

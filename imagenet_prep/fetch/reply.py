@@ -42,14 +42,15 @@ _NO_VALIDATOR = (
 
 _BUSY = (429, 503)
 _RETRY = urllib3.Retry(retry_after_max=10**9)
-_COOKIES = mention("download", "DATA_DIR", "--cookies", "FILE")
+WITH_COOKIES = mention("download", "DATA_DIR", "--cookies", "FILE")
+"""The command for a site that only a browser can sign in to."""
 _SIGN_UP = Hint(
     f"sign up at {SIGN_UP_URL}, then set {USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE} (or ",
-    _COOKIES,
+    WITH_COOKIES,
     ")",
 )
 _ACCOUNT = Hint(
-    "ask the site whether this account has access, or sign in with a browser and use ", _COOKIES
+    "ask the site whether this account has access, or sign in with a browser and use ", WITH_COOKIES
 )
 _LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
