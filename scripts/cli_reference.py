@@ -20,7 +20,7 @@ import click
 import imagenet_prep
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.cli.options import every_command
-from imagenet_prep.init import layouts
+from imagenet_prep.init import structures
 from imagenet_prep.recipes.formats import all_formats
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -115,14 +115,16 @@ def options_page() -> str:
 # formats ------------------------------------------------------------------------------------------
 
 
-def layout_lines() -> list[str]:
-    """The other layouts of `init --as`, by their modules' first sentences."""
-    box_layouts = {box_format.layout for box_format in all_formats().values()}
+def structure_lines() -> list[str]:
+    """The other structures of `init --as`, by their modules' first sentences."""
+    box_structures = {box_format.structure for box_format in all_formats().values()}
     lines = []
-    for module_info in pkgutil.iter_modules(layouts.__path__):
-        module = importlib.import_module(f"{layouts.__name__}.{module_info.name}")
+    for module_info in pkgutil.iter_modules(structures.__path__):
+        module = importlib.import_module(f"{structures.__name__}.{module_info.name}")
         values = [
-            f"`{value}`" for value in getattr(module, "LAYOUTS", {}) if value not in box_layouts
+            f"`{value}`"
+            for value in getattr(module, "STRUCTURES", {})
+            if value not in box_structures
         ]
         if values:
             docstring = (module.__doc__ or "").replace("``", "`")
@@ -134,7 +136,7 @@ def layout_lines() -> list[str]:
 def formats_page() -> str:
     """The formats of annotations, by the rows that their modules declare."""
     rows = [
-        f"| {tool} | `{box_format.layout}` | {usage} |"
+        f"| {tool} | `{box_format.structure}` | {usage} |"
         for box_format in all_formats().values()
         for tool, usage in box_format.usage.items()
     ]
@@ -144,9 +146,9 @@ def formats_page() -> str:
         " writes into the recipe ([COCO, VOC, YOLO and masks](../howto/coco-voc.md)).",
         "## Formats",
         "| tool | `--as` | key in the recipe |\n|---|---|---|\n" + "\n".join(sorted(rows)),
-        "## Other layouts",
+        "## Other structures",
         "`--as` takes these values, too:",
-        "\n".join(layout_lines()),
+        "\n".join(structure_lines()),
     ]
     return "\n\n".join(sections).replace("](#", "](../howto/coco-voc.md#") + "\n"
 

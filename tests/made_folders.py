@@ -1,4 +1,4 @@
-"""Folders as people bring them: small images in their layouts,
+"""Folders as people bring them: small images in the structures that people use,
 with the labels files and the faults that they have.
 """
 
@@ -51,14 +51,14 @@ class Made:
         files: contents by name; an image where there are none.
         right: the labels of each split, where init must take it.
         refused: parts of what init must say, where it must refuse.
-        layout: what is given with --as.
+        structure: what is given with --as.
         said: parts of what init must say where it takes it.
     """
 
     files: Mapping[str, bytes | None]
     right: Mapping[str, Labels] = field(default_factory=dict)
     refused: tuple[str, ...] = ()
-    layout: str | None = None
+    structure: str | None = None
     said: tuple[str, ...] = ()
 
     def save(self, folder: Path) -> None:
@@ -220,15 +220,15 @@ def _of_bytes(content: bytes) -> bytes:
 
 
 def taken(
-    files: Mapping[str, bytes | None], *said: str, layout: str | None = None, **right: Labels
+    files: Mapping[str, bytes | None], *said: str, structure: str | None = None, **right: Labels
 ) -> Made:
     """A folder that init takes, with the labels of each split."""
-    return Made(files, right, layout=layout, said=said)
+    return Made(files, right, structure=structure, said=said)
 
 
-def refused(files: Mapping[str, bytes | None], *parts: str, layout: str | None = None) -> Made:
+def refused(files: Mapping[str, bytes | None], *parts: str, structure: str | None = None) -> Made:
     """A folder that init refuses."""
-    return Made(files, refused=parts, layout=layout)
+    return Made(files, refused=parts, structure=structure)
 
 
 def _pictures(*names: str) -> dict[str, bytes]:
@@ -351,7 +351,9 @@ FOLDERS: dict[str, Made] = {
         images("true/a.jpg", "1e3/b.jpg"), train={"a.jpg": "true", "b.jpg": "1e3"}
     ),
     "one class": refused(images("cat/1.jpg", "cat/2.jpg"), "--as class-folders", "--as unlabelled"),
-    "one class, asked": taken(images("cat/1.jpg"), layout="class-folders", train={"1.jpg": "cat"}),
+    "one class, asked": taken(
+        images("cat/1.jpg"), structure="class-folders", train={"1.jpg": "cat"}
+    ),
     "one folder of images": taken(
         images("images/1.jpg", "images/2.jpg"), train={"1.jpg": None, "2.jpg": None}
     ),
@@ -364,19 +366,19 @@ FOLDERS: dict[str, Made] = {
     "nested class folders, by inner names": taken(
         images(*DEEP),
         "pug 1, rose 2, tabby 3",
-        layout="inner-folders",
+        structure="inner-folders",
         train={"1.jpg": "tabby", "2.jpg": "pug", "3.jpg": "rose"},
     ),
     "nested, by paths": taken(
-        images(*DEEP), layout="folder-paths", train={name[-5:]: name[:-6] for name in DEEP}
+        images(*DEEP), structure="folder-paths", train={name[-5:]: name[:-6] for name in DEEP}
     ),
     "nested class folders in splits, by inner names": taken(
-        INNER, layout="inner-folders", **INNER_RIGHT
+        INNER, structure="inner-folders", **INNER_RIGHT
     ),
     "inner folders of one name": refused(
         images("a/x/1.jpg", "b/x/2.jpg"),
         *("a/x and b/x end in the same folder", "--as folder-paths"),
-        layout="inner-folders",
+        structure="inner-folders",
     ),
     "nested class folders in a tar": refused(one_tar(*DEEP), "class_folder: inner"),
     "a loose file": refused(images(*CATS, "loose.jpg"), "loose.jpg is in no class folder"),
@@ -479,13 +481,13 @@ FOLDERS: dict[str, Made] = {
     "several labels, bars": taken(several(" | "), "several labels, with", train=SEVERAL),
     "several labels, spaces": refused(several(" "), "--as several-labels", "--as with-labels"),
     "several labels, commas, asked": taken(
-        several(",", '{n},"{l}"'), layout="several-labels", train=SEVERAL
+        several(",", '{n},"{l}"'), structure="several-labels", train=SEVERAL
     ),
     "several labels, a line for each": refused(
         A_LINE_EACH, "l.csv, line 3", "if an image has several labels", "--as several-labels"
     ),
     "several labels, a line for each, asked": taken(
-        A_LINE_EACH, layout="several-labels", train=SEVERAL
+        A_LINE_EACH, structure="several-labels", train=SEVERAL
     ),
     "several labels, lines that contradict each other": refused(
         labelled("l.csv", rows("{n},a,1", header=f"{HEAD},size") + "0.jpg,b,2\n"), "l.csv, line 8"
@@ -624,7 +626,7 @@ FOLDERS: dict[str, Made] = {
         labelled("l.csv", "0,cat\n1,dog\n", names=FLAT[:2]), "names none of them"
     ),
     "with labels, none": refused(
-        images(*FLAT), "data holds no file that names its images", layout="with-labels"
+        images(*FLAT), "data holds no file that names its images", structure="with-labels"
     ),
     "ambiguous names": refused(
         {**images(*NESTED), "l.csv": CSV.encode()}, "line 2: 0.jpg may be x/0.jpg or y/0.jpg"
@@ -639,7 +641,7 @@ FOLDERS: dict[str, Made] = {
     ),
     "labels that contradict folders, asked": taken(
         CONTRADICTING,
-        layout="with-labels",
+        structure="with-labels",
         train={"c1.jpg": "x", "c2.jpg": "y", "d1.jpg": "x", "d2.png": "y"},
     ),
     "labels in order": refused(
@@ -735,7 +737,7 @@ FOLDERS: dict[str, Made] = {
     ),
     "cat.tar and dog.tar, asked": taken(
         {f"{n}.tar": pack(_pictures("1.jpg")) for n in ("cat", "dog")},
-        layout="class-tars",
+        structure="class-tars",
         train={"1.jpg": None},
     ),
     "numbered tars": taken(
@@ -895,7 +897,7 @@ FOLDERS: dict[str, Made] = {
     "images beside arrays, asked": taken(
         beside("{}.npy", array(3)),
         "(left out, as --as unlabelled says)",
-        layout="unlabelled",
+        structure="unlabelled",
         train=NONE,
     ),
     "nothing": refused({"a.md": b"x"}, "nothing to make records of"),

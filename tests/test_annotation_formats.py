@@ -33,10 +33,10 @@ SIZE = (80, 40)
 
 class Case(NamedTuple):
     """The files of a tool beside images of 80 x 40 pixels,
-    the layout that init finds, and the boxes by image.
+    the structure that init finds, and the boxes by image.
     """
 
-    layout: str
+    structure: str
     files: Mapping[str, str]
     boxes: Mapping[str, Sequence[Box]]
     recipe: str = "names: [cat, dog]"
@@ -575,11 +575,11 @@ def test_every_format_has_a_case() -> None:
     """Files of each registered format are read here, except masks and runs, which have tests of
     their own.
     """
-    layouts = {case.layout for case in CASES.values()}
+    structures = {case.structure for case in CASES.values()}
     missing = [
         box_format.tool
         for box_format in all_formats().values()
-        if box_format.layout not in layouts
+        if box_format.structure not in structures
         and not any(name.startswith(box_format.tool[:3]) for name in CASES)
     ]
     assert missing == ["masks of objects", "run lengths"]
@@ -587,13 +587,13 @@ def test_every_format_has_a_case() -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_boxes_are_those_of_the_tool(tmp_path: Path, name: str) -> None:
-    """Init names the layout, the recipe declares the classes,
+    """Init names the structure, the recipe declares the classes,
     and each record has the boxes of its image, in order.
     """
     case = CASES[name]
     write(tmp_path / "in", case)
     summary = init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
-    assert summary.layout == case.layout
+    assert summary.structure == case.structure
     assert case.recipe in summary.text
     convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(summary.recipe))
     assert verify(Layout(tmp_path / "out"), ENGINE).problems == ()
@@ -615,7 +615,7 @@ def test_tests_without_labels_are_left_out_with_as(tmp_path: Path) -> None:
     save(tmp_path / "in/testing/image_2/a.jpg", photograph(*SIZE))
     with pytest.raises(PrepError, match=r"testing/image_2/a.jpg"):
         init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
-    summary = init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout="kitti")
+    summary = init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, structure="kitti")
     convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(summary.recipe))
     found = boxes_in(tmp_path / "out")
     assert {name: boxes[0][0] for name, boxes in found.items()} == {"a.jpg": "cat", "b.jpg": "dog"}
@@ -630,7 +630,7 @@ def test_numbers_are_names_only_if_the_user_says_so(tmp_path: Path) -> None:
         init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
     assert (
         'names: ["0", "1"]'
-        in init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout="yolo").text
+        in init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, structure="yolo").text
     )
 
 

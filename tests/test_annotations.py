@@ -1047,10 +1047,12 @@ def test_init_recognises_annotations(tmp_path: Path, name: str) -> None:
     """With its evidence; its recipe converts and verifies, every image in its split;
     each file left out is named.
     """
-    made, layout, said, counts = PUBLISHED[name]
+    made, structure, said, counts = PUBLISHED[name]
     made(tmp_path / "in")
     summary = init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
-    assert (summary.layout, said in "\n".join(summary.evidence)) == (layout, True), summary.evidence
+    assert (summary.structure, said in "\n".join(summary.evidence)) == (structure, True), (
+        summary.evidence
+    )
     result = convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(summary.recipe))
     assert result is not None
     assert verify(Layout(tmp_path / "out"), ENGINE).problems == ()
@@ -1145,24 +1147,24 @@ def test_init_refuses_annotations(tmp_path: Path, name: str) -> None:
     """It loses no image and no annotation, and asks where there are two ways;
     a fault is named with its place.
     """
-    made, layout, said = REFUSED[name]
+    made, structure, said = REFUSED[name]
     made(tmp_path / "in")
     with pytest.raises(InputError) as caught:
-        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout=layout)
+        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, structure=structure)
     assert [part for part in said if part not in str(caught.value)] == []
 
 
 def test_images_in_no_list_are_left_out_with_as(tmp_path: Path) -> None:
     """The other lists count."""
     one_in_no_list(tmp_path / "in")
-    init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout="pascal-voc")
+    init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, structure="pascal-voc")
     assert "ImageSets/Main/train.txt" in (tmp_path / "r.yaml").read_text()
 
 
 def test_what_has_no_counterpart_is_left_out_with_as(tmp_path: Path) -> None:
     """An image without an annotation, and an annotation without an image: both are named."""
     without_counterparts(tmp_path / "in")
-    summary = init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout="pascal-voc")
+    summary = init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, structure="pascal-voc")
     assert any(
         "1 image without an annotation: JPEGImages/2007_000003.jpg" in each
         for each in summary.passed

@@ -245,7 +245,7 @@ TAKEN: dict[str, Made] = {
             "trainLabels.csv": rows("{s},{l}", LETTERS, "id,label").encode(),
         },
         "6 images for a test are left out",
-        layout="with-labels",
+        structure="with-labels",
         train=LETTERS,
     ),
     "a tar beside its table": taken(

@@ -71,15 +71,19 @@ def run_init(folder: Path, data: str, *options: str) -> tuple[RecipeDataset, str
     earlier = [*folder.glob("r[.-]*")] if (folder / "r.yaml").exists() else []
     for path in earlier:
         path.unlink()
-    layout, splits = None, {}
+    structure, splits = None, {}
     for option, value in zip(options[::2], options[1::2], strict=True):
         if option == "--as":
-            layout = value
+            structure = value
         elif option == "--split":
             name, _, where = value.partition("=")
             splits[name] = where
     summary = init(
-        folder / data, folder / "r.yaml", ENGINE, layout=layout, options=InitOptions(splits=splits)
+        folder / data,
+        folder / "r.yaml",
+        ENGINE,
+        structure=structure,
+        options=InitOptions(splits=splits),
     )
     return load(summary.recipe, None, ENGINE), "\n".join((*summary.evidence, *summary.passed))
 

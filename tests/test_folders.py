@@ -33,7 +33,7 @@ def test_a_folder_is_right_or_refused(tmp_path: Path, name: str) -> None:
     made.save(data)
     if made.refused:
         with pytest.raises(PrepError) as caught:
-            init(data, tmp_path / "r.yaml", ENGINE, layout=made.layout)
+            init(data, tmp_path / "r.yaml", ENGINE, structure=made.structure)
         for part in made.refused:
             assert part in str(caught.value)
         assert not (tmp_path / "r.yaml").exists()
@@ -45,7 +45,7 @@ def test_a_folder_is_right_or_refused(tmp_path: Path, name: str) -> None:
 
 def convert_as_proposed(made: Made, folder: Path) -> Layout:
     """The set of the recipe that init writes for the folder ``data``; init says what it must."""
-    summary = init(folder / "data", folder / "r.yaml", ENGINE, layout=made.layout)
+    summary = init(folder / "data", folder / "r.yaml", ENGINE, structure=made.structure)
     said = "\n".join((summary.found, *summary.evidence, *summary.passed, summary.labels))
     for part in made.said:
         assert part in said
@@ -57,8 +57,8 @@ def convert_as_proposed(made: Made, folder: Path) -> Layout:
 def test_a_layout_that_there_is_not_is_refused_at_once(tmp_path: Path) -> None:
     """Before the folder is looked at: an archive in it that can't be read is not named."""
     write(tmp_path, **{"a.tar": b"cut"})
-    with pytest.raises(UsageError, match=r"layout .*imagefolder"):
-        init(tmp_path, tmp_path / "r.yaml", ENGINE, layout="imagefolder")
+    with pytest.raises(UsageError, match=r"structure .*imagefolder"):
+        init(tmp_path, tmp_path / "r.yaml", ENGINE, structure="imagefolder")
 
 
 def check(folder: Path, made: Made) -> None:

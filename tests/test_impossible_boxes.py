@@ -509,7 +509,7 @@ def test_init_asks_before_boxes_are_changed(tmp_path: Path) -> None:
         init(tmp_path / "coco", tmp_path / "coco.yaml", ENGINE)
     assert "to clip or drop them" in caught.value.hint
     assert "--as coco" in caught.value.choices[0]
-    summary = init(tmp_path / "coco", tmp_path / "coco.yaml", ENGINE, layout="coco")
+    summary = init(tmp_path / "coco", tmp_path / "coco.yaml", ENGINE, structure="coco")
     assert "boxes_outside: clip" in summary.text
     convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(summary.recipe))
     assert manifest_of(tmp_path).sources["train"]["changed_boxes"]["clipped"]

@@ -13,7 +13,7 @@ import pytest
 from kept_folders import KNOWN, Painter
 from made_sets import ENGINE
 from running import prep
-from test_layouts import save
+from test_structures import save
 
 from imagenet_prep import Layout, convert
 from imagenet_prep.errors import UsageError
@@ -24,9 +24,9 @@ from imagenet_prep.sources.slices import Reader
 from imagenet_prep.stages.init import init
 
 
-def proposed(folder: Path, output: Path, layout: str | None = None) -> RecipeDataset:
+def proposed(folder: Path, output: Path, structure: str | None = None) -> RecipeDataset:
     """The plan of the recipe that is proposed; the first record of each split is made, too."""
-    made = load(init(folder, output, ENGINE, layout=layout).recipe, None, ENGINE)
+    made = load(init(folder, output, ENGINE, structure=structure).recipe, None, ENGINE)
     for split in made.splits:
         item = split.catalog.item(0)
         assert split.recorder.record(item, split.catalog.read(0, Reader())).parts
@@ -80,7 +80,7 @@ def test_names_with_signs_of_patterns(tmp_path: Path, name: str, kind: str) -> N
         save(data, *names.get(kind, ("1.png", "2.png")))
     if kind == "table":
         (data / "labels.csv").write_text("file,label\n1.png,a\n2.png,b\n")
-    init(data, recipe, ENGINE, layout="unlabelled" if kind == "deep" else None)
+    init(data, recipe, ENGINE, structure="unlabelled" if kind == "deep" else None)
     summary = convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(recipe))
     assert [split.images for split in summary.splits] == [4 if kind == "tars" else 2]
 

@@ -329,8 +329,8 @@ def test_folders_of_masks_of_any_name(tmp_path: Path, name: str) -> None:
     """
     image, mask_path = FOLDERS[name]
     known = mask_folders(tmp_path / "data", image, mask_path, 12)
-    chosen = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, layout=AS.get(name))
-    assert chosen.layout == "masks"
+    chosen = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, structure=AS.get(name))
+    assert chosen.structure == "masks"
     make(tmp_path, chosen.text)
     records = list(imagenet_prep.open(tmp_path / "out", "train"))
     assert len(records) == 12
@@ -368,7 +368,7 @@ def test_class_folders_that_are_called_as_masks(tmp_path: Path, names: tuple[str
         for number in range(6):
             data = photograph(80, 60, number + 7 * len(name), form="PNG")
             save(tmp_path / f"data/{name}/{number}.png", data)
-    assert init(tmp_path / "data", tmp_path / "r.yaml", ENGINE).layout == "class-folders"
+    assert init(tmp_path / "data", tmp_path / "r.yaml", ENGINE).structure == "class-folders"
 
 
 def test_masks_in_class_folders_are_a_question(tmp_path: Path) -> None:
@@ -396,7 +396,7 @@ def test_jpegs_as_masks_are_refused_with_the_way_to_take_them(tmp_path: Path) ->
     with pytest.raises(InputError, match=r"3 masks .*JPEG") as caught:
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     assert "--as masks" in caught.value.lines[-1]
-    text = init(tmp_path / "data", tmp_path / "new.yaml", ENGINE, layout="masks").text
+    text = init(tmp_path / "data", tmp_path / "new.yaml", ENGINE, structure="masks").text
     assert "threshold: 128" in text
     make(tmp_path, text)
     for name, features in by_name(tmp_path).items():

@@ -305,7 +305,7 @@ def test_examples_are_parsed(tf: Any, made_set: Layout) -> None:
 
 
 def test_a_set_with_features_of_its_own_says_so(tf: Any, tmp_path: Path) -> None:
-    """dataset takes Inception's layout alone:
+    """dataset takes Inception's format alone:
     the error lists the features that the recipe named.
     """
     from imagenet_prep.tensorflow import dataset

@@ -23,7 +23,7 @@ from running import command_here, error_lines, prep_here
 import imagenet_prep
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.init.init_options import InitOptions
-from imagenet_prep.init.layouts.universal_table import choose_table
+from imagenet_prep.init.structures.universal_table import choose_table
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.stages.init import InitSummary, init
 
@@ -638,7 +638,7 @@ def test_init_takes_a_table(tmp_path: Path, form: str) -> None:
     images(tmp_path / "data", LABELLED)
     save(tmp_path / "data" / f"t.{form}", table(LABELLED, form))
     summary, out = proposed(tmp_path, tmp_path / "data" / f"t.{form}")
-    assert summary.layout == "universal-table"
+    assert summary.structure == "universal-table"
     assert f"table: data/t.{form}" in summary.text
     for split, name in (("train", "train"), ("val", "validation")):
         found = read_split(out, name, {"image/class/text", "text"})
@@ -731,7 +731,7 @@ def test_init_takes_hugging_faces_metadata(tmp_path: Path, form: str, lead: str)
     images(data / lead, rows)
     save(data / f"{lead}metadata.{form}", table(rows, form))
     summary, out = proposed(tmp_path, data)
-    assert summary.layout == "universal-table"
+    assert summary.structure == "universal-table"
     found = read_split(out, "train", {"image/object/class/text"})
     assert {name: record["image/object/class/text"] for name, record in found.items()} == {
         name: [label for label, *_ in boxes] for name, boxes in BOXES.items()
@@ -753,7 +753,7 @@ def test_init_takes_a_metadata_of_each_split(tmp_path: Path, names: tuple[str, s
             save(data / split / f"{n}.jpg", picture(f"{n}.jpg"))
         save(data / name, table(rows, "csv"))
     summary, out = proposed(tmp_path, data)
-    assert summary.layout == "universal-table"
+    assert summary.structure == "universal-table"
     for split, count in (("train", 6), ("test", 4)):
         found = read_split(out, split, {"image/class/text"})
         assert {path: record["image/class/text"] for path, record in found.items()} == {
@@ -771,7 +771,7 @@ def test_captions_over_class_folders_are_no_rival(tmp_path: Path) -> None:
     images(tmp_path / "data", rows)
     save(tmp_path / "data" / "metadata.csv", table(rows, "csv"))
     summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
-    assert summary.layout == "class-folders"
+    assert summary.structure == "class-folders"
     assert summary.classes == {"cat": 5, "dog": 5}
 
 
@@ -781,7 +781,7 @@ def test_images_in_no_row_are_named(tmp_path: Path) -> None:
     save(tmp_path / "data" / "metadata.jsonl", table(LABELLED, "jsonl"))
     with pytest.raises(InputError, match=r"1 image .*metadata.jsonl: more.jpg"):
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
-    summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, layout="universal-table")
+    summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, structure="universal-table")
     assert summary.classes == {"cat": 2, "dog": 2}
 
 
@@ -823,7 +823,7 @@ def test_a_table_whose_paths_start_elsewhere_is_left_to_other_layouts(tmp_path: 
     images(data / "images", rows)
     save(data / "metadata.csv", table(rows, "csv"))
     summary, out = proposed(tmp_path, data)
-    assert summary.layout == "with-labels"
+    assert summary.structure == "with-labels"
     assert summary.classes == {"a": 3, "b": 3}
     assert len(read_split(out, "train", set())) == 6
 

@@ -237,7 +237,10 @@ def annotate(data_dir: Path, raw: Path | None, quiet: bool, **params: Any) -> Co
     help="The recipe's file.  [default: FOLDER's name with .yaml, here]",
 )
 @click.option(
-    "--as", "as_layout", metavar="LAYOUT", help="How to read FOLDER, if several ways are possible."
+    "--as",
+    "as_structure",
+    metavar="STRUCTURE",
+    help="How to read FOLDER, if several ways are possible.",
 )
 @click.option(
     "--label",
@@ -267,7 +270,7 @@ def annotate(data_dir: Path, raw: Path | None, quiet: bool, **params: Any) -> Co
 )
 @o.workers
 def init(
-    folder: Path | None, output: Path | None, as_layout: str | None, quiet: bool, **params: Any
+    folder: Path | None, output: Path | None, as_structure: str | None, quiet: bool, **params: Any
 ) -> CommandOutcome:
     """Inspect a folder of images or arrays, and propose a recipe for it; or copy the recipe of a
     well-known data set.
@@ -288,7 +291,7 @@ def init(
         splits=split_places(params["split"]),
     )
     if params["is_list"] or params["example"] is not None:
-        is_about_folder = bool(as_layout) or options != InitOptions()
+        is_about_folder = bool(as_structure) or options != InitOptions()
         return _answer_about_examples(params, folder, output, is_about_folder=is_about_folder)
     if folder is None:
         raise UsageError(
@@ -300,7 +303,7 @@ def init(
         folder,
         output,
         engine_of(params),
-        layout=as_layout,
+        structure=as_structure,
         options=options,
         progress=make_progress(quiet),
     )

@@ -106,7 +106,7 @@ def init_figures(summary: InitSummary) -> dict[str, Any]:
     """The recipe, and the evidence for it."""
     return {
         "recipe": str(summary.recipe),
-        "layout": summary.layout,
+        "structure": summary.structure,
         "found": summary.found,
         "evidence": [*summary.evidence],
         "classes": dict(summary.classes),

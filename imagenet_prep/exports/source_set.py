@@ -265,7 +265,7 @@ class ImageValues(Struct, frozen=True):
 
 
 class Meaning(Struct, frozen=True):
-    """The features that describe an image, by role; none for records in Inception's layout.
+    """The features that describe an image, by role; none for records in Inception's format.
 
     ``first_label`` is the label of the set's first class; ``names`` are the names of its classes by
     label, ``texts`` the words of those whose words are not their names. ``others`` are the features
@@ -380,7 +380,7 @@ def features_in(record: Record) -> dict[str, Mapping[str, Any]]:
     """The features of a set without a manifest, in the form of a manifest's, judged by one of its
     records.
 
-    Inception's features that this record has are listed as in Inception's layout.
+    Inception's features that this record has are listed as in Inception's format.
     """
     features = record.parse(parse_example)
     kinds = {name: KINDS[type(feature)] for name, feature in features.items()}

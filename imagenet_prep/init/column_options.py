@@ -14,7 +14,7 @@ from imagenet_prep.init.proposal import Choice, Proposal
 from imagenet_prep.text import listed
 
 _OF_LISTS = ("class-lists", "class-lines")
-"""Layouts whose --label names a list, which they look for themselves."""
+"""Structures whose --label names a list, which they look for themselves."""
 
 
 def refuse_unknown_image_column(inspection: Inspection) -> None:

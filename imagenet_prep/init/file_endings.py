@@ -23,7 +23,7 @@ PACKED = (
     *(".rar", ".parquet", ".arrow", ".feather", ".tfrecord", ".tfrecords", ".lmdb", ".mdb", ".rec"),
     ".beton",
 )
-"""Endings of files that may hold images, and that no layout reads."""
+"""Endings of files that may hold images, and that no structure reads."""
 
 MOST_READ = 50
 """How many files of one ending are read."""

@@ -16,7 +16,7 @@ class InitOptions(Struct, frozen=True):
     """The options of init that say how to read a folder.
 
     Args:
-        layout: its layout.
+        structure: its structure.
         label: the column of classes; several with commas between them are one-hot.
         image: the column of paths.
         splits: where each split is: a folder, a list of files, or a value of a column.
@@ -25,7 +25,7 @@ class InitOptions(Struct, frozen=True):
         output: the recipe's file.
     """
 
-    layout: str | None = None
+    structure: str | None = None
     label: str | None = None
     image: str | None = None
     splits: Mapping[str, str] = {}
@@ -35,10 +35,10 @@ class InitOptions(Struct, frozen=True):
 
     def command(self, folder: object, **changes: object) -> str:
         """The command of init with these options, of which ``changes`` replaces some;
-        layout is called `as`.
+        structure is called `as`.
         """
         options: dict[str, object] = {
-            "as": self.layout,
+            "as": self.structure,
             "label": self.label,
             "image": self.image,
             "names": self.names,

@@ -56,7 +56,7 @@ class Inspection(Struct, frozen=True):
         annotations: the files of each tool that is known.
         others: the files that are none of these, by their reasons for being left out.
         remarks: the listing's notes, without its rows.
-        faults: what keeps any layout from being taken.
+        faults: what keeps any structure from being taken.
         engine: lists what is in files.
         options: what the user says of the folder.
         members: the images in the tars, by their names there, where there are none outside of them.
@@ -92,9 +92,9 @@ class Inspection(Struct, frozen=True):
         """The command of init for the folder, with these options in place of others."""
         return self.options.command(self.folder, **changes)
 
-    def command_as(self, layout: str) -> str:
-        """The command that reads the folder by one layout."""
-        return self.command(**{"as": layout})
+    def command_as(self, structure: str) -> str:
+        """The command that reads the folder by one structure."""
+        return self.command(**{"as": structure})
 
 
 class _Images(Struct):
@@ -293,7 +293,7 @@ def _names_by_kind(kinds: Mapping[str, str]) -> dict[str, list[str]]:
     return names_by_kind
 
 
-# files that no layout can read --------------------------------------------------------------------
+# files that no structure can read -----------------------------------------------------------------
 
 
 def _faults_of_images(folder: Path, names: Sequence[str], images: _Images) -> list[InputError]:

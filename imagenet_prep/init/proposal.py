@@ -1,5 +1,5 @@
-"""Interpretation: a folder as a layout reads it, with the Proposal of a recipe, or the Alternatives
-that a user must choose from.
+"""Interpretation: a folder as a structure reads it, with the Proposal of a recipe,
+or the Alternatives that a user must choose from.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from imagenet_prep.init.split_lists import SplitLists
 from imagenet_prep.recipes.columns import Content
 
 CERTAIN, LIKELY, POSSIBLE, ONLY_IF_ASKED = 3, 2, 1, 0
-"""How sure a layout is. The surest one is taken; two of the same are a choice."""
+"""How sure a structure is. The surest one is taken; two of the same are a choice."""
 
 
 class Proposal(Struct, frozen=True):
@@ -108,7 +108,7 @@ class Alternative(Struct, frozen=True):
 
 
 class Interpretation(Struct, frozen=True):
-    """A folder as one layout reads it.
+    """A folder as one structure reads it.
 
     Args:
         certainty: CERTAIN, LIKELY, POSSIBLE or ONLY_IF_ASKED.
@@ -127,9 +127,9 @@ class Interpretation(Struct, frozen=True):
         skip_notes: the other files that it leaves out, and why, as text.
         labelled: how many images it gives a class.
         classes: how many classes it gives.
-        alternatives: what a user must choose from, if the layout alone does not decide; two at
+        alternatives: what a user must choose from, if the structure alone does not decide; two at
             least.
-        options: the options of init that take it; {}: its layout.
+        options: the options of init that take it; {}: its structure.
         list_files: the files that divide its images.
     """
 
@@ -164,7 +164,7 @@ class Interpretation(Struct, frozen=True):
 
 
 class Choice(Struct, frozen=True):
-    """The layout chosen for a folder, its evidence, and the notes on files that it leaves out.
+    """The structure chosen for a folder, its evidence, and the notes on files that it leaves out.
 
     ``unused`` are the notes on tables and lists among them.
     """

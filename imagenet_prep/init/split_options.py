@@ -117,7 +117,7 @@ def refuse_unused_splits(
     """Raise UsageError if the recipe lacks a split that the user names; ``split_names`` are those
     that it has.
 
-    A layout takes some sorts of splits only, and a list with a line that names no image can't be
+    A structure takes some sorts of splits only, and a list with a line that names no image can't be
     taken.
     """
     unused = [
@@ -128,7 +128,7 @@ def refuse_unused_splits(
     if not unused:
         return
     problem = f"{folder}: the recipe would not have {' and '.join(unused)}"
-    expected = "expected folders, lists or values that divide the images of this layout"
+    expected = "expected folders, lists or values that divide the images of this structure"
     if inspection is not None and (unknown_line := _unknown_line(inspection)):
         problem = f"{folder}: {unknown_line}"
         expected = "expected the path of an image in each line, and each image once"

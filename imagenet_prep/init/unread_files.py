@@ -20,7 +20,7 @@ from imagenet_prep.text import listed, number_of
 
 
 class UnreadFiles(Struct):
-    """The files that a layout does not read.
+    """The files that a structure does not read.
 
     Args:
         losses: those that would be missed.
@@ -88,7 +88,7 @@ def _add_others(
     interpretation: Interpretation,
     read_files: Collection[str],
 ) -> None:
-    """Add the files that no layout reads: those that may hold images or labels would be missed."""
+    """Add the files that no structure reads: images or labels in them would be missed."""
     for reason, files in inspection.others.items():
         names = [name for name in files if name not in read_files]
         if names and _is_loss(reason, interpretation):
@@ -161,7 +161,7 @@ def _unread_fault(inspection: Inspection, noun: str, names: Sequence[str]) -> In
 
 
 def _fault(inspection: Inspection, reason: str, names: Sequence[str], tool: str = "") -> InputError:
-    """The fault of files that a layout would lose."""
+    """The fault of files that a structure would lose."""
     if reason == "strange":
         return strange(inspection.folder, names, inspection.content, len(inspection.items))
     template, expected = _FAULTS[reason.removeprefix("text ")]

@@ -67,7 +67,7 @@ class Record:
     its ``data``.
 
     The data, a serialized tf.train.Example, is a view of the file: nothing is copied. Other values
-    are parsed on first use: ``features`` of any record. A record in Inception's layout also has
+    are parsed on first use: ``features`` of any record. A record in Inception's format also has
     ``filename``, ``label``, ``class_index`` (the label counted from 0), ``wnid``, ``text``,
     ``boxes``, ``height``, ``width`` and ``encoded``, and its pixels as ``image`` and ``array``.
     Values that the record's maker left out are None, or "", or empty. A value that can't be read
@@ -128,7 +128,7 @@ class Record:
                 "record", self.number, "", what, reason, remedy(self.shard)
             ) from error
         except RecordError as error:
-            what = f"{self.place} is not an image's in Inception's layout"
+            what = f"{self.place} is not an image's in Inception's format"
             raise InputError(what, *_other_layout(self.shard, str(error))) from error
         except ValueRuleError as error:
             raise UsageError(self.place, str(error), error.hint) from error

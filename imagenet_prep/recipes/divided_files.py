@@ -40,7 +40,7 @@ from imagenet_prep.tfrecord import inception
 
 class DividedFiles(Struct, frozen=True):
     """The files of a recipe with their annotations, splits and labels;
-    whether records are of Inception's layout.
+    whether records are of Inception's format.
     """
 
     file: RecipeFile

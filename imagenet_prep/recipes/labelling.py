@@ -148,7 +148,7 @@ def _with_shared_numbers(
 
     Raises:
         InputError: a class, or a number, means something else in another set.
-        UsageError: records in Inception's layout would lack their labels.
+        UsageError: records in Inception's format would lack their labels.
     """
     classes = shared.settle(file, labelled.classes)
     if is_inception and labelled.unlabelled:
@@ -180,7 +180,7 @@ def _has_usual_record(file: RecipeFile, table: LabelTable | None) -> bool:
 
 def _first_label(file: RecipeFile, shared: SharedNumbering, *, is_inception: bool) -> int:
     """The label of the first class: of the recipe, otherwise of the other sets;
-    or 1 in Inception's layout, where 0 is background.
+    or 1 in Inception's format, where 0 is background.
     """
     if file.recipe.first_label is not None:
         return file.recipe.first_label

@@ -1,4 +1,4 @@
-"""Recorder: makes the record of an image from its file; the base of all layouts of records."""
+"""Recorder: makes the record of an image from its file; the base of all record formats."""
 
 from __future__ import annotations
 

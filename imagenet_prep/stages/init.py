@@ -1,4 +1,4 @@
-"""Inspects a folder and writes a recipe for its layout, with a comment at each choice."""
+"""Inspects a folder and writes a recipe for its structure, with a comment at each choice."""
 
 from __future__ import annotations
 
@@ -21,9 +21,6 @@ from imagenet_prep.init.declared_classes import (
 )
 from imagenet_prep.init.init_options import InitOptions
 from imagenet_prep.init.inspection import Inspection, inspect_folder
-from imagenet_prep.init.layout_choice import choose_layout
-from imagenet_prep.init.layouts import known_layouts
-from imagenet_prep.init.layouts.universal_table import choose_table
 from imagenet_prep.init.named_classes import name_classes
 from imagenet_prep.init.proposal import Choice, Proposal
 from imagenet_prep.init.recipe_text import (
@@ -34,6 +31,9 @@ from imagenet_prep.init.recipe_text import (
     render_record,
 )
 from imagenet_prep.init.split_options import check_splits, refuse_unused_splits
+from imagenet_prep.init.structure_choice import choose_structure
+from imagenet_prep.init.structures import known_structures
+from imagenet_prep.init.structures.universal_table import choose_table
 from imagenet_prep.init.written_files import ANOTHER_NAME, list_end, saved, written_path
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.classes import labels_in_words
@@ -53,8 +53,8 @@ class InitSummary(Struct, frozen=True):
         recipe: the file that was written.
         text: its content.
         found: what the folder holds, as text.
-        layout: the recognised layout.
-        evidence: the reasons for the layout.
+        structure: the recognised structure.
+        evidence: the reasons for the structure.
         classes: the number of files per class, in the order of their labels.
         labels: the labels of the first classes and of the last one, as text; "" if there are none.
         passed: what is skipped, and why, as text.
@@ -65,7 +65,7 @@ class InitSummary(Struct, frozen=True):
     recipe: Path
     text: str
     found: str
-    layout: str
+    structure: str
     evidence: tuple[str, ...]
     classes: Mapping[str, int]
     labels: str
@@ -79,7 +79,7 @@ def init(
     output: Path | None,
     engine: Engine,
     *,
-    layout: str | None = None,
+    structure: str | None = None,
     options: InitOptions | None = None,
     progress: Progress | None = None,
 ) -> InitSummary:
@@ -90,8 +90,8 @@ def init(
         folder: the data, or a table that names it.
         output: the recipe.
         engine: lists files.
-        layout: the layout to use if the folder has several possible ones, or files that would be
-            skipped.
+        structure: the structure to use if the folder has several possible ones, or files that
+            would be skipped.
         options: the other options that say how to read the folder: columns, splits, names of
             classes.
         progress: reports what is being inspected.
@@ -99,19 +99,19 @@ def init(
     Raises:
         InputError: nothing in the folder can become records, or a recipe would misread or lose
             something; the error lists every fault, with the choices.
-        UsageError: the recipe already exists, the folder is a URL, or it does not have that layout.
+        UsageError: the recipe already exists, the folder is a URL, or has another structure.
     """
     is_alone = _is_table(folder)
     target = _target_of(folder, output, is_alone=is_alone)
-    _check_layout(layout, is_alone=is_alone)
-    options = replace(options or InitOptions(), layout=layout, output=output)
+    _check_structure(structure, is_alone=is_alone)
+    options = replace(options or InitOptions(), structure=structure, output=output)
     (progress or Silent()).note(f"inspecting {folder}")
     inspection: Inspection | None = None
     if is_alone:
         choice = choose_table(folder, engine, options)
     else:
         inspection = inspect_folder(folder, engine, options)
-        choice = _choose(inspection, layout)
+        choice = _choose(inspection, structure)
     refuse_unused_splits(folder, options, inspection, choice.proposal.split_names)
     proposal = _with_written_lists(choice.proposal, target)
     text = render_recipe(proposal, folder.parent if is_alone else folder, target, options)
@@ -136,7 +136,7 @@ def init(
         recipe=target,
         text=text,
         found=content,
-        layout=choice.name,
+        structure=choice.name,
         evidence=(
             *evidence,
             *order_evidence,
@@ -180,23 +180,25 @@ def _name_of(folder: Path, *, is_alone: bool) -> str:
     return folder.stem if is_alone else folder.resolve().name
 
 
-def _check_layout(layout: str | None, *, is_alone: bool) -> None:
-    """Raise UsageError for an unknown layout, or one that a table can't have."""
-    if layout is None:
+def _check_structure(structure: str | None, *, is_alone: bool) -> None:
+    """Raise UsageError for an unknown structure, or one that a table can't have."""
+    if structure is None:
         return
-    layouts = known_layouts()
-    if layout not in layouts:
-        expected = f"expected --as with one of {', '.join(layouts)}"
-        raise UsageError(f"there is no layout {layout}", expected, nearest_words(layout, layouts))
-    if is_alone and layout not in ("universal-table", "parquet"):
-        raise UsageError(f"--as {layout} with one table", "expected a folder, or no --as")
+    structures = known_structures()
+    if structure not in structures:
+        expected = f"expected --as with one of {', '.join(structures)}"
+        raise UsageError(
+            f"there is no structure {structure}", expected, nearest_words(structure, structures)
+        )
+    if is_alone and structure not in ("universal-table", "parquet"):
+        raise UsageError(f"--as {structure} with one table", "expected a folder, or no --as")
 
 
-def _choose(inspection: Inspection, layout: str | None) -> Choice:
-    """The layout of a folder, if it takes all that the user names."""
+def _choose(inspection: Inspection, structure: str | None) -> Choice:
+    """The structure of a folder, if it takes all that the user names."""
     check_splits(inspection)
     refuse_unknown_image_column(inspection)
-    choice = choose_layout(inspection, layout)
+    choice = choose_structure(inspection, structure)
     refuse_unused_columns(inspection, choice)
     return choice
 

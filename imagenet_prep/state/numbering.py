@@ -15,7 +15,7 @@ from imagenet_prep.hints import Hint
 from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest
 
 INCEPTIONS_FIRST = 1
-"""The label of the first class in Inception's layout, where 0 is the background."""
+"""The label of the first class in Inception's format, where 0 is the background."""
 
 
 class Numbering(Struct, frozen=True):

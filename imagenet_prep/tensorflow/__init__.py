@@ -252,7 +252,7 @@ def _refuse_unlabelled(records: ShardSet, unlabelled: int | None) -> None:
 
 
 def _compare(records: ShardSet, shard_numbers: range, *, allows_damage: bool) -> None:
-    """Compare the shards with their manifest, and a record with Inception's layout."""
+    """Compare the shards with their manifest, and a record with Inception's format."""
     allowed = (DamagedRecordError,) if allows_damage else ()
     with contextlib.suppress(*allowed):
         if record := next(iter(records), None):

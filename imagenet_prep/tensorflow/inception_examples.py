@@ -1,4 +1,4 @@
-"""parse_example, crop_for_training, crop_centre: a record in Inception's layout -> its values,
+"""parse_example, crop_for_training, crop_centre: a record in Inception's format -> its values,
 or a square image and its label.
 
 The crops are those of Inception's training and evaluation (tensorflow/models,
@@ -28,7 +28,7 @@ _SCALARS = {
 
 
 def parse_example(record: Any) -> dict[str, Any]:
-    """The values of a record in Inception's layout that training needs; ``record`` is a scalar
+    """The values of a record in Inception's format that training needs; ``record`` is a scalar
     string tensor.
 
     Returns:

@@ -193,14 +193,14 @@ def parse_entry(entry: Buffer) -> tuple[str, Feature | None]:
     return name, parse_feature(view, pieces)
 
 
-# the tags of name, feature, list and values in an entry of the usual layout
+# the tags of name, feature, list and values in an entry of the usual form
 _ONE_BYTES = 0x0A, 0x12, 0x0A, 0x0A
 _FLOATS = 0x0A, 0x12, 0x12, 0x0A
 _INT64S = 0x0A, 0x12, 0x1A, 0x0A
 
 
 def _parse_usual_entry(entry: Buffer) -> tuple[str, Feature] | None:
-    """Name and feature of an entry in the usual layout (a single value, or floats);
+    """Name and feature of an entry in the usual form (a single value, or floats);
     None for any other layout.
     """
     head = bytes(entry[:160])  # a name of up to 127 bytes, and five bytes before each length

@@ -1,4 +1,4 @@
-"""The record layout of 2016, as ``build_imagenet_data.py`` (tensorflow/models, Inception) wrote it.
+"""The record format of 2016, as ``build_imagenet_data.py`` (tensorflow/models, Inception) wrote it.
 
 A record is the Example of fifteen features around the image's own bytes. Features are in byte order
 of their names, so everything except the image is two short byte strings: one before

@@ -1,6 +1,6 @@
 """Record bytes -> the values of an Inception record.
 
-Nearly all records have the layout of inception.record_parts. They are read at known positions; the
+Nearly all records have the format of inception.record_parts. They are read at known positions; the
 values, encoded again, must give the same bytes. Any other encoding of the same features is as
 legal: the general parser reads it, several times slower.
 """
@@ -120,7 +120,7 @@ Words = tuple[int, str, str]
 
 
 def read_canonical(data: memoryview) -> ImageRecord | None:
-    """The record, if it has exactly the fifteen features in inception.record_parts's layout;
+    """The record, if it has exactly the fifteen features in inception.record_parts's format;
     None otherwise.
     """
     try:
@@ -138,10 +138,10 @@ def read_canonical(data: memoryview) -> ImageRecord | None:
 
 
 def read_head(data: memoryview) -> tuple[Words, int, int] | None:
-    """The class, and where the image starts and stops in the data; None unless the layout is the
+    """The class, and where the image starts and stops in the data; None unless the format is the
     most common one.
 
-    That is our layout with an image of 16 KiB to 2 MiB. Each of the five nested lengths before the
+    That is our format with an image of 16 KiB to 2 MiB. Each of the five nested lengths before the
     image then is three bytes long. They are decoded and compared at once, as digits of one large
     number.
     """

@@ -83,7 +83,7 @@ class Format(Struct, frozen=True):
     Args:
         key: its key in the recipe's `boxes`, the name of its module.
         tool: the name that people know it by.
-        layout: its name for ``init --as``.
+        structure: its name for ``init --as``.
         endings: those of its files; "" for files without an ending.
         recognises: whether a file is of the format, by its name and its first and last bytes.
         mark: reads the annotations of images.
@@ -100,7 +100,7 @@ class Format(Struct, frozen=True):
 
     key: str
     tool: str
-    layout: str
+    structure: str
     endings: Sequence[str]
     recognises: Callable[[str, bytes], bool]
     mark: Callable[[BoxKeys, AnnotatedImages], None]

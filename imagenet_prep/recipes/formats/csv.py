@@ -344,7 +344,7 @@ def _no_label(
     """The error for a table whose column of classes nobody can tell: it names the commands."""
     commands = []
     for column in candidates[:_MOST_NAMED]:
-        options = (("as", FORMAT.layout), ("label", column))
+        options = (("as", FORMAT.structure), ("label", column))
         commands.append(command("init", folder.path, options))
     problem = f"{folder.path / name}: no column for label"
     hint = Hint("if it is one of them, choose it: ", join_hints("; or ", commands))

@@ -45,7 +45,7 @@ class SourceKind(Struct, frozen=True):
         has_rows: whether it has rows with labels, boxes and masks.
         recognises: whether a file is one of the kind, by its name and its first 32 bytes; None
             where names alone tell it.
-        layout: its name for ``init --as``, where that is not the key.
+        structure: its name for ``init --as``, where that is not the key.
     """
 
     key: str
@@ -56,7 +56,7 @@ class SourceKind(Struct, frozen=True):
     read_samples: Callable[[Sequence[Path], Engine], dict[str, Samples]] | None = None
     has_rows: bool = False
     recognises: Callable[[str, bytes], bool] | None = None
-    layout: str = ""
+    structure: str = ""
 
 
 @functools.cache

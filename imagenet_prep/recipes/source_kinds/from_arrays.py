@@ -26,5 +26,5 @@ KIND = SourceKind(
     options=("label",),
     read_samples=_read_samples,
     recognises=may_hold_arrays,
-    layout="array-sets",
+    structure="array-sets",
 )

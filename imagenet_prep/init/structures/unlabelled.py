@@ -91,4 +91,4 @@ def _splits_by_tops(names: Sequence[str]) -> dict[str, str]:
     return {top: splits.get(top) or name_as_split(top) for top in sorted(tops)}
 
 
-LAYOUTS = {"unlabelled": recognise}
+STRUCTURES = {"unlabelled": recognise}

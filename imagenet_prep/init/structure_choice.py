@@ -1,4 +1,4 @@
-"""The choice of a layout. An Inspection -> the Choice of one, or what keeps it from being made."""
+"""The choice of a structure. An Inspection -> the Choice of one, or what prevents it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from imagenet_prep.errors import InputError, UsageError, all_of
 from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.init.inspection import Inspection
-from imagenet_prep.init.layouts import known_layouts
 from imagenet_prep.init.packed_files import joining_hint, unpacking_hint
 from imagenet_prep.init.proposal import Alternative, Choice, Interpretation
+from imagenet_prep.init.structures import known_structures
 from imagenet_prep.init.unread_files import UnreadFiles, find_unread
 from imagenet_prep.recipes.path_parts import counted
 from imagenet_prep.text import number_of
@@ -23,34 +23,34 @@ _ANY_FORMAT = (
 """The hint for files that nothing here reads."""
 
 
-def choose_layout(inspection: Inspection, layout: str | None = None) -> Choice:
-    """The layout of a folder: the surest one, or the one of this name.
+def choose_structure(inspection: Inspection, structure: str | None = None) -> Choice:
+    """The structure of a folder: the surest one, or the one of this name.
 
     Raises:
-        InputError: none fits, two fit, or the folder holds what this layout would lose: every fault
-            is named.
-        UsageError: the folder doesn't have this layout.
+        InputError: none fits, two fit, or the folder holds what it would lose; the error
+            names every fault.
+        UsageError: the folder doesn't have this structure.
     """
     interpretations = _interpret(inspection)
-    if layout is not None and layout not in interpretations:
-        raise _no_such_layout(inspection, layout, interpretations)
+    if structure is not None and structure not in interpretations:
+        raise _no_such_structure(inspection, structure, interpretations)
     if not interpretations:
         raise all_of([*inspection.faults, _nothing_to_read(inspection)])
-    name = layout or max(interpretations, key=lambda name: interpretations[name].certainty)
+    name = structure or max(interpretations, key=lambda name: interpretations[name].certainty)
     interpretation = interpretations[name]
     rivals = {
         rival: other
         for rival, other in interpretations.items()
         if other.certainty == interpretation.certainty
     }
-    if layout is None and len(rivals) > 1:
+    if structure is None and len(rivals) > 1:
         raise all_of([*inspection.faults, _question(inspection, rivals)])
     if interpretation.alternatives:
         question = _question(inspection, {name: interpretation})
         raise all_of([*inspection.faults, *interpretation.faults, question])
     unread = find_unread(inspection, interpretation)
     faults = [*inspection.faults, *interpretation.faults]
-    if layout is None:
+    if structure is None:
         faults += _unaccepted(inspection, name, interpretation, unread.losses)
     if faults:
         raise all_of(list(dict.fromkeys(faults)))
@@ -58,9 +58,9 @@ def choose_layout(inspection: Inspection, layout: str | None = None) -> Choice:
 
 
 def _interpret(inspection: Inspection) -> dict[str, Interpretation]:
-    """The folder as each layout reads it that can, by its name."""
+    """The folder as each structure reads it that can, by its name."""
     interpretations: dict[str, Interpretation] = {}
-    for name, recognise in known_layouts().items():
+    for name, recognise in known_structures().items():
         interpretation = recognise(inspection)
         if interpretation is not None:
             interpretations[name] = interpretation
@@ -70,7 +70,7 @@ def _interpret(inspection: Inspection) -> dict[str, Interpretation]:
 def _accept(
     inspection: Inspection, name: str, interpretation: Interpretation, unread: UnreadFiles
 ) -> Choice:
-    """The layout as chosen, with a note on everything that it leaves out or mends."""
+    """The structure as chosen, with a note on everything that it leaves out or mends."""
     assert interpretation.proposal is not None
     reason = f"as --as {name} says"
     notes: list[str] = []
@@ -87,23 +87,23 @@ def _accept(
     )
 
 
-def _no_such_layout(
-    inspection: Inspection, layout: str, interpretations: Collection[str]
+def _no_such_structure(
+    inspection: Inspection, structure: str, interpretations: Collection[str]
 ) -> UsageError:
-    """The error for a folder that can't be read by the layout that the user names."""
-    problem = f"{inspection.folder} can't be read as {layout}"
+    """The error for a folder that can't be read by the structure that the user names."""
+    problem = f"{inspection.folder} can't be read as {structure}"
     hint = "leave --as out to see why"
-    if layout == "with-labels" and not inspection.refusals:
+    if structure == "with-labels" and not inspection.refusals:
         problem = (
             f"{inspection.folder} holds no file that names its images, nor does the folder above"
         )
         hint = "write a CSV with the columns filename and label into it"
-    expected = f"expected one of {', '.join(interpretations) or 'no layout at all'}"
+    expected = f"expected one of {', '.join(interpretations) or 'no structure at all'}"
     return UsageError(problem, expected, hint)
 
 
 def _nothing_to_read(inspection: Inspection) -> InputError:
-    """The error for a folder that no layout can read."""
+    """The error for a folder that no structure can read."""
     names = inspection.listing.names
     content = counted(names, 5) or "nothing"
     expected = (
@@ -119,7 +119,7 @@ def _nothing_to_read(inspection: Inspection) -> InputError:
 def _unaccepted(
     inspection: Inspection, name: str, interpretation: Interpretation, losses: Sequence[InputError]
 ) -> list[InputError]:
-    """The faults of what a layout would lose or change, which its own command accepts."""
+    """The faults of what a structure would lose or change, which its own command accepts."""
     has_faults = bool(interpretation.faults)
     problems = {fault.what for fault in (*inspection.faults, *interpretation.faults)}
     accepting = Alternative(

@@ -324,4 +324,4 @@ def _unnamed(inspection: Inspection, tables: Sequence[str], bare: Sequence[str])
     return InputError(problem, "expected a row for each image", "add their rows")
 
 
-LAYOUTS = {"universal-table": recognise}
+STRUCTURES = {"universal-table": recognise}

@@ -156,4 +156,4 @@ def _contradictions(
     return [InputError(problem, expected, "correct it, or move it away")]
 
 
-LAYOUTS = {"cub-lists": recognise}
+STRUCTURES = {"cub-lists": recognise}

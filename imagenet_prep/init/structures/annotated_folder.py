@@ -19,8 +19,8 @@ from imagenet_prep.init.annotation_matching import (
 )
 from imagenet_prep.init.folder_shapes import shape_of
 from imagenet_prep.init.inspection import Inspection
-from imagenet_prep.init.layouts import Recogniser
 from imagenet_prep.init.proposal import CERTAIN, LIKELY, Interpretation, Proposal
+from imagenet_prep.init.structures import Recogniser
 from imagenet_prep.recipes.annotated_images import split_in
 from imagenet_prep.recipes.annotating import Annotations
 from imagenet_prep.recipes.folder_words import is_image_folder
@@ -363,12 +363,13 @@ def _named_columns(inspection: Inspection) -> dict[str, str]:
     return {role: column.rpartition(":")[2] for role, column in columns.items() if column}
 
 
-def _layouts() -> dict[str, Recogniser]:
-    """A layout for each format of annotations, and one for those of images in class folders."""
-    layouts: dict[str, Recogniser] = {
-        format.layout: functools.partial(_recognise, key) for key, format in all_formats().items()
+def _structures() -> dict[str, Recogniser]:
+    """A structure for each format of annotations, and one for those of images in class folders."""
+    structures: dict[str, Recogniser] = {
+        format.structure: functools.partial(_recognise, key)
+        for key, format in all_formats().items()
     }
-    return {**layouts, "boxes-in-class-folders": _recognise_in_classes}
+    return {**structures, "boxes-in-class-folders": _recognise_in_classes}
 
 
-LAYOUTS = _layouts()
+STRUCTURES = _structures()

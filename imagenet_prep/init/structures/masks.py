@@ -418,4 +418,4 @@ def _name(masks: _Masks) -> str:
     return f"{listed(masks.folders)}{suffix}"
 
 
-LAYOUTS = {"masks": recognise}
+STRUCTURES = {"masks": recognise}

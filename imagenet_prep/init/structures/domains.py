@@ -61,4 +61,4 @@ def _parts_of(folders: Sequence[str]) -> dict[str, tuple[str, str]]:
     return parts
 
 
-LAYOUTS = {"domains": recognise}
+STRUCTURES = {"domains": recognise}

@@ -29,7 +29,7 @@ def recognise(inspection: Inspection) -> Interpretation | None:
                 return None
             labels |= _labels_of(tags, inspection.items, inspection.folder / name)
     except InputError:
-        return None  # the layout of boxes says what is wrong
+        return None  # the structure of boxes says what is wrong
     if 2 * len(labels) < len(inspection.items):
         return None
     class_names = listed(class_order(set(labels.values())))
@@ -74,4 +74,4 @@ def _labels_of(tags: dict[str, str], images: Sequence[str], path: Path) -> dict[
     return {images[row]: label for row, label in zip(rows, tags.values(), strict=True) if row >= 0}
 
 
-LAYOUTS = {"cvat-tags": recognise}
+STRUCTURES = {"cvat-tags": recognise}

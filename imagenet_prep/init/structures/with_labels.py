@@ -20,7 +20,6 @@ from imagenet_prep.init.label_evidence import (
     remarks_on,
 )
 from imagenet_prep.init.label_tables import LabelsFile
-from imagenet_prep.init.layouts.several_labels import find_separator
 from imagenet_prep.init.proposal import (
     CERTAIN,
     ONLY_IF_ASKED,
@@ -28,6 +27,7 @@ from imagenet_prep.init.proposal import (
     Interpretation,
     Proposal,
 )
+from imagenet_prep.init.structures.several_labels import find_separator
 from imagenet_prep.init.table_proposal import kept_items, propose_files, remarks_on_lists
 from imagenet_prep.recipes.labels_file import LABELS
 
@@ -46,7 +46,7 @@ def _recognise(inspection: Inspection) -> Interpretation | None:
     table = tables[0] = _named_by_folders(inspection.items, shape, tables[0])
     certainty = certainty_of(inspection.items, shape, table)
     if table.has_labels and find_separator(table)[1]:
-        certainty = ONLY_IF_ASKED  # several-labels is the layout
+        certainty = ONLY_IF_ASKED  # several-labels is the structure
     proposal, list_files = propose_files(inspection, table)
     interpretation = _interpret(inspection, tables, certainty, proposal)
     return replace(
@@ -247,7 +247,7 @@ def _rivals(tables: Sequence[LabelsFile]) -> list[LabelsFile]:
 def _options(
     inspection: Inspection, table: LabelsFile, label: str, items: Sequence[str]
 ) -> dict[str, object]:
-    """The options that take a column; the layout, too,
+    """The options that take a column; the structure, too,
     if images would be left out or folders contradict it.
     """
     options: dict[str, object] = {"label": label}
@@ -256,4 +256,4 @@ def _options(
     return options
 
 
-LAYOUTS = {"tars-with-labels": _recognise_in_tars, "with-labels": _recognise}
+STRUCTURES = {"tars-with-labels": _recognise_in_tars, "with-labels": _recognise}

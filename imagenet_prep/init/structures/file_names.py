@@ -100,4 +100,4 @@ def _splits_of_folders(labels: Mapping[str, str]) -> dict[str, str]:
     return splits if len(splits) == len(folders) else {}
 
 
-LAYOUTS = {"file-names": recognise}
+STRUCTURES = {"file-names": recognise}

@@ -69,4 +69,4 @@ def are_doubtful_parts(roles: Roles) -> bool:
     return bool(roles.parts) and not are_numbered
 
 
-LAYOUTS = {"all-folders": recognise}
+STRUCTURES = {"all-folders": recognise}

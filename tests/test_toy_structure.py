@@ -1,4 +1,4 @@
-"""A layout is one new file."""
+"""A structure is one new file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from made_folders import images, taken
 from test_folders import check
 
 from imagenet_prep.engines import make_engine
-from imagenet_prep.init import layouts
+from imagenet_prep.init import structures
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import init
@@ -34,12 +34,12 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     return Interpretation(CERTAIN, ("left and right",), meaning, proposal, is_labelled=False)
 
 
-LAYOUTS = {"mirrors": recognise}
+STRUCTURES = {"mirrors": recognise}
 '''
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_layout_is_one_new_file(
+def test_a_structure_is_one_new_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
 ) -> None:
     """With the file, init takes the folder by it, and the set is right;
@@ -49,8 +49,8 @@ def test_a_layout_is_one_new_file(
     room.mkdir()
     if is_there:
         (room / "mirrors.py").write_text(TOY)
-    monkeypatch.setattr(layouts, "__path__", [*layouts.__path__, str(room)])
-    monkeypatch.delitem(sys.modules, f"{layouts.__name__}.mirrors", raising=False)
+    monkeypatch.setattr(structures, "__path__", [*structures.__path__, str(room)])
+    monkeypatch.delitem(sys.modules, f"{structures.__name__}.mirrors", raising=False)
     names = ["left/1.jpg", "left/2.jpg", "right/3.jpg"]
     made = taken(
         images(*names),
@@ -58,6 +58,6 @@ def test_a_layout_is_one_new_file(
     )
     made.save(tmp_path / "data")
     summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
-    assert summary.layout == ("mirrors" if is_there else "class-folders")
+    assert summary.structure == ("mirrors" if is_there else "class-folders")
     convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(summary.recipe))
     check(tmp_path / "out", made)

@@ -50,11 +50,11 @@ def plan(folder: Path, recipe: str) -> RecipeDataset:
     return load(folder / "recipe.yaml", None, ENGINE)
 
 
-def proposed(folder: Path, layout: str | None = None) -> tuple[InitSummary, RecipeDataset]:
+def proposed(folder: Path, structure: str | None = None) -> tuple[InitSummary, RecipeDataset]:
     """What init proposes for the folder "in", and its plan;
     the first record of each split is made too.
     """
-    summary = init(folder / "in", folder / "r.yaml", ENGINE, layout=layout)
+    summary = init(folder / "in", folder / "r.yaml", ENGINE, structure=structure)
     made = load(summary.recipe, None, ENGINE)
     for split in made.splits:
         item = split.catalog.item(0)
@@ -117,7 +117,7 @@ def test_masks_are_no_class(tmp_path: Path, name: str) -> None:
     save(tmp_path / "in", *MASKED[name])
     assert "look like images and their masks" in refused_by_convert(tmp_path)
     summary, made = proposed(tmp_path)
-    assert summary.layout == "masks"
+    assert summary.structure == "masks"
     assert "image/segmentation/class/encoded" in made.features
     assert [len(split.catalog) for split in made.splits] == [6]
 

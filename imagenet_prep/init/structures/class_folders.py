@@ -13,10 +13,10 @@ from imagenet_prep.escaping import CommandLine, command, command_line, in_sequen
 from imagenet_prep.hints import Hint, join_hints
 from imagenet_prep.init.folder_shapes import Shape, faults_of, is_usual, shape_of
 from imagenet_prep.init.inspection import Inspection
-from imagenet_prep.init.layouts.all_folders import are_doubtful_parts
 from imagenet_prep.init.proposal import LIKELY, ONLY_IF_ASKED, POSSIBLE, Interpretation, Proposal
 from imagenet_prep.init.split_lists import SplitLists, find_split_lists, read_split_lists
 from imagenet_prep.init.split_options import named_folders, named_lists
+from imagenet_prep.init.structures.all_folders import are_doubtful_parts
 from imagenet_prep.recipes.folder_roles import FolderTree
 from imagenet_prep.recipes.folder_words import is_image_folder, is_mask_folder, name_as_split
 from imagenet_prep.text import listed, number_of
@@ -26,7 +26,7 @@ _CLASS_FOLDERS = {
     "inner-folders": ("inner", "inner folders"),
     "folder-paths": ("path", "paths of the folders"),
 }
-"""The value of `class_folder` in a recipe, and what the classes are then, by layout."""
+"""The value of `class_folder` in a recipe, and what the classes are then, by structure."""
 
 
 def _recognise_first(inspection: Inspection) -> Interpretation | None:
@@ -51,31 +51,35 @@ def _recognise_first(inspection: Inspection) -> Interpretation | None:
     )
 
 
-def _recognise_deep(layout: str, inspection: Inspection) -> Interpretation | None:
+def _recognise_deep(structure: str, inspection: Inspection) -> Interpretation | None:
     """Folders within folders, which are classes only if asked."""
     folders = named_folders(inspection)
     first_shape = shape_of(inspection.items, splits=folders)
-    shape = shape_of(inspection.items, _CLASS_FOLDERS[layout][0], folders)
+    shape = shape_of(inspection.items, _CLASS_FOLDERS[structure][0], folders)
     is_deep = bool(first_shape.files.deep() or first_shape.roles.parts)
     if not shape.classes or not is_deep:
         return None
-    is_tie = layout == "folder-paths" and are_doubtful_parts(first_shape.roles)
+    is_tie = structure == "folder-paths" and are_doubtful_parts(first_shape.roles)
     is_alone = len(shape.classes) == 1 and not folders
     likely = POSSIBLE if is_alone else LIKELY
     return _interpret(
         inspection,
         shape,
-        layout,
+        structure,
         likely if is_tie else ONLY_IF_ASKED,
         faults_of(inspection.folder, shape, "", _command_for_paths(inspection)),
     )
 
 
 def _interpret(
-    inspection: Inspection, shape: Shape, layout: str, certainty: int, faults: Sequence[InputError]
+    inspection: Inspection,
+    shape: Shape,
+    structure: str,
+    certainty: int,
+    faults: Sequence[InputError],
 ) -> Interpretation:
     """The folder with these class folders."""
-    class_folder, classes_noun = _CLASS_FOLDERS[layout]
+    class_folder, classes_noun = _CLASS_FOLDERS[structure]
     is_first = class_folder == "first"
     classes = listed(shape.classes)
     place = _place_of_classes(shape) if is_first else ""
@@ -291,15 +295,15 @@ def _notes_on_unlabelled(inspection: Inspection, shape: Shape) -> list[str]:
 
 def _commands_for_inner(inspection: Inspection, shape: Shape) -> str:
     """The commands that take folders within classes."""
-    classes_by_layout: dict[str, str] = {}
-    for layout in ("inner-folders", "folder-paths"):
-        inner_shape = shape_of(inspection.items, _CLASS_FOLDERS[layout][0])
+    classes_by_structure: dict[str, str] = {}
+    for structure in ("inner-folders", "folder-paths"):
+        inner_shape = shape_of(inspection.items, _CLASS_FOLDERS[structure][0])
         if not inner_shape.files.same:
-            classes_by_layout[layout] = listed(inner_shape.classes)
-    classes_by_layout["all-folders"] = listed(shape.classes)
+            classes_by_structure[structure] = listed(inner_shape.classes)
+    classes_by_structure["all-folders"] = listed(shape.classes)
     commands = [
-        Hint(inspection.command_as(layout), f" (classes: {classes})")
-        for layout, classes in classes_by_layout.items()
+        Hint(inspection.command_as(structure), f" (classes: {classes})")
+        for structure, classes in classes_by_structure.items()
     ]
     return join_hints("; or ", commands)
 
@@ -308,7 +312,7 @@ def _command_for_paths(inspection: Inspection) -> str:
     return Hint(inspection.command_as("folder-paths"), " takes the paths for classes")
 
 
-LAYOUTS = {
+STRUCTURES = {
     "class-folders": _recognise_first,
     "inner-folders": functools.partial(_recognise_deep, "inner-folders"),
     "folder-paths": functools.partial(_recognise_deep, "folder-paths"),

@@ -139,4 +139,4 @@ def _columns_of_classes(
     return called_labels or columns
 
 
-LAYOUTS = {"labelled-splits": recognise}
+STRUCTURES = {"labelled-splits": recognise}

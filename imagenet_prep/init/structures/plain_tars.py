@@ -318,4 +318,4 @@ def _members(inspection: Inspection, content: Content, *, tar_folders: bool = Fa
     return members
 
 
-LAYOUTS = {"plain-tars": _recognise_plain, "class-tars": _recognise_class_tars}
+STRUCTURES = {"plain-tars": _recognise_plain, "class-tars": _recognise_class_tars}

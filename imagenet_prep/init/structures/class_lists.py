@@ -165,4 +165,4 @@ def _propose(
     )
 
 
-LAYOUTS = {"class-lists": _recognise_lists, "class-lines": _recognise_lines}
+STRUCTURES = {"class-lists": _recognise_lists, "class-lines": _recognise_lines}

@@ -102,4 +102,4 @@ def find_separator(table: LabelsFile) -> tuple[str, bool]:
     return (" ", True) if is_spaced else ("", is_sure)
 
 
-LAYOUTS = {"several-labels": recognise}
+STRUCTURES = {"several-labels": recognise}

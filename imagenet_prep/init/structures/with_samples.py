@@ -15,7 +15,6 @@ from imagenet_prep.hints import Hint
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_columns import Candidate, class_candidates, distinct_candidates
 from imagenet_prep.init.label_tables import LabelsFile
-from imagenet_prep.init.layouts import Recogniser
 from imagenet_prep.init.packed_files import unpacking_hint
 from imagenet_prep.init.proposal import (
     CERTAIN,
@@ -31,6 +30,7 @@ from imagenet_prep.init.sample_files import (
     holders_of,
     lists_beside,
 )
+from imagenet_prep.init.structures import Recogniser
 from imagenet_prep.init.table_forms import class_values
 from imagenet_prep.recipes import downsampled
 from imagenet_prep.recipes.array_sets import FILE, rival_files
@@ -369,13 +369,13 @@ _FINDERS: dict[str, Callable[[Inspection], Sequence[str]]] = {
 """The function that finds the files of a kind, where more than each file by itself tells them."""
 
 
-def _layouts() -> dict[str, Recogniser]:
-    """By layout, what recognises it: every kind of source whose files have labels of their own."""
-    layouts: dict[str, Recogniser] = {}
+def _structures() -> dict[str, Recogniser]:
+    """What recognises each structure: every kind of source whose files have labels of their own."""
+    structures: dict[str, Recogniser] = {}
     for key in sorted(kinds_with_samples()):
         find = _FINDERS.get(key, functools.partial(holders_of, key))
-        layouts[source_kinds()[key].layout or key] = functools.partial(_recognise, key, find)
-    return layouts
+        structures[source_kinds()[key].structure or key] = functools.partial(_recognise, key, find)
+    return structures
 
 
-LAYOUTS: dict[str, Recogniser] = _layouts()
+STRUCTURES: dict[str, Recogniser] = _structures()
