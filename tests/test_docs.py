@@ -186,7 +186,7 @@ def test_the_table_of_formats_is_that_of_their_modules() -> None:
     text = (ROOT / "docs/generated/formats.md").read_text()
     written = [row for row in rows(section(text, "## Formats")) if len(row) == 3]
     declared = [
-        [tool, f"`{box_format.layout}`", usage.replace("](#", "](../howto/coco-voc.md#")]
+        [tool, f"`{box_format.structure}`", usage.replace("](#", "](../howto/coco-voc.md#")]
         for box_format in all_formats().values()
         for tool, usage in box_format.usage.items()
     ]
