@@ -209,11 +209,9 @@ class Names(Sequence[str]):
         for rows in chunks(count):
             stop = min(rows.stop + 1, count)  # with the first row of the next chunk
             names = self.slices(range(rows.start, stop))
-            row = rows.start
-            for name, next_name in pairwise(names):
+            for row, (name, next_name) in enumerate(pairwise(names), rows.start):
                 if name == next_name:
                     yield row
-                row += 1
 
     def first_twice(self) -> int | None:
         """The first row whose name equals that of the next row."""
