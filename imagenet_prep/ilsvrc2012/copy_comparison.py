@@ -21,7 +21,8 @@ from imagenet_prep.ilsvrc2012.copy_listing import GET_MISSING, CopyListing
 from imagenet_prep.ilsvrc2012.devkit import train_counts
 from imagenet_prep.ilsvrc2012.digests import Digests, find_digests
 from imagenet_prep.ilsvrc2012.official import ImageSource, OfficialTar, count_by_wnid
-from imagenet_prep.ilsvrc2012.planning import attach_boxes, find_sources, other_copies
+from imagenet_prep.ilsvrc2012.plan_inputs import find_sources, other_copies
+from imagenet_prep.ilsvrc2012.planned_boxes import attach_boxes
 from imagenet_prep.ilsvrc2012.raw_data import ConsumedImages
 from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions
 from imagenet_prep.images.grades import Check
