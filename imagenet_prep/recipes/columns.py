@@ -21,7 +21,7 @@ from imagenet_prep.recipes.table_rows import LabelsFault
 from imagenet_prep.recipes.typed_values import typed
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.tfrecord.example import Kind
-from imagenet_prep.tfrecord.inception import OBJECT_FEATURES
+from imagenet_prep.tfrecord.object_features import OBJECT_FEATURES
 
 Content = Literal["image", "pixels", "array"]
 
