@@ -370,7 +370,7 @@ _FINDERS: dict[str, Callable[[Inspection], Sequence[str]]] = {
 
 
 def _structures() -> dict[str, Recogniser]:
-    """What recognises each structure: every kind of source whose files have labels of their own."""
+    """A recogniser by structure: one for each kind of source whose files hold their own labels."""
     structures: dict[str, Recogniser] = {}
     for key in sorted(kinds_with_samples()):
         find = _FINDERS.get(key, functools.partial(holders_of, key))
