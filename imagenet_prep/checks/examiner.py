@@ -21,7 +21,8 @@ from imagenet_prep.tfrecord.example import (
     parse_example,
     parse_sequence_example,
 )
-from imagenet_prep.tfrecord.inception import COLUMNS, EDGES, OBJECT_FEATURES
+from imagenet_prep.tfrecord.inception import COLUMNS, EDGES
+from imagenet_prep.tfrecord.object_features import OBJECT_FEATURES
 from imagenet_prep.tfrecord.tolerant_reader import only_value
 
 LIMIT = 20

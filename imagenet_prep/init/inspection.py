@@ -24,7 +24,7 @@ from imagenet_prep.init.table_search import is_text, judge_tables, label_alike, 
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import Content, has_ending_of, is_other_image
 from imagenet_prep.recipes.file_kinds import fits, kinds_by_content
-from imagenet_prep.recipes.path_parts import counted
+from imagenet_prep.recipes.path_parts import counted, has_ending
 from imagenet_prep.recipes.source_kinds import kinds_with_samples
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import list_folder
@@ -245,7 +245,7 @@ def _tars(folder: Path, names: Iterable[str], engine: Engine) -> dict[str, Catal
     return {
         name: list_tars([below(folder, name)], engine, folder_each=False)
         for name in names
-        if name.lower().endswith(".tar")
+        if has_ending(name, ".tar")
     }
 
 
@@ -298,7 +298,7 @@ def _names_by_kind(kinds: Mapping[str, str]) -> dict[str, list[str]]:
 
 def _faults_of_images(folder: Path, names: Sequence[str], images: _Images) -> list[InputError]:
     """The faults of shards that are missing, and of images that can't be read."""
-    tars = [name for name in names if name.lower().endswith(".tar")]
+    tars = [name for name in names if has_ending(name, ".tar")]
     faults = missing_shards([*tars, *images.holders])
     faults += wrong_formats(folder, names, images.content)
     if images.unfit:
@@ -364,7 +364,7 @@ def _others(
     names_by_reason: dict[str, list[str]] = {}
     read_counts: Counter[str] = Counter()
     for name, size in sizes.items():
-        if name.lower().endswith(PACKED) and not name.endswith(_LOCK):
+        if has_ending(name, PACKED) and not name.endswith(_LOCK):
             names_by_reason.setdefault("packed", []).append(name)
             continue
         path = below(folder, name)

@@ -26,6 +26,7 @@ from imagenet_prep.init.table_forms import (
 from imagenet_prep.recipes.joined_tables import spread
 from imagenet_prep.recipes.labels_file import LINES, LabelTable
 from imagenet_prep.recipes.path_matching import match
+from imagenet_prep.recipes.path_parts import base_name
 from imagenet_prep.recipes.table_rows import LabelsFault, form_of
 from imagenet_prep.text import number_of
 
@@ -105,7 +106,7 @@ def mentions_half(path: Path, image_names: frozenset[str]) -> bool:
     except OSError:
         return False
     text = _decode(content)
-    words = {word.rpartition("/")[2] for word in _BREAKS.split(text)}
+    words = {base_name(word) for word in _BREAKS.split(text)}
     if image_names and 2 * len(words & image_names) >= len(image_names):
         return True
     phrases = _names_of_several_words(image_names)

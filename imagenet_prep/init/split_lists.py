@@ -18,7 +18,7 @@ from imagenet_prep.init.file_endings import LARGEST_TEXT
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.label_tables import LabelsFile
 from imagenet_prep.recipes.path_matching import match
-from imagenet_prep.recipes.path_parts import stem_of, suffix_of
+from imagenet_prep.recipes.path_parts import base_name, has_ending, parent_of, stem_of, suffix_of
 from imagenet_prep.recipes.splits import USUAL, place_of_split, split_names
 from imagenet_prep.sources.folders import read_file_list
 from imagenet_prep.storage.files import read_plain
@@ -180,7 +180,7 @@ def _called_as_splits(inspection: Inspection) -> Iterator[dict[str, str]]:
     for name, size in inspection.sizes():
         if _may_be_list(name) and name not in items and size <= LARGEST_TEXT:
             number = "".join(re.findall(r"\d+$", stem_of(name)))
-            alike.setdefault((name.rpartition("/")[0], number), []).append(name)
+            alike.setdefault((parent_of(name), number), []).append(name)
     for names in alike.values():
         splits = _splits_of(names)
         files = {split: name for name, split in splits.items()}
@@ -199,6 +199,6 @@ def _splits_of(names: Iterable[str]) -> dict[str, str]:
     """
     name_by_stem = {name.removesuffix(suffix_of(name)) or name: name for name in names}
     stems = list(name_by_stem)
-    if {"train", "val"} <= {stem.rpartition("/")[2].lower() for stem in stems}:
-        stems = [stem for stem in stems if not stem.lower().endswith("trainval")]
+    if {"train", "val"} <= {base_name(stem).lower() for stem in stems}:
+        stems = [stem for stem in stems if not has_ending(stem, "trainval")]
     return {name_by_stem[stem]: split for stem, split in split_names(stems).items()}

@@ -27,6 +27,7 @@ from imagenet_prep.recipes import labels_file, table_rows, typed_values
 from imagenet_prep.recipes.joined_tables import family_of
 from imagenet_prep.recipes.labels_file import LABELS, PATHS, LabelTable
 from imagenet_prep.recipes.path_matching import without_ending
+from imagenet_prep.recipes.path_parts import base_name
 from imagenet_prep.recipes.table_rows import Form, LabelsFault, form_of
 
 _PROBED = 50  # lines that tell the form of a file
@@ -221,7 +222,7 @@ def _splits_of_list(name: str, table: LabelTable) -> SplitColumn | None:
     """The splits that a list gives in place of classes, if it is called so,
     as list_eval_partition.txt is.
     """
-    if _OF_SPLITS.isdisjoint(family_of(name.rpartition("/")[2])) or table.labels is None:
+    if _OF_SPLITS.isdisjoint(family_of(base_name(name))) or table.labels is None:
         return None
     column = find_split_column({"split": table.labels}, {})
     return None if column is None else replace(column, name="2")
@@ -276,7 +277,7 @@ def _choose_labels(form: TableForm, columns: Columns, options: InitOptions, name
     form.splits = find_split_column(others, options.splits)
     if form.splits is not None:
         others.pop(form.splits.name)
-    if "submission" in name.rpartition("/")[2].lower():
+    if "submission" in base_name(name).lower():
         form.label = False  # an example of what to hand in: its labels are no more than that
     elif (label_columns := _columns_of_option(options.label, columns, name)) is not None:
         _take_labels(form, columns, label_columns)

@@ -24,7 +24,7 @@ from imagenet_prep.init.labels_search import judge_labels, last_names, mentions,
 from imagenet_prep.init.table_forms import Sought
 from imagenet_prep.recipes.file_kinds import read_head
 from imagenet_prep.recipes.path_matching import without_ending
-from imagenet_prep.recipes.path_parts import grouped, stem_of, suffix_of
+from imagenet_prep.recipes.path_parts import grouped, has_ending, stem_of, suffix_of
 from imagenet_prep.sources.folders import HIDDEN
 from imagenet_prep.sources.names import below
 from imagenet_prep.sources.remarks import Remarks
@@ -153,7 +153,7 @@ def _candidates(names: Sequence[str]) -> list[str]:
 
 def _documents(folder: Path, names: Sequence[str]) -> list[str]:
     """The JSON documents that no known tool wrote: of many the first 50."""
-    documents = [name for name in names if name.lower().endswith(".json")]
+    documents = [name for name in names if has_ending(name, ".json")]
     documents = sorted(documents, key=count_folders)[:MOST_READ]
     return [name for name in documents if format_of_file(folder, name, ".json") is None]
 
@@ -166,7 +166,7 @@ def _find_beside(sought: Sought) -> list[str]:
     image_names = sought.known_names.union(map(str.lower, sought.items))
     names: list[str] = []
     with contextlib.suppress(OSError):
-        names = sorted(name for name in os.listdir(folder.parent) if name.lower().endswith(TABLES))
+        names = sorted(name for name in os.listdir(folder.parent) if has_ending(name, TABLES))
     names.sort(key=lambda name: stem_of(name) != folder.name)
     return [
         f"../{name}"

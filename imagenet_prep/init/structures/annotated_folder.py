@@ -31,7 +31,7 @@ from imagenet_prep.recipes.formats import (
     all_formats,
     load_format,
 )
-from imagenet_prep.recipes.path_parts import folder_around, folders_around
+from imagenet_prep.recipes.path_parts import folder_around, folders_around, parent_of
 from imagenet_prep.recipes.splits import splits_above
 from imagenet_prep.text import listed, number_of
 
@@ -212,7 +212,7 @@ def _without_counterpart(matched: MatchedImages, proposed: Proposed) -> tuple[li
     and the images that are kept without boxes, as text.
     """
     paths = [path for path, _ in proposed.lists.values()]
-    places = listed(dict.fromkeys(path.rpartition("/")[0] or path for path in paths))
+    places = listed(dict.fromkeys(parent_of(path) or path for path in paths))
     losses: list[str] = []
     if matched.unlisted:
         count = number_of(len(matched.unlisted), "image")
@@ -250,7 +250,7 @@ def _unread_masks(inspection: Inspection, matched: MatchedImages) -> list[str]:
     """The note on masks next to images with boxes."""
     if not matched.masks:
         return []
-    folders = sorted({name.rpartition("/")[0] for name in matched.masks})
+    folders = sorted({parent_of(name) for name in matched.masks})
     hint = (
         f"mask: {{folder: {inspection.folder.resolve().name}/{folders[0]}, unmasked: skip}} in a "
         "recipe takes them"

@@ -17,6 +17,7 @@ from imagenet_prep.init.proposal import (
     Interpretation,
     Proposal,
 )
+from imagenet_prep.recipes.path_parts import base_name
 from imagenet_prep.text import listed, number_of
 
 _FLAGS = frozenset(("1", "0", "-1"))
@@ -63,7 +64,7 @@ def _may_be_of_a_class(name_list: NameList) -> bool:
 
 def _class_of(name_list: NameList) -> str:
     """The name of a list's file, without its ending and its split."""
-    stem = re.sub(r"\.\w+$", "", name_list.name.rpartition("/")[2])
+    stem = re.sub(r"\.\w+$", "", base_name(name_list.name))
     if not name_list.split:
         return stem
     return re.sub(rf"^{_SPLIT}[ _-]|[ _-]{_SPLIT}$", "", stem, flags=re.IGNORECASE)

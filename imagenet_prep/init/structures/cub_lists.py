@@ -11,6 +11,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.init.folder_shapes import shape_of
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import CERTAIN, Interpretation, Proposal
+from imagenet_prep.recipes.path_parts import base_name
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.text import listed, number_of
 
@@ -82,7 +83,7 @@ def _folder_of_lists(inspection: Inspection) -> str | None:
     names = set(inspection.listing.names)
     for name in names:
         lead = name.removesuffix(_PATHS)
-        if name.rpartition("/")[2] == _PATHS and f"{lead}{_SPLITS}" in names:
+        if base_name(name) == _PATHS and f"{lead}{_SPLITS}" in names:
             return lead
     return None
 

@@ -13,6 +13,7 @@ from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.init.proposal import CERTAIN, Interpretation, Proposal
 from imagenet_prep.init.split_lists import read_cells
 from imagenet_prep.recipes.path_matching import without_ending
+from imagenet_prep.recipes.path_parts import base_name, has_ending
 from imagenet_prep.recipes.splits import split_names
 from imagenet_prep.text import listed, number_of
 
@@ -77,7 +78,7 @@ def _texts_near(inspection: Inspection, folder: str) -> Iterator[str]:
     """The text files in a folder, or next to it with its name."""
     leads = (f"{folder}/", f"{folder}_", f"{folder}.")
     for name, size in inspection.sizes():
-        if name.startswith(leads) and name.lower().endswith(_ENDINGS) and size <= LARGEST_TEXT:
+        if name.startswith(leads) and has_ending(name, _ENDINGS) and size <= LARGEST_TEXT:
             yield name
 
 
@@ -87,7 +88,7 @@ def _read_classes(inspection: Inspection, shape: Shape, folder: str, name: str) 
     The list names files, with their endings or without.
     """
     paths = [path for path in inspection.items if path.startswith(f"{folder}/")]
-    path_by_name = {path.rpartition("/")[2]: path for path in paths}
+    path_by_name = {base_name(path): path for path in paths}
     path_by_stem = {without_ending(file_name): path for file_name, path in path_by_name.items()}
     lines = read_cells(inspection.folder / name)
     labels = _classes_in(shape, path_by_name, lines)
@@ -107,7 +108,7 @@ def _classes_in(
         return {}
     cells_by_path: dict[str, Sequence[str]] = {}
     for cells in lines:
-        name = cells[names_column].rpartition("/")[2]
+        name = base_name(cells[names_column])
         if name in path_by_name:
             cells_by_path[path_by_name[name]] = cells
     columns = _columns_of_classes(shape, lines, list(cells_by_path.values()))
@@ -119,7 +120,7 @@ def _classes_in(
 def _column_of_names(path_by_name: Mapping[str, str], lines: Sequence[Sequence[str]]) -> int | None:
     """The first column that names as many images as there are."""
     for column in range(min(map(len, lines), default=0)):
-        count = sum(cells[column].rpartition("/")[2] in path_by_name for cells in lines)
+        count = sum(base_name(cells[column]) in path_by_name for cells in lines)
         if count >= len(path_by_name):
             return column
     return None

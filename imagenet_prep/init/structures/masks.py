@@ -25,7 +25,13 @@ from imagenet_prep.recipes.annotated_images import Roots
 from imagenet_prep.recipes.annotating import annotate
 from imagenet_prep.recipes.folder_words import is_mask_folder, is_mask_suffix, may_be_mask_folder
 from imagenet_prep.recipes.mask_folders import LOSSY, THRESHOLD, lossy_fault, reduced
-from imagenet_prep.recipes.path_parts import folders_around, stem_of
+from imagenet_prep.recipes.path_parts import (
+    base_name,
+    folders_around,
+    has_ending,
+    parent_of,
+    stem_of,
+)
 from imagenet_prep.recipes.schema import Mask, Recipe
 from imagenet_prep.recipes.splits import splits_above
 from imagenet_prep.sources.names import below
@@ -71,7 +77,7 @@ class _Masks(Struct):
     @property
     def is_lossy(self) -> bool:
         """Whether most of them are JPEGs."""
-        return sum(mask.lower().endswith(LOSSY) for mask in self.pairs) > len(self.pairs) / 2
+        return sum(has_ending(mask, LOSSY) for mask in self.pairs) > len(self.pairs) / 2
 
 
 def recognise(inspection: Inspection) -> Interpretation | None:
@@ -84,7 +90,7 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     if not choices:
         return None
     masks, *others = choices
-    folder_names = [folder.rpartition("/")[2] for folder in masks.folders]
+    folder_names = [base_name(folder) for folder in masks.folders]
     if not all(map(is_mask_folder, folder_names)) and not _look_like_masks(inspection, masks):
         return None
     images = [name for name in images if name not in masks.pairs]
@@ -128,7 +134,7 @@ def _looks_like_mask(folder: Path, mask: str, image: str) -> bool:
     data = below(folder, mask).read_bytes()
     if read_facts(data)[1:3] != size:
         return False
-    if mask.lower().endswith(LOSSY):
+    if has_ending(mask, LOSSY):
         return True
     return decode_rgb(data).getcolors(_MOST_COLOURS) is not None
 
@@ -243,7 +249,7 @@ def _add(choices: list[_Masks], masks: _Masks) -> None:
 
 def _preference(masks: _Masks) -> tuple[int, int]:
     """The masks of most images come first, then those whose names say that they are of classes."""
-    name = (masks.suffixes.mask or masks.folders[0].rpartition("/")[2]).lower()
+    name = (masks.suffixes.mask or base_name(masks.folders[0])).lower()
     image_count = len(set(masks.pairs.values()))
     for place, pattern in enumerate(_PREFERRED):
         if pattern.search(name):
@@ -271,7 +277,7 @@ def _of_suffix(items: Sequence[str], suffix: str) -> _Masks | None:
         if masks.suffixes.mask == suffix:
             if len(masks.pairs) < _PAIRED * len(files):
                 return None
-            folders = sorted({name.rpartition("/")[0] for name in masks.pairs})
+            folders = sorted({parent_of(name) for name in masks.pairs})
             named_folders = folders if len(folders) < _MOST_NAMED else [""]
             return msgspec.structs.replace(masks, folders=named_folders)
     return None

@@ -37,7 +37,7 @@ from imagenet_prep.recipes.divisions import Division
 from imagenet_prep.recipes.folder_labels import ClassFolders
 from imagenet_prep.recipes.folder_roles import FolderTree
 from imagenet_prep.recipes.folder_words import split_name
-from imagenet_prep.recipes.path_parts import counted, stem_of, suffix_of
+from imagenet_prep.recipes.path_parts import base_name, counted, stem_of, suffix_of
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.tars import folder_of_tar, noun_of
 from imagenet_prep.text import listed, number_of
@@ -196,7 +196,7 @@ def _recognise_class_tars(inspection: Inspection) -> Interpretation | None:
 
 def _stems_of_tars(inspection: Inspection) -> list[str]:
     """The names of the tars without their endings."""
-    return [folder_of_tar(name.rpartition("/")[2]).rstrip("/") for name in inspection.archives]
+    return [folder_of_tar(base_name(name)).rstrip("/") for name in inspection.archives]
 
 
 def _are_class_tars(inspection: Inspection) -> bool:
@@ -313,7 +313,7 @@ def _members(inspection: Inspection, content: Content, *, tar_folders: bool = Fa
     """The files of this content in all tars; with ``tar_folders`` below their tar's name."""
     members: list[str] = []
     for tar, listing in inspection.archives.items():
-        lead = folder_of_tar(tar.rpartition("/")[2]) if tar_folders else ""
+        lead = folder_of_tar(base_name(tar)) if tar_folders else ""
         members += [f"{lead}{name}" for name in listing.names if has_ending_of(content, name)]
     return members
 

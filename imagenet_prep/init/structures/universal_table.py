@@ -28,7 +28,7 @@ from imagenet_prep.init.proposal import (
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.folder_words import split_name
-from imagenet_prep.recipes.path_parts import stem_of
+from imagenet_prep.recipes.path_parts import has_ending, stem_of
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.row_files import RowListing, find_images, find_prefix
 from imagenet_prep.recipes.row_source import FILES, MASKS, Rows
@@ -130,7 +130,7 @@ def choose_table(table: Path, engine: Engine, options: InitOptions) -> Choice:
         InputError: it names no images, or one that is not there; the error has its line.
     """
     path = Path(os.path.abspath(table))  # noqa: PTH100 - links stay, as in names
-    if path.name.lower().endswith(PARQUET) and has_images(path):
+    if has_ending(path.name, PARQUET) and has_images(path):
         return _choose_parquet(path, engine)
     split = _split_of(path.name)
     source, recipe = _settings_of(options)
@@ -235,7 +235,7 @@ def _tables_in(inspection: Inspection) -> dict[str, list[str]]:
 
 def _likely_tables(names: Iterable[str]) -> list[str]:
     """The tables called metadata; if there are none, those in no folder."""
-    tables = [name for name in names if name.lower().endswith(ENDINGS)]
+    tables = [name for name in names if has_ending(name, ENDINGS)]
     metadata = [name for name in tables if stem_of(name).lower() == _METADATA]
     return metadata or _tables_at_the_top(tables)
 
@@ -244,7 +244,7 @@ def _tables_at_the_top(tables: Sequence[str]) -> list[str]:
     """The tables in no folder that are called as splits; otherwise the ones in Parquet."""
     tables = [name for name in tables if "/" not in name]
     of_splits = [name for name in tables if split_name(stem_of(name))]
-    return of_splits or [name for name in tables if name.lower().endswith(PARQUET)]
+    return of_splits or [name for name in tables if has_ending(name, PARQUET)]
 
 
 def _names_images(folder: Path, name: str) -> bool:
@@ -252,7 +252,7 @@ def _names_images(folder: Path, name: str) -> bool:
     columns = column_names(folder / name)
     if any(map(_COLUMN.fullmatch, columns)):
         return True
-    is_index = "/" not in name and name.lower().endswith(PARQUET)  # no labels file can be one
+    is_index = "/" not in name and has_ending(name, PARQUET)  # no labels file can be one
     return is_index and not set(FILES).isdisjoint(columns)
 
 

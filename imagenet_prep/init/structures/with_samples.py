@@ -35,7 +35,7 @@ from imagenet_prep.init.table_forms import class_values
 from imagenet_prep.recipes import downsampled
 from imagenet_prep.recipes.array_sets import FILE, rival_files
 from imagenet_prep.recipes.joined_samples import Samples, split_of
-from imagenet_prep.recipes.path_parts import grouped
+from imagenet_prep.recipes.path_parts import base_name, grouped
 from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.source_kinds import kinds_with_samples, source_kinds
 from imagenet_prep.recipes.splits import USUAL
@@ -140,7 +140,7 @@ def _by_split(kind: str, names: Sequence[str]) -> dict[str, list[str]]:
     """The files by the splits that their names tell; arrays tell theirs themselves."""
     if kind == "arrays":
         return {"": list(names)}
-    groups = grouped(names, lambda name: split_of(name.rpartition("/")[2]) or split_of(name))
+    groups = grouped(names, lambda name: split_of(base_name(name)) or split_of(name))
     others = [split for split in groups if split not in USUAL]
     splits = [*others, *(split for split in USUAL if split in groups)]
     return {split: groups[split] for split in splits}
@@ -212,7 +212,7 @@ def _first_label(names: Sequence[str], table: LabelsFile, label: str | None) -> 
     """The number of the first class where a format counts from 1,
     or Inception's, whose 0 is no class.
     """
-    are_arrays_from_1 = all(counts_from_1(name.rpartition("/")[2]) for name in names)
+    are_arrays_from_1 = all(counts_from_1(base_name(name)) for name in names)
     is_named_from_1 = min(table.table.words, default=0) == 1
     if label != "image/class/label" and not are_arrays_from_1 and not is_named_from_1:
         return None
@@ -370,7 +370,7 @@ _FINDERS: dict[str, Callable[[Inspection], Sequence[str]]] = {
 
 
 def _structures() -> dict[str, Recogniser]:
-    """What recognises each structure: every kind of source whose files have labels of their own."""
+    """A recogniser by structure: one for each kind of source whose files hold their own labels."""
     structures: dict[str, Recogniser] = {}
     for key in sorted(kinds_with_samples()):
         find = _FINDERS.get(key, functools.partial(holders_of, key))
