@@ -28,7 +28,7 @@ from imagenet_prep.sources.catalog import NUMBER_COLUMNS, Catalog
 from imagenet_prep.sources.names import Column, Names
 from imagenet_prep.sources.slices import container_class
 from imagenet_prep.storage.durable import make_folder
-from imagenet_prep.storage.files import find_plain, save_bytes
+from imagenet_prep.storage.files import find_plain
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate, open_store
 from imagenet_prep.storage.refusals import writing
 
@@ -99,16 +99,16 @@ class PackedCatalog(Struct, frozen=True):
         """A digest of all of it."""
         return _digest(self.head)
 
-    def save(self, folder: AnyPath) -> None:
+    def save(self, folder: AnyPath, unfinished: AnyPath | None = None) -> None:
         """Save it durably in a folder or object store, unless it is there, intact;
-        ``catalog.json`` is written last.
+        ``catalog.json`` is written last. ``unfinished`` is that of ``open_store``.
         """
         with contextlib.suppress(InputError):
             load_catalog(folder, self.name)
             return
         if (local := local_or_none(folder)) is not None:
             make_folder(local)
-        store = open_store(folder)
+        store = open_store(folder, unfinished)
         for name, array in self.arrays.items():
             file = array_file(name)
             with writing(folder / file), store.create(file) as sink:
@@ -116,7 +116,11 @@ class PackedCatalog(Struct, frozen=True):
                 sink.commit()
         with writing(folder):
             store.sync()
-        save_bytes(folder / "catalog.json", self.head)
+        with writing(folder / "catalog.json"), store.create("catalog.json") as sink:
+            sink.write([self.head])
+            sink.seal()
+            sink.commit()
+            store.sync_names()
 
 
 def load_catalog(folder: AnyPath, digest: str, pieces: Sequence[range] | None = None) -> Catalog:
