@@ -93,10 +93,10 @@ def _shared_leads(paths: Sequence[str]) -> Iterator[str]:
     """The folders that all paths start with, with a slash: the first one, the first two, and so
     on.
     """
-    lowest, highest = min(paths, default=""), max(paths, default="")
-    folders = zip(lowest.split("/")[:-1], highest.split("/")[:-1], strict=False)
+    *lowest_folders, _ = min(paths, default="").split("/")
+    *highest_folders, _ = max(paths, default="").split("/")
     lead = ""
-    for folder, other_folder in folders:
+    for folder, other_folder in zip(lowest_folders, highest_folders, strict=False):
         if folder != other_folder:
             return
         lead += f"{folder}/"
