@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from imagenet_prep.reading.compared_set import RecordSpan
 
@@ -49,20 +49,22 @@ class Unmatched:
     def __init__(self, shards: Sequence[str], columns: Mapping[str, Columns]) -> None:
         import numpy as np
 
+        self._shards = shards
         parts: list[Columns] = []
         counts: list[int] = []
         for shard in shards:
-            part = columns.get(shard, NO_RECORDS)
-            parts.append(part)
-            counts.append(len(part.numbers))
-        self._shards = shards
+            part = columns.get(shard)
+            counts.append(0)
+            if part is not None:
+                counts[-1] = len(part.numbers)
+                parts.append(part)
         shard_numbers = np.arange(len(shards), dtype=np.uint64)
         self.shards = np.repeat(shard_numbers, counts)
-        self.numbers = np.concatenate([part.numbers for part in parts])
-        self.names = np.concatenate([part.names for part in parts])
-        self.identities = np.concatenate([part.identities for part in parts])
-        self._offsets = np.concatenate([part.offsets for part in parts])
-        self._lengths = np.concatenate([part.lengths for part in parts])
+        self.numbers = _joined([part.numbers for part in parts], np.uint32)
+        self.names: Keys = _joined([part.names for part in parts], np.uint64)
+        self.identities: Keys = _joined([part.identities for part in parts], np.uint64)
+        self._offsets = _joined([part.offsets for part in parts], np.uint64)
+        self._lengths = _joined([part.lengths for part in parts], np.uint64)
         self.is_free = np.ones(len(self.numbers), bool)
         _, inverse, occurrences = np.unique(self.names, return_inverse=True, return_counts=True)
         occurs_once = occurrences[inverse] == 1
@@ -111,6 +113,15 @@ class Unmatched:
         """The shard and the number of a record."""
         shard = int(self.shards[row])
         return self._shards[shard], int(self.numbers[row])
+
+
+def _joined(columns: Sequence[NDArray[Any]], kind: type) -> NDArray[Any]:
+    """The columns of several shards as one; an empty one of this kind of number without shards."""
+    import numpy as np
+
+    if not columns:
+        return np.zeros(0, kind)
+    return np.concatenate(columns)
 
 
 class Matching:
