@@ -23,7 +23,7 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.model import Engine
 from imagenet_prep.reading.shard import Shard
-from imagenet_prep.stages.diff import Difference
+from imagenet_prep.checks.set_difference import Difference
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.example import (
     BytesList,
