@@ -129,7 +129,7 @@ def download(data_dir: Path, only: str, quiet: bool, **params: Any) -> CommandOu
     imagenet-prep download /data/imagenet --source huggingface
     """
     from imagenet_prep.ilsvrc2012.astray import refuse_astray
-    from imagenet_prep.ilsvrc2012.settings import find_part
+    from imagenet_prep.ilsvrc2012.class_parts import find_part
     from imagenet_prep.stages.download import (
         all_come,
         download,

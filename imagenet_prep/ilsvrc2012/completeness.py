@@ -13,7 +13,8 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.settings import Part, expected_by_class, source_of
+from imagenet_prep.ilsvrc2012.class_parts import Part
+from imagenet_prep.ilsvrc2012.settings import expected_by_class, source_of
 from imagenet_prep.images.prepare import repaired_images
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.storage.layout import split_of

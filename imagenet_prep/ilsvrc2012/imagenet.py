@@ -12,14 +12,8 @@ from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import OptionValues, command
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.settings import (
-    WHOLE,
-    ConvertOptions,
-    Part,
-    expected_by_class,
-    options_from,
-    recorded_part,
-)
+from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part, recorded_part
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions, expected_by_class, options_from
 from imagenet_prep.model import Engine, Progress, ShardInfo, StageStatus, State
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.set_records import SetRecords

@@ -10,6 +10,7 @@ from imagenet_prep.escaping import OptionValues
 from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_search import find_annotations
+from imagenet_prep.ilsvrc2012.class_parts import Part
 from imagenet_prep.ilsvrc2012.official import (
     ClassTars,
     ImageFolders,
@@ -17,7 +18,6 @@ from imagenet_prep.ilsvrc2012.official import (
     OfficialTar,
     finished,
 )
-from imagenet_prep.ilsvrc2012.settings import Part
 from imagenet_prep.model import Engine, Progress, StageStatus, State
 from imagenet_prep.shards.consumption import Consumption
 from imagenet_prep.sources.catalog import Catalog

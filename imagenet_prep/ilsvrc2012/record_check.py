@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from imagenet_prep.checks.examiner import Finding, Seen, check_jpeg, printable
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.settings import WHOLE, Part
+from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.storage.location import AnyPath
