@@ -244,9 +244,11 @@ class ImageNet(CheckedDataset):
 
     def examiner(self, foreign: Sequence[AnyPath], *, decode: bool) -> ImageNetExaminer:
         """The examiner that compares each record with the facts, and with its maker's flavour."""
-        from imagenet_prep.ilsvrc2012.record_check import INCEPTION, ImageNetExaminer, recognise
+        from imagenet_prep.ilsvrc2012.flavours import INCEPTION, recognise
+        from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 
-        return ImageNetExaminer(recognise(foreign) if foreign else INCEPTION, decode, self.part)
+        flavour = recognise(foreign) if foreign else INCEPTION
+        return ImageNetExaminer(flavour, decode, self.part)
 
     def check_set(
         self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool

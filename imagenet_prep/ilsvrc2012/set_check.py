@@ -21,6 +21,7 @@ from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part
 from imagenet_prep.ilsvrc2012.completeness import find_encoded_again, repairs_of
+from imagenet_prep.ilsvrc2012.flavours import INCEPTION
 from imagenet_prep.ilsvrc2012.label_patterns import has_pattern, merge_patterns
 from imagenet_prep.ilsvrc2012.order_check import (
     Ordering,
@@ -28,7 +29,7 @@ from imagenet_prep.ilsvrc2012.order_check import (
     check_order,
     examine_order,
 )
-from imagenet_prep.ilsvrc2012.record_check import INCEPTION, ImageNetExaminer
+from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.ilsvrc2012.repeated_images import check_unique, find_identical_shards
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.text import listed, number_of
