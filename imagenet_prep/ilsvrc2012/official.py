@@ -21,8 +21,8 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part
 from imagenet_prep.ilsvrc2012.repacked import foreign_member, without_folders
-from imagenet_prep.ilsvrc2012.settings import WHOLE, Part
 from imagenet_prep.model import Engine, ProblemKind, Progress
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.folders import Folder
