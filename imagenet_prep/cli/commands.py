@@ -34,7 +34,7 @@ from imagenet_prep.cli.stage_arguments import (
     read_job,
     split_places,
 )
-from imagenet_prep.cli.terminal import make_progress, say
+from imagenet_prep.cli.terminal import make_progress, say, tell
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.exports import FORMATS, describe_formats
 from imagenet_prep.ilsvrc2012 import facts
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from imagenet_prep.checks.verdict import Verdict
     from imagenet_prep.model import Progress
     from imagenet_prep.pipeline import RepairRun
+    from imagenet_prep.reporting.marks_file import Marks
     from imagenet_prep.shards.convert_summary import ConvertSummary
     from imagenet_prep.stages.export import ExportSummary
     from imagenet_prep.stages.report import ReportSummary
@@ -667,11 +668,14 @@ def report(
     engine = engine_of(params)
     progress = make_progress(quiet)
     place = find_place(data_dir)
+    set_count = len(place.sets()) if isinstance(place, Layout) else 1
+    marks = params["mark"] and _read_marks(params["mark"], set_count)
+    summaries: list[ReportSummary] = []
 
     def make(set_or_file: Layout | AnyPath) -> ReportSummary:
         layout = set_or_file if isinstance(set_or_file, Layout) else Layout(set_or_file.parent)
         set_page = page
-        if page and isinstance(place, Layout) and len(place.sets()) > 1:
+        if page and set_count > 1:
             set_page = page.with_stem(f"{page.stem}-{layout.set_name}")
         if set_page is None:
             refuse_unwritable(layout.report_path)
@@ -680,12 +684,13 @@ def report(
             engine,
             samples=params["samples"],
             near_duplicates=params["near_duplicates"],
-            mark=params["mark"],
+            mark=marks,
             page=set_page,
             progress=progress,
         )
 
     def show(summary: ReportSummary) -> None:
+        summaries.append(summary)
         printing.print_report(summary, quiet)
         if is_opened:
             _open(summary.path)
@@ -696,7 +701,28 @@ def report(
         figures=figures.report_figures,
         status_of=lambda summary: _status_of(summary.verdict),
     )
-    return each_set(place, work)
+    outcome = each_set(place, work)
+    if marks and len(summaries) == set_count > 1:
+        _tell_unknown(marks, summaries, data_dir, quiet)
+    return outcome
+
+
+def _read_marks(path: AnyPath, set_count: int) -> Marks:
+    from imagenet_prep.reporting.marks_file import read_marks
+
+    return replace(read_marks(path), of_several_sets=set_count > 1)
+
+
+def _tell_unknown(
+    marks: Marks, summaries: Sequence[ReportSummary], data_dir: Path, quiet: bool
+) -> None:
+    """Print the flagged names that none of the sets has; refuse marks of which no set has any."""
+    from imagenet_prep.reporting.marks_file import describe_unknown, names_of_none
+
+    unknown = [summary.unknown_names for summary in summaries]
+    names = names_of_none(marks, unknown, data_dir.resolve().name)
+    if names and not quiet:
+        tell(f"note: {describe_unknown(names)}", error=True)
 
 
 class _ShowCommand(o.Command):
