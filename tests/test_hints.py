@@ -17,7 +17,7 @@ from existing import existing
 
 import imagenet_prep
 from imagenet_prep.checks.verdict import Verdict, load_verdict, save_verdict
-from imagenet_prep.cli.commands import cli
+from imagenet_prep.cli.commands import load_commands
 from imagenet_prep.cli.terminal import fitted
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.escaping import CommandLine, Shell, command, command_line, in_sequence, mention
@@ -170,7 +170,7 @@ def test_commands_are_joined() -> None:
 # the source ---------------------------------------------------------------------------------------
 
 PROSE = re.compile(
-    rf"imagenet-prep (?:{'|'.join(cli.commands)})\b|pip install \S|\b(?:mv|rm|mkdir|unzip|tar|gzip) -"
+    rf"imagenet-prep (?:{'|'.join(load_commands())})\b|pip install \S|\b(?:mv|rm|mkdir|unzip|tar|gzip) -"
 )
 """A command within a text, where it can't be told from the sentence around it."""
 

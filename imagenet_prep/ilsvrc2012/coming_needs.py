@@ -9,10 +9,7 @@ from msgspec import Struct
 
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_search import find_annotations, find_boxes_csv
-from imagenet_prep.ilsvrc2012.official import (
-    ClassTars,
-    ImageSource,
-)
+from imagenet_prep.ilsvrc2012.official import ClassTars, ImageSource
 from imagenet_prep.ilsvrc2012.raw_data import ConsumedImages, find_source
 from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions, Part
 from imagenet_prep.shards.consuming import consumed_needs
@@ -27,7 +24,6 @@ those of validation images are a sixth of it.
 
 _BLOCK = 4096
 """Bytes of a disk block: a file wastes half of its last one on average."""
-
 
 _LEAST_FILES = 14
 """The minimum number of parquet files of a split."""
@@ -66,6 +62,11 @@ class _Amount(Struct, frozen=True):
         """The number of images."""
         return about_images(self.split, self.size)
 
+    @property
+    def is_unpacked(self) -> bool:
+        """Whether the images are present as files of their own."""
+        return self.source is not None and self.source.is_unpacked
+
 
 def needs_behind(
     layout: Layout, coming: Coming, options: ConvertOptions, *, extract: bool
@@ -77,24 +78,26 @@ def needs_behind(
     """
     if extract:
         for split in facts.SPLITS:
-            yield from _untar_needs(layout, split, coming, options)
-    estimates = [_amount(layout, split, coming, options, options.part) for split in facts.SPLITS]
-    amounts = [amount for amount in estimates if amount is not None]
+            yield from _untar_needs(layout, split, coming, options.part)
+    amounts: list[_Amount] = []
+    for split in facts.SPLITS:
+        amount = _estimate(layout, split, coming, options.part)
+        if amount is not None:
+            amounts.append(amount)
     for amount in amounts:
         yield from _annotate_needs(layout, amount, coming, options)
     for amount in amounts:
         yield from _shards(layout, amount, options)
 
 
-def _untar_needs(
-    layout: Layout, split: str, coming: Coming, options: ConvertOptions
-) -> Iterator[Need]:
+def _untar_needs(layout: Layout, split: str, coming: Coming, part: Part) -> Iterator[Need]:
     """The space for the image folders of a split that is not unpacked."""
     is_by_class = split in coming.by_class or isinstance(find_source(layout, split), ClassTars)
-    part = options.part if is_by_class else WHOLE
-    amount = _amount(layout, split, coming, options, part)
-    if amount and not (amount.source and amount.source.is_unpacked):
-        yield _folders(layout, amount, part)
+    if not is_by_class:
+        part = WHOLE
+    amount = _estimate(layout, split, coming, part)
+    if amount is not None and not amount.is_unpacked:
+        yield _missing_folders(layout, amount, part)
 
 
 def _annotate_needs(
@@ -111,78 +114,76 @@ def _annotate_needs(
 
 def about_images(split: str, size: int) -> int:
     """The number of images in so many bytes of a split, in proportion to the official archive."""
-    return facts.IMAGES[split] * size // facts.ARCHIVES[split].about
+    archive = facts.ARCHIVES[split]
+    return facts.IMAGES[split] * size // archive.about
 
 
 def folders_need(layout: Layout, split: str, *, classes: int, size: int) -> Need:
     """The disk space of class folders with images of ``size`` bytes in all."""
     images = about_images(split, size)
     needed = size + images * _BLOCK // 2
-    return Need(
-        "untar",
-        f"image folders of {split}",
-        layout.images_dir(split),
-        needed,
-        images + classes,
-        is_about=True,
-    )
+    words = f"image folders of {split}"
+    files = images + classes
+    return Need("untar", words, layout.images_dir(split), needed, files, is_about=True)
 
 
-def _amount(
-    layout: Layout, split: str, coming: Coming, options: ConvertOptions, part: Part
-) -> _Amount | None:
+def _estimate(layout: Layout, split: str, coming: Coming, part: Part) -> _Amount | None:
     """The approximate amount of a split, None if nothing:
     ``part`` of the facts, but no more than present.
     """
-    source = None if split in coming.splits else find_source(layout, split)
-    if (source is None and split not in coming.splits) or isinstance(source, ConsumedImages):
+    archive = facts.ARCHIVES[split]
+    size = archive.about * len(part.labels) // facts.CLASSES
+    if split in coming.splits:
+        return _Amount(split, min(size, coming.size), coming.in_order, None)
+    source = find_source(layout, split)
+    if source is None or isinstance(source, ConsumedImages):
         return None  # a resumed conversion requires no more than its first run checked
-    whole = facts.ARCHIVES[split].about * len(part.labels) // facts.CLASSES
-    size = min(whole, source.size if source else coming.size)
-    return _Amount(split, size, source.is_in_order if source else coming.in_order, source)
+    return _Amount(split, min(size, source.size), source.is_in_order, source)
 
 
-def _folders(layout: Layout, amount: _Amount, part: Part) -> Need:
+def _missing_folders(layout: Layout, amount: _Amount, part: Part) -> Need:
     """The space for missing class folders; an existing folder counts as complete."""
-    folder, classes = layout.images_dir(amount.split), len(part.labels)
-    present = sum((folder / wnid).is_dir() for wnid in part.labels) if folder.is_dir() else 0
-    missing = classes - present
+    folder = layout.images_dir(amount.split)
+    missing = classes = len(part.labels)
+    if folder.is_dir():
+        missing -= sum((folder / wnid).is_dir() for wnid in part.labels)
     size = amount.size * missing // classes
     return folders_need(layout, amount.split, classes=missing, size=size)
 
 
 def _shards(layout: Layout, amount: _Amount, options: ConvertOptions) -> list[Need]:
     """The space for missing shards; a shard with its final name counts as finished."""
-    count = options.shards(amount.split)
-    missing = max(count - _count_shards(layout, amount.split, count), 0)
+    split = amount.split
+    count = options.shards(split)
+    missing = max(count - _count_shards(layout, split, count), 0)
     size = amount.size * missing // count
-    pending = PendingShards(
-        amount.split, missing, about_images(amount.split, size), size, is_about=True
-    )
+    images = about_images(split, size)
+    pending = PendingShards(split, missing, images, size, is_about=True)
     if options.consume:
-        return consumed_needs(
-            layout,
-            pending,
-            under_way=(os.cpu_count() or 1) * size // max(missing, 1),
-            whole=amount.size // _LEAST_FILES if amount.in_order else 0,
-        )
-    return shard_needs(
-        layout,
-        pending,
-        in_order=amount.in_order or _reads_in_order(layout, amount, size, options),
-        keeps_size=options.reencode is None or not options.reencode.may_shrink,
-    )
+        workers = os.cpu_count() or 1
+        under_way = workers * size // max(missing, 1)
+        largest_file = amount.size // _LEAST_FILES if amount.in_order else 0
+        return consumed_needs(layout, pending, under_way=under_way, whole=largest_file)
+    keeps_size = options.reencode is None or not options.reencode.may_shrink
+    in_order = amount.in_order or _reads_in_order(layout, amount, size, options)
+    return shard_needs(layout, pending, in_order=in_order, keeps_size=keeps_size)
 
 
 def _count_shards(layout: Layout, split: str, count: int) -> int:
     """The shards of a split cut into ``count`` that have their final names."""
-    names = [parse_shard_name(name) for name in layout.find_shards((split,))]
-    return sum(name is not None and name[2] == count for name in names)
+    shards = 0
+    for name in layout.find_shards((split,)):
+        parts = parse_shard_name(name)
+        if parts is not None and parts[2] == count:
+            shards += 1
+    return shards
 
 
 def _reads_in_order(layout: Layout, amount: _Amount, size: int, options: ConvertOptions) -> bool:
     """Whether convert will choose to read an archive in file order."""
-    if amount.source and amount.source.is_unpacked:
+    if amount.is_unpacked:
         return False
-    place = amount.source.path if amount.source else layout.own_raw_dir
+    place = layout.own_raw_dir
+    if amount.source is not None:
+        place = amount.source.path
     return is_pass_better(place, size, options)

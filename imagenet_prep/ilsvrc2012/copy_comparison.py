@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -21,7 +22,8 @@ from imagenet_prep.ilsvrc2012.copy_listing import GET_MISSING, CopyListing
 from imagenet_prep.ilsvrc2012.devkit import train_counts
 from imagenet_prep.ilsvrc2012.digests import Digests, find_digests
 from imagenet_prep.ilsvrc2012.official import ImageSource, OfficialTar, count_by_wnid
-from imagenet_prep.ilsvrc2012.planning import attach_boxes, find_sources, other_copies
+from imagenet_prep.ilsvrc2012.plan_inputs import find_sources, other_copies
+from imagenet_prep.ilsvrc2012.planned_boxes import attach_boxes
 from imagenet_prep.ilsvrc2012.raw_data import ConsumedImages
 from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions
 from imagenet_prep.images.grades import Check
@@ -66,13 +68,15 @@ def list_copy(
     for split in facts.SPLITS:
         source = sources.get(split)
         if source is None:
-            detail = f"expected {facts.IMAGES[split]:,} images, found none"
-            comparison.lack(ProblemKind.MISSING_IMAGE, split, detail, count=facts.IMAGES[split])
+            images = facts.IMAGES[split]
+            detail = f"expected {images:,} images, found none"
+            comparison.lack(ProblemKind.MISSING_IMAGE, split, detail, count=images)
         elif isinstance(source, ConsumedImages):
             comparison.problems.append(_consumed(source))
         else:
             progress.note(f"indexing {source.path}")
-            recorder = check_as(InceptionRecorder(), _check_of(source, digests, depth))
+            check = _check_of(source, digests, depth)
+            recorder = check_as(InceptionRecorder(), check)
             comparison.take(source, engine, progress, recorder, by_class)
     return comparison.done(digests, depth or "decode")
 
@@ -86,10 +90,12 @@ def _check_of(source: ImageSource, digests: Digests, depth: Depth | None) -> Che
 
 def _with_images(layout: Layout) -> Layout:
     """The layout; if its raw folder has no images and is a DATA_DIR, that of the raw data in it."""
-    inside = layout.raw_dir / RAW_NAME
-    if layout.raw is not None and not find_sources(layout) and inside.is_dir():
-        return replace(layout, data_dir=layout.raw_dir, raw=None)
-    return layout
+    if layout.raw is None or find_sources(layout):
+        return layout
+    raw_folder_inside = layout.raw_dir / RAW_NAME
+    if not raw_folder_inside.is_dir():
+        return layout
+    return replace(layout, data_dir=layout.raw_dir, raw=None)
 
 
 def _is_proven(source: ImageSource, digests: Digests) -> bool:
@@ -173,14 +179,17 @@ class CopyComparison:
         with collecting() as obstacles:
             catalog = _list(source, engine, progress)
         misplaced = _count_misplaced(obstacles.problems)
-        self.problems += _grouped(obstacles, split, len(catalog) + misplaced.total())
+        images = len(catalog) + misplaced.total()
+        self.problems += _grouped(obstacles, split, images)
         self.notes += [*obstacles.notes, *other_copies(self.layout, source)]
         self.skipped += obstacles.skipped
         if source.missing:
             self.lack(ProblemKind.MISSING_IMAGE, split, f"the copy lacks {source.missing}")
         self._attach_boxes(catalog)
-        self.splits.append(RawSplit(split, source.words, catalog, recorder, facts.IMAGES[split]))
-        counts = misplaced + Counter(count_by_wnid(catalog.count_by_label()))
+        raw_split = RawSplit(split, source.words, catalog, recorder, facts.IMAGES[split])
+        self.splits.append(raw_split)
+        well_placed = count_by_wnid(catalog.count_by_label())
+        counts = misplaced + Counter(well_placed)
         if split == facts.VALIDATION:
             self._compare_validation(catalog, counts)
         else:
@@ -193,16 +202,21 @@ class CopyComparison:
         present = set(catalog.names) if short else set()
         for wnid in short:
             names = names_by_class[wnid]
-            missing = listed(name for name in names if name not in present)
-            named = f": missing {missing}" if counts[wnid] else ""
-            lacking = len(names) - counts[wnid]
-            self._short(facts.VALIDATION, wnid, counts[wnid], f"{len(names):,}", lacking, named)
+            got = counts[wnid]
+            missing_names = ""
+            if got:
+                missing = listed(name for name in names if name not in present)
+                missing_names = f": missing {missing}"
+            expected = len(names)
+            lacking = expected - got
+            self._short(facts.VALIDATION, wnid, got, f"{expected:,}", lacking, missing_names)
 
     def _compare_train(self, counts: Counter[str], by_class: Mapping[str, int]) -> None:
         """Compare the train images with the devkit's numbers;
         without it, with the total and a least number.
         """
-        total, expected = sum(counts.values()), facts.IMAGES[facts.TRAIN]
+        total = sum(counts.values())
+        expected = facts.IMAGES[facts.TRAIN]
         if total > expected:
             self._too_many(facts.TRAIN, total, expected)
         elif total < expected and not by_class:
@@ -235,9 +249,14 @@ class CopyComparison:
         self, split: str, wnid: str, got: int, expected: str, count: int, names: str = ""
     ) -> None:
         """Images of a class are missing, or all of them."""
-        kind = ProblemKind.MISSING_IMAGE if got else ProblemKind.MISSING_CLASS
+        if got:
+            kind = ProblemKind.MISSING_IMAGE
+            images = f"{got:,}"
+        else:
+            kind = ProblemKind.MISSING_CLASS
+            images = "none"
         noun = "image" if expected == "1" else "images"
-        detail = f"expected {expected} {noun}, found {f'{got:,}' if got else 'none'}{names}"
+        detail = f"expected {expected} {noun}, found {images}{names}"
         self.lack(kind, f"{split}/{wnid}", detail, count=count)
 
     def _too_many(self, subject: str, got: int, expected: int) -> None:
@@ -254,11 +273,7 @@ class CopyComparison:
         """
         split = catalog.split
         if find_boxes_csv(self.layout, split) is None:
-            annotations = find_annotations(self.layout, split)
-            if annotations is not None:
-                self.notes.append(
-                    f"{split} boxes: in {annotations.path.name}, which annotate reads and checks"
-                )
+            self._note_annotations(split)
             return
         options = ConvertOptions(validation_boxes=True)
         try:
@@ -269,11 +284,16 @@ class CopyComparison:
         count = entry["boxes"]["count"]
         if split == facts.TRAIN and count != facts.BOXES:
             detail = f"expected {facts.BOXES:,} boxes, found {count:,}"
-            remedy = Hint(
-                "get the official boxes, and run annotate again: ",
-                command_line([NAME, "download", "DATA_DIR", "--only", "boxes"]),
-            )
+            download = command_line([NAME, "download", "DATA_DIR", "--only", "boxes"])
+            remedy = Hint("get the official boxes, and run annotate again: ", download)
             self.lack(ProblemKind.MISSING_BOX, f"{split} boxes", detail, remedy=remedy)
+
+    def _note_annotations(self, split: str) -> None:
+        """Note where the annotations of a split are, if they are there."""
+        annotations = find_annotations(self.layout, split)
+        if annotations is not None:
+            archive = annotations.path.name
+            self.notes.append(f"{split} boxes: in {archive}, which annotate reads and checks")
 
 
 def _list(source: ImageSource, engine: Engine, progress: Progress) -> Catalog:
@@ -285,16 +305,6 @@ def _list(source: ImageSource, engine: Engine, progress: Progress) -> Catalog:
         return Catalog(split=source.split)
 
 
-# what is there ------------------------------------------------------------------------------------
-
-
-def _count_misplaced(problems: Iterable[Problem]) -> Counter[str]:
-    """The images that are there under another class, by their own."""
-    return Counter(
-        problem.expected for problem in problems if problem.kind is ProblemKind.WRONG_LABEL
-    )
-
-
 def _validation_names() -> dict[str, list[str]]:
     """The names of all validation images by class, in the order of the classes."""
     names: dict[str, list[str]] = {wnid: [] for wnid in facts.synsets()}
@@ -303,47 +313,65 @@ def _validation_names() -> dict[str, list[str]]:
     return names
 
 
+# images under another class ----------------------------------------------------------------------
+
+
+class _WrongPlace(NamedTuple):
+    """A place of a class, or of none, that has images of another class."""
+
+    place: str
+    wnid: str
+    wrong_class: str
+
+
+def _count_misplaced(problems: Iterable[Problem]) -> Counter[str]:
+    """The images that are there under another class, by their own."""
+    misplaced = [problem for problem in problems if problem.kind is ProblemKind.WRONG_LABEL]
+    return Counter(problem.expected for problem in misplaced)
+
+
 def _grouped(obstacles: Obstacles, split: str, images: int) -> Iterator[Problem]:
     """The problems of a listing of so many images;
     those of one class in one wrong place are one problem.
     """
-    misplaced: dict[tuple[str, str, str], list[Problem]] = {}
+    misplaced: dict[_WrongPlace, list[Problem]] = {}
     for problem in obstacles.listed(split):
         if problem.kind is ProblemKind.WRONG_LABEL:
-            place = (problem.subject, problem.expected, problem.got)
-            misplaced.setdefault(place, []).append(problem)
+            wrong_place = _WrongPlace(problem.subject, problem.expected, problem.got)
+            misplaced.setdefault(wrong_place, []).append(problem)
         else:
             yield problem
     if len(misplaced) > _MANY:
         yield _in_another_order(misplaced, split, images)
-    else:
-        yield from (_misplaced(*place, problems) for place, problems in misplaced.items())
+        return
+    for wrong_place, problems in misplaced.items():
+        yield _misplaced(wrong_place, problems)
 
 
-def _misplaced(place: str, wnid: str, wrong_class: str, problems: Sequence[Problem]) -> Problem:
+def _misplaced(wrong_place: _WrongPlace, problems: Sequence[Problem]) -> Problem:
     """Images of one class under another one."""
+    wnid = wrong_place.wnid
     images = number_of(len(problems), f"image of {wnid} is", f"images of {wnid} are")
     names = listed(problem.image for problem in problems)
-    detail = f"{images} under {wrong_class}: {names}"
-    return replace(problems[0], subject=place, detail=detail, count=len(problems))
+    detail = f"{images} under {wrong_place.wrong_class}: {names}"
+    return replace(problems[0], subject=wrong_place.place, detail=detail, count=len(problems))
 
 
 def _in_another_order(
-    misplaced: Mapping[tuple[str, str, str], Sequence[Problem]], split: str, images: int
+    misplaced: Mapping[_WrongPlace, Sequence[Problem]], split: str, images: int
 ) -> Problem:
     """Images of many classes under others: their labels were taken from another list."""
-    count = sum(map(len, misplaced.values()))
-    examples = [
-        f"{problems[0].image} of {wnid} under {wrong_class}"
-        for (_, wnid, wrong_class), problems in misplaced.items()
-    ]
+    count = 0
+    examples: list[str] = []
+    for (_, wnid, wrong_class), problems in misplaced.items():
+        count += len(problems)
+        examples.append(f"{problems[0].image} of {wnid} under {wrong_class}")
     detail = (
         f"{count:,} of {images:,} images are under another class, as if by other labels: "
         f"{listed(examples)}"
     )
+    untar = command_line([NAME, "untar", "DATA_DIR"])
     remedy = Hint(
-        "sort the images by their names, or get another copy: ",
-        command_line([NAME, "untar", "DATA_DIR"]),
-        " sorts the archives",
+        "sort the images by their names, or get another copy: ", untar, " sorts the archives"
     )
     return Problem(ProblemKind.WRONG_LABEL, split, detail, remedy, count=count)

@@ -99,7 +99,7 @@ class ImageNet(CheckedDataset):
         """The copies that are there, their boxes, and the settings;
         None, too, where a split is missing.
         """
-        from imagenet_prep.ilsvrc2012.planning import ask, find_sources
+        from imagenet_prep.ilsvrc2012.plan_inputs import ask, find_sources
 
         sources = find_sources(layout)
         return ask(layout, options, sources) if len(sources) == len(facts.SPLITS) else None

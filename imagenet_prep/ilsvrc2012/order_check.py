@@ -33,6 +33,13 @@ class Ordering(Struct, frozen=True):
     is_mostly: bool
 
 
+class OrderProblem(Struct, frozen=True):
+    """The fault of a shard by the order, and the images that it lost."""
+
+    problem: Problem
+    lost_images: tuple[str, ...] = ()
+
+
 def examine_order(
     split: str, shards: Sequence[str], reports: Sequence[ShardReport], part: Part
 ) -> Ordering | None:
@@ -45,13 +52,15 @@ def examine_order(
     if not names or not shards:
         return None
     places = order.shuffled(len(names), order.SEED)
-    bounds = pairwise(order.bounds(len(names), len(shards)))
+    edges = order.bounds(len(names), len(shards))
+    bounds = pairwise(edges)
     planned: dict[str, bytes] = {}
     for shard, (start, stop) in zip(shards, bounds, strict=True):
         planned[shard] = b"\0".join(names[place] for place in places[start:stop])
     equal_shards = sum(planned[report.name] == report.names for report in reports)
+    is_canonical = equal_shards == len(shards)
     is_mostly = 2 * equal_shards >= len(shards) > 1
-    return Ordering(planned, equal_shards == len(shards), is_mostly)
+    return Ordering(planned, is_canonical, is_mostly)
 
 
 def _listing(
@@ -60,11 +69,14 @@ def _listing(
     """Every name of the split in the order of the original's listing;
     empty if not all are known.
     """
-    # a repeated record counts once
-    names = list({name for report in reports for name in report.filenames})
-    if split == facts.TRAIN:
-        return sorted(names) if is_complete and all(names) else []
-    return _validation_listing(names, part, is_complete=is_complete)
+    distinct_names: set[bytes] = set()  # a repeated record counts once
+    for report in reports:
+        distinct_names.update(report.filenames)
+    if split == facts.VALIDATION:
+        return _validation_listing(list(distinct_names), part, is_complete=is_complete)
+    if not is_complete or b"" in distinct_names:
+        return []
+    return sorted(distinct_names)
 
 
 def _validation_listing(names: list[bytes], part: Part, *, is_complete: bool) -> list[bytes]:
@@ -82,9 +94,7 @@ def _validation_listing(names: list[bytes], part: Part, *, is_complete: bool) ->
     return sorted(names, key=class_and_name)
 
 
-def check_order(
-    ordering: Ordering, reports: Sequence[ShardReport]
-) -> Iterator[tuple[Problem, tuple[str, ...]]]:
+def check_order(ordering: Ordering, reports: Sequence[ShardReport]) -> Iterator[OrderProblem]:
     """Find the fault of each of the few deviating shards, and the images it lost."""
     if not ordering.is_mostly:
         return
@@ -97,25 +107,31 @@ def check_order(
         if owner is not None:
             detail = f"this is {owner} under a wrong name"
             finding = Finding(ProblemKind.EXCHANGED_SHARD, detail, report.name, owner)
-            yield problem(finding, report.name, f"rename it to {owner}"), ()
+            exchanged = problem(finding, report.name, f"rename it to {owner}")
+            yield OrderProblem(exchanged)
         elif report.is_whole:
-            yield from _check_records(planned.split(b"\0"), report, ordering)
+            planned_names = planned.split(b"\0")
+            yield from _check_records(planned_names, report, ordering)
 
 
 def _check_records(
     planned: list[bytes], report: ShardReport, ordering: Ordering
-) -> Iterator[tuple[Problem, tuple[str, ...]]]:
+) -> Iterator[OrderProblem]:
+    """The fault of a shard that deviates in a few records."""
     deviation = departure(planned, report.filenames)
     if deviation is None or deviation.kind is ProblemKind.OTHER_CONVERSION:
         return
     lost_images = tuple(planned[number].decode() for number in deviation.lost)
-    image = lost_images[0] if deviation.kind is ProblemKind.MISSING_RECORD else ""
-    finding = Finding(deviation.kind, f"{deviation.words}, by the order of all other shards", image)
+    image = ""
+    if deviation.kind is ProblemKind.MISSING_RECORD:
+        image = lost_images[0]
+    detail = f"{deviation.words}, by the order of all other shards"
+    finding = Finding(deviation.kind, detail, image)
     if deviation.kind is ProblemKind.EXTRA_RECORD and report.records == len(planned) + 1:
         stray = report.filenames[deviation.record]
         finding = _stray(stray, report.name, ordering) or finding
     place = report.place(deviation.record, image)
-    yield problem(finding, report.name, REMEDY_FOREIGN, place), lost_images
+    yield OrderProblem(problem(finding, report.name, REMEDY_FOREIGN, place), lost_images)
 
 
 def _stray(name: bytes, shard: str, ordering: Ordering) -> Finding | None:

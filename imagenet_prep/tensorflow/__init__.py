@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import math
 import os
 import zlib
 from collections import Counter
@@ -36,6 +37,8 @@ from imagenet_prep.tfrecord import inception
 
 __all__ = ["EVALUATED", "NO_LABEL", "dataset", "feature_spec", "parse_example"]
 
+_DTYPES = {"int64": tf.int64, "float": tf.float32, "bytes": tf.string}
+
 
 def feature_spec(data_dir: str | os.PathLike[str] | None = None, split: str = "") -> dict[str, Any]:
     """The features of the records, for ``tf.io.parse_example``.
@@ -52,19 +55,26 @@ def feature_spec(data_dir: str | os.PathLike[str] | None = None, split: str = ""
     features = inception.PROMISE
     if data_dir is not None:
         layout = Layout(Path(data_dir))
-        state = SetState.read(find_set(layout, split) if split else layout.one_set())
-        state.refuse_unusable([split] if split else None)
+        if split:
+            set_layout = find_set(layout, split)
+            splits = [split]
+        else:
+            set_layout = layout.one_set()
+            splits = None
+        state = SetState.read(set_layout)
+        state.refuse_unusable(splits)
         if state.manifest is not None and state.manifest.dataset.features:
             features = state.manifest.dataset.features
     return {name: _feature(promise) for name, promise in features.items()}
 
 
 def _feature(promise: Mapping[str, Any]) -> Any:
-    dtype = {"int64": tf.int64, "float": tf.float32, "bytes": tf.string}[promise["kind"]]
+    dtype = _DTYPES[promise["kind"]]
     count = promise["values"]
     if promise["optional"] or count is None:
         return tf.io.VarLenFeature(dtype)
-    return tf.io.FixedLenFeature([] if count == 1 else [count], dtype)
+    shape = [] if count == 1 else [count]
+    return tf.io.FixedLenFeature(shape, dtype)
 
 
 def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
@@ -171,7 +181,8 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
     if skipper is not None:
         batches = skipper.without_damaged(batches, world)
     if records.is_counted and (skipper is None or world > 1):
-        batches = batches.apply(tf.data.experimental.assert_cardinality(count_remaining()))
+        set_cardinality = tf.data.experimental.assert_cardinality(count_remaining())
+        batches = batches.apply(set_cardinality)
     batches = batches.prefetch(tf.data.AUTOTUNE)
     batches.skipped = Counter if skipper is None else lambda: skipper.left_out.counts
     return batches
@@ -198,7 +209,8 @@ def _find_rank(rank: int | None, world: int | None) -> tuple[int, int]:
     )
     if environment.world > 1 and environment.rank is None:
         raise UsageError(f"the environment has {environment} and no RANK", "expected both", hint)
-    cluster = tf.distribute.cluster_resolver.TFConfigClusterResolver().cluster_spec().as_dict()
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    cluster = resolver.cluster_spec().as_dict()
     workers = cluster.get("worker", [])
     if environment.world > 1 and len(workers) > 1:
         what = f"the environment has {environment}, and TF_CONFIG with {len(workers)} workers"
@@ -234,8 +246,10 @@ def _count_batches(
     """
     counts = records.counts
     if training:
-        return min(sum(counts[reader::world]) for reader in range(world)) // batch_size
-    return -(-sum(counts[rank::world]) // batch_size)
+        fewest_records = min(sum(counts[reader::world]) for reader in range(world))
+        return fewest_records // batch_size
+    own_records = sum(counts[rank::world])
+    return math.ceil(own_records / batch_size)
 
 
 def _refuse_unlabelled(records: ShardSet, unlabelled: int | None) -> None:
@@ -255,8 +269,9 @@ def _compare(records: ShardSet, shard_numbers: range, *, allows_damage: bool) ->
     """Compare the shards with their manifest, and a record with Inception's format."""
     allowed = (DamagedRecordError,) if allows_damage else ()
     with contextlib.suppress(*allowed):
-        if record := next(iter(records), None):
-            _ = record.label  # the error names its file, and the recipe's own features
+        first_record = next(iter(records), None)
+        if first_record is not None:
+            _ = first_record.label  # the error names its file, and the recipe's own features
     for number in shard_numbers:
         with contextlib.suppress(*allowed):
             records.compare([number])

@@ -29,7 +29,8 @@ class DamageSkipper:
         starts = accumulate(self._records.counts, initial=0)
         bounds = list(pairwise(starts))
         chosen = [bounds[number] for number in shard_numbers]
-        return tf.data.Dataset.from_tensor_slices(tf.constant(chosen, tf.int64))
+        chosen_bounds = tf.constant(chosen, tf.int64)
+        return tf.data.Dataset.from_tensor_slices(chosen_bounds)
 
     def decode(
         self,
@@ -46,7 +47,8 @@ class DamageSkipper:
 
         def read(number: Any, *seeds: Any) -> tuple[Any, ...]:
             data = tf.numpy_function(self._read, [number], tf.string)
-            return (number, tf.ensure_shape(data, []), *seeds)
+            data = tf.ensure_shape(data, [])
+            return (number, data, *seeds)
 
         def decode_or_blank(number: Any, data: Any, *seeds: Any) -> Any:
             record = tf.data.Dataset.from_tensors((data, *seeds))
@@ -54,31 +56,37 @@ class DamageSkipper:
             label = tf.constant(self._records.first_label, tf.int64)
             pixels = tf.zeros([image_size, image_size, 3])
             blank = tf.data.Dataset.from_tensors((pixels, label, number, False))
-            return image.ignore_errors().concatenate(blank).take(1)
+            image_or_nothing = image.ignore_errors()
+            return image_or_nothing.concatenate(blank).take(1)
 
-        return numbers.map(read, **options).interleave(
-            decode_or_blank, cycle_length=os.cpu_count() or 1, block_length=1, **options
-        )
+        cores = os.cpu_count() or 1
+        records = numbers.map(read, **options)
+        return records.interleave(decode_or_blank, cycle_length=cores, block_length=1, **options)
 
     def without_damaged(self, batches: Any, world: int) -> Any:
         """Images and labels of the sound records of each batch; batches without any don't come."""
 
         def keep_sound(images: Any, labels: Any, numbers: Any, are_sound: Any) -> tuple[Any, Any]:
-            damaged = tf.boolean_mask(numbers, tf.logical_not(are_sound))
-            with tf.control_dependencies([tf.numpy_function(self._count, [damaged], [])]):
-                return tf.boolean_mask(images, are_sound), tf.boolean_mask(labels, are_sound)
+            are_damaged = tf.logical_not(are_sound)
+            damaged = tf.boolean_mask(numbers, are_damaged)
+            count_damaged = tf.numpy_function(self._count, [damaged], [])
+            with tf.control_dependencies([count_damaged]):
+                sound_images = tf.boolean_mask(images, are_sound)
+                sound_labels = tf.boolean_mask(labels, are_sound)
+                return sound_images, sound_labels
 
         sound_batches = batches.map(keep_sound)
         if world == 1:
-            return sound_batches.filter(lambda images, _: tf.shape(images)[0] > 0)
+            return sound_batches.filter(_has_images)
         return sound_batches.map(_refuse_empty)
 
     def _read(self, number: Any) -> bytes:
         """The data of a record; none of a damaged one."""
+        record_number = int(number)
         try:
-            return bytes(self._records[int(number)].data)
+            return bytes(self._records[record_number].data)
         except DamagedRecordError as error:
-            self.left_out.add(int(number), error.fault, error.in_short)
+            self.left_out.add(record_number, error.fault, error.in_short)
             return b""
 
     def _count(self, numbers: Any) -> None:
@@ -97,7 +105,12 @@ class DamageSkipper:
         self.left_out.add(number, fault, text)
 
 
+def _has_images(images: Any, _labels: Any) -> Any:
+    return tf.shape(images)[0] > 0
+
+
 def _refuse_empty(images: Any, labels: Any) -> tuple[Any, Any]:
     message = "a batch has damaged records and no other, and all ranks wait for one: repair the set"
-    tf.debugging.assert_greater(tf.shape(images)[0], 0, message)
+    count = tf.shape(images)[0]
+    tf.debugging.assert_greater(count, 0, message)
     return images, labels

@@ -16,6 +16,9 @@ from imagenet_prep.tensorflow.inception_examples import (
     crop_for_training,
 )
 
+_COMPRESSION = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}
+"""TensorFlow's words for the compression of shards, by ours."""
+
 
 class EpochPipeline(Struct, frozen=True):
     """The steps of an epoch.
@@ -47,7 +50,8 @@ class EpochPipeline(Struct, frozen=True):
         if self.seed is None:
             return examples
         numbers = tf.data.Dataset.random(self.seed, rerandomize_each_iteration=self.reshuffles)
-        return tf.data.Dataset.zip(examples, numbers.batch(2, drop_remainder=True))
+        seed_pairs = numbers.batch(2, drop_remainder=True)
+        return tf.data.Dataset.zip(examples, seed_pairs)
 
     def decode(self, examples: Any, image_size: int, unlabelled: int | None) -> Any:
         """Images and labels from 0; with a skipper also their numbers, and whether they are sound.
@@ -60,17 +64,23 @@ class EpochPipeline(Struct, frozen=True):
                 return crop_for_training(record, seeds, image_size)
             return crop_centre(record, image_size)
 
-        def count_from_0(image: Any, label: Any) -> tuple[Any, Any]:
-            return count_label_from_0(self.records.first_label, unlabelled, image, label)
+        def count_from_0(image: Any, label: Any, *number_and_soundness: Any) -> tuple[Any, ...]:
+            first_label = self.records.first_label
+            image, class_index = count_label_from_0(first_label, unlabelled, image, label)
+            return (image, class_index, *number_and_soundness)
+
+        def decode_and_count(*read: Any) -> tuple[Any, ...]:
+            image, label = decode_record(*read)
+            return count_from_0(image, label)
 
         options = {
             "num_parallel_calls": tf.data.AUTOTUNE,
             "deterministic": not self.training or self.seed is not None,
         }
         if self.skipper is None:
-            return examples.map(lambda *read: count_from_0(*decode_record(*read)), **options)
+            return examples.map(decode_and_count, **options)
         images = self.skipper.decode(examples, decode_record, image_size, options)
-        return images.map(lambda image, label, *facts: (*count_from_0(image, label), *facts))
+        return images.map(count_from_0)
 
     def _read_mixed(self, window: int, shuffle_buffer: int) -> Any:
         """Records of several shards at a time, mixed."""
@@ -99,5 +109,5 @@ class EpochPipeline(Struct, frozen=True):
         """A function from a shard to its records, or their numbers."""
         if self.skipper is not None:
             return lambda bounds: tf.data.Dataset.range(bounds[0], bounds[1])
-        compression = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}[self.records.compression]
+        compression = _COMPRESSION[self.records.compression]
         return lambda path: tf.data.TFRecordDataset(path, compression)

@@ -17,7 +17,8 @@ NO_LABEL = -1
 EVALUATED = 0.875
 """The central part of each side that an evaluation uses."""
 
-_BOX_SIDES = [f"image/object/bbox/{side}" for side in ("ymin", "xmin", "ymax", "xmax")]
+_SIDES = ("ymin", "xmin", "ymax", "xmax")
+_BOX_SIDES = [f"image/object/bbox/{side}" for side in _SIDES]
 
 _SCALARS = {
     "image/encoded": tf.io.FixedLenFeature([], tf.string),
@@ -39,10 +40,11 @@ def parse_example(record: Any) -> dict[str, Any]:
     """
     sides = {side: tf.io.VarLenFeature(tf.float32) for side in _BOX_SIDES}
     features = tf.io.parse_single_example(record, {**_SCALARS, **sides})
+    edges = [features[side].values for side in _BOX_SIDES]
     return {
         "encoded": features["image/encoded"],
         "label": features["image/class/label"],
-        "boxes": tf.stack([features[side].values for side in _BOX_SIDES], axis=1),
+        "boxes": tf.stack(edges, axis=1),
         "filename": features["image/filename"],
         "wnid": features["image/class/synset"],
     }
@@ -54,21 +56,26 @@ def crop_for_training(record: Any, seeds: Any, image_size: int) -> tuple[Any, An
     ``seeds`` are two int64 numbers that decide the crop; None: it is never the same.
     """
     example = parse_example(record)
+    encoded = example["encoded"]
     if seeds is None:
         seed_pair = tf.random.uniform([2], maxval=2**31 - 1, dtype=tf.int32)
     else:
         seed_pair = tf.cast(seeds % 2**31, tf.int32)
+    shape = tf.image.extract_jpeg_shape(encoded)
+    boxes = tf.clip_by_value(example["boxes"], 0, 1)
     corner, extent, _ = tf.image.stateless_sample_distorted_bounding_box(
-        tf.image.extract_jpeg_shape(example["encoded"]),
-        tf.clip_by_value(example["boxes"], 0, 1)[tf.newaxis],
+        shape,
+        boxes[tf.newaxis],
         seed=seed_pair,
         min_object_covered=0.1,
         aspect_ratio_range=(3 / 4, 4 / 3),
         area_range=(0.05, 1),
         use_image_if_no_bounding_boxes=True,
     )
-    window = tf.stack([corner[0], corner[1], extent[0], extent[1]])
-    image = tf.image.decode_and_crop_jpeg(example["encoded"], window, channels=3)
+    top, left = corner[0], corner[1]
+    height, width = extent[0], extent[1]
+    window = tf.stack([top, left, height, width])
+    image = tf.image.decode_and_crop_jpeg(encoded, window, channels=3)
     image = tf.image.stateless_random_flip_left_right(image, seed=seed_pair + 1)
     return _resize(image, image_size), example["label"]
 
@@ -76,19 +83,23 @@ def crop_for_training(record: Any, seeds: Any, image_size: int) -> tuple[Any, An
 def crop_centre(record: Any, image_size: int) -> tuple[Any, Any]:
     """The central part of an image, and its label as in the record."""
     example = parse_example(record)
-    height_and_width = tf.image.extract_jpeg_shape(example["encoded"])[:2]
+    encoded = example["encoded"]
+    shape = tf.image.extract_jpeg_shape(encoded)
+    height_and_width = shape[:2]
     evaluated = tf.cast(height_and_width, tf.float32) * EVALUATED
-    extent = tf.maximum(tf.cast(evaluated, tf.int32), 1)
+    extent = tf.cast(evaluated, tf.int32)
+    extent = tf.maximum(extent, 1)
     corner = (height_and_width - extent) // 2
     window = tf.concat([corner, extent], 0)
-    image = tf.image.decode_and_crop_jpeg(example["encoded"], window, channels=3)
+    image = tf.image.decode_and_crop_jpeg(encoded, window, channels=3)
     return _resize(image, image_size), example["label"]
 
 
 def _resize(image: Any, image_size: int) -> Any:
     """A square image, float32 from 0 to 1."""
-    image = tf.image.resize(tf.cast(image, tf.float32) / 255, [image_size, image_size])
-    return tf.ensure_shape(image, [image_size, image_size, 3])
+    pixels = tf.cast(image, tf.float32) / 255
+    square = tf.image.resize(pixels, [image_size, image_size])
+    return tf.ensure_shape(square, [image_size, image_size, 3])
 
 
 def count_label_from_0(
@@ -99,7 +110,8 @@ def count_label_from_0(
     if unlabelled is None:
         tf.debugging.assert_equal(is_labelled, True, "a record has no label: give unlabelled=-1")
     smallest = tf.cast(first_label, tf.int64)
-    is_class = tf.logical_or(tf.logical_not(is_labelled), label >= smallest)
+    is_unlabelled = tf.logical_not(is_labelled)
+    is_class = tf.logical_or(is_unlabelled, label >= smallest)
     tf.debugging.assert_equal(is_class, True, "a label is below that of the first class")
     replacement = tf.cast(unlabelled or 0, tf.int64)
     return image, tf.where(is_labelled, label - smallest, replacement)

@@ -3,10 +3,6 @@
 A record is the Example of fifteen features around the image's own bytes. Features are in byte order
 of their names, so everything except the image is two short byte strings: one before
 ``image/encoded``'s value, one after it.
-
-The features of objects and masks in records of recipes have the names of TensorFlow's Object
-Detection API (tensorflow/models, create_coco_tf_record.py and create_pascal_tf_record.py), and of
-DeepLab (build_data.py there).
 """
 
 from __future__ import annotations
@@ -14,7 +10,6 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from imagenet_prep.model import Box, Item
 from imagenet_prep.tfrecord import example
@@ -84,8 +79,10 @@ def record_parts(item: Item, width: int, height: int, length: int) -> tuple[byte
     name = item.filename.encode()
     after = after_name(item.label, item.boxes, width, height)
     tail = value_prefix("image/filename", len(name)) + name + after
-    head = _class_entries(item.label, item.wnid, item.text) + ENCODED.head(length)
-    return b"\x0a" + varint(len(head) + length + len(tail)) + head, tail
+    class_entries = _class_entries(item.label, item.wnid, item.text)
+    head = class_entries + ENCODED.head(length)
+    features_length = len(head) + length + len(tail)
+    return b"\x0a" + varint(features_length) + head, tail
 
 
 def after_name(label: int, boxes: tuple[Box, ...], width: int, height: int) -> bytes:
@@ -100,21 +97,19 @@ def after_name(label: int, boxes: tuple[Box, ...], width: int, height: int) -> b
 @functools.lru_cache(maxsize=4096)
 def _after_name_without_boxes(width: int, height: int) -> bytes:
     height_entry = _size_entry("image/height", height)
-    return FORMAT_ENTRY + height_entry + NO_BOXES + _size_entry("image/width", width)
+    width_entry = _size_entry("image/width", width)
+    return FORMAT_ENTRY + height_entry + NO_BOXES + width_entry
 
 
 @functools.lru_cache(maxsize=4096)
 def _class_entries(label: int, wnid: str, text: str) -> bytes:
     """The entries before image/encoded: the same for every image of a class."""
-    return b"".join(
-        (
-            encode_entry("image/channels", Int64List((CHANNELS,))),
-            encode_entry("image/class/label", Int64List((label,))),
-            encode_entry("image/class/synset", BytesList((wnid.encode(),))),
-            encode_entry("image/class/text", BytesList((text.encode(),))),
-            encode_entry("image/colorspace", BytesList((COLORSPACE,))),
-        )
-    )
+    channels_entry = encode_entry("image/channels", Int64List((CHANNELS,)))
+    label_entry = encode_entry("image/class/label", Int64List((label,)))
+    wnid_entry = encode_entry("image/class/synset", BytesList((wnid.encode(),)))
+    text_entry = encode_entry("image/class/text", BytesList((text.encode(),)))
+    colorspace_entry = encode_entry("image/colorspace", BytesList((COLORSPACE,)))
+    return channels_entry + label_entry + wnid_entry + text_entry + colorspace_entry
 
 
 @functools.lru_cache(maxsize=4096)
@@ -129,16 +124,14 @@ def value_prefix(name: str, length: int) -> bytes:
 
 
 def _box_entries(label: int, boxes: tuple[Box, ...]) -> bytes:
-    layout, (xmax, xmin, ymax, ymin) = box_layout(label, len(boxes))
+    layout, prefixes = box_layout(label, len(boxes))
+    before_xmax, before_xmin, before_ymax, before_ymin = prefixes
+    xmax = [box.xmax for box in boxes]
+    xmin = [box.xmin for box in boxes]
+    ymax = [box.ymax for box in boxes]
+    ymin = [box.ymin for box in boxes]
     return layout.pack(
-        xmax,
-        *[box.xmax for box in boxes],
-        xmin,
-        *[box.xmin for box in boxes],
-        ymax,
-        *[box.ymax for box in boxes],
-        ymin,
-        *[box.ymin for box in boxes],
+        before_xmax, *xmax, before_xmin, *xmin, before_ymax, *ymax, before_ymin, *ymin
     )
 
 
@@ -147,52 +140,19 @@ def box_layout(label: int, count: int) -> tuple[struct.Struct, tuple[bytes, ...]
     """How the entries of boxes are packed: for each edge, in byte order of the names,
     the bytes before its floats.
     """
+    zeros = FloatList((0.0,) * count)
     prefixes: list[bytes] = []
     for edge in ("xmax", "xmin", "ymax", "ymin"):
-        entry = encode_entry(f"image/object/bbox/{edge}", FloatList((0.0,) * count))
-        prefixes.append(entry[: len(entry) - 4 * count])
-    label_entry = encode_entry("image/object/bbox/label", Int64List((label,) * count))
+        entry = encode_entry(f"image/object/bbox/{edge}", zeros)
+        prefix_length = len(entry) - 4 * count
+        prefixes.append(entry[:prefix_length])
+    labels = Int64List((label,) * count)
+    label_entry = encode_entry("image/object/bbox/label", labels)
     prefixes[0] = label_entry + prefixes[0]
-    layout = struct.Struct("<" + "".join(f"{len(prefix)}s{count}f" for prefix in prefixes))
+    formats = [f"{len(prefix)}s{count}f" for prefix in prefixes]
+    layout = struct.Struct("<" + "".join(formats))
     return layout, tuple(prefixes)
 
 
-NO_BOXES = b"".join(box_layout(0, 0)[1])
-
-
-# objects and masks --------------------------------------------------------------------------------
-
-
-class ObjectFeature(NamedTuple):
-    """A feature, its kind, and how many values it has:
-    one per "box", per "point" (of a box), "any", or "one".
-    """
-
-    name: str
-    kind: Kind
-    values: str = "box"
-
-
-OBJECT_FEATURES = {
-    **{f"boxes.{edge}": ObjectFeature(f"image/object/bbox/{edge}", "float") for edge in EDGES},
-    "boxes.label": ObjectFeature("image/object/class/label", "int64"),
-    "boxes.text": ObjectFeature("image/object/class/text", "bytes"),
-    "boxes.crowd": ObjectFeature("image/object/is_crowd", "int64"),
-    "boxes.area": ObjectFeature("image/object/area", "float"),
-    "boxes.difficult": ObjectFeature("image/object/difficult", "int64"),
-    "boxes.truncated": ObjectFeature("image/object/truncated", "int64"),
-    "boxes.view": ObjectFeature("image/object/view", "bytes"),
-    "boxes.mask": ObjectFeature("image/object/mask", "bytes"),
-    "boxes.keypoint_count": ObjectFeature("image/object/keypoint/num", "int64"),
-    "boxes.keypoint_x": ObjectFeature("image/object/keypoint/x", "float", "point"),
-    "boxes.keypoint_y": ObjectFeature("image/object/keypoint/y", "float", "point"),
-    "boxes.keypoint_visibility": ObjectFeature(
-        "image/object/keypoint/visibility", "int64", "point"
-    ),
-    "boxes.keypoint_text": ObjectFeature("image/object/keypoint/text", "bytes", "point"),
-    "boxes.source_id": ObjectFeature("image/source_id", "bytes", "one"),
-    "boxes.caption": ObjectFeature("image/caption", "bytes", "any"),
-    "mask.encoded": ObjectFeature("image/segmentation/class/encoded", "bytes", "one"),
-    "mask.format": ObjectFeature("image/segmentation/class/format", "bytes", "one"),
-}
-"""The features of objects and masks, by the columns of a recipe that fill them."""
+_, _prefixes_of_no_boxes = box_layout(0, 0)
+NO_BOXES = b"".join(_prefixes_of_no_boxes)

@@ -65,7 +65,10 @@ class Traits(Struct, frozen=True):
 
 
 CANONICAL = Traits(
-    inception.FEATURES, inception.COLORSPACE.decode(), inception.CHANNELS, inception.FORMAT.decode()
+    features=inception.FEATURES,
+    colorspace=inception.COLORSPACE.decode(),
+    channels=inception.CHANNELS,
+    format=inception.FORMAT.decode(),
 )
 
 
@@ -128,13 +131,13 @@ def read_canonical(data: memoryview) -> ImageRecord | None:
         if head is None:
             return None
         (label, wnid, text), start, stop = head
-        filename, width, height, boxes = _read_tail(bytes(data[stop:]), label)
+        tail = bytes(data[stop:])
+        filename, width, height, boxes = _read_tail(tail, label)
     except (ValueError, IndexError, struct.error):
         return None
     labels = (label,) * len(boxes)
-    return ImageRecord(
-        filename, label, wnid, text, width, height, boxes, labels, data[start:stop], CANONICAL
-    )
+    image = data[start:stop]
+    return ImageRecord(filename, label, wnid, text, width, height, boxes, labels, image, CANONICAL)
 
 
 def read_head(data: memoryview) -> tuple[Words, int, int] | None:
@@ -147,7 +150,8 @@ def read_head(data: memoryview) -> tuple[Words, int, int] | None:
     """
     head = data[:512].tobytes()
     key = head.find(_KEY, _FIRST_KEY)
-    digits = int.from_bytes(head[:4] + head[key - 4 : key + 27], "little")
+    tags_and_lengths = head[:4] + head[key - 4 : key + 27]
+    digits = int.from_bytes(tags_and_lengths, "little")
     if digits & _CONSTANT_BITS != _CONSTANT:
         return None
     lengths = digits & _LOW | digits >> 1 & _MIDDLE | digits >> 2 & _HIGH
@@ -155,7 +159,8 @@ def read_head(data: memoryview) -> tuple[Words, int, int] | None:
     if lengths != length * _ONES + (len(data) << 8) + _OVERHEADS:
         return None
     words = _read_class(head[4 : key - 4])
-    return words and (words, key + 27, key + 27 + length)
+    image_start = key + 27
+    return words and (words, image_start, image_start + length)
 
 
 def _masks() -> tuple[int, ...]:
@@ -167,15 +172,18 @@ def _masks() -> tuple[int, ...]:
     places = (1, 5, 24, 28, 32)
     sample = int.from_bytes(b"\x0a\x80\x80\x00" + entry, "little")
     low = sum(0x7F << 8 * place for place in places)
-    middle, high = low << 7, low << 14
-    varying = sum(0x7F7F7F << 8 * place for place in places)
-    constant_bits = (1 << 8 * 35) - 1 & ~varying
+    middle = low << 7
+    high = low << 14
+    varying_bits = sum(0x7F7F7F << 8 * place for place in places)
+    all_bits = (1 << 8 * 35) - 1
+    constant_bits = all_bits & ~varying_bits
     decoded = sample & low | sample >> 1 & middle | sample >> 2 & high
     ones = sum(1 << 8 * place for place in places[1:])
     # the first length is that of the data except its own four bytes
     overheads = decoded - 20_000 * ones - (4 << 8)
     constant = sample & constant_bits
-    return constant_bits, constant, low, middle, high, 8 * places[-1], ones, overheads
+    last = 8 * places[-1]
+    return constant_bits, constant, low, middle, high, last, ones, overheads
 
 
 _CONSTANT_BITS, _CONSTANT, _LOW, _MIDDLE, _HIGH, _LAST, _ONES, _OVERHEADS = _masks()
@@ -193,10 +201,12 @@ def _read_odd_head(data: memoryview) -> tuple[Words, int, int] | None:
     _, list_tag = varint_in(head, key + len(_KEY))
     _, value_tag = varint_in(head, list_tag + 1)
     length, image_start = varint_in(head, value_tag + 1)
-    is_ours = head[0] == 10 and head[class_stop:image_start] == inception.ENCODED.head(length)
-    if words and is_ours and start + size == len(data):
-        return words, image_start, image_start + length
-    return None
+    if head[class_stop:image_start] != inception.ENCODED.head(length):
+        return None
+    is_whole = head[0] == 10 and start + size == len(data)
+    if words is None or not is_whole:
+        return None
+    return words, image_start, image_start + length
 
 
 @functools.lru_cache(maxsize=4096)
@@ -211,7 +221,8 @@ def _read_class(entries: bytes) -> Words | None:
         colorspace, channels, _ = _constants(features)
         if (colorspace, channels) != (CANONICAL.colorspace, CANONICAL.channels):
             return None
-        label, wnid = _int(features, "image/class/label"), _text(features, "image/class/synset")
+        label = _int(features, "image/class/label")
+        wnid = _text(features, "image/class/synset")
         text = _text(features, "image/class/text")
     except (ExampleError, RecordError):
         return None
@@ -229,9 +240,11 @@ def _read_tail(tail: bytes, label: int) -> tuple[str, int, int, tuple[Box, ...]]
     name_stop = 24 + name_length
     if not tail.startswith(inception.value_prefix("image/filename", name_length)):
         raise ValueError("another encoding")
+    filename = tail[24:name_stop].decode()
     sizes = tail[name_stop:]
     read = _read_shared_sizes if len(sizes) <= _MOST_SHARED else _read_sizes
-    return tail[24:name_stop].decode(), *read(sizes, label)
+    width, height, boxes = read(sizes, label)
+    return filename, width, height, boxes
 
 
 def _read_sizes(sizes: bytes, label: int) -> tuple[int, int, tuple[Box, ...]]:
@@ -246,8 +259,12 @@ def _read_sizes(sizes: bytes, label: int) -> tuple[int, int, tuple[Box, ...]]:
         labels_length = sizes[position + 32]  # of the packed labels, if it fits one byte
         count = labels_length // len(varint(label))
         layout, _ = inception.box_layout(label, count)
-        edges, step = layout.unpack_from(sizes, position), count + 1
-        xmax, xmin, ymax, ymin = (edges[at : at + count] for at in range(1, 4 * step, step))
+        unpacked = layout.unpack_from(sizes, position)
+        step = 1 + count  # per edge: the bytes before its floats, then the floats
+        xmax = unpacked[1:step]
+        xmin = unpacked[step + 1 : 2 * step]
+        ymax = unpacked[2 * step + 1 : 3 * step]
+        ymin = unpacked[3 * step + 1 :]
         boxes = tuple(map(Box, xmin, ymin, xmax, ymax))
         position += layout.size
     width, _ = varint_in(sizes, position + _WIDTH)
@@ -260,8 +277,10 @@ def _read_sizes(sizes: bytes, label: int) -> tuple[int, int, tuple[Box, ...]]:
 _read_shared_sizes = functools.lru_cache(maxsize=4096)(_read_sizes)
 _MOST_SHARED = len(inception.after_name(0, (), 1 << 27, 1 << 27))
 """The most bytes after a file name that many records may share."""
-_HEIGHT, _WIDTH = len(inception.FORMAT_ENTRY) + 22, 21
-"""Where height and width are, from the end of the file name, and from the end of the boxes."""
+_HEIGHT = len(inception.FORMAT_ENTRY) + 22
+"""Where the height is, from the end of the file name."""
+_WIDTH = 21
+"""Where the width is, from the end of the boxes."""
 
 
 # any encoding -------------------------------------------------------------------------------------
@@ -280,6 +299,7 @@ def read_features(features: Mapping[str, Feature], *, needs_label: bool = True) 
     if encoded is None:
         raise RecordError("image/encoded", "is missing")
     boxes, box_labels = _boxes(features)
+    traits = _traits(frozenset(features), *_constants(features))
     return ImageRecord(
         filename=_text(features, "image/filename") or "",
         label=label,
@@ -290,7 +310,7 @@ def read_features(features: Mapping[str, Feature], *, needs_label: bool = True) 
         boxes=boxes,
         box_labels=box_labels,
         encoded=memoryview(encoded),
-        traits=_traits(frozenset(features), *_constants(features)),
+        traits=traits,
     )
 
 
@@ -299,8 +319,11 @@ _traits = functools.lru_cache(maxsize=256)(Traits)
 
 
 def _constants(features: Mapping[str, Feature]) -> tuple[str | None, int | None, str | None]:
-    colorspace, channels = _text(features, "image/colorspace"), _int(features, "image/channels")
-    return colorspace, channels, _text(features, "image/format")
+    """Colorspace, channels and format."""
+    colorspace = _text(features, "image/colorspace")
+    channels = _int(features, "image/channels")
+    image_format = _text(features, "image/format")
+    return colorspace, channels, image_format
 
 
 def _boxes(features: Mapping[str, Feature]) -> tuple[tuple[Box, ...], tuple[int, ...]]:
@@ -308,15 +331,20 @@ def _boxes(features: Mapping[str, Feature]) -> tuple[tuple[Box, ...], tuple[int,
     names = [f"image/object/bbox/{edge}" for edge in inception.EDGES]
     edge_features = [_get(features, name, FloatList) for name in names]
     edges = [feature.values for feature in edge_features if feature is not None]
+    counts = [len(edge) for edge in edges]
+    labels: tuple[int, ...] = ()
     label_feature = _get(features, "image/object/bbox/label", Int64List)
-    label_lists = [label_feature.values] if label_feature is not None else []
-    counts = [*map(len, edges), *map(len, label_lists)]
-    if len(set(counts)) > 1 or len(edges) not in (0, len(inception.EDGES)):
+    if label_feature is not None:
+        labels = label_feature.values
+        counts.append(len(labels))
+    has_some_edges = len(edges) not in (0, len(inception.EDGES))
+    if has_some_edges or len(set(counts)) > 1:
         raise BoxesError(
             "image/object/bbox", f"lists xmin, ymin, xmax, ymax, label differ in length: {counts}"
         )
-    boxes = tuple(map(Box, *edges)) if edges else ()
-    return boxes, label_lists[0] if label_lists else ()
+    if not edges:
+        return (), labels
+    return tuple(map(Box, *edges)), labels
 
 
 def _get(features: Mapping[str, Feature], name: str, kind: type[F]) -> F | None:
@@ -343,7 +371,9 @@ def _int(features: Mapping[str, Feature], name: str) -> int | None:
 
 def _text(features: Mapping[str, Feature], name: str) -> str | None:
     encoded: Buffer | None = _only_value(features, name, BytesList)
+    if encoded is None:
+        return None
     try:
-        return None if encoded is None else str(encoded, "utf-8")
+        return str(encoded, "utf-8")
     except UnicodeDecodeError:
         raise RecordError(name, "is not UTF-8") from None

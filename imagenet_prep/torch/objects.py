@@ -17,7 +17,7 @@ from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.mask_pixels import decode_mask
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.text import listed
-from imagenet_prep.tfrecord.inception import OBJECT_FEATURES
+from imagenet_prep.tfrecord.object_features import OBJECT_FEATURES
 
 LABELS = OBJECT_FEATURES["boxes.label"].name
 LABELS_OF_INCEPTION = "image/object/bbox/label"

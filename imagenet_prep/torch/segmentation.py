@@ -10,7 +10,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images.mask_pixels import decode_values
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import RecordSequence
-from imagenet_prep.tfrecord.inception import OBJECT_FEATURES
+from imagenet_prep.tfrecord.object_features import OBJECT_FEATURES
 from imagenet_prep.torch.objects import read_mask
 from imagenet_prep.torch.vision import Transforms, VisionDataset, import_tv_tensors
 

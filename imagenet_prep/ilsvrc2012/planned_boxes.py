@@ -1,0 +1,142 @@
+"""attach_boxes: the CSV that annotate wrote -> the boxes of a catalog's images, or why not."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import CommandLine, OptionValues, command, command_line, mention
+from imagenet_prep.hints import Hint
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, find_annotations, find_boxes_csv
+from imagenet_prep.ilsvrc2012.boxes import BoxesFault, BoxTable, parse_boxes
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.storage.files import load_json
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import AnyPath
+
+
+def attach_boxes(
+    catalog: Catalog, layout: Layout, options: ConvertOptions
+) -> tuple[dict[str, Mapping[str, object]], list[str]]:
+    """Give the images their boxes; return the manifest's entry for their file, or a note if there
+    are none.
+
+    Raises:
+        InputError: validation images require boxes, or the file is damaged, or not the one that
+            annotate wrote.
+    """
+    split = catalog.split
+    is_validation = split == facts.VALIDATION
+    if is_validation and not options.validation_boxes:
+        return {}, []
+    path = find_boxes_csv(layout, split)
+    if path is None and is_validation:
+        raise InputError(
+            f"no boxes for {split}: {layout.validation_boxes_csv} does not exist",
+            "expected it, since validation_boxes is set",
+            _command_for_validation_boxes(layout),
+        )
+    if path is None:
+        return {}, [_note_without_boxes(layout, split)]
+    content = path.read_bytes()
+    boxes = _parse(path, content, layout)
+    catalog.attach_boxes(boxes)
+    digest = hashlib.sha256(content).hexdigest()
+    entry = {"count": content.count(b"\n"), "sha256": digest}
+    _refuse_other_boxes(path, split, entry, layout)
+    return {"boxes": entry}, []
+
+
+def _parse(path: AnyPath, content: bytes, layout: Layout) -> BoxTable:
+    try:
+        return parse_boxes(content)
+    except BoxesFault as fault:
+        annotate = _annotate_command(layout)
+        raise InputError(
+            f"{path} is damaged at line {fault.line:,}",
+            fault.reason,
+            Hint("remove it and make it again: ", annotate),
+        ) from fault
+
+
+def _annotate_command(layout: Layout, settings: OptionValues = ()) -> CommandLine:
+    """The command that makes the files of boxes again."""
+    elsewhere = Layout(layout.data_dir, layout.raw).elsewhere()
+    return command("annotate", layout.data_dir, (*elsewhere, *settings))
+
+
+# no boxes -----------------------------------------------------------------------------------------
+
+
+def _note_without_boxes(layout: Layout, split: str) -> str:
+    """The note that a split has no boxes, with the commands that add them.
+
+    It names no path of this set: the plan keeps the note.
+    """
+    unread = find_annotations(layout, split)
+    steps = Hint(
+        mention("annotate"),
+        " with the same DATA_DIR and --raw, then this convert with --overwrite",
+    )
+    if unread is None:
+        download = mention("download", "DATA_DIR", "--only", BOX_ARCHIVES[split])
+        return Hint(
+            f"no boxes for {split}: this copy has none; to add them run ", download, ", ", steps
+        )
+    return Hint(
+        f"warning: the {split} records have no boxes, although {unread.path} holds them; "
+        "to add them run ",
+        steps,
+    )
+
+
+def _command_for_validation_boxes(layout: Layout) -> str:
+    """The command that makes the file of validation boxes;
+    without annotations the one that downloads them.
+    """
+    if find_annotations(layout, facts.VALIDATION) is None:
+        key = BOX_ARCHIVES[facts.VALIDATION]
+        download = command("download", layout.data_dir, (("only", key),))
+        return Hint(download, "    (then run the same command again)")
+    annotate = _annotate_command(layout, (("validation_boxes", True),))
+    return Hint("make it: ", annotate)
+
+
+# other boxes --------------------------------------------------------------------------------------
+
+
+def _refuse_other_boxes(
+    path: AnyPath, split: str, entry: Mapping[str, object], layout: Layout
+) -> None:
+    """Raise InputError for a file of boxes that has changed since annotate wrote it."""
+    record_path = Layout(path.parent.parent).annotate_path
+    written = _dictionary_in(load_json(record_path), split)
+    if written is None or written.get("csv_sha256") == entry["sha256"]:
+        return
+    totals = _dictionary_in(written, "totals") or {}
+    settings: OptionValues = ()
+    if split == facts.VALIDATION:
+        settings = (("validation_boxes", True),)
+    annotate = _annotate_command(layout, settings)
+    move_file = _set_aside_command(path)
+    move_record = _set_aside_command(record_path)
+    expected = f"expected {totals.get('boxes')} boxes and SHA-256 {written.get('csv_sha256')}"
+    raise InputError(
+        f"{path} is not the file that annotate wrote",
+        f"{expected}, got {entry['count']} and {entry['sha256']}",
+        Hint(move_file.then(annotate), "; to use it as it is: ", move_record),
+    )
+
+
+def _dictionary_in(parent: object, key: str) -> dict[str, Any] | None:
+    """The dictionary under a key, if there is one."""
+    child = parent.get(key) if isinstance(parent, dict) else None
+    return child if isinstance(child, dict) else None
+
+
+def _set_aside_command(path: AnyPath) -> CommandLine:
+    return command_line(["mv", "--", str(path), f"{path}.old"])
