@@ -397,8 +397,8 @@ def _sort_by_role(
         return images[0], value_arrays, class_texts
     shapes = ", ".join(f"{array.name} {array.stored.shape}" for array in members)
     raise InputError(
-        f"{members[0].path} has no array of images with labels for each: {shapes}",
-        "expected an array of N images and one of N labels in each split",
+        f"{members[0].path}: these arrays are not images with a label each: {shapes}",
+        "expected one array of images, and as many labels as images, in each split",
     )
 
 

@@ -477,7 +477,7 @@ def refuse_made(records: SetRecords) -> None:
         again = recipe_set.following(records, {})
     raise UsageError(
         f"{records.layout.output_dir} holds shards of the recipe {recipe_set.name}",
-        "expected a folder for ILSVRC2012 alone: without --config that is what would be made",
+        "expected the recipe: without --config, the command makes ILSVRC2012",
         Hint(again, "    (ILSVRC2012: choose another folder, or --output)"),
     )
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from imagenet_prep.cli import options as o
 from imagenet_prep.cli.base_command import Command
@@ -25,12 +27,13 @@ from imagenet_prep.cli.printing.verdict_text import print_report
 from imagenet_prep.cli.printing.view_text import print_records, print_status
 from imagenet_prep.cli.progress_display import make_progress
 from imagenet_prep.cli.stage_arguments import engine_of
-from imagenet_prep.cli.terminal import say
+from imagenet_prep.cli.terminal import say, tell
 from imagenet_prep.errors import InputError
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
 
 if TYPE_CHECKING:
+    from imagenet_prep.reporting.marks_file import Marks
     from imagenet_prep.stages.report import ReportSummary
     from imagenet_prep.stages.status import Status
 
@@ -109,15 +112,18 @@ def report(
     """
     from imagenet_prep import pipeline
 
+    place = find_place(data_dir)
+    set_count = len(place.sets()) if isinstance(place, Layout) else 1
+    marks = params["mark"] and _read_marks(params["mark"], set_count)
+    summaries: list[ReportSummary] = []
     make_page = functools.partial(
         pipeline.report,
         engine=engine_of(params),
         samples=params["samples"],
         near_duplicates=params["near_duplicates"],
-        mark=params["mark"],
+        mark=marks,
         progress=make_progress(quiet),
     )
-    place = find_place(data_dir)
 
     def make(set_or_file: Layout | AnyPath) -> ReportSummary:
         layout = set_or_file
@@ -126,17 +132,39 @@ def report(
         page_of_set = page
         if page is None:
             refuse_unwritable(layout.report_path)
-        elif isinstance(place, Layout) and len(place.sets()) > 1:
+        elif set_count > 1:
             page_of_set = page.with_stem(f"{page.stem}-{layout.set_name}")
         return make_page(set_or_file, page=page_of_set)
 
     def show(summary: ReportSummary) -> None:
+        summaries.append(summary)
         print_report(summary, quiet)
         if is_opened:
             _open(summary.path)
 
     work = SetWork(make, show, report_figures, _status_of_report)
-    return each_set(place, work)
+    outcome = each_set(place, work)
+    if marks and len(summaries) == set_count > 1:
+        _tell_unknown(marks, summaries, data_dir, quiet)
+    return outcome
+
+
+def _read_marks(path: AnyPath, set_count: int) -> Marks:
+    from imagenet_prep.reporting.marks_file import read_marks
+
+    return replace(read_marks(path), of_several_sets=set_count > 1)
+
+
+def _tell_unknown(
+    marks: Marks, summaries: Sequence[ReportSummary], data_dir: Path, quiet: bool
+) -> None:
+    """Print the flagged names that none of the sets has; refuse marks of which no set has any."""
+    from imagenet_prep.reporting.marks_file import describe_unknown, names_of_none
+
+    unknown = [summary.unknown_names for summary in summaries]
+    names = names_of_none(marks, unknown, data_dir.resolve().name)
+    if names and not quiet:
+        tell(f"note: {describe_unknown(names)}", error=True)
 
 
 def _status_of_report(summary: ReportSummary) -> int:
