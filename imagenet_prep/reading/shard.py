@@ -24,8 +24,8 @@ from imagenet_prep.state.numbering import class_index
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.files import find_plain, view_of
 from imagenet_prep.storage.layout import Layout, split_of
-from imagenet_prep.storage.local import FileState, buffered, find_state, refuse_replaced
 from imagenet_prep.storage.location import AnyPath, local_or_none, local_path
+from imagenet_prep.storage.memory_maps import FileState, buffered, find_state, refuse_replaced
 from imagenet_prep.text import listed
 from imagenet_prep.tfrecord import compression as compressed
 from imagenet_prep.tfrecord import framing as tfrecord
