@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
 from imagenet_prep.escaping import command_line
-from imagenet_prep.fetch.access import (
+from imagenet_prep.fetch.credentials import (
     Credentials,
     Token,
     secret_text,
