@@ -15,11 +15,17 @@ import requests
 
 from imagenet_prep.errors import AccessError, UsageError
 from imagenet_prep.escaping import NAME, command_line
-from imagenet_prep.fetch import ACCESS_KEY_VARIABLE, SIGN_UP_URL, USERNAME_VARIABLE, reply
+from imagenet_prep.fetch import (
+    ACCESS_KEY_VARIABLE,
+    SIGN_UP_URL,
+    USERNAME_VARIABLE,
+    answer_checks,
+    reply,
+)
 from imagenet_prep.fetch.credentials import Credentials
 from imagenet_prep.fetch.login_form import LoginForm, find_login_form
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
-from imagenet_prep.fetch.session import Session, file_url, host_of, origin, proxy_between
+from imagenet_prep.fetch.session import Session, file_url, host_of, name_of, origin, proxy_between
 from imagenet_prep.hints import Hint
 from imagenet_prep.text import listed
 
@@ -70,9 +76,7 @@ def open_session(
     find = cache(credentials) if callable(credentials) else lambda: credentials
     session.enter_with(partial(_enter, session, find, jar))
     url = file_url(base_url, probe)
-    Patience(reply.name_of(url), pace, note=note).until(
-        lambda: reply.ask(session, url, reply.FIRST)
-    )
+    Patience(name_of(url), pace, note=note).until(lambda: reply.ask(session, url, reply.FIRST))
     return session
 
 
@@ -86,7 +90,7 @@ def _enter(
 ) -> None:
     """Sign in the way that the server's answer asks for."""
     status, head = response.status_code, reply.Body(response).peek(_PAGE_BYTES)
-    is_page = reply.is_page(response, head)
+    is_page = answer_checks.is_page(response, head)
     if status in (200, 206) and not is_page:
         session.sends_data_as_pages = True
         return
@@ -98,7 +102,7 @@ def _enter(
     credentials = find()
     if credentials is None:
         is_new_page = is_page and form is None and session.has_worked
-        raise reply.page_error(url) if is_new_page else _missing(url, jar, response)
+        raise answer_checks.page_error(url) if is_new_page else _missing(url, jar, response)
     if in_vain:
         raise _refused(url, credentials, is_denied=is_denied)  # an unknown user gets 401, or a form
     if schemes:
@@ -111,13 +115,13 @@ def _enter(
 
 def _denied_without_form(url: str, status: int) -> AccessError:
     if status in (401, 403):
-        return reply.denied(url, f"HTTP status {status}")
-    return reply.denied(url, "a web page without a recognizable sign-in form")
+        return answer_checks.denied(url, f"HTTP status {status}")
+    return answer_checks.denied(url, "a web page without a recognizable sign-in form")
 
 
 def _refuse_if_lasting(session: Session, url: str) -> None:
     """Raise the error for status 403, unless credentials may change the answer."""
-    denied = reply.denied(url, "HTTP status 403")
+    denied = answer_checks.denied(url, "HTTP status 403")
     if session.has_worked:  # or it accepts no more connections
         raise CutError("HTTP status 403", kind="refused", lasting=denied)
     if proxy_between(url):
@@ -189,11 +193,11 @@ def _missing(url: str, jar: MozillaCookieJar | None, response: requests.Response
     if jar is not None:
         names = [cookie.domain.lstrip(".") for cookie in jar]
         if "Cookie" in response.request.headers:
-            return reply.RefusedError(
+            return answer_checks.RefusedError(
                 f"{host} did not accept the cookies in {jar.filename}", "they may have expired"
             )
         if any(f".{origin(url)[1]}".endswith(f".{name}") for name in names):
-            return reply.RefusedError(
+            return answer_checks.RefusedError(
                 f"no cookie for {host} in {jar.filename} could be sent",
                 "they have expired, or are for another path, or for https only",
             )
@@ -202,15 +206,15 @@ def _missing(url: str, jar: MozillaCookieJar | None, response: requests.Response
             f"it holds cookies for: {listed(dict.fromkeys(names), 3) or 'none'}",
             f"sign in at {host} with a browser, and export its cookies again",
         )
-    return reply.RefusedError(
-        f"{host} requires you to sign in for {reply.name_of(url)}",
+    return answer_checks.RefusedError(
+        f"{host} requires you to sign in for {name_of(url)}",
         "found no credentials in the environment or netrc",
     )
 
 
 def _unknown_scheme(url: str, schemes: list[str]) -> AccessError:
     return AccessError(
-        f"{host_of(url)} requires you to sign in for {reply.name_of(url)}",
+        f"{host_of(url)} requires you to sign in for {name_of(url)}",
         (
             f"expected the scheme Basic or Digest, it asks for {', '.join(schemes)} with HTTP "
             "status 401"
@@ -226,28 +230,28 @@ def _refused(url: str, credentials: Credentials, *, is_denied: bool) -> AccessEr
     source = f" ({credentials.origin})" if credentials.origin else ""
     user = f"{credentials.username!r}{source}"
     if is_denied:
-        return reply.RefusedError(
-            f"{host_of(url)} denied access to {reply.name_of(url)}, signed in as {user}",
+        return answer_checks.RefusedError(
+            f"{host_of(url)} denied access to {name_of(url)}, signed in as {user}",
             "expected the archive, got HTTP status 403",
             Hint(
                 "ask the site whether this account has access; if a browser can fetch the "
                 "file, use ",
-                reply.WITH_COOKIES,
+                answer_checks.WITH_COOKIES,
                 ", or move the browser's copy into raw-data/",
             ),
         )
     variables = f"{USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE}"
     check = f"check both and try again (or set {variables}, or"
-    if reply.has_account():
+    if answer_checks.has_account():
         check = f"check {variables} and try again (or"
-    return reply.RefusedError(
+    return answer_checks.RefusedError(
         f"{host_of(url)} refused the credentials of {user}",
         "expected a valid user name and access key",
         (
             Hint(
                 check,
                 " ",
-                reply.WITH_COOKIES,
+                answer_checks.WITH_COOKIES,
                 f"); without an account sign up at {SIGN_UP_URL}",
             )
         ),

@@ -22,8 +22,8 @@ from imagenet_prep.fetch.partial import (
     find_leftover,
 )
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
-from imagenet_prep.fetch.reply import Remote, RemoteFile, RestartError, inspect, name_of
-from imagenet_prep.fetch.session import Session, host_of
+from imagenet_prep.fetch.reply import Remote, RemoteFile, RestartError, inspect
+from imagenet_prep.fetch.session import Session, host_of, name_of
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.text import number_of
 

@@ -14,8 +14,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.fetch.answer_checks import is_text
 from imagenet_prep.fetch.partial import Span, finish, kept_bytes
-from imagenet_prep.fetch.reply import PROBE, Remote, RemoteFile, is_text
+from imagenet_prep.fetch.reply import PROBE, Remote, RemoteFile
 from imagenet_prep.fetch.session import Session, host_of
 from imagenet_prep.fetch.target import set_aside
 from imagenet_prep.fetch.transfer import Manner, fetch_span
