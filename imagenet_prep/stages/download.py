@@ -18,13 +18,14 @@ from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.providers import Offer, Site
 from imagenet_prep.fetch.reply import Remote, RemoteFile, inspect
 from imagenet_prep.fetch.session import Session, bare_url, file_url, host_of
-from imagenet_prep.fetch.transfer import Manner, Target, fetch
+from imagenet_prep.fetch.target import Target
+from imagenet_prep.fetch.transfer import Manner, fetch
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.arrivals import RemoteClasses, fault_of, look_at
 from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, OfficialArchive
-from imagenet_prep.ilsvrc2012.official import class_tars_in
+from imagenet_prep.ilsvrc2012.official_tars import class_tars_in
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.storage.files import IN_WORDS, kind_of
 from imagenet_prep.storage.layout import Layout

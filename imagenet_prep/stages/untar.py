@@ -24,14 +24,8 @@ from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, 
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.coming_needs import folders_need
-from imagenet_prep.ilsvrc2012.official import (
-    ArchiveIndex,
-    ImageSource,
-    OfficialTar,
-    TarTask,
-    class_tars,
-    finished,
-)
+from imagenet_prep.ilsvrc2012.official import ImageSource, finished
+from imagenet_prep.ilsvrc2012.official_tars import ArchiveIndex, OfficialTar, TarTask, class_tars
 from imagenet_prep.ilsvrc2012.raw_data import find_packed
 from imagenet_prep.model import Done, Engine, Failed, Outcomes, Progress, Silent
 from imagenet_prep.sources.catalog import Catalog
