@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from imagenet_prep.recipes.box_files import BoxFile, Marked
 from imagenet_prep.recipes.box_policy import NO_PIXELS, Size, fault
-from imagenet_prep.recipes.row_source import RowImage, RowObject
+from imagenet_prep.recipes.row_objects import RowObject
+from imagenet_prep.recipes.row_source import RowImage
 from imagenet_prep.sources.names import name_of
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.text import listed
