@@ -76,15 +76,13 @@ def _read_boxes(path: Path, coco: Coco, keypoint_count: int, file: BoxFile) -> l
 def _note_unread(path: Path, coco: Coco, keypoint_count: int, file: BoxFile) -> None:
     """Note outlines and key points that are not read."""
     if coco.has_outlines and file.polygons is None:
-        file.unread.append(
-            f"{path.name}: segmentation is not read, only boxes; `polygons: "
-            "masks` in `boxes` reads it"
-        )
-    if not keypoint_count and any(annotation.keypoints for annotation in coco.annotations):
-        file.unread.append(
-            f"{path.name}: keypoints are not read: no category has a list `keypoints` of their "
-            "names"
-        )
+        reason = "segmentation is not read, only boxes; `polygons: masks` in `boxes` reads it"
+        file.unread.append(f"{path.name}: {reason}")
+    if keypoint_count:
+        return
+    if any(annotation.keypoints for annotation in coco.annotations):
+        reason = "keypoints are not read: no category has a list `keypoints` of their names"
+        file.unread.append(f"{path.name}: {reason}")
 
 
 def _objects_in(
@@ -100,7 +98,8 @@ def _objects_in(
             continue
         png = Runs()
         if file.polygons == "masks":
-            png = _panoptic_png(path, annotation, _image_of(images, annotation, place), file, place)
+            image = _image_of(images, annotation, place)
+            png = _panoptic_png(path, annotation, image, file, place)
         for segment in annotation.segments_info:
             segment_annotation = CocoAnnotation(
                 annotation.image_id,
@@ -222,17 +221,20 @@ def _read_keypoints(
     """The key points of an object, relative; zeros where it has none,
     so that all objects have equally many.
     """
-    numbers = annotation.keypoints or [0.0] * 3 * keypoint_count
+    number_count = 3 * keypoint_count
+    numbers = annotation.keypoints or [0.0] * number_count
     has_names = len(names) == keypoint_count
-    if len(numbers) != 3 * keypoint_count or (annotation.keypoints and not has_names):
+    lacks_names = annotation.keypoints and not has_names
+    if len(numbers) != number_count or lacks_names:
         expected = f"expected three for each of {keypoint_count}"
         raise fault(place, f"{len(numbers)} numbers of keypoints", expected)
     assert image.size is not None
     width, height = image.size
     xs = [x / width for x in numbers[::3]]
     ys = [y / height for y in numbers[1::3]]
-    _check_keypoints(xs, ys, numbers[2::3], place)
-    visibilities = [int(visibility) for visibility in numbers[2::3]]
+    written_visibilities = numbers[2::3]
+    _check_keypoints(xs, ys, written_visibilities, place)
+    visibilities = [int(visibility) for visibility in written_visibilities]
     visible_count = annotation.num_keypoints
     if visible_count is None:
         visible_count = sum(visibility > 0 for visibility in visibilities)
@@ -294,8 +296,10 @@ def _image_of(images: Mapping[int | str, Marked], annotation: CocoAnnotation, pl
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     paths = [*images.paths(keys.places)]
-    contents = [read_coco(path, with_outlines=keys.polygons is not None) for path in paths]
-    keypoint_count = max((coco.keypoint_count for coco in contents), default=0)
+    with_outlines = keys.polygons is not None
+    contents = [read_coco(path, with_outlines=with_outlines) for path in paths]
+    keypoint_counts = [coco.keypoint_count for coco in contents]
+    keypoint_count = max(keypoint_counts, default=0)
     for path in paths:
         coco = contents.pop(0)  # it takes a gigabyte
         annotated = _read_boxes(path, coco, keypoint_count, images.file)
@@ -313,7 +317,8 @@ def _mark_captions(path: Path, images: AnnotatedImages) -> None:
         image = images.marked.get(row)
         if image is None:
             image = images.file.captioned.setdefault(row, captioned)
-        image.values.setdefault("boxes.caption", []).extend(captions)
+        captions_of_image = image.values.setdefault("boxes.caption", [])
+        captions_of_image.extend(captions)
 
 
 _PARTS = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"file_name"')
@@ -342,7 +347,8 @@ def _files_by_content(folder: AnnotatedFolder) -> dict[str, list[str]]:
     """The files of each content, sorted: one for the same images."""
     files: dict[str, list[str]] = {"boxes": [], "outlines": [], "segments": [], "captions": []}
     first_images: set[tuple[str, int | str]] = set()
-    for name in sorted(folder.files, key=lambda name: ("instances" not in name, name)):
+    instances_first = sorted(folder.files, key=lambda name: ("instances" not in name, name))
+    for name in instances_first:
         path = folder.path / name
         coco = read_coco(path)
         if not coco.content or not coco.images:
