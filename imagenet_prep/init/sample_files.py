@@ -11,7 +11,7 @@ from pathlib import Path
 from imagenet_prep.images.arrays import names_in_npz
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.recipes import downsampled
-from imagenet_prep.recipes.array_sets import NAMES, are_sets
+from imagenet_prep.recipes.array_groups import NAMES, are_sets
 from imagenet_prep.recipes.columns import has_ending_of
 from imagenet_prep.recipes.joined_samples import split_of
 from imagenet_prep.recipes.path_parts import base_name, has_ending, stem_of
