@@ -147,9 +147,7 @@ def finished(data: Path, known: Known) -> tuple[str, ...]:
 # the same images ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("what", "world"), [("times", 4), ("places", 2), ("forms", 4), ("one", 2)]
-)
+@pytest.mark.parametrize(("what", "world"), [("times", 4), ("places", 2), ("forms", 4), ("one", 2)])
 def test_copies_of_the_same_images_make_one_set(
     known: Known, tmp_path: Path, what: str, world: int
 ) -> None:
