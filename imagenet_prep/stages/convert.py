@@ -340,7 +340,7 @@ class _Conversion(Struct, frozen=True):
         if self.share:
             name = f"rank-{plan.key}-{name}"
         with unfinished_of(layout, name) as run_layout:
-            saved_samples = self._saving.save(todo)
+            saved_samples = self._saving.save(todo, run_layout.partial_dir)
             samples = samples_by_shard(saved_samples)
             if self.share is None or self.replacement:
                 remove_unfinished(layout, plan.key, run_layout.run)
