@@ -196,7 +196,7 @@ def _look(
 
 
 def _rows_of_first_split(census: Census, rows: Order) -> Order:
-    """Those of some rows that are in the first split."""
+    """The rows of the first split, among some rows."""
     if not len(rows):
         return rows
     splits = census.rows["split"][rows]
