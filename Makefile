@@ -6,8 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 EXTRAS ?=
-# Four for two processors: half of them wait for a server, a worker or a timer.
-TEST_WORKERS := $(shell expr $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) \* 2)
+# Three for two processors: some wait for a server, a worker or a timer. Each more collects all tests,
+# imports the frameworks and makes the shared sets once more.
+TEST_WORKERS := $(shell expr \( $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) \* 3 + 1 \) / 2)
 EVERY_CORE := --numprocesses $(TEST_WORKERS) --dist worksteal
 
 .PHONY: help folder imagenet demo prove test docs wheel image-steps release lint house check portable portable-environment exhaustive fuzz mutants torture bench bench-planning rehearsal screenshots clean

@@ -26,7 +26,7 @@ from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.recipes.recipe_set import refuse_made
 from imagenet_prep.registry import known_set
-from imagenet_prep.reporting.marks_file import read_marks
+from imagenet_prep.reporting.marks_file import Marks, read_marks
 from imagenet_prep.shards.consumable import refuse_another_output
 from imagenet_prep.shards.convert_summary import ConvertSummary
 from imagenet_prep.sources.parquets import check_pyarrow
@@ -189,7 +189,7 @@ def report(  # noqa: PLR0913 - the options of the command, by keyword
     *,
     samples: int = SAMPLES,
     near_duplicates: bool = False,
-    mark: AnyPath | None = None,
+    mark: AnyPath | Marks | None = None,
     page: Path | None = None,
     progress: Progress | None = None,
 ) -> ReportSummary:
@@ -200,14 +200,15 @@ def report(  # noqa: PLR0913 - the options of the command, by keyword
     on a read-only disk. Instead of a layout, it also takes one TFRecord file, of any maker, which
     it always verifies.
     For ``near_duplicates`` every image is decoded, and ImageHash is required. ``mark`` is a CSV
-    file of images to show as a set: a column of file names, and optionally reason, label and score.
+    file of images to show as a set: a column of file names, and optionally reason, label and score;
+    or what was read from one.
 
     Raises:
         UsageError: a required library is not installed.
         InputError: there are no shards, the file has no record, or ``mark`` names no image of it.
     """
     progress = progress or Silent()
-    marks = None if mark is None else read_marks(mark)
+    marks = mark if mark is None or isinstance(mark, Marks) else read_marks(mark)
     if isinstance(layout, Layout):
         layout = layout.one_set()
         verdict = _kept_verdict(layout) or verify(layout, engine, progress=progress)

@@ -18,8 +18,8 @@ from typing import Any
 import click
 
 import imagenet_prep
-from imagenet_prep.cli.commands import cli
-from imagenet_prep.cli.options import every_command
+from imagenet_prep.cli.base_command import every_command
+from imagenet_prep.cli.commands import load_commands
 from imagenet_prep.init import structures
 from imagenet_prep.recipes.formats import all_formats
 
@@ -93,7 +93,7 @@ def describe_options(command: click.Command, shared_rows: list[str]) -> str:
 def options_page() -> str:
     """The options of every command."""
     counts = Counter[str]()
-    for command in cli.commands.values():
+    for command in load_commands().values():
         counts.update(map(row, options_of(command)))
     shared_rows = [text for text, count in counts.items() if count >= SHARED]
     everywhere = [row(option) for option in every_command]
@@ -106,7 +106,7 @@ def options_page() -> str:
         "## Shared options",
         table_of(shared_rows),
     ]
-    for name, command in cli.commands.items():
+    for name, command in load_commands().items():
         if options_of(command):
             sections += [f"## {name}", describe_options(command, shared_rows)]
     return "\n\n".join(sections) + "\n"

@@ -38,7 +38,7 @@ NOWHERE = "http://127.0.0.1:9"
 SAME_EVERYWHERE = """
 annotation_formats annotations broken_recipes catalog census class_numbers content copies crops
 damaged_loaders data_files demo_images detection devkit diff dividing evidence example_recipes
-exchanged export_tfds folder_evidence folders fuzz grades growing guards huggingface imports
+exchanged export_tfds folder_evidence folders fuzz grades growing guards hints huggingface imports
 impossible_boxes init kept_folders labels_file large_sets structures looks manifest_crc mask_pixels
 odd_json part_sets patterns planning raw_set recipe_pages recipe_places recipe_sets recorders
 refusals regroup remedies repaired_bytes segmentation setting_values shard_writer show sites status

@@ -27,8 +27,8 @@ from made_sets import ENGINE
 from PIL import Image
 
 import imagenet_prep
-from imagenet_prep import Layout, convert
-from imagenet_prep.cli import cli, commands
+from imagenet_prep import Layout, convert, engines
+from imagenet_prep.cli import cli
 from imagenet_prep.errors import PrepError
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.state.manifest import features_by_column, load_manifest
@@ -177,7 +177,7 @@ def _threads() -> Any:
     """Threads in place of the processes of the commands:
     to fork for each of some images takes most of the time.
     """
-    return mock.patch.object(commands, "engine_of", return_value=ENGINE)
+    return mock.patch.object(engines, "make_engine", return_value=ENGINE)
 
 
 @contextlib.contextmanager

@@ -111,13 +111,13 @@ def refusal(folder: Path, recipe: str) -> str:
 def test_coco_is_as_pycocotools_reads_it(tmp_path: Path) -> None:
     """Images through tf.data: boxes, names, numbers, crowd and area of every object, in order."""
     coco = pytest.importorskip("pycocotools.coco")
-    coco_set(tmp_path / "coco", 200)
+    coco_set(tmp_path / "coco", 60)
     make(tmp_path, COCO)
     theirs, ours = (
         coco.COCO(str(tmp_path / "coco/annotations/instances_train2017.json")),
         by_tensorflow(tmp_path),
     )
-    assert len(ours) == len(theirs.getImgIds()) == 200
+    assert len(ours) == len(theirs.getImgIds()) == 60
     boxes = 0
     for image in theirs.loadImgs(theirs.getImgIds()):
         found, width, height = ours[image["file_name"]], image["width"], image["height"]
@@ -138,7 +138,7 @@ def test_coco_is_as_pycocotools_reads_it(tmp_path: Path) -> None:
         )
         assert found["image/source_id"] == str(image["id"]).encode()
         boxes += len(several)
-    assert boxes > 200
+    assert boxes > 60
 
 
 @pytest.mark.tensorflow
@@ -146,10 +146,10 @@ def test_voc_is_as_element_tree_reads_it(tmp_path: Path) -> None:
     """Images through tf.data: pixels divided by the size, and every flag;
     parts of objects are no objects.
     """
-    voc_set(tmp_path / "voc", 200)
+    voc_set(tmp_path / "voc", 60)
     make(tmp_path, VOC)
     ours = by_tensorflow(tmp_path)
-    assert len(ours) == 200
+    assert len(ours) == 60
     labels = {name: label for label, name in enumerate(sorted(NAMES), 1)}
     for path in existing(tmp_path / "voc/Annotations", "*.xml"):
         root, found = ElementTree.parse(path).getroot(), ours[f"{path.stem}.jpg"]

@@ -30,9 +30,9 @@ from PIL import Image
 from pseudo_terminals import rest_shown
 from running import PROGRAM, command, error_lines, held, prep
 
-from imagenet_prep.cli import COMMANDS
-from imagenet_prep.cli.commands import cli
-from imagenet_prep.cli.options import LongCommand, every_command
+from imagenet_prep.cli import COMMANDS, cli
+from imagenet_prep.cli.base_command import LongCommand, every_command
+from imagenet_prep.cli.commands import load_commands
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.hints import install_extra
 from imagenet_prep.ilsvrc2012.astray import own_images
@@ -366,7 +366,7 @@ REQUIRED = os.environ.get("IMAGENET_PREP_SHELLS") == "required"
 
 def test_help_has_every_command_on_a_line() -> None:
     """Each command once, in at most 80 columns, none cut; -V is --version."""
-    assert sorted(COMMANDS) == sorted(cli.commands)
+    assert sorted(COMMANDS) == sorted(load_commands())
     text = prep("--help").stdout
     assert max(map(len, text.splitlines())) <= 80
     for name, words in COMMANDS.items():
@@ -375,18 +375,18 @@ def test_help_has_every_command_on_a_line() -> None:
     assert re.fullmatch(version, prep("-V").stdout)
 
 
-@pytest.mark.parametrize("command", sorted(cli.commands))
+@pytest.mark.parametrize("command", sorted(load_commands()))
 def test_help_of_a_command_has_every_option_once(command: str) -> None:
     """Each option begins one line; no argument is listed as one."""
-    is_long = isinstance(cli.commands[command], LongCommand)
+    is_long = isinstance(load_commands()[command], LongCommand)
     text = CliRunner().invoke(cli, [command, "--help-all" if is_long else "--help"]).output
     assert "INTEGER" not in text
-    own = [each for each in cli.commands[command].params if each not in every_command]
+    own = [each for each in load_commands()[command].params if each not in every_command]
     assert len(own) <= 21, "20 options of its own and DATA_DIR"
     assert f"Examples:\n  imagenet-prep {command} " in text
     if is_long:
         assert prep(command, "-h").stdout.count("\n  -") == 12 + len(("--help-all", "--help"))
-    for each in cli.commands[command].params:
+    for each in load_commands()[command].params:
         found = re.findall(rf"^  (?:-\w, )?{each.opts[0]}\b", text, re.MULTILINE)
         assert len(found) == isinstance(each, click.Option), each.opts
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from imagenet_prep.cli.commands import cli
+from imagenet_prep.cli.commands import load_commands
 from imagenet_prep.datasets.declarations import read_settings, recipe_keys, settings_of
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
@@ -63,7 +63,7 @@ def test_the_command_to_run_again_reads_as_the_same_settings(name: str) -> None:
 @pytest.mark.parametrize("command", ["run", "convert"])
 def test_options_are_those_that_are_declared(name: str, command: str) -> None:
     """With the default that is declared."""
-    found = {each.name: each for each in cli.commands[command].params}
+    found = {each.name: each for each in load_commands()[command].params}
     assert (name in found) == (command in SETTINGS[name].options)
     if name in found:
         assert found[name].default == SETTINGS[name].default

@@ -29,7 +29,8 @@ from made_sets import flip
 import imagenet_prep
 from imagenet_prep import ConvertOptions, Layout, PrepError, annotate, convert, errors, make_engine
 from imagenet_prep import cli as command_line
-from imagenet_prep.cli.commands import cli
+from imagenet_prep.cli import cli
+from imagenet_prep.cli.commands import load_commands
 from imagenet_prep.errors import Terminated
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.recipes.formats import all_formats
@@ -57,11 +58,14 @@ PART = ConvertOptions(train_shards=8, validation_shards=128, allow_incomplete=Tr
 def options_of(command: str) -> set[str]:
     """The long options of a command, --help set aside."""
     return {
-        name for each in cli.commands[command].params for name in each.opts if name.startswith("--")
+        name
+        for each in load_commands()[command].params
+        for name in each.opts
+        if name.startswith("--")
     }
 
 
-EVERY_OPTION = {"--help", "--help-all", "--version"}.union(*map(options_of, cli.commands))
+EVERY_OPTION = {"--help", "--help-all", "--version"}.union(*map(options_of, load_commands()))
 
 
 # Markdown -----------------------------------------------------------------------------------------
@@ -132,7 +136,7 @@ def misspelt(line: str) -> list[str]:
     """
     wrong = []
     for command, rest in re.findall(r"imagenet-prep ([a-z][a-z-]*)(.*?)(?=imagenet-prep |$)", line):
-        if command not in cli.commands:
+        if command not in load_commands():
             wrong.append(command)
         else:
             wrong += set(re.findall(r"--[a-z][a-z-]*", rest)) - options_of(command) - {"--help"}
@@ -177,7 +181,7 @@ def test_every_command_with_options_is_on_their_page() -> None:
     """Each command has its section; the shared options have one."""
     script = reference()
     headings = set(re.findall(r"^## (.+)$", OPTIONS, re.M))
-    commands = {name for name, each in cli.commands.items() if script.options_of(each)}
+    commands = {name for name, each in load_commands().items() if script.options_of(each)}
     assert headings == {"Options that each command has", "Shared options", *commands}
 
 
@@ -186,7 +190,7 @@ def test_the_table_of_formats_is_that_of_their_modules() -> None:
     text = (ROOT / "docs/generated/formats.md").read_text()
     written = [row for row in rows(section(text, "## Formats")) if len(row) == 3]
     declared = [
-        [tool, f"`{box_format.layout}`", usage.replace("](#", "](../howto/coco-voc.md#")]
+        [tool, f"`{box_format.structure}`", usage.replace("](#", "](../howto/coco-voc.md#")]
         for box_format in all_formats().values()
         for tool, usage in box_format.usage.items()
     ]
@@ -211,7 +215,7 @@ def test_extras_are_installed_from_the_clone() -> None:
     assert {extra for each in named for extra in each.split(",")} <= set(declared)
 
 
-@pytest.mark.parametrize("command", sorted(cli.commands))
+@pytest.mark.parametrize("command", sorted(load_commands()))
 def test_examples_use_options_that_their_help_shows(command: str) -> None:
     """A reader of the help can look up each option of its examples."""
     shown = CliRunner().invoke(cli, [command, "--help"]).output

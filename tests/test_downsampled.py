@@ -284,7 +284,7 @@ def _map_twice(folder: Path) -> None:
         (_labels_from_0, "val_data has the label 0"),
         (_cut, "train_data_batch_2 can't be read as arrays"),
         (_runs_code, "names builtins.print"),
-        (_other_length, "has no array of images with labels for each"),
+        (_other_length, "these arrays are not images with a label each"),
         (_map_twice, "map_clsloc.txt, line 2: 'n02100735 1 English_setter'"),
     ],
 )

@@ -20,7 +20,7 @@ from made_sets import make_flowers
 from running import PROGRAM, command, command_here
 from test_wording import on_terminal
 
-from imagenet_prep.cli.commands import cli
+from imagenet_prep.cli.commands import load_commands
 from imagenet_prep.cli.log_file import Log
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.version import describe_version
@@ -109,10 +109,10 @@ def test_no_command_is_forgotten() -> None:
     """Every command knows --quiet, and is in one of the tables."""
     quiet = {
         name
-        for name, each in cli.commands.items()
+        for name, each in load_commands().items()
         if any(param.name == "quiet" for param in each.params)
     }
-    assert quiet == {*CALLS, *RESULTS} == {*cli.commands}
+    assert quiet == {*CALLS, *RESULTS} == {*load_commands()}
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -208,7 +208,7 @@ def test_an_error_is_json_too(name: str, place: Path, tmp_path: Path) -> None:
 
 def test_no_command_is_left_out() -> None:
     """The tables of calls have every command."""
-    assert {*CALLS, *RESULTS} == {*FAILING_CALLS} == {*cli.commands}
+    assert {*CALLS, *RESULTS} == {*FAILING_CALLS} == {*load_commands()}
 
 
 def test_json_replaces_only_the_result(place: Path) -> None:
@@ -346,7 +346,7 @@ def test_processes_share_a_log(tmp_path: Path) -> None:
 # help and typos -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["", *sorted(cli.commands)])
+@pytest.mark.parametrize("name", ["", *sorted(load_commands())])
 def test_help_fits_a_terminal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """80 columns and at most 40 lines."""
     monkeypatch.setenv("COLUMNS", "80")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import html
 import pickle
 import re
@@ -17,7 +18,7 @@ from existing import existing
 
 import imagenet_prep
 from imagenet_prep.checks.verdict import Verdict, load_verdict, save_verdict
-from imagenet_prep.cli.commands import cli
+from imagenet_prep.cli.commands import load_commands
 from imagenet_prep.cli.terminal import fitted
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.escaping import CommandLine, Shell, command, command_line, in_sequence, mention
@@ -170,7 +171,7 @@ def test_commands_are_joined() -> None:
 # the source ---------------------------------------------------------------------------------------
 
 PROSE = re.compile(
-    rf"imagenet-prep (?:{'|'.join(cli.commands)})\b|pip install \S|\b(?:mv|rm|mkdir|unzip|tar|gzip) -"
+    rf"imagenet-prep (?:{'|'.join(load_commands())})\b|pip install \S|\b(?:mv|rm|mkdir|unzip|tar|gzip) -"
 )
 """A command within a text, where it can't be told from the sentence around it."""
 
@@ -185,23 +186,29 @@ def _texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Every string of a module but its docstrings, each with its line; an f-string without its
     values.
     """
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    in_f_strings: set[int] = set()
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    no_texts = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
-            in_f_strings.update(id(value) for value in node.values)
+            no_texts.update(id(value) for value in node.values)
             literals = [value for value in node.values if isinstance(value, ast.Constant)]
             yield node.lineno, "".join(str(literal.value) for literal in literals)
-    for node in ast.walk(tree):
+    for node in nodes:
         is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-        if is_text and id(node) not in docstrings | in_f_strings:
+        if is_text and id(node) not in no_texts:
             yield node.lineno, node.value
+
+
+@functools.lru_cache(maxsize=1)
+def _tree(source: str) -> ast.Module:
+    """A module, which both questions below are about."""
+    return ast.parse(source)
 
 
 def prose_with_commands(source: str) -> list[str]:
     """The texts of a module that name a command; a line of what was expected may tell of one."""
     found = []
-    for line, text in _texts(ast.parse(source)):
+    for line, text in _texts(_tree(source)):
         if PROSE.search(text) and not text.startswith("expected "):
             found.append(f"{line}: {text}")
     return found
@@ -209,12 +216,13 @@ def prose_with_commands(source: str) -> list[str]:
 
 def commands_lost_in_text(source: str) -> list[str]:
     """The f-strings and joins of a module that make plain text of a command or a hint."""
-    tree = ast.parse(source)
+    tree = _tree(source)
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     lost: dict[str, None] = {}
     for scope in (tree, *functions):
-        commands = _names_of_commands(scope) if scope is not tree else set()
-        for node in ast.walk(scope):
+        nodes = list(ast.walk(scope))
+        commands = _names_of_commands(nodes) if scope is not tree else set()
+        for node in nodes:
             if isinstance(node, ast.FormattedValue):
                 value = node.value
                 is_command = isinstance(value, ast.Name) and value.id in commands
@@ -224,10 +232,10 @@ def commands_lost_in_text(source: str) -> list[str]:
     return [*lost]
 
 
-def _names_of_commands(scope: ast.AST) -> set[str]:
-    """The variables of a function that hold commands or hints."""
+def _names_of_commands(nodes: list[ast.AST]) -> set[str]:
+    """The variables of a function, given by its nodes, that hold commands or hints."""
     names = set()
-    for node in ast.walk(scope):
+    for node in nodes:
         if isinstance(node, ast.Assign) and _makes_command(node.value):
             names.update(target.id for target in node.targets if isinstance(target, ast.Name))
     return names

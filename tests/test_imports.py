@@ -26,15 +26,18 @@ def _part(module: str) -> str:
     return Path(module).parts[0].removesuffix(".py")
 
 
-def _tree(module: str) -> ast.Module:
-    return ast.parse((ROOT / module).read_text())
+Nodes = list[ast.AST]
 
 
-def _imports(node: ast.AST) -> Iterator[str]:
-    """Full names of what is imported anywhere in ``node``:
-    also within functions, also for type checking only.
-    """
-    for each in ast.walk(node):
+@pytest.fixture(scope="module")
+def nodes() -> dict[str, Nodes]:
+    """All nodes of each module, the module itself first."""
+    return {module: list(ast.walk(ast.parse((ROOT / module).read_text()))) for module in MODULES}
+
+
+def _imports(nodes: Nodes) -> Iterator[str]:
+    """Full names of what these nodes import."""
+    for each in nodes:
         if isinstance(each, ast.Import):
             yield from (alias.name for alias in each.names)
         elif isinstance(each, ast.ImportFrom):
@@ -42,15 +45,15 @@ def _imports(node: ast.AST) -> Iterator[str]:
             yield from (f"{each.module}.{alias.name}" for alias in each.names)
 
 
-def _foreign_imports(node: ast.AST) -> set[str]:
-    return {name.partition(".")[0] for name in _imports(node)}
+def _foreign_imports(nodes: Nodes) -> set[str]:
+    return {name.partition(".")[0] for name in _imports(nodes)}
 
 
-def _at_module_level(tree: ast.Module) -> Iterator[ast.AST]:
+def _at_module_level(tree: ast.AST) -> Iterator[ast.AST]:
     """What runs when the module is imported: everything but function
     bodies and blocks for type checking.
     """
-    pending: list[ast.AST] = list(tree.body)
+    pending = list(ast.iter_child_nodes(tree))
     while pending:
         node = pending.pop()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
@@ -62,50 +65,49 @@ def _at_module_level(tree: ast.Module) -> Iterator[ast.AST]:
         pending += ast.iter_child_nodes(node)
 
 
-def test_one_name_for_one_thing() -> None:
+def test_one_name_for_one_thing(nodes: dict[str, Nodes]) -> None:
     """No two modules, and no two types, are called the same."""
     names = Counter(Path(module).stem for module in MODULES if not module.endswith("__init__.py"))
-    types = (
-        node
-        for module in MODULES
-        for node in ast.walk(_tree(module))
-        if isinstance(node, ast.ClassDef)
-    )
+    types = (node for module in MODULES for node in nodes[module] if isinstance(node, ast.ClassDef))
     names.update(f"class {node.name}" for node in types)
     assert [name for name, count in names.items() if count > 1] == []
 
 
-def test_training_libraries_are_not_loaded_by_an_import() -> None:
+def test_training_libraries_are_not_loaded_by_an_import(nodes: dict[str, Nodes]) -> None:
     """tensorflow, torch and ray are imported within functions, if at all,
     but in the room that is named for one.
     """
     for module in MODULES:
-        found = set().union(*map(_foreign_imports, _at_module_level(_tree(module))))
+        found = _foreign_imports(list(_at_module_level(nodes[module][0])))
         assert not found & {"tensorflow", "torch", "ray"} - {_part(module)}, module
 
 
-def _calls(tree: ast.Module) -> set[str]:
-    return {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+def _calls(nodes: Nodes) -> set[str]:
+    """The names that are called, with that of their module if they have one."""
+    called = [node.func for node in nodes if isinstance(node, ast.Call)]
+    names = {function.id for function in called if isinstance(function, ast.Name)}
+    for function in called:
+        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+            names.add(f"{function.value.id}.{function.attr}")
+    return names
 
 
-def test_only_the_command_line_talks() -> None:
+def test_only_the_command_line_talks(nodes: dict[str, Nodes]) -> None:
     """click, print, input and sys.exit belong to cli."""
     talk = {"print", "input", "exit", "quit", "sys.exit", "getpass.getpass", "getpass"}
     for module in MODULES:
         if _part(module) != "cli":
-            tree = _tree(module)
-            assert "click" not in _foreign_imports(tree), module
-            assert not _calls(tree) & talk, module
+            assert "click" not in _foreign_imports(nodes[module]), module
+            assert not _calls(nodes[module]) & talk, module
 
 
-def test_formats_are_pure() -> None:
+def test_formats_are_pure(nodes: dict[str, Nodes]) -> None:
     """Bytes in, values out: these rooms open no file, start no process and write no log."""
     system = {"os", "pathlib", "shutil", "subprocess", "logging", "socket", "tempfile"}
     for module in MODULES:
         if _part(module) in ("tfrecord", "images"):
-            tree = _tree(module)
-            assert not _foreign_imports(tree) & system, module
-            assert "open" not in _calls(tree), module
+            assert not _foreign_imports(nodes[module]) & system, module
+            assert "open" not in _calls(nodes[module]), module
 
 
 def _loaded_by(statement: str) -> set[str]:

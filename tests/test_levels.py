@@ -26,7 +26,8 @@ from imagenet_prep import ConvertOptions, Layout, annotate, convert, verify
 from imagenet_prep.checks.checked_dataset import SetFindings
 from imagenet_prep.checks.inventory import Inventory
 from imagenet_prep.checks.verdict import RIGHT, Depth, Level, SplitReport, Verdict, level_of
-from imagenet_prep.cli.printing import SHOWN_PROBLEMS, print_verdict
+from imagenet_prep.cli.printing.findings_text import SHOWN_PROBLEMS
+from imagenet_prep.cli.printing.verdict_text import print_verdict
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.photographs import Kind

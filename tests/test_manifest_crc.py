@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from test_recipe_sets import made, make_flowers
 
 from imagenet_prep import Layout, PrepError, convert, verify
-from imagenet_prep.cli.commands import cli
+from imagenet_prep.cli import cli
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import ProblemKind

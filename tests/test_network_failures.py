@@ -786,14 +786,14 @@ def test_the_prompt_names_who_gets_the_password(
     words: str,
 ) -> None:
     """A mirror's own name, never that of image-net.org."""
-    from imagenet_prep.cli import stage_arguments
+    from imagenet_prep.cli import download_arguments
 
     typed = iter(["ada", "secret"])
     for name in ACCOUNT:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(stage_arguments.sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(stage_arguments.click, "prompt", lambda *_, **__: next(typed))
-    find = stage_arguments.find_account({"base_url": base_url, "cookies": None})
+    monkeypatch.setattr(download_arguments.sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(download_arguments.click, "prompt", lambda *_, **__: next(typed))
+    find = download_arguments.find_account({"base_url": base_url, "cookies": None})
     assert callable(find)
     assert find() == Credentials("ada", "secret")
     said = capsys.readouterr().err

@@ -35,7 +35,7 @@ from running import command
 from imagenet_prep import ConvertOptions, Layout, annotate, convert, make_engine
 from imagenet_prep.checks.raw_verdict import RawVerdict
 from imagenet_prep.checks.verdict import Depth
-from imagenet_prep.cli.commands import cli
+from imagenet_prep.cli import cli
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, UsageError

@@ -19,7 +19,7 @@ from running import command
 
 import imagenet_prep
 from imagenet_prep import ConvertOptions, DownloadOptions, Layout, convert, pipeline, status, verify
-from imagenet_prep.cli.commands import cli
+from imagenet_prep.cli import cli
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import AccessError, DataProblemsError, InputError, SpaceError

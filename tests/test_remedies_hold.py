@@ -15,7 +15,7 @@ from existing import existing
 from running import command, error_lines
 
 from imagenet_prep import Layout
-from imagenet_prep.cli.commands import cli
+from imagenet_prep.cli import cli
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import SpaceError
 from imagenet_prep.fetch.transfer import Target

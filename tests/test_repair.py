@@ -32,7 +32,7 @@ from imagenet_prep import (
     status,
     untar,
 )
-from imagenet_prep.cli.printing import print_repair
+from imagenet_prep.cli.printing.verdict_text import print_repair
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import InputError, SpaceError
 from imagenet_prep.ilsvrc2012 import facts

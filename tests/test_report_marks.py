@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_folders import write
 from made_sets import ENGINE, copied
 from running import command
+from test_sets_of_prefixes import SETS, files_of, made, recipe
 
 from imagenet_prep import Layout, report
 from imagenet_prep.errors import InputError
@@ -126,3 +128,28 @@ def test_flagged_images_are_a_set_of_the_page(flagged: Layout, tmp_path: Path) -
     assert "flags.csv names no image of my-data" in result.stderr
     assert re.search(r"such as \S+\.JPEG; found 1 name: lost.JPEG", result.stderr)
     assert not page.exists()
+
+
+def test_names_are_looked_for_in_all_sets(tmp_path: Path) -> None:
+    """A folder of several sets: each page shows its own images; a name that no set has is noted
+    once, and only a file that names none of their images is an error.
+    """
+    for name in SETS:
+        write(tmp_path / name, **files_of(name))
+        made(recipe(tmp_path, name), tmp_path / "out")
+    flags = tmp_path / "flags.csv"
+    flags.write_text("filename,reason\ncat/eval-1.jpg,dark\ndog/test-0.jpg,\nlost.jpg,\n")
+    result = command("report", tmp_path / "out", "--mark", flags)
+    assert result.stderr.count("note: 1 image named in flags.csv") == 2
+    assert result.stderr.count("note: 0 images named in flags.csv") == 1
+    assert result.stderr.endswith("note: 1 name is of no record: lost.jpg\n")
+    assert result.stderr.count("of no record") == 1
+    for name, count in {"eval": 1, "test": 1, "train": 0}.items():
+        page = (tmp_path / "out/imagenet-prep/sets" / name / "report.html").read_text()
+        marked = re.search(r"<h3>Marked .*?</article>", page, re.DOTALL)[0]
+        assert marked.count("<img") == count
+        assert "lost.jpg" not in page
+    flags.write_text("filename\nlost.jpg\n")
+    result = command("report", tmp_path / "out", "--mark", flags, status=4)
+    assert result.stderr.count("error:") == 1
+    assert "flags.csv names no image of out" in result.stderr

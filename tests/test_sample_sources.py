@@ -190,7 +190,11 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
             "1.json can't be read",
         ),
         ("arrays: f", pickle.dumps({"data": print}), "its pickle names builtins.print"),
-        ("arrays: f", arrays(x=(2**4, 8, 8), y=(3,)), "no array of images with labels for each"),
+        (
+            "arrays: f",
+            arrays(x=(2**4, 8, 8), y=(3,)),
+            "these arrays are not images with a label each",
+        ),
         ("arrays: f", b"\0\0\x08\3" + b"\0\0\3\xff" * 3 + bytes(4), "claims"),
         ("arrays: f", b"nothing", "can't be read as arrays"),
     ],

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from running import error_lines, prep
 
-from imagenet_prep.cli.commands import cli
+from imagenet_prep.cli.commands import load_commands
 from imagenet_prep.datasets.declarations import read_settings, recipe_keys, settings_of
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
@@ -143,7 +143,7 @@ def test_a_recipe_of_imagenet_says_all_values(tmp_path: Path, name: str) -> None
 
 CHOICES = [
     (verb, option.opts[0], option.type)
-    for verb, each in cli.commands.items()
+    for verb, each in load_commands().items()
     for option in each.params
     if isinstance(option.type, click.Choice)
 ]

@@ -120,12 +120,12 @@ LEDGER: dict[str, list[str]] = {
     "docs/records.md": ["test_records.py::test_the_page_is_right"] * 7,
     "docs/report.md": [SHELL] * 4,
     "docs/train/jax.md": [
-        "test_train_pages.py::test_a_network_learns",
+        "test_train_pages.py::test_a_network_of_jax_learns",
         "test_train_pages.py::test_the_source_for_grain_goes_on",
         "test_train_pages.py::test_two_hosts_share_a_global_batch_of_jax",
     ],
     "docs/train/pytorch.md": [
-        "test_train_pages.py::test_a_network_learns",
+        "test_train_pages.py::test_a_network_of_pytorch_learns_and_its_workers_end",
         "test_device.py::test_the_example_of_the_page",
         *[HERE.format("training_goes_on_from_a_checkpoint")] * 2,
         HERE.format("raw_images_open"),

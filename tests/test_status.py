@@ -12,7 +12,7 @@ import pytest
 from existing import existing
 from made_sets import ENGINE, copied, make_flowers
 
-from imagenet_prep.cli.commands import cli
+from imagenet_prep.cli import cli
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions

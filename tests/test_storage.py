@@ -23,8 +23,8 @@ from imagenet_prep.storage.files import atomic_file, save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.local import LocalStore
 from imagenet_prep.storage.lock import hold
+from imagenet_prep.storage.refusals import GoneError
 from imagenet_prep.storage.space import Need, refuse_lack, rooms_for
-from imagenet_prep.storage.store import GoneError
 
 HOLDER = """
 import sys, time

@@ -55,10 +55,9 @@ def printed(program: str, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("page", ["pytorch", "jax"])
-def test_a_network_learns(page: str, classes: Path, tmp_path: Path) -> None:
+def test_a_network_of_jax_learns(classes: Path, tmp_path: Path) -> None:
     """Its loss falls from that of 1,000 classes that are equally likely to that of a handful."""
-    check_losses(printed(programs(page, classes)[0], tmp_path))
+    check_losses(printed(programs("jax", classes)[0], tmp_path))
 
 
 def check_losses(out: str) -> None:
@@ -69,19 +68,23 @@ def check_losses(out: str) -> None:
     assert losses[-1] < 0.6 * losses[0]
 
 
-def test_workers_end_with_the_function_that_trains(classes: Path, tmp_path: Path) -> None:
-    """No worker of the page's options is alive when the Loader is gone,
+def test_a_network_of_pytorch_learns_and_its_workers_end(classes: Path, tmp_path: Path) -> None:
+    """Trained again with the options of the page, no worker is alive when the Loader is gone,
     so PyTorch waits 5 s for none at the end.
     """
-    program = programs("pytorch", classes)[0].replace("range(6)", "range(2)")
+    program = programs("pytorch", classes)[0]
     options = "num_workers=3, pin_memory=True, persistent_workers=True"
     assert options.partition(",")[2] in (PAGES / "pytorch.md").read_text()
-    program = program.replace("num_workers=2", options)
-    program += (
+    again = program.replace("range(6)", "range(2)").replace("num_workers=2", options)
+    again = again.replace("epoch {epoch}", "again {epoch}")
+    again += (
         "    import multiprocessing, time\n    print(len(multiprocessing.active_children()), "
         "time.time())\n"
     )
-    workers, ended = printed(program, tmp_path).split()[-2:]
+    out = printed(program + again, tmp_path)
+    check_losses(out)
+    assert len(re.findall("^again", out, re.M)) == 2
+    workers, ended = out.split()[-2:]
     assert workers == "0"
     assert time.time() - float(ended) < 12
 
@@ -177,7 +180,10 @@ def test_the_tutorial_runs(tmp_path: Path) -> None:
     assert len(cells) == len(re.findall(r"^```(?:sh|python)$", text, re.M))
     for cell in cells:
         if not cell.startswith(("!", "%")):
-            losses = [float(each) for each in re.findall(r"loss ([\d.]+)", printed(cell, tmp_path))]
+            assert cell.count("range(6)") == 1  # three epochs show as much
+            out = printed(cell.replace("range(6)", "range(3)"), tmp_path)
+            losses = [float(each) for each in re.findall(r"loss ([\d.]+)", out)]
+            assert len(losses) == 3
             assert losses[-1] < losses[0]
             continue
         script = re.sub(r"^%pip install .*\n", "", cell + "\n")

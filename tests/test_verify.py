@@ -25,7 +25,7 @@ from made_sets import ENGINE, PART, annotated, data_of, edit_manifest, flip, one
 
 from imagenet_prep import pipeline
 from imagenet_prep.checks.shard_check import ShardCheck, ShardReport
-from imagenet_prep.cli.commands import cli
+from imagenet_prep.cli import cli
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts

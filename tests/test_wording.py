@@ -22,7 +22,7 @@ from pseudo_terminals import rest_shown
 from running import PROGRAM, prep
 
 import imagenet_prep
-from imagenet_prep.cli.commands import cli
+from imagenet_prep.cli.commands import load_commands
 from imagenet_prep.cli.terminal import fitted
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, all_of
@@ -35,12 +35,16 @@ MODULES = sorted(str(path.relative_to(ROOT)) for path in existing(ROOT, "**/*.py
 
 OPTIONS = {
     option
-    for command in cli.commands.values()
+    for command in load_commands().values()
     for parameter in command.params
     for option in parameter.opts
     if option.startswith("--")
 } | {"--help", "--help-all", "--version"}
-COMMANDS = {*cli.commands, "can", "listing"}  # the last two are words of a sentence, not commands
+COMMANDS = {
+    *load_commands(),
+    "can",
+    "listing",
+}  # the last two are words of a sentence, not commands
 SPOKEN = re.compile(r"imagenet-prep ([a-z]+)\b|(?<![\w(-])(--[a-z][a-z-]*)")
 """What reads as a command of ours, or as an option."""
 

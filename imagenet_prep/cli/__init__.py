@@ -19,15 +19,8 @@ import click
 
 from imagenet_prep.cli.command_outcome import CommandOutcome, conclude, describe_error, error_facts
 from imagenet_prep.cli.conversation import begin_conversation, conversation
-from imagenet_prep.cli.terminal import (
-    Bars,
-    ReaderGoneError,
-    prepare_streams,
-    say,
-    show_bug,
-    show_error,
-    tell,
-)
+from imagenet_prep.cli.streams import ReaderGoneError, prepare_streams
+from imagenet_prep.cli.terminal import say, show_bug, show_error, tell
 from imagenet_prep.errors import PrepError, Terminated
 from imagenet_prep.escaping import rerun, traced
 from imagenet_prep.hints import Hint
@@ -67,9 +60,11 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name."""
-        from imagenet_prep.cli import commands
+        from imagenet_prep.cli.commands import load_command
 
-        return commands.cli.commands.get(cmd_name)
+        if cmd_name not in COMMANDS:
+            return None
+        return load_command(cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -217,6 +212,8 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
 
 
 def _stopped(status: int) -> CommandOutcome:
+    from imagenet_prep.cli.progress_display import Bars
+
     Bars.abandon()
     word = "interrupted" if status == INTERRUPTED else "terminated"
     message = f"{word}; everything finished so far is kept. To resume:"

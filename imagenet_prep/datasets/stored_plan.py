@@ -43,24 +43,39 @@ def plan_of(
 
     Places that ``plan_on_disk`` knows are kept.
     """
-    splits = {split.catalog.split: split for split in planned.splits}
+    sources: dict[str, Mapping[str, Any]] = {}
+    totals: dict[str, SplitTotals] = {}
+    fingerprints: dict[str, tuple[str, ...]] = {}
+    times: dict[str, tuple[str, ...]] = {}
+    origins: dict[str, str] = {}
+    for split in planned.splits:
+        name = split.catalog.split
+        sources[name] = source_record(split)
+        totals[name] = _totals_of(planned, split)
+        fingerprints[name] = split.fingerprints
+        times[name] = tuple(split.times)
+        origin = split.source.resolve()
+        origins[name] = str(origin)
+    rows = {name: catalog.name for name, catalog in packed.items()}
     asked: Mapping[str, Any] = {}
     if planned.asked is not None:
         asked = {"options": planned.asked.options, "raw": planned.asked.raw}
+    raw_dir = _recorded_raw_dir(planned, layout)
+    stamps = _known_stamps(planned, plan_on_disk)
     return Plan(
         dataset=planned.entry,
         settings=planned.settings,
-        sources={name: source_record(split) for name, split in splits.items()},
-        totals={name: _totals_of(planned, split) for name, split in splits.items()},
-        fingerprints={name: split.fingerprints for name, split in splits.items()},
+        sources=sources,
+        totals=totals,
+        fingerprints=fingerprints,
         expected=planned.expected,
         options=planned.options,
-        raw=_recorded_raw_dir(planned, layout),
+        raw=raw_dir,
         recipe=planned.recipe,
-        stamps=_known_stamps(planned, plan_on_disk),
-        times={name: tuple(split.times) for name, split in splits.items()},
-        rows={name: catalog.name for name, catalog in packed.items()},
-        origins={name: str(split.source.resolve()) for name, split in splits.items()},
+        stamps=stamps,
+        times=times,
+        rows=rows,
+        origins=origins,
         notes=planned.notes,
         asked=asked,
     )
@@ -68,22 +83,28 @@ def plan_of(
 
 def _known_stamps(planned: PlannedSet, plan_on_disk: Plan | None) -> Stamps:
     """The stamps of the containers of each split, with those that the plan on the disk knows."""
-    stamps = dict[str, Mapping[str, str]](plan_on_disk.stamps) if plan_on_disk else {}
-    return {
-        split.catalog.split: {**stamps.get(split.catalog.split, {}), **split.stamps}
-        for split in planned.splits
-    }
+    known_stamps: Stamps = {}
+    if plan_on_disk is not None:
+        known_stamps = plan_on_disk.stamps
+    stamps: dict[str, Mapping[str, str]] = {}
+    for split in planned.splits:
+        name = split.catalog.split
+        stamps[name] = {**known_stamps.get(name, {}), **split.stamps}
+    return stamps
 
 
 def _totals_of(planned: PlannedSet, split: PlannedSplit) -> SplitTotals:
-    labels = split.catalog.count_by_label().keys()
+    catalog = split.catalog
+    labels = set(catalog.count_by_label())
+    labels.discard(0)
+    unlabelled = planned.count_unlabelled(split)
     return SplitTotals(
-        images=len(split.catalog),
-        expected=planned.expected[split.catalog.split],
-        classes=len(labels - {0}),
+        images=len(catalog),
+        expected=planned.expected[catalog.split],
+        classes=len(labels),
         boxes=split.boxes,
         shards=len(split.plans),
-        unlabelled=planned.count_unlabelled(split),
+        unlabelled=unlabelled,
     )
 
 
@@ -93,17 +114,21 @@ def _recorded_raw_dir(planned: PlannedSet, layout: Layout) -> str | None:
     # A recipe's images are relative to its own folder, which ``recipe`` holds.
     if not raw_dir and layout.output and not planned.recipe:
         raw_dir = layout.own_raw_dir
-    return str(raw_dir.resolve()) if raw_dir else None
+    if not raw_dir:
+        return None
+    resolved = raw_dir.resolve()
+    return str(resolved)
 
 
 def shard_plans(plan: Plan, split: str) -> list[ShardPlan]:
     """The shards of a split, in order."""
     fingerprints = plan.fingerprints[split]
     count = len(fingerprints)
-    edges = itertools.pairwise(order.bounds(plan.totals[split].images, count))
+    bounds = order.bounds(plan.totals[split].images, count)
     shards: list[ShardPlan] = []
-    for number, (start, stop) in enumerate(edges):
-        shards.append(ShardPlan(split, number, count, start, stop, fingerprints[number]))
+    for number, (start, stop) in enumerate(itertools.pairwise(bounds)):
+        shard = ShardPlan(split, number, count, start, stop, fingerprints[number])
+        shards.append(shard)
     return shards
 
 
@@ -113,30 +138,30 @@ def planned_shards(plan: Plan) -> dict[str, ShardInfo]:
     for split in plan.fingerprints:
         for shard in shard_plans(plan, split):
             name = plan_name(shard)
-            shards[name] = ShardInfo(name, shard.fingerprint, shard.stop - shard.start, 0, "")
+            records = shard.stop - shard.start
+            shards[name] = ShardInfo(name, shard.fingerprint, records, 0, "")
     return shards
 
 
 def planned_manifest(plan: Plan) -> Manifest:
     """The manifest to come, except for facts of finished shards."""
-    return Manifest(
-        __version__,
-        plan.dataset,
-        dict(plan.settings),
-        dict(plan.sources),
-        dict(plan.totals),
-        planned_shards(plan),
-    )
+    settings = dict(plan.settings)
+    sources = dict(plan.sources)
+    totals = dict(plan.totals)
+    shards = planned_shards(plan)
+    return Manifest(__version__, plan.dataset, settings, sources, totals, shards)
 
 
 def knows(plan: Plan, shard: ShardPlan, times: str) -> bool:
     """Whether a shard is planned from exactly these items, in files of these times."""
     planned_fingerprints = plan.fingerprints.get(shard.split, ())
     planned_times = plan.times.get(shard.split, ())
-    if shard.index >= min(len(planned_fingerprints), len(planned_times)):
+    count = min(len(planned_fingerprints), len(planned_times))
+    if shard.index >= count:
         return False
-    has_items = planned_fingerprints[shard.index] == shard.fingerprint
-    return has_items and planned_times[shard.index] == times
+    has_same_items = planned_fingerprints[shard.index] == shard.fingerprint
+    has_same_times = planned_times[shard.index] == times
+    return has_same_items and has_same_times
 
 
 def read_planned(
@@ -151,20 +176,29 @@ def read_planned(
     None also if all shards are requested and images are in files of their own, each of which may
     have changed. ``progress`` shows which rows are damaged.
     """
+    splits: list[PlannedSplit] = []
     try:
-        splits = tuple(
-            _read_split(plan, split, layout, inputs, names) for split in inputs.recorders
-        )
+        for split_name in inputs.recorders:
+            split = _read_split(plan, split_name, layout, inputs, names)
+            splits.append(split)
     except KeyError:
         return None
     except InputError as error:
         if progress is not None:
             progress.note(f"warning: {error.what}: the raw data is listed again")
         return None
-    if not all(split.catalog.is_current(trusts_folders=names is not None) for split in splits):
-        return None
+    trusts_folders = names is not None
+    for split in splits:
+        if not split.catalog.is_current(trusts_folders=trusts_folders):
+            return None
     return PlannedSet(
-        plan.dataset, splits, plan.settings, plan.expected, plan.options, plan.notes, asked=inputs
+        plan.dataset,
+        tuple(splits),
+        plan.settings,
+        plan.expected,
+        plan.options,
+        plan.notes,
+        asked=inputs,
     )
 
 
@@ -184,7 +218,8 @@ def plan_again(
     inputs = dataset.ask(records.layout, options)
     if plan is None or inputs is None:
         return None
-    if plan.asked != {"options": inputs.options, "raw": inputs.raw}:
+    asked = {"options": inputs.options, "raw": inputs.raw}
+    if plan.asked != asked:
         return None
     return read_planned(plan, records.layout, inputs, names, progress)
 
@@ -195,7 +230,8 @@ def _read_split(
     from imagenet_prep.sources.saved_catalog import load_catalog
 
     shards = shard_plans(plan, split)
-    folder = layout.plan_path.with_name(plan.rows[split])
+    rows_name = plan.rows[split]
+    folder = layout.plan_path.with_name(rows_name)
     if names is None:
         catalog = load_catalog(folder, folder.name)
     else:
@@ -204,14 +240,11 @@ def _read_split(
         catalog = load_catalog(folder, folder.name, pieces)
         settings = json.dumps(inputs.deciding, sort_keys=True)
         shards = _move_to_pieces(shards, catalog, settings)
-    return PlannedSplit(
-        catalog,
-        locate(plan.origins[split]),
-        plan.sources[split]["names_and_sizes"],
-        inputs.recorders[split],
-        tuple(shards),
-        plan.stamps[split],
-    )
+    origin = locate(plan.origins[split])
+    digest = plan.sources[split]["names_and_sizes"]
+    recorder = inputs.recorders[split]
+    stamps = plan.stamps[split]
+    return PlannedSplit(catalog, origin, digest, recorder, tuple(shards), stamps)
 
 
 def _move_to_pieces(
@@ -228,18 +261,24 @@ def _move_to_pieces(
     moved: list[ShardPlan] = []
     start = 0
     for shard in shards:
-        stop = start + shard.stop - shard.start
-        if fingerprints.compute(range(start, stop)) != shard.fingerprint:
-            raise InputError(f"the rows of {plan_name(shard)} are not those that were planned")
-        moved.append(replace(shard, start=start, stop=stop))
+        count = shard.stop - shard.start
+        stop = start + count
+        fingerprint = fingerprints.compute(range(start, stop))
+        if fingerprint != shard.fingerprint:
+            shard_name = plan_name(shard)
+            raise InputError(f"the rows of {shard_name} are not those that were planned")
+        moved_shard = replace(shard, start=start, stop=stop)
+        moved.append(moved_shard)
         start = stop
     return moved
 
 
 def remove_other_rows(plan: Plan, layout: Layout) -> None:
     """Remove the rows of earlier plans: they are not needed once the set is finished."""
-    for path in layout.plan_path.parent.glob("*/*"):
-        if path.parent.name in plan.rows.values():
+    plan_folder = layout.plan_path.parent
+    planned_names = set(plan.rows.values())
+    for path in plan_folder.glob("*/*"):
+        if path.parent.name in planned_names:
             continue
         path.unlink(missing_ok=True)
         folder = local_or_none(path.parent)

@@ -120,9 +120,9 @@ def finish(path: Path, final: Path) -> None:
 
 
 def forget(path: Path) -> None:
-    """Remove the map of the partial file ``path``, and temporary map files of a killed run."""
+    """Remove the map of the partial file ``path``, and temporary map files of killed runs."""
     state_path(path).unlink(missing_ok=True)
-    remove_abandoned(state_path(path))
+    remove_abandoned(path.parent)
 
 
 class PartialFile:

@@ -436,7 +436,7 @@ class Target(Struct, frozen=True, eq=False):
             self._compare(algorithm, self._digest(algorithm, progress))
             self._remember()
         forget(self.partial)  # a crash right after the rename leaves the maps
-        remove_abandoned(local_path(self.layout.checked_path))
+        remove_abandoned(local_path(self.layout.checked_path).parent)
 
     def place(self, fetched: Fetched, fault: str = "") -> None:
         """Give the fetched file its final name, and record its digest; ``fault`` is the one that

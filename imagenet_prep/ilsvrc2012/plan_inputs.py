@@ -143,7 +143,7 @@ def saved_plan(
 
 
 def recorder_for(source: ImageSource, layout: Layout, options: ConvertOptions) -> InceptionRecorder:
-    """What makes records of the images of a split."""
+    """The recorder for the images of a split."""
     check = _check_of(source, layout, options)
     return InceptionRecorder(check=check, how=options.reencode, numbers=options.part.numbers())
 

@@ -19,6 +19,7 @@ from imagenet_prep.init.proposal import Proposal
 from imagenet_prep.init.written_files import ANOTHER_NAME, CLASSES, written_file, written_path
 from imagenet_prep.recipes.class_names import NamesOfClasses, read_names
 from imagenet_prep.recipes.classes import Classes
+from imagenet_prep.recipes.path_parts import base_name
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_lines import block, flow_list
 from imagenet_prep.recipes.typed_values import flat_labels
@@ -130,7 +131,7 @@ def order_of_file(dataset: RecipeDataset, inspection: Inspection) -> tuple[str, 
     if not orders or (len(orders) == 1 and names in orders):
         return "", []
     ordered_names, name = next(iter(orders.items()))
-    is_sure = _NUMBERED.search(name.rpartition("/")[2].lower()) is not None
+    is_sure = _NUMBERED.search(base_name(name).lower()) is not None
     if is_sure and len(orders) == 1 and len(ordered_names) <= 2 * len(names):
         return f"classes: {flow_list(ordered_names)}", [f"{name} numbers the classes"]
     return "", [

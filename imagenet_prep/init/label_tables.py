@@ -11,6 +11,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.init.label_columns import Candidate
 from imagenet_prep.init.split_columns import SplitColumn
 from imagenet_prep.recipes.labels_file import LabelTable
+from imagenet_prep.recipes.path_parts import base_name
 from imagenet_prep.recipes.typed_values import flat_labels
 from imagenet_prep.text import listed
 
@@ -99,7 +100,7 @@ class LabelsFile(Struct, frozen=True):
         """Whether it lists images of a test, whose labels are not known:
         test.csv, or an example of a submission.
         """
-        file_name = self.name.rpartition("/")[2].lower()
+        file_name = base_name(self.name).lower()
         return "submission" in file_name or (not self.has_labels and "test" in file_name)
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from imagenet_prep.init.file_endings import count_folders
 from imagenet_prep.init.inspection import Inspection
+from imagenet_prep.recipes.path_parts import has_ending
 
 _ENDINGS = (".json", ".txt", ".csv", ".tsv", ".pbtxt", ".names")
 _LARGEST = 1 << 22
@@ -21,6 +22,6 @@ def find_name_files(inspection: Inspection) -> list[str]:
     names = [
         name
         for name, size in inspection.sizes()
-        if name.lower().endswith(_ENDINGS) and size <= _LARGEST and name not in used_files
+        if has_ending(name, _ENDINGS) and size <= _LARGEST and name not in used_files
     ]
     return sorted(names, key=count_folders)[:_MOST_FILES]

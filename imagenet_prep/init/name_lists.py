@@ -13,7 +13,7 @@ from msgspec import Struct
 from imagenet_prep.init.inspection import Inspection
 from imagenet_prep.recipes.joined_tables import family_of, split_in
 from imagenet_prep.recipes.path_matching import unique_rows, without_ending
-from imagenet_prep.recipes.path_parts import suffix_of
+from imagenet_prep.recipes.path_parts import base_name, suffix_of
 from imagenet_prep.storage.files import read_plain
 
 _ENDINGS = (".txt", ".lst", ".list")
@@ -86,7 +86,7 @@ def _read_list(folder: Path, name: str, namings: Sequence[Mapping[str, int]]) ->
     for row_by_name in namings:
         rows = [row_by_name.get(image_name, -1) for image_name in image_names]
         if min(rows, default=-1) >= 0 and len(set(rows)) == len(rows):
-            file_name = name.rpartition("/")[2]
+            file_name = base_name(name)
             texts = [text.strip() for _, _, text in cells]
             return NameList(name, split_in(file_name), family_of(file_name), rows, texts)
     return None

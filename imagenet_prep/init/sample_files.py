@@ -14,7 +14,7 @@ from imagenet_prep.recipes import downsampled
 from imagenet_prep.recipes.array_sets import NAMES, are_sets
 from imagenet_prep.recipes.columns import has_ending_of
 from imagenet_prep.recipes.joined_samples import split_of
-from imagenet_prep.recipes.path_parts import stem_of
+from imagenet_prep.recipes.path_parts import base_name, has_ending, stem_of
 from imagenet_prep.sources.parquets import may_hold_images
 
 _USUAL_NAME = re.compile(
@@ -47,7 +47,7 @@ def find_arrays(inspection: Inspection) -> Sequence[str]:
         return ()
     holders = holders_of("arrays", inspection)
     if inspection.items:
-        holders = [name for name in holders if not name.lower().endswith(_WEIGHTS_OR_TABLES)]
+        holders = [name for name in holders if not has_ending(name, _WEIGHTS_OR_TABLES)]
     is_set = bool(holders) or _have_names_of_sets(inspection) or _have_shapes_of_sets(inspection)
     if not is_set:
         return ()
@@ -57,7 +57,7 @@ def find_arrays(inspection: Inspection) -> Sequence[str]:
 
 def _files_of_class_names(inspection: Inspection, arrays: Sequence[str]) -> list[str]:
     """The files next to arrays that have the names of their classes."""
-    path_by_name = {name.rpartition("/")[2]: name for name in inspection.listing.names}
+    path_by_name = {base_name(name): name for name in inspection.listing.names}
     files = [path_by_name[name] for name in NAMES if name in path_by_name]
     if downsampled.are_batches(arrays):
         return files
@@ -68,7 +68,7 @@ def _have_names_of_sets(inspection: Inspection) -> bool:
     """Whether the arrays have names of sets, or several arrays in a file do."""
     items = inspection.items
     are_few = len(items) <= _FEW
-    npz_files = [name for name in items if name.lower().endswith(".npz")]
+    npz_files = [name for name in items if has_ending(name, ".npz")]
     if npz_files:
         inner_names = _names_in(inspection.folder / npz_files[0])
         return len(inner_names) > 1 or (are_few and not inner_names)

@@ -9,7 +9,7 @@ from typing import Any
 from imagenet_prep.escaping import escaped
 from imagenet_prep.init.proposal import Proposal
 from imagenet_prep.recipes.columns import has_ending_of
-from imagenet_prep.recipes.path_parts import folder_around
+from imagenet_prep.recipes.path_parts import base_name, folder_around
 from imagenet_prep.recipes.recipe_lines import block, path_below
 from imagenet_prep.sources.patterns import literal
 
@@ -76,6 +76,6 @@ def _patterns(proposal: Proposal, place: str) -> list[str]:
         if has_ending_of(proposal.content, name):
             by_ending.add(f"*.{literal(name.rpartition('.')[2])}")
         else:
-            by_name.add(re.sub(r"\d+", "[0-9]*", literal(name.rpartition("/")[2])))
+            by_name.add(re.sub(r"\d+", "[0-9]*", literal(base_name(name))))
     patterns = ["*"] if len(by_name) > _MOST_NAMED else sorted(by_ending | by_name)
     return [path_below(literal(place), lead + pattern) for pattern in patterns]

@@ -14,7 +14,7 @@ from imagenet_prep.init.file_endings import ending_of
 from imagenet_prep.init.inspection import Inspection, strange
 from imagenet_prep.init.label_tables import LabelsFile, LabelsRefusal
 from imagenet_prep.init.proposal import Interpretation
-from imagenet_prep.recipes.path_parts import counted, grouped
+from imagenet_prep.recipes.path_parts import counted, grouped, has_ending
 from imagenet_prep.sources.folders import EMPTY, HIDDEN, PRIVATE
 from imagenet_prep.text import listed, number_of
 
@@ -168,7 +168,7 @@ def _fault(inspection: Inspection, reason: str, names: Sequence[str], tool: str 
     problem = template.format(count=counted(names), names=listed(names), tool=tool)
     if reason == "packed":
         hint = "unpack them, or move them away"
-    elif all(name.lower().endswith(_MATLAB) for name in names):
+    elif all(has_ending(name, _MATLAB) for name in names):
         hint = (
             "write them to a table, or read them in Python: source: {python: ...}, "
             "as the page on tables shows"

@@ -113,7 +113,10 @@ def _open_raw(
     join: _Path | None,
 ) -> RawSet:
     if join is not None:
-        raise UsageError("join with source='raw'", "expected shards: a join reads all names")
+        raise UsageError(
+            "join with source='raw': values are joined by the file names in shards",
+            "expected shards, or no join",
+        )
     from imagenet_prep import registry
     from imagenet_prep.engines import make_engine
     from imagenet_prep.model import Silent

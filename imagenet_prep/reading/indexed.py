@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import itertools
 import math
 import os
-import tempfile
 import time
 import warnings
 from array import array
@@ -23,6 +23,7 @@ from imagenet_prep.reading.values import USUAL, Conventions
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.files import find_plain
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.local import LocalStore, remove_abandoned
 from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.framing import (
@@ -289,15 +290,17 @@ def _keep_offsets(shard: AnyPath, offsets: array[int]) -> None:
     content = encode_index(offsets[:-1], (stop - start for start, stop in pairwise(offsets)))
     with contextlib.suppress(OSError):
         path = _cache_path(local)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            try:
-                file.write(content)
-                file.flush()
-                Path(file.name).replace(path)
-            except BaseException:
-                Path(file.name).unlink()
-                raise
+        _prepare_cache(path.parent)
+        with LocalStore(path.parent).create(path.name) as sink:
+            sink.write([content])
+            sink.commit()
+
+
+@functools.cache
+def _prepare_cache(folder: Path) -> None:
+    """Make the folder of the cache; once per process, remove what killed processes left there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    remove_abandoned(folder)
 
 
 def _cache_path(shard: Path) -> Path:

@@ -73,18 +73,25 @@ class NamesOfClasses(Struct, frozen=True):
         there are names.
         """
         plain_names = {_plain(key): name for key, name in self.by_id.items()}
-        names = {key: plain_names[_plain(key)] for key in ids if _plain(key) in plain_names}
+        names: dict[str, str] = {}
+        for key in ids:
+            plain_key = _plain(key)
+            if plain_key in plain_names:
+                names[key] = plain_names[plain_key]
         if names:
             return names
         ordered = self.in_order
         if not ordered and not any(key.isdigit() for key in plain_names):
             ordered = list(plain_names.values())
-        return _names_by_number(ids, ordered, first_label) if ordered else {}
+        if not ordered:
+            return {}
+        return _names_by_number(ids, ordered, first_label)
 
     @property
     def are_ids(self) -> bool:
         """Whether its names are ids themselves, such as WordNet's."""
-        return all(map(_ID.fullmatch, self.in_order or self.by_id.values()))
+        names = self.in_order or self.by_id.values()
+        return all(map(_ID.fullmatch, names))
 
 
 def _names_by_number(
@@ -92,22 +99,26 @@ def _names_by_number(
 ) -> dict[str, str]:
     """The name of each id that is a number, where the names count from the first label, 0 or 1."""
     numbers = {key: int(key) for key in ids if key.isascii() and key.isdigit()}
-    first_number = int(len(names) in numbers.values())
+    count = len(names)
+    first_number = int(count in numbers.values())
     if first_label is not None:
         places = [number - first_label for number in numbers.values()]
-        if all(0 <= place < len(names) for place in places):
+        if all(0 <= place < count for place in places):
             first_number = first_label
-    named: dict[str, str] = {}
+    names_by_id: dict[str, str] = {}
     for key, number in numbers.items():
         place = number - first_number
-        if 0 <= place < len(names):
-            named[key] = names[place]
-    return named
+        if 0 <= place < count:
+            names_by_id[key] = names[place]
+    return names_by_id
 
 
 def _plain(key: str) -> str:
     """An id without needless zeros: 007 and 7 are one."""
-    return key.lstrip("0") or "0" if key.isascii() and key.isdigit() else key
+    is_number = key.isascii() and key.isdigit()
+    if not is_number:
+        return key
+    return key.lstrip("0") or "0"
 
 
 def name_classes(file: RecipeFile, root: AnyPath, classes: Classes) -> Classes:
@@ -122,7 +133,8 @@ def name_classes(file: RecipeFile, root: AnyPath, classes: Classes) -> Classes:
         return classes
     if isinstance(class_names, str):
         path = need_path(file, ("class_names",), below(root, class_names))
-        names = read_names(path, read_plain(path))
+        content = read_plain(path)
+        names = read_names(path, content)
         place = str(path)
     else:
         names = NamesOfClasses(dict(class_names))
@@ -131,8 +143,9 @@ def name_classes(file: RecipeFile, root: AnyPath, classes: Classes) -> Classes:
     unnamed = [name for name in classes.names if name not in new_names]
     if unnamed:
         named_count = number_of(len(new_names), "class", "classes")
-        what = f"{place} names {named_count} of {len(classes.names):,}"
-        raise InputError(f"{what}: no name for {listed(unnamed)}", "expected a name for each class")
+        problem = f"{place} names {named_count} of {len(classes.names):,}"
+        problem += f": no name for {listed(unnamed)}"
+        raise InputError(problem, "expected a name for each class")
     return renamed(classes, new_names)
 
 
@@ -142,11 +155,14 @@ def renamed(classes: Classes, names: Mapping[str, str]) -> Classes:
     """
     counts = Counter(names.values())
     unique_names: list[str] = []
+    texts: list[str] = []
     for class_id in classes.names:
         name = names[class_id]
-        unique_names.append(f"{name} ({class_id})" if counts[name] > 1 else name)
-    texts = tuple(names[class_id] for class_id in classes.names)
-    return replace(classes, names=tuple(unique_names), texts=texts)
+        texts.append(name)
+        if counts[name] > 1:
+            name = f"{name} ({class_id})"
+        unique_names.append(name)
+    return replace(classes, names=tuple(unique_names), texts=tuple(texts))
 
 
 def read_names(path: AnyPath, content: bytes) -> NamesOfClasses:
@@ -159,9 +175,10 @@ def read_names(path: AnyPath, content: bytes) -> NamesOfClasses:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path} can't be read", str(error)) from error
-    suffix = path.name.rpartition(".")[2].lower()
+    _, _, suffix = path.name.rpartition(".")
     readers = {"json": _from_json, "pbtxt": _from_pbtxt, "csv": _from_csv, "tsv": _from_csv}
-    names = readers.get(suffix, _from_lines)(text)
+    read = readers.get(suffix.lower(), _from_lines)
+    names = read(text)
     if names is None or not (names.by_id or names.in_order):
         raise InputError(f"{path} holds no names of classes", FORMS)
     return names
@@ -191,14 +208,17 @@ def _from_value(value: Any) -> NamesOfClasses | None:
     """The names in a JSON value: a list, a mapping, or one that holds either."""
     if isinstance(value, dict):
         for key in _HOLDERS:
-            if isinstance(value.get(key), (dict, list)):
-                return _from_value(value[key])
+            content = value.get(key)
+            if isinstance(content, (dict, list)):
+                return _from_value(content)
         return _from_mapping(value)
     if not isinstance(value, list):
         return None
     if are_all(value, str):
         return NamesOfClasses(in_order=value)
-    return _from_rows(value) if are_all(value, dict) else None
+    if are_all(value, dict):
+        return _from_rows(value)
+    return None
 
 
 def _from_mapping(mapping: Mapping[str, Any]) -> NamesOfClasses | None:
@@ -206,16 +226,20 @@ def _from_mapping(mapping: Mapping[str, Any]) -> NamesOfClasses | None:
     values = mapping.values()
     have_ids = all(map(_ID.fullmatch, mapping))
     if are_all(values, str):
-        if not have_ids and all(map(_ID.fullmatch, values)):
-            return _keyed((value, name) for name, value in mapping.items())
+        values_are_ids = not have_ids and all(map(_ID.fullmatch, values))
+        if values_are_ids:
+            return _keyed((class_id, name) for name, class_id in mapping.items())
         return NamesOfClasses(dict(mapping))
     if are_all(values, int):
         return _keyed((str(number), name) for name, number in mapping.items())
-    if have_ids and are_all(values, list) and set(map(len, values)) == {2}:
-        by_wnid = [(str(wnid), str(name)) for wnid, name in values]
-        by_number = [(number, str(name)) for number, (_, name) in mapping.items()]
-        return _keyed([*by_wnid, *by_number])
-    return None
+    if not have_ids or not are_all(values, list):
+        return None
+    lengths = set(map(len, values))
+    if lengths != {2}:
+        return None
+    by_wnid = [(str(wnid), str(name)) for wnid, name in values]
+    by_number = [(number, str(name)) for number, (_, name) in mapping.items()]
+    return _keyed([*by_wnid, *by_number])
 
 
 def _keyed(pairs: Iterable[tuple[str, str]]) -> NamesOfClasses | None:
@@ -229,17 +253,22 @@ def _keyed(pairs: Iterable[tuple[str, str]]) -> NamesOfClasses | None:
 
 def _from_rows(rows: Sequence[Mapping[str, Any]]) -> NamesOfClasses | None:
     """Rows with a column of ids and one of names."""
-    columns = {str(name).lower(): name for name in (rows[0] if rows else ())}
+    if not rows:
+        return None
+    columns = {str(name).lower(): name for name in rows[0]}
     id_columns = [columns[usual] for usual in _IDS if usual in columns]
     if not id_columns:
         return None
     id_column = id_columns[0]
-    for usual in _NAMES:
-        name_column = columns.get(usual, id_column)
-        if name_column != id_column:
-            return _keyed(
-                (str(row.get(id_column)), str(row.get(name_column)).strip()) for row in rows
-            )
+    name_columns = [columns[usual] for usual in _NAMES if usual in columns]
+    for name_column in name_columns:
+        if name_column == id_column:
+            continue
+        pairs: list[tuple[str, str]] = []
+        for row in rows:
+            name = str(row.get(name_column))
+            pairs.append((str(row.get(id_column)), name.strip()))
+        return _keyed(pairs)
     return None
 
 
@@ -249,28 +278,31 @@ _PB_FIELD = re.compile(r"(id|name|display_name)\s*:\s*(?:'([^']*)'|\"([^\"]*)\"|
 
 def _from_pbtxt(text: str) -> NamesOfClasses | None:
     """Items of TensorFlow's label maps: id, and display_name or name."""
-    pairs = []
+    pairs: list[tuple[str, str]] = []
     for item in _PB_ITEM.findall(text):
-        fields = {
-            key: single or double or number
-            for key, single, double, number in _PB_FIELD.findall(item)
-        }
+        fields: dict[str, str] = {}
+        for key, single_quoted, double_quoted, number in _PB_FIELD.findall(item):
+            fields[key] = single_quoted or double_quoted or number
         if "id" in fields:
-            pairs.append((fields["id"], fields.get("display_name") or fields.get("name", "")))
+            name = fields.get("display_name") or fields.get("name", "")
+            pairs.append((fields["id"], name))
     return _keyed(pairs)
 
 
 def _from_csv(text: str) -> NamesOfClasses | None:
     """A table with columns of ids and names; or of two columns without a header."""
     rows = _csv_cells(text)
-    if not rows or set(map(len, rows)) != {len(rows[0])}:
+    lengths = set(map(len, rows))
+    if len(lengths) != 1:
         return None
-    header = [cell.strip() for cell in rows[0]]
-    names = _from_rows([dict(zip(header, row, strict=True)) for row in rows[1:]])
+    first_row, *next_rows = rows
+    header = [cell.strip() for cell in first_row]
+    cells_by_column = [dict(zip(header, row, strict=True)) for row in next_rows]
+    names = _from_rows(cells_by_column)
     if names is not None or len(header) != 2:
         return names
     has_header = not any(map(_ID.fullmatch, header))
-    return _from_two_columns(rows[1:] if has_header else rows)
+    return _from_two_columns(next_rows if has_header else rows)
 
 
 def _csv_cells(text: str) -> list[list[str]]:
@@ -292,7 +324,9 @@ def _delimiter_of(line: str) -> str:
     """The sign between the cells of a line."""
     if "\t" in line:
         return "\t"
-    return ";" if ";" in line and "," not in line else ","
+    if ";" in line and "," not in line:
+        return ";"
+    return ","
 
 
 def _without_numbers(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -310,14 +344,19 @@ def _without_numbers(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 def _from_lines(text: str) -> NamesOfClasses | None:
     """A name a line, in order; or an id and a name in each."""
-    lines = [
-        line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")
-    ]
-    first_cell, comma, _ = lines[0].partition(",") if lines else ("", "", "")
+    lines: list[str] = []
+    for line in text.splitlines():
+        stripped = line.strip()
+        if stripped and not line.startswith("#"):
+            lines.append(stripped)
+    first_line = lines[0] if lines else ""
+    first_cell, comma, _ = first_line.partition(",")
     if comma and first_cell.strip().lower() in _IDS:
         return _from_csv(text)
     pairs = _ids_and_names(lines)
-    return NamesOfClasses(in_order=lines) if pairs is None else _keyed(pairs)
+    if pairs is None:
+        return NamesOfClasses(in_order=lines)
+    return _keyed(pairs)
 
 
 def _ids_and_names(lines: Sequence[str]) -> list[tuple[str, str]] | None:

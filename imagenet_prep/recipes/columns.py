@@ -71,19 +71,19 @@ def becoming_jpeg(names: Iterable[str], is_inception: bool) -> str:
     for name in names:
         lowered = name.lower()
         if has_ending_of("image", name) and not lowered.endswith(kept_endings):
-            counts[f".{lowered.rpartition('.')[2]}"] += 1
-    return ", ".join(f"{count:,} {ending}" for ending, count in counts.most_common())
+            _, _, suffix = lowered.rpartition(".")
+            counts[f".{suffix}"] += 1
+    texts = [f"{count:,} {ending}" for ending, count in counts.most_common()]
+    return ", ".join(texts)
 
 
 def is_other_image(content: Content, name: str) -> bool:
     """Whether a file is an image, of a format that this content can't be read from:
     data that would be missing.
     """
-    return (
-        content != "array"
-        and not has_ending_of(content, name)
-        and name.lower().endswith(_OTHER_IMAGES)
-    )
+    if content == "array" or has_ending_of(content, name):
+        return False
+    return name.lower().endswith(_OTHER_IMAGES)
 
 
 class Mapped(Struct, frozen=True):
@@ -126,7 +126,7 @@ def wishes(file: RecipeFile) -> list[Wish]:
     from imagenet_prep.recipes.schema import Feature
 
     assert isinstance(file.recipe.record, dict)
-    listed_wishes = []
+    listed_wishes: list[Wish] = []
     for name, value in file.recipe.record.items():
         key = ("record", name)
         if not name:
@@ -134,11 +134,12 @@ def wishes(file: RecipeFile) -> list[Wish]:
         if isinstance(value, str) and value:
             value = {"from": value}
         elif not isinstance(value, dict):
-            raise file.fault(
-                key, f"{value!r} is not a column", "expected its name, or {from, type, optional}"
-            )
+            expected = "expected its name, or {from, type, optional}"
+            raise file.fault(key, f"{value!r} is not a column", expected)
         feature: Feature = file.convert(value, Feature, key)
-        listed_wishes.append(Wish(name, feature.from_ or name, feature.type, feature.optional))
+        column = feature.from_ or name
+        wish = Wish(name, column, feature.type, feature.optional)
+        listed_wishes.append(wish)
     if not listed_wishes:
         raise file.fault(("record",), "no features", "expected at least one")
     return listed_wishes
@@ -153,18 +154,21 @@ def _check_wish(
     Raises:
         UsageError: there is no such column, or it can't be of that type.
     """
-    key, column = ("record", wish.feature), wish.column
+    key = ("record", wish.feature)
+    column = wish.column
     if column not in names:
-        similar = difflib.get_close_matches(column, names, 1)
         expected = f"expected one of {', '.join(names)}"
-        if similar:
-            expected = f"expected {similar[0]}, perhaps"
-        raise file.fault(key, f"no column {column!r}", expected, _hint_on_column(column, content))
+        similar_names = difflib.get_close_matches(column, names, 1)
+        if similar_names:
+            expected = f"expected {similar_names[0]}, perhaps"
+        hint = _hint_on_column(column, content)
+        raise file.fault(key, f"no column {column!r}", expected, hint)
     if wish.kind is None:
         return
-    possible = kinds.get(column, (wish.kind,))
-    if wish.kind not in possible:
-        raise file.fault(key, f"{column} can't be {wish.kind}", f"expected {' or '.join(possible)}")
+    possible_kinds = kinds.get(column, (wish.kind,))
+    if wish.kind not in possible_kinds:
+        expected = f"expected {' or '.join(possible_kinds)}"
+        raise file.fault(key, f"{column} can't be {wish.kind}", expected)
 
 
 def _hint_on_column(column: str, content: Content) -> str:
@@ -172,7 +176,9 @@ def _hint_on_column(column: str, content: Content) -> str:
     if column in OF_CLASS:
         return "labels come from class folders, or from a file that `labels` names"
     for other_content, columns in OF_CONTENT.items():
-        if column in columns and other_content != content:
+        if other_content == content:
+            continue
+        if column in columns:
             return f"content is {content}: {column} is a column of {other_content}"
     return ""
 
@@ -181,30 +187,45 @@ def promise(features: Collection[Mapped]) -> dict[str, dict[str, Any]]:
     """The promise for every record: by feature its kind, whether it may be missing,
     and how many values (None: any).
     """
-    return {
-        mapped.feature: {
+    promises: dict[str, dict[str, Any]] = {}
+    for mapped in features:
+        promises[mapped.feature] = {
             "kind": mapped.kind,
             "optional": mapped.optional,
             "values": None if mapped.many else 1,
         }
-        for mapped in features
-    }
+    return promises
 
 
 def usual(content: Content, of_class: Mapping[str, Kind], is_rescaled: bool) -> list[Wish]:
     """The features of a record where the recipe names none."""
     label, _, text = of_class or ("", "", "")
+    columns: dict[str, str] = {}
     if content == "image":
-        columns = {
-            f"image/{name}": name for name in ("encoded", "format", "height", "width", "channels")
-        }
-        columns |= {"image/filename": "path", "image/class/label": label, "image/class/text": text}
+        for name in ("encoded", "format", "height", "width", "channels"):
+            columns[f"image/{name}"] = name
+        columns["image/filename"] = "path"
+        columns["image/class/label"] = label
+        columns["image/class/text"] = text
     else:
-        plain = {"image_raw": "raw"} if content == "pixels" else {"raw": "raw", "dtype": "dtype"}
-        size = ("height", "width", "depth") if content == "pixels" else ("shape",)
-        columns = {"values": "values"} if is_rescaled else plain
-        columns |= {**dict(zip(size, size, strict=True)), "filename": "path", "label": label}
+        columns = _usual_pixels(content, is_rescaled)
+        columns["filename"] = "path"
+        columns["label"] = label
     return [Wish(feature, column) for feature, column in columns.items() if column]
+
+
+def _usual_pixels(content: Content, is_rescaled: bool) -> dict[str, str]:
+    """The columns of the numbers of an image or an array, and of its size, by feature."""
+    if is_rescaled:
+        columns = {"values": "values"}
+    elif content == "pixels":
+        columns = {"image_raw": "raw"}
+    else:
+        columns = {"raw": "raw", "dtype": "dtype"}
+    size = ("height", "width", "depth") if content == "pixels" else ("shape",)
+    for name in size:
+        columns[name] = name
+    return columns
 
 
 # columns of a file of labels ----------------------------------------------------------------------
@@ -225,22 +246,25 @@ def extra_columns(
     table_columns: dict[str, str] = {}
     if labelled.table is not None:
         table_columns = {column_name(name): name for name in labelled.table.columns}
-    objects = {
-        name: OBJECT_FEATURES[name] for name in annotations.columns if name not in table_columns
-    }
+    object_columns = [name for name in annotations.columns if name not in table_columns]
     of_class = _columns_of_class(labelled)
     if file.recipe.record is None:
         record = _usual_record(file, content, of_class, table_columns)
-        record += [Wish(feature.name, name) for name, feature in objects.items()]
+        for name in object_columns:
+            object_feature = OBJECT_FEATURES[name]
+            record.append(Wish(object_feature.name, name))
     else:
         record = wishes(file)
     kinds = _kinds({**OF_ITEM, **of_class, **OF_CONTENT[content]})
-    names = [*kinds, *table_columns, *objects]
-    kinds |= {name: (feature.kind,) for name, feature in objects.items()}
+    names = [*kinds, *table_columns, *object_columns]
+    for name in object_columns:
+        object_feature = OBJECT_FEATURES[name]
+        kinds[name] = (object_feature.kind,)
     for wish in record:
         _check_wish(file, wish, kinds, names, content)
     features: list[Mapped] = []
-    values = dict(annotations.values) | _of_several(labelled)
+    values = dict(annotations.values)
+    values |= _of_several(labelled)
     for wish in record:
         if wish.column in table_columns:
             name = table_columns[wish.column]
@@ -256,11 +280,14 @@ def _from_item(wish: Wish, kinds: _Kinds, labelled: Labelled) -> Mapped:
     """A feature of the image itself, of its class or of its objects."""
     column = wish.column
     may_lack_class = column in OF_CLASS and labelled.unlabelled > 0
+    is_optional = wish.optional or may_lack_class
     has_many = column in _MANY
-    if column in OBJECT_FEATURES:
-        has_many = has_many or OBJECT_FEATURES[column].values != "one"
-    kind = wish.kind or kinds[column][0]
-    return Mapped(wish.feature, column, kind, wish.optional or may_lack_class, has_many)
+    object_feature = OBJECT_FEATURES.get(column)
+    if object_feature is not None and object_feature.values != "one":
+        has_many = True
+    usual_kind = kinds[column][0]
+    kind = wish.kind or usual_kind
+    return Mapped(wish.feature, column, kind, is_optional, has_many)
 
 
 def _usual_record(
@@ -273,14 +300,19 @@ def _usual_record(
     is_rescaled = file.recipe.min_val is not None
     of_content = usual(content, of_class, is_rescaled)
     record = [wish for wish in of_content if wish.feature not in table_columns]
-    return record + [Wish(name, name, optional=True) for name in table_columns]
+    for name in table_columns:
+        wish = Wish(name, name, optional=True)
+        record.append(wish)
+    return record
 
 
 def _columns_of_class(labelled: Labelled) -> Mapping[str, Kind]:
     """The columns of the class of a file, or of its classes; none without labels."""
     if labelled.several:
         return OF_CLASSES
-    return OF_CLASS if labelled.classes.names or labelled.unlabelled else {}
+    if labelled.classes.names or labelled.unlabelled:
+        return OF_CLASS
+    return {}
 
 
 def _of_several(labelled: Labelled) -> dict[str, list[Any]]:
@@ -291,7 +323,11 @@ def _of_several(labelled: Labelled) -> dict[str, list[Any]]:
     facts: tuple[Sequence[Any], ...] = (classes.numbers, classes.names, classes.texts)
     values: dict[str, list[Any]] = {}
     for column, of_class in zip(OF_CLASSES, facts, strict=True):
-        values[column] = [[of_class[label - 1] for label in row] for row in labelled.several]
+        values_by_row: list[Any] = []
+        for labels in labelled.several:
+            row_values = [of_class[label - 1] for label in labels]
+            values_by_row.append(row_values)
+        values[column] = values_by_row
     return values
 
 
@@ -323,24 +359,29 @@ def _from_table(
     table, path = labelled.table, labelled.table_path
     assert table is not None
     assert path is not None
+    cells = table.columns[name]
     try:
-        kind, column = typed(table.columns[name], table.lines, table.is_text, wish.kind)
+        kind, column = typed(cells, table.lines, table.is_text, wish.kind)
     except LabelsFault as fault:
-        raise at_line(path, LabelsFault(fault.line, f"{name}: {fault.reason}"), table) from fault
-    by_row = [column[row] if row >= 0 else None for row in labelled.table_rows.tolist()]
-    empty_rows = [
-        row for row, value in enumerate(by_row) if value is None and labelled.labels[row] >= 0
-    ]
+        fault_of_column = LabelsFault(fault.line, f"{name}: {fault.reason}")
+        raise at_line(path, fault_of_column, table) from fault
+    table_rows = labelled.table_rows.tolist()
+    by_row = [column[table_row] if table_row >= 0 else None for table_row in table_rows]
+    empty_rows: list[int] = []
+    for row, value in enumerate(by_row):
+        if value is None and labelled.labels[row] >= 0:
+            empty_rows.append(row)
     if empty_rows and not wish.optional:
         raise _empty_cells(file, wish, name, labelled, listing, empty_rows)
-    if wish.column in values and values[wish.column] != by_row:
-        raise file.fault(
-            ("record", wish.feature), f"{wish.column} is of another type above", "expected one type"
-        )
+    if values.get(wish.column, by_row) != by_row:
+        problem = f"{wish.column} is of another type above"
+        raise file.fault(("record", wish.feature), problem, "expected one type")
     values[wish.column] = by_row
     is_list = any(isinstance(value, list) for value in by_row)
-    optional = bool(empty_rows) if file.recipe.record is None else wish.optional
-    return Mapped(wish.feature, wish.column, kind, optional, is_list)
+    is_optional = wish.optional
+    if file.recipe.record is None:
+        is_optional = bool(empty_rows)
+    return Mapped(wish.feature, wish.column, kind, is_optional, is_list)
 
 
 def _empty_cells(
@@ -352,15 +393,15 @@ def _empty_cells(
     rows: Sequence[int],
 ) -> InputError:
     """The error for files without a value in a column that each record must have."""
-    table, place = labelled.table, str(labelled.table_path)
+    table = labelled.table
     assert table is not None
     first_row = rows[0]
-    line_number = labelled.table_rows[first_row]
-    if line_number >= 0:
-        place = table.place(labelled.table_path, table.lines[line_number])
-    return InputError(
-        f"{place}: {name} has no value for {listing.names[first_row]}",
-        f"expected one in every line, {len(rows):,} have none",
-        f"fill it in, or write in {file.path}: {wish.feature}: "
-        f"{{from: {wish.column}, optional: true}}",
-    )
+    place = str(labelled.table_path)
+    table_row = labelled.table_rows[first_row]
+    if table_row >= 0:
+        line = table.lines[table_row]
+        place = table.place(labelled.table_path, line)
+    problem = f"{place}: {name} has no value for {listing.names[first_row]}"
+    expected = f"expected one in every line, {len(rows):,} have none"
+    entry = f"{wish.feature}: {{from: {wish.column}, optional: true}}"
+    return InputError(problem, expected, f"fill it in, or write in {file.path}: {entry}")

@@ -4,7 +4,7 @@ shards and notes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,56 +59,73 @@ class DividedFiles(Struct, frozen=True):
             file, self.is_inception, labelled, self.content, self.annotations
         )
         settings = settings_of(file, features, self.content, listing, labelled.classes)
-        expected: dict[str, Any] = {}
-        for key, total in (file.recipe.expected or {}).items():
-            expected[self._prefix(key) if isinstance(total, dict) else key] = total
-        classes = {division.name: self._classes_in(division) for division in self.divisions}
-        divided_count = sum(len(division.rows) for division in self.divisions)
+        promised = inception.PROMISE
+        if features is not None:
+            promised = cols.promise(features)
+        splits = tuple(self._plans(features, values))
+        lacking_classes = missing_classes(self._classes_by_split())
+        divided_count = sum(self._file_counts().values())
+        skipped_count = len(self.inputs.listing) - divided_count
         return RecipeDataset(
             path=file.path,
-            splits=tuple(self._plans(features, values)),
+            splits=splits,
             on_damaged=on_damaged,
             settings={**settings, **self.annotations.settings},
-            features=inception.PROMISE if features is None else cols.promise(features),
+            features=promised,
             classes=labelled.classes,
             notes=notes,
-            warnings=tuple(missing_classes(classes)),
+            warnings=tuple(lacking_classes),
             grows=file.recipe.grow,
-            skipped=len(self.inputs.listing) - divided_count,
+            skipped=skipped_count,
             manifest=self.inputs.manifest,
-            expected=expected,
+            expected=self._expected_totals(),
             changed_boxes=self.annotations.changed_boxes,
             has_labels=labelled.unlabelled > 0,
         )
+
+    def _expected_totals(self) -> dict[str, Any]:
+        """The totals that the recipe expects; those of splits by their prefixes."""
+        totals: dict[str, Any] = {}
+        for key, total in (self.file.recipe.expected or {}).items():
+            if isinstance(total, dict):
+                totals[self._prefix(key)] = total
+            else:
+                totals[key] = total
+        return totals
+
+    def _file_counts(self) -> dict[str, int]:
+        """How many files each split has."""
+        return {division.name: len(division.rows) for division in self.divisions}
+
+    def _classes_by_split(self) -> dict[str, list[str]]:
+        """The classes that each split has."""
+        return {division.name: self._classes_in(division) for division in self.divisions}
 
     def _prefix(self, split: str) -> str:
         """The set's prefix itself for a single split, prefix and split for several;
         without a prefix the split.
         """
-        prefix = rules.prefix_of(self.file)[1]
+        _, prefix = rules.prefix_of(self.file)
         if not prefix:
             return split
-        return prefix if len(self.divisions) == 1 else f"{prefix}-{split}"
+        if len(self.divisions) == 1:
+            return prefix
+        return f"{prefix}-{split}"
 
     def _plans(
         self, features: cols.Features, values: Mapping[str, list[Any]]
     ) -> Iterator[SplitPlan]:
-        counts, recipe = self._shard_counts(), self.file.recipe
+        seed = self.file.recipe.seed
+        origin = self.inputs.origin
+        masks = self.annotations.masks
+        shard_counts = self._shard_counts()
         for division in self.divisions:
             name = division.name
             catalog = self._catalog(division, values)
-            recorder = make_recorder(
-                self.file, features, self.content, self.labelled, name, self.annotations.masks
-            )
-            yield SplitPlan(
-                name,
-                catalog,
-                self.inputs.origin,
-                counts[name],
-                self._is_shuffled(division),
-                recipe.seed,
-                recorder,
-            )
+            recorder = make_recorder(self.file, features, self.content, self.labelled, name, masks)
+            count = shard_counts[name]
+            is_shuffled = self._is_shuffled(division)
+            yield SplitPlan(name, catalog, origin, count, is_shuffled, seed, recorder)
 
     def _is_shuffled(self, division: Division) -> bool:
         """Whether the rows of a split are shuffled.
@@ -119,31 +136,45 @@ class DividedFiles(Struct, frozen=True):
         recipe = self.file.recipe
         if recipe.manifest_file is not None:
             return False
-        return recipe.shuffle if "shuffle" in self.file.value else not division.is_ordered
+        if "shuffle" in self.file.value:
+            return recipe.shuffle
+        return not division.is_ordered
 
     def _catalog(self, division: Division, values: Mapping[str, list[Any]]) -> Catalog:
         """The rows of a split, known by the prefix of its shards:
         by label, then by name, or in its own order.
         """
         rows: Rows = division.rows
-        labels, classes = self.labelled.labels[places_of(rows)], self.labelled.classes
-        if not division.is_ordered and (labels[1:] < labels[:-1]).any():
+        labels = self.labelled.labels[places_of(rows)]
+        is_by_label = not (labels[1:] < labels[:-1]).any()
+        if not division.is_ordered and not is_by_label:
             by_label = np.argsort(labels, kind="stable")  # names are in order already
-            rows, labels = np.asarray(rows)[by_label], labels[by_label]
+            rows = np.asarray(rows)[by_label]
+            labels = labels[by_label]
+        columns: dict[str, Sequence[Any]] = {}
+        for name, column in values.items():
+            columns[name] = [column[row] for row in rows]
+        classes = self.labelled.classes
+        names_and_texts = zip(classes.names, classes.texts, strict=True)
         return replace(
             self.annotations.listing.picked(rows),
             split=self._prefix(division.name),
-            classes=dict(enumerate(zip(classes.names, classes.texts, strict=True), 1)),
+            classes=dict(enumerate(names_and_texts, 1)),
             labels=labels,
-            columns={name: [column[row] for row in rows] for name, column in values.items()},
+            columns=columns,
         )
 
     def _classes_in(self, division: Division) -> list[str]:
         """The classes that the files of a split have, in order."""
-        labels = set(np.unique(self.labelled.labels[places_of(division.rows)]).tolist())
+        labels: set[int] = set()
         if self.labelled.several:
-            labels = {label for row in division.rows for label in self.labelled.several[row]}
-        return [self.labelled.classes.names[label - 1] for label in sorted(labels) if label > 0]
+            for row in division.rows:
+                labels.update(self.labelled.several[row])
+        else:
+            labels_of_rows = self.labelled.labels[places_of(division.rows)]
+            labels.update(np.unique(labels_of_rows).tolist())
+        names = self.labelled.classes.names
+        return [names[label - 1] for label in sorted(labels) if label > 0]
 
     def check_expected(self) -> None:
         """Compare the files with the totals that the recipe expects.
@@ -153,34 +184,46 @@ class DividedFiles(Struct, frozen=True):
             UsageError: there is no such split.
         """
         file = self.file
-        images = {division.name: len(division.rows) for division in self.divisions}
-        classes = {division.name: self._classes_in(division) for division in self.divisions}
+        images = self._file_counts()
+        classes = self._classes_by_split()
         totals = rules.totals_in(file.recipe.expected or {}, images, classes)
         for split, name, expected, actual in totals:
             if split and split not in images:
-                raise file.fault(
-                    ("expected", split), "no such split", f"expected one of {', '.join(images)}"
-                )
+                splits = ", ".join(images)
+                raise file.fault(("expected", split), "no such split", f"expected one of {splits}")
             if actual != expected:
                 error = _wrong_total(file, split, name, expected, actual)
-                refuse(error, rules.kind_of_total(name, expected, actual), split or name)
+                kind = rules.kind_of_total(name, expected, actual)
+                refuse(error, kind, split or name)
 
     def all_notes(self, root: Path) -> Iterator[str]:
         """The notes on images that become JPEGs, splits and labels,
         links out of the data, and a manifest elsewhere.
         """
-        names, recipe = self.annotations.listing.names, self.file.recipe
-        is_kept = self.content != "image" or recipe.keep or recipe.reencode is not None
-        if not is_kept and cols.becoming_jpeg(names.endings(), self.is_inception):
-            divided_names = (names[row] for division in self.divisions for row in division.rows)
-            yield f"{cols.becoming_jpeg(divided_names, self.is_inception)} become JPEGs"
-        yield from (*self.inputs.notes, *self.notes, *self.labelled.notes)
-        if links := self.inputs.remarks.links:
+        yield from self._notes_on_jpegs()
+        yield from self.inputs.notes
+        yield from self.notes
+        yield from self.labelled.notes
+        links = self.inputs.remarks.links
+        if links:
             files = number_of(len(links), "file is a link that leads", "files are links that lead")
             yield f"{files} out of the folder of the data: {listed(links)}"
         manifest = self.inputs.manifest
         if manifest is not None and not str(manifest.path).startswith(f"{root}/"):
             yield f"the manifest is made as {manifest.path}"
+
+    def _notes_on_jpegs(self) -> Iterator[str]:
+        """The note on images that become JPEGs, if there are any."""
+        recipe = self.file.recipe
+        is_kept = self.content != "image" or recipe.keep or recipe.reencode is not None
+        if is_kept:
+            return
+        names = self.annotations.listing.names
+        if not cols.becoming_jpeg(names.endings(), self.is_inception):
+            return
+        divided_names = (names[row] for division in self.divisions for row in division.rows)
+        images = cols.becoming_jpeg(divided_names, self.is_inception)
+        yield f"{images} become JPEGs"
 
     def _shard_counts(self) -> dict[str, int]:
         """How many shards each split gets: as the recipe says, or as many as its files' bytes fill.
@@ -189,50 +232,60 @@ class DividedFiles(Struct, frozen=True):
             UsageError: no number for a split, or so many shards that most would be empty.
         """
         file = self.file
-        file_counts = {division.name: len(division.rows) for division in self.divisions}
-        declared = rules.shard_counts(file)
-        if declared is None:
-            counts = self._counts_by_size(rules.shard_size(file) or 1)
-        elif isinstance(declared, Mapping):
-            counts = dict(declared)
+        file_counts = self._file_counts()
+        declared_counts = rules.shard_counts(file)
+        if declared_counts is None:
+            shard_size = rules.shard_size(file) or 1
+            counts = self._counts_by_size(shard_size)
+        elif isinstance(declared_counts, Mapping):
+            counts = dict(declared_counts)
         else:
-            counts = dict.fromkeys(file_counts, declared)
-        if unmatched := sorted(counts.keys() ^ file_counts.keys()):
-            split = unmatched[0]
-            is_unknown = split in counts
-            problem = f"there is no split {split}" if is_unknown else f"no number for split {split}"
+            counts = dict.fromkeys(file_counts, declared_counts)
+        unmatched_splits = counts.keys() ^ file_counts.keys()
+        if unmatched_splits:
+            split = min(unmatched_splits)
+            problem = f"no number for split {split}"
+            if split in counts:
+                problem = f"there is no split {split}"
             expected = f"expected a number for each of {', '.join(file_counts)}"
             raise file.fault(("shards", split), problem, expected)
         for split, file_count in file_counts.items():
-            if counts[split] > order.most_shards(file_count):
-                raise _too_many_shards(file, split, counts[split], file_count)
+            count = counts[split]
+            if count > order.most_shards(file_count):
+                raise _too_many_shards(file, split, count, file_count)
         return counts
 
     def _counts_by_size(self, shard_size: int) -> dict[str, int]:
         """How many shards of this size the bytes of each split fill."""
         counts: dict[str, int] = {}
         for division in self.divisions:
-            filled = -(-self.annotations.listing.size(division.rows) // shard_size)
-            counts[division.name] = max(1, min(filled, len(division.rows), MAX_SHARDS))
+            size = self.annotations.listing.size(division.rows)
+            filled_shards = -(-size // shard_size)  # rounded up
+            most_shards = min(len(division.rows), MAX_SHARDS)
+            counts[division.name] = max(1, min(filled_shards, most_shards))
         return counts
 
 
 def _wrong_total(file: RecipeFile, split: str, name: str, expected: int, actual: int) -> InputError:
     """The error for another number of images or classes, of a split or of all ("")."""
-    place, where = file.place(("expected", name)), ""
+    place = file.place(("expected", name))
+    where = ""
     if split:
-        place, where = file.place(("expected", split, name)), f" in {split}"
-    return InputError(
-        f"{place}: {expected:,} {name} expected, {actual:,} found{where}",
-        "expected the whole set",
-        "get what is missing, or correct `expected` in the recipe",
-    )
+        place = file.place(("expected", split, name))
+        where = f" in {split}"
+    problem = f"{place}: {expected:,} {name} expected, {actual:,} found{where}"
+    hint = "get what is missing, or correct `expected` in the recipe"
+    return InputError(problem, "expected the whole set", hint)
 
 
 def _too_many_shards(file: RecipeFile, split: str, count: int, file_count: int) -> UsageError:
     """The error for so many shards that most would be empty."""
     keys = (("shards", split), ("shards",), ("num_shards",))
     key = next(key for key in keys if key in file.lines)
-    where = f" in split {split}" if split != ONLY else ""
-    problem = f"{number_of(count, 'shard')} of {number_of(file_count, 'file')}{where}"
-    return file.fault(key, problem, f"expected at most {order.most_shards(file_count):,}")
+    where = ""
+    if split != ONLY:
+        where = f" in split {split}"
+    shards = number_of(count, "shard")
+    files = number_of(file_count, "file")
+    most_shards = order.most_shards(file_count)
+    return file.fault(key, f"{shards} of {files}{where}", f"expected at most {most_shards:,}")

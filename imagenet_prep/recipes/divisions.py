@@ -67,31 +67,40 @@ def divide(
     Raises:
         InputError: a split has no file, or a file is in two.
     """
-    fractions, places = rules.fractions_of(file), rules.places_of(file)
+    fractions = rules.fractions_of(file)
+    places = rules.places_of(file)
     is_ordered = inputs.is_ordered
+    whole = Division(ONLY, range(len(listing)), is_ordered)
+    divisions: list[Division] = []
     if inputs.divided:
-        divisions = [Division(name, rows, is_ordered) for name, rows in inputs.divided.items()]
+        for name, rows in inputs.divided.items():
+            divisions.append(Division(name, rows, is_ordered))
     elif annotated:
-        divisions = [
-            Division(name, array("I", rows), is_ordered) for name, rows in annotated.items()
-        ]
+        for name, rows_of_split in annotated.items():
+            annotated_rows = array("I", rows_of_split)
+            divisions.append(Division(name, annotated_rows, is_ordered))
     elif file.recipe.stratified:  # divided once the classes are known
-        divisions = [Division(ONLY, range(len(listing)), is_ordered)]
+        divisions = [whole]
     elif fractions:
         divisions = _by_hashes(listing, fractions, is_ordered=is_ordered)
     elif places:
-        divisions = [
-            _placed(file, inputs, listing, root, name, place) for name, place in places.items()
-        ]
-    elif folders := _folders_of(inputs, listing, classes_below):
-        divisions = [
-            Division(split, listing.names.below(f"{top}/"), is_ordered=False, lead=f"{top}/")
-            for top, split in folders.items()
-        ]
+        for name, place in places.items():
+            division = _placed(file, inputs, listing, root, name, place)
+            divisions.append(division)
     else:
-        divisions = [Division(ONLY, range(len(listing)), is_ordered)]
+        divisions = _by_folders(inputs, listing, classes_below) or [whole]
     _refuse_empty(file, divisions)
     return divisions, _check_disjoint(listing, divisions)
+
+
+def _by_folders(inputs: Inputs, listing: Catalog, classes_below: int) -> list[Division]:
+    """The splits that are folders; none if no folder is one."""
+    divisions: list[Division] = []
+    for folder, split in _folders_of(inputs, listing, classes_below).items():
+        lead = f"{folder}/"
+        rows = listing.names.below(lead)
+        divisions.append(Division(split, rows, is_ordered=False, lead=lead))
+    return divisions
 
 
 def _by_hashes(
@@ -99,17 +108,20 @@ def _by_hashes(
 ) -> list[Division]:
     """Splits of these fractions of all files."""
     shares = Shares(fractions)
-    rows_of = {name: array("I") for name in fractions}
+    rows_of_splits = {split: array("I") for split in fractions}
     for row, name in enumerate(listing.names):
-        rows_of[shares.split_of(name)].append(row)
-    return [Division(name, rows, is_ordered) for name, rows in rows_of.items()]
+        split = shares.split_of(name)
+        rows_of_splits[split].append(row)
+    return [Division(split, rows, is_ordered) for split, rows in rows_of_splits.items()]
 
 
 def _folders_of(inputs: Inputs, listing: Catalog, classes_below: int) -> Mapping[str, str]:
     """The folders that are splits, and the splits."""
     if inputs.given:
         return {name: name for name in inputs.given}
-    return split_folders(listing.names, classes_below) if inputs.has_folders else {}
+    if inputs.has_folders:
+        return split_folders(listing.names, classes_below)
+    return {}
 
 
 def _refuse_empty(file: RecipeFile, divisions: Sequence[Division]) -> None:
@@ -125,8 +137,9 @@ def _refuse_empty(file: RecipeFile, divisions: Sequence[Division]) -> None:
                     f"give {split} a larger fraction, or take `splits` out: "
                     "all files are in one split then"
                 )
-            what = f"{file.place(('splits', split))}: no file is in split {split}"
-            raise InputError(what, "expected at least one", hint)
+            place = file.place(("splits", split))
+            problem = f"{place}: no file is in split {split}"
+            raise InputError(problem, "expected at least one", hint)
 
 
 def _placed(
@@ -142,11 +155,15 @@ def _placed(
     key = ("splits", name, place_key)
     if place_key == "manifest":
         path = need_path(file, key, below(root, texts[0]))
-        return Division(name, _rows_in_manifest(file, inputs, listing, path), is_ordered=True)
+        manifest_rows = _rows_in_manifest(file, inputs, listing, path)
+        return Division(name, manifest_rows, is_ordered=True)
     if place_key == "folder":
         return _in_folders(name, listing, texts, is_ordered=inputs.is_ordered)
     accept = _accepting(file, key, texts)
-    rows = array("I", (row for row, path in enumerate(listing.names) if accept(path)))
+    rows = array("I")
+    for row, file_name in enumerate(listing.names):
+        if accept(file_name):
+            rows.append(row)
     return Division(name, rows, inputs.is_ordered)
 
 
@@ -170,14 +187,20 @@ def _in_folders(
     name: str, listing: Catalog, folders: Sequence[str], *, is_ordered: bool
 ) -> Division:
     """The files in some folders: of one, or a part for each."""
-    parts = []
+    parts: list[Division] = []
     for folder in folders:
-        lead = folder.removeprefix("./").rstrip("/") + "/"
-        rows = array("I", (row for row, path in enumerate(listing.names) if path.startswith(lead)))
-        parts.append(Division(name, rows, is_ordered, lead))
+        path = folder.removeprefix("./").rstrip("/")
+        lead = f"{path}/"
+        rows = array("I")
+        for row, file_name in enumerate(listing.names):
+            if file_name.startswith(lead):
+                rows.append(row)
+        part = Division(name, rows, is_ordered, lead)
+        parts.append(part)
     if len(parts) == 1:
         return parts[0]
-    all_rows = array("I", sorted(chain.from_iterable(part.rows for part in parts)))
+    rows_of_parts = chain.from_iterable(part.rows for part in parts)
+    all_rows = array("I", sorted(rows_of_parts))
     return Division(name, all_rows, is_ordered, parts=tuple(parts))
 
 
@@ -185,43 +208,47 @@ def _accepting(file: RecipeFile, key: Key, patterns: Sequence[str]) -> Callable[
     """Whether a name matches one of the patterns,
     and none of those that start with an exclamation mark.
     """
-    included, excluded = list[re.Pattern[str]](), list[re.Pattern[str]]()
+    included: list[re.Pattern[str]] = []
+    excluded: list[re.Pattern[str]] = []
     for text in patterns:
         pattern = text.removeprefix("!")
         try:
             compiled = compile_pattern(pattern.removeprefix("./"))
         except ValueError as error:
-            raise file.fault(key, f"{shortened(text)!r} is not a pattern", str(error)) from error
+            problem = f"{shortened(text)!r} is not a pattern"
+            raise file.fault(key, problem, str(error)) from error
         if pattern == text:
             included.append(compiled)
         else:
             excluded.append(compiled)
 
     def accept(name: str) -> bool:
-        is_included = any(pattern.fullmatch(name) for pattern in included)
-        return is_included and not any(pattern.fullmatch(name) for pattern in excluded)
+        if not any(pattern.fullmatch(name) for pattern in included):
+            return False
+        return not any(pattern.fullmatch(name) for pattern in excluded)
 
     return accept
 
 
 def _check_disjoint(listing: Catalog, divisions: Sequence[Division]) -> list[str]:
     """The note on files that are in no split; raises InputError if a file is in two."""
-    owner = np.zeros(len(listing), np.int16)  # the number of its split, from 1
+    count = len(listing)
+    split_numbers = np.zeros(count, np.int16)  # from 1
     for number, division in enumerate(divisions, 1):
         places = places_of(division.rows)
-        if owner[places].any():
-            row = next(row for row in division.rows if owner[row])
-            other = divisions[owner[row] - 1]
+        if split_numbers[places].any():
+            row = next(row for row in division.rows if split_numbers[row])
+            other = divisions[split_numbers[row] - 1]
             raise InputError(
                 f"{listing.names[row]} is in the splits {other.name} and {division.name}",
                 "expected every file in one split",
                 "change `splits` in the recipe, or the manifests that it names",
             )
-        owner[places] = number
-    undivided = len(listing) - int(np.count_nonzero(owner))
+        split_numbers[places] = number
+    undivided = count - int(np.count_nonzero(split_numbers))
     if not undivided:
         return []
-    return [f"{undivided:,} of {len(listing):,} files are in no split, and are left out"]
+    return [f"{undivided:,} of {count:,} files are in no split, and are left out"]
 
 
 # by the hash of a name ----------------------------------------------------------------------------
@@ -250,7 +277,8 @@ class Shares:
 
 def hash_of(name: str) -> int:
     """The first 8 bytes of the SHA-256 of a name in UTF-8, as a big-endian number."""
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
+    digest = hashlib.sha256(name.encode()).digest()
+    return int.from_bytes(digest[:8], "big")
 
 
 # by class -----------------------------------------------------------------------------------------
@@ -266,19 +294,24 @@ def stratify(file: RecipeFile, listing: Catalog, whole: Division, labels: Column
         whole: the rows to divide.
         labels: by row of the listing.
     """
-    rows, fractions = np.asarray(whole.rows, np.int64), rules.fractions_of(file)
+    fractions = rules.fractions_of(file)
+    rows = np.asarray(whole.rows, np.int64)
     hashes = np.array([hash_of(listing.names[row]) for row in rows.tolist()], np.uint64)
-    rows = rows[np.lexsort((hashes, labels[rows]))]
-    class_starts = np.flatnonzero(np.diff(labels[rows])) + 1
-    parts: dict[str, list[Column]] = {name: [] for name in fractions}
+    by_class_and_hash = np.lexsort((hashes, labels[rows]))
+    rows = rows[by_class_and_hash]
+    sorted_labels = labels[rows]
+    class_starts = np.flatnonzero(np.diff(sorted_labels)) + 1
+    parts: dict[str, list[Column]] = {split: [] for split in fractions}
     for class_rows in np.split(rows, class_starts):
-        edges = list(accumulate(apportion(len(class_rows), [*fractions.values()])))[:-1]
-        for name, part in zip(fractions, np.split(class_rows, edges), strict=True):
-            parts[name].append(part)
-    divisions = [
-        Division(name, np.sort(np.concatenate(split_parts)), whole.is_ordered)
-        for name, split_parts in parts.items()
-    ]
+        counts = apportion(len(class_rows), [*fractions.values()])
+        *inner_edges, _ = accumulate(counts)
+        class_parts = np.split(class_rows, inner_edges)
+        for split, part in zip(fractions, class_parts, strict=True):
+            parts[split].append(part)
+    divisions: list[Division] = []
+    for split, split_parts in parts.items():
+        split_rows = np.sort(np.concatenate(split_parts))
+        divisions.append(Division(split, split_rows, whole.is_ordered))
     _refuse_empty(file, divisions)
     return divisions
 
@@ -290,12 +323,15 @@ def apportion(count: int, fractions: Sequence[float]) -> list[int]:
     The rest is given one by one, each file to the split that is furthest below its fraction, the
     first of equals.
     """
-    at_least, room = int(count >= len(fractions)), len(fractions)
+    room = len(fractions)
+    at_least = int(count >= room)
+    shares = [count * fraction for fraction in fractions]
     # these are given in any case
-    counts = [max(math.floor(count * fraction) - room, at_least) for fraction in fractions]
+    counts = [max(math.floor(share) - room, at_least) for share in shares]
     for _ in range(count - sum(counts)):
-        lacks = [count * fraction - size for fraction, size in zip(fractions, counts, strict=True)]
-        counts[lacks.index(max(lacks))] += 1
+        lacks = [share - size for share, size in zip(shares, counts, strict=True)]
+        neediest = lacks.index(max(lacks))
+        counts[neediest] += 1
     return counts
 
 
@@ -305,13 +341,13 @@ def missing_classes(classes: Mapping[str, Collection[str]]) -> list[str]:
     """
     all_classes = dict.fromkeys(chain.from_iterable(classes.values()))
     count = number_of(len(all_classes), "class", "classes")
-    warnings = []
+    warnings: list[str] = []
     for split, split_classes in classes.items():
         if not split_classes:
             continue
-        present = set(split_classes)
-        missing = [name for name in all_classes if name not in present]
+        present_classes = set(split_classes)
+        missing = [name for name in all_classes if name not in present_classes]
         if missing:
-            text = f"split {split} lacks {len(missing):,} of {count}: {listed(missing)}"
-            warnings.append(f"warning: {text}")
+            lack = f"lacks {len(missing):,} of {count}: {listed(missing)}"
+            warnings.append(f"warning: split {split} {lack}")
     return warnings

@@ -32,36 +32,46 @@ class FolderTree:
     @classmethod
     def take(cls, names: Iterable[str]) -> FolderTree:
         """The folders of files, by their names."""
+        file_counts = Counter(name.rpartition("/")[0] for name in names)
         root = cls()
-        for path, count in Counter(name.rpartition("/")[0] for name in names).items():
+        for path, count in file_counts.items():
             root.add(path, count)
         return root
 
     def add(self, path: str, files: int) -> None:
         """Count files that are directly in the folder of this path; "" is this one."""
         folder = self
-        for name in path.split("/") if path else ():
+        for name in _parts_of(path):
             folder = folder.below.setdefault(name, FolderTree())
         folder.files += files
 
     def at(self, path: str) -> FolderTree:
         """The folder of this path."""
         folder = self
-        for name in path.split("/") if path else ():
+        for name in _parts_of(path):
             folder = folder.below[name]
         return folder
 
     @property
     def total(self) -> int:
         """How many files are in it and below."""
-        return self.files + sum(folder.total for folder in self.below.values())
+        below = sum(folder.total for folder in self.below.values())
+        return self.files + below
 
     @property
     def only_folder(self) -> tuple[str, FolderTree] | None:
         """The folder that holds all of its files; None if there are several, or it has files."""
         if self.files or len(self.below) != 1:
             return None
-        return next(iter(self.below.items()))
+        (only_item,) = self.below.items()
+        return only_item
+
+
+def _parts_of(path: str) -> list[str]:
+    """The names of the folders in a path; none in ""."""
+    if not path:
+        return []
+    return path.split("/")
 
 
 class Roles(Struct, frozen=True):
@@ -106,14 +116,17 @@ class Roles(Struct, frozen=True):
             return self._places_within()
         if self.parts:
             return {"train": {"folder": list(self.parts)}}
-        class_files = ["*/**/*", *_excluding(self.left_out)]
+        left_out = _excluding(self.left_out)
         if not self.splits:
-            return {"train": {"files": class_files}} if self.left_out or self.loose else {}
+            takes_all = not left_out and not self.loose
+            if takes_all:
+                return {}
+            return {"train": {"files": ["*/**/*", *left_out]}}
         places: dict[str, dict[str, Any]] = {}
         for split, folders in _by_split(self.splits).items():
             if "" in folders:
                 split_folders = _excluding(filter(None, self.splits))
-                places[split] = {"files": ["*/**/*", *split_folders, *class_files[1:]]}
+                places[split] = {"files": ["*/**/*", *split_folders, *left_out]}
             else:
                 places[split] = {"folder": _one_or_list(folders)}
         return places
@@ -138,8 +151,11 @@ class Roles(Struct, frozen=True):
         if any("files" in place for place in places.values()):
             return None
         for place in places.values():
-            folders = place["folder"] if isinstance(place["folder"], list) else [place["folder"]]
-            place["folder"] = _one_or_list([f"{self.lead}{folder}" for folder in folders])
+            folders = place["folder"]
+            if not isinstance(folders, list):
+                folders = [folders]
+            paths = [f"{self.lead}{folder}" for folder in folders]
+            place["folder"] = _one_or_list(paths)
         return places
 
 
@@ -150,14 +166,18 @@ def _excluding(folders: Iterable[str]) -> list[str]:
 
 def _by_split(splits: Mapping[str, str]) -> dict[str, list[str]]:
     """The folders of each split, the splits in the usual order."""
-    folders: dict[str, list[str]] = {split: [] for split in USUAL if split in splits.values()}
+    split_names = set(splits.values())
+    folders: dict[str, list[str]] = {split: [] for split in USUAL if split in split_names}
     for folder, split in splits.items():
-        folders.setdefault(split, []).append(folder)
+        folders_of_split = folders.setdefault(split, [])
+        folders_of_split.append(folder)
     return folders
 
 
 def _one_or_list(texts: list[str]) -> str | list[str]:
-    return texts[0] if len(texts) == 1 else texts
+    if len(texts) == 1:
+        return texts[0]
+    return texts
 
 
 _Holders = Mapping[str, tuple[str, FolderTree]]
@@ -167,11 +187,13 @@ _Holders = Mapping[str, tuple[str, FolderTree]]
 def roles_of(root: FolderTree, splits: Mapping[str, str] | None = None) -> Roles:
     """The roles of the folders below ``root``; ``splits`` are those that are known, by folder."""
     if splits is not None:
-        holders = {folder: (folder, root.at(folder)) for folder in splits}
-        return _roles_below_splits(root, "", holders, splits, [])
+        known_holders = {folder: (folder, root.at(folder)) for folder in splits}
+        return _roles_below_splits(root, "", known_holders, splits, [])
     lead, top = _descend(root)
     splits = split_names(top.below)
-    holders = {folder: _descend_into(folder, top.below[folder]) for folder in splits}
+    holders: dict[str, tuple[str, FolderTree]] = {}
+    for folder in splits:
+        holders[folder] = _descend_into(folder, top.below[folder])
     others = [folder for folder in top.below if folder not in splits]
     classes = _possible_classes(others)
     if _are_splits(holders, set(classes)):
@@ -189,13 +211,16 @@ def _possible_classes(folders: Sequence[str]) -> list[str]:
 
 def _descend(root: FolderTree) -> tuple[str, FolderTree]:
     """The folders that lead to all files, with a slash, and the last of them."""
-    lead, top = "", root
+    lead = ""
+    top = root
     while top.only_folder is not None:
         name, folder = top.only_folder
-        is_class = not folder.below or (folder.files and len(folder.below) < 2)
+        has_own_files = folder.files and len(folder.below) < 2
+        is_class = not folder.below or has_own_files
         if is_class or _is_only_holder(folder):
             break
-        lead, top = f"{lead}{name}/", folder
+        lead = f"{lead}{name}/"
+        top = folder
     return lead, top
 
 
@@ -216,21 +241,25 @@ def _descend_into(name: str, folder: FolderTree) -> tuple[str, FolderTree]:
     path = name
     while folder.only_folder is not None:
         inner_name, inner = folder.only_folder
-        says_nothing = (
-            inner_name == name or is_image_folder(inner_name) or split_names([inner_name])
-        )
+        is_repeated = inner_name == name or split_names([inner_name])
+        says_nothing = is_repeated or is_image_folder(inner_name)
         if not says_nothing or not inner.below or _is_only_holder(inner):
             break
-        path, folder = f"{path}/{inner_name}", inner
+        path = f"{path}/{inner_name}"
+        folder = inner
     return path, folder
 
 
 def _are_splits(holders: _Holders, classes: set[str]) -> bool:
     """Whether the classes are in the folders of splits, and not next to them."""
     names_below = [set(folder.below) for _, folder in holders.values() if folder.below]
-    if not names_below or any(names & classes for names in names_below):
+    if not names_below:
         return False
-    return len(classes) < 2 or any(len(names) > 1 for names in names_below)
+    if any(names & classes for names in names_below):
+        return False
+    if len(classes) < 2:
+        return True
+    return any(len(names) > 1 for names in names_below)
 
 
 # class folders below those of splits --------------------------------------------------------------
@@ -246,8 +275,10 @@ def _roles_below_splits(
     """The roles of folders of splits, and of others next to them."""
     classes_by_folder = classes_of_splits(holders, split_by_folder)
     splits: dict[str, str] = {}
-    unlabelled, missed = list[str](), list[str]()
-    classes, loose = set[str](), top.files
+    unlabelled: list[str] = []
+    missed: list[str] = []
+    classes: set[str] = set()
+    loose = top.files
     for folder, (path, holder) in holders.items():
         if classes_by_folder[folder]:
             splits[path] = split_by_folder[folder]
@@ -261,9 +292,12 @@ def _roles_below_splits(
             unlabelled.append(folder)
         else:
             missed.append(folder)
+    ordered_splits: dict[str, str] = {}
+    for split, folders in _by_split(splits).items():
+        ordered_splits |= dict.fromkeys(folders, split)
     return Roles(
         lead,
-        {folder: split for split, folders in _by_split(splits).items() for folder in folders},
+        ordered_splits,
         unlabelled=unlabelled,
         missed=missed,
         loose=loose,
@@ -279,14 +313,16 @@ def classes_of_splits(holders: _Holders, split_by_folder: Mapping[str, str]) -> 
     classes: dict[str, set[str]] = {}
     for folder, (_, holder) in holders.items():
         names = set(holder.below)
-        classes[folder] = set() if all(map(is_no_class, names)) else names
-    trained: set[str] = set()
+        are_no_classes = all(map(is_no_class, names))
+        classes[folder] = set() if are_no_classes else names
+    trained_classes: set[str] = set()
     for folder, names in classes.items():
         if split_by_folder[folder] == "train":
-            trained |= names
-    trained = trained or max(classes.values(), key=len, default=set())
+            trained_classes |= names
+    if not trained_classes:
+        trained_classes = max(classes.values(), key=len, default=set())
     for folder, names in classes.items():
-        if len(names) == 1 and not names & trained:
+        if len(names) == 1 and not names & trained_classes:
             classes[folder] = set()
     return classes
 
@@ -304,7 +340,9 @@ def _roles_at_the_top(
     """The roles of class folders, and of folders of splits next to them."""
     copies = _copies(top, classes)
     has_numbers = are_numbers(classes) and _are_flat(top, classes)
-    class_names = [] if has_numbers else [name for name in classes if name not in copies]
+    class_names: list[str] = []
+    if not has_numbers:
+        class_names = [name for name in classes if name not in copies]
     known_folders = {*split_by_folder, *class_names, *copies}
     other_folders = [name for name in top.below if name not in known_folders]
     folders = _FoldersBesideClasses(class_names, doubtful=other_folders)
@@ -313,7 +351,9 @@ def _roles_at_the_top(
     class_names = folders.class_names
     splits = folders.splits
     if splits:
-        splits = {"": "top" if "train" in splits.values() else "train", **splits}
+        has_train = "train" in splits.values()
+        split_of_top = "top" if has_train else "train"
+        splits = {"": split_of_top, **splits}
     roles = Roles(
         lead,
         splits,
@@ -324,7 +364,9 @@ def _roles_at_the_top(
         are_numbers=has_numbers,
         classes=frozenset(class_names),
     )
-    return roles if splits or not class_names else _roles_within(top, roles, class_names)
+    if splits or not class_names:
+        return roles
+    return _roles_within(top, roles, class_names)
 
 
 class _FoldersBesideClasses(Struct):
@@ -346,9 +388,11 @@ class _FoldersBesideClasses(Struct):
         self, folder: str, path: str, holder: FolderTree, split_by_folder: Mapping[str, str]
     ) -> None:
         """Sort in a folder that is called as a split; ``holder`` at ``path`` has its files."""
-        is_only_train = len(split_by_folder) == 1 and split_by_folder[folder] == "train"
-        if not holder.below.keys().isdisjoint(self.class_names):
-            self.splits[path] = split_by_folder[folder]
+        split = split_by_folder[folder]
+        is_only_train = split == "train" and len(split_by_folder) == 1
+        holds_classes = not holder.below.keys().isdisjoint(self.class_names)
+        if holds_classes:
+            self.splits[path] = split
         elif len(holder.below) == 1 and self.class_names:
             self.unlabelled.append(folder)
         elif is_only_train and len(self.class_names) > 1 and not holder.below:
@@ -371,7 +415,8 @@ def _copies(top: FolderTree, classes: Sequence[str]) -> list[str]:
     copies: list[str] = []
     for name in classes:
         folder = top.below[name]
-        if len(folder.below) > 1 and not folder.files and class_names.issuperset(folder.below):
+        holds_only_folders = len(folder.below) > 1 and not folder.files
+        if holds_only_folders and class_names.issuperset(folder.below):
             copies.append(name)
     return copies
 
@@ -384,9 +429,13 @@ def _roles_within(top: FolderTree, roles: Roles, class_names: Sequence[str]) -> 
     inner_names = {inner for folder in folders for inner in folder.below}
     splits = split_names(sorted(inner_names))
     hold_only_folders = all(folder.below and not folder.files for folder in folders)
-    if hold_only_folders and len(splits) > 1 and inner_names == set(splits):
+    are_splits = len(splits) > 1 and inner_names == set(splits)
+    if hold_only_folders and are_splits:
         return replace(roles, within=splits)
-    part_by_path = dict(_descend_into(name, top.below[name]) for name in class_names)
+    part_by_path: dict[str, FolderTree] = {}
+    for name in class_names:
+        path, part = _descend_into(name, top.below[name])
+        part_by_path[path] = part
     parts = list(part_by_path.values())
     if _are_parts(parts):
         shared_classes = frozenset(parts[0].below)
@@ -397,6 +446,8 @@ def _roles_within(top: FolderTree, roles: Roles, class_names: Sequence[str]) -> 
 def _are_parts(folders: Sequence[FolderTree]) -> bool:
     """Whether several folders hold the same class folders each, and nothing else."""
     classes = folders[0].below.keys()
-    if len(folders) < 2 or len(classes) < 2 or all(map(is_no_class, classes)):
+    if len(folders) < 2 or len(classes) < 2:
+        return False
+    if all(map(is_no_class, classes)):
         return False
     return all(folder.below.keys() == classes and not folder.files for folder in folders)

@@ -56,33 +56,41 @@ def read_table(file: RecipeFile, root: AnyPath) -> tuple[LabelTable, AnyPath] | 
     if isinstance(keys.file, str):
         path = need_path(file, ("labels", "file"), below(root, keys.file))
         return _parse(keys, keys.file, path), path
-    tables = []
+    tables: list[tuple[str, LabelTable, AnyPath]] = []
     for split, names in keys.file.items():
-        for name in [names] if isinstance(names, str) else names:
+        if isinstance(names, str):
+            names = [names]
+        for name in names:
             path = need_path(file, ("labels", "file", split), below(root, name))
-            tables.append((split, _parse(keys, name, path), path))
+            table = _parse(keys, name, path)
+            tables.append((split, table, path))
     first_path = tables[0][2]
     try:
         return join_tables(tables), first_path
     except LabelsFault as fault:
-        raise _at(str(first_path), fault) from fault
+        place = str(first_path)
+        raise _at(place, fault) from fault
 
 
 def _parse(keys: Labels, name: str, path: AnyPath) -> LabelTable:
     """The table of one file of labels."""
+    content = read_plain(path)
+    form = keys.format or form_of(name)
+    label = None if keys.label is True else keys.label
     try:
         table = parse_labels(
-            read_plain(path),
-            keys.format or form_of(name),
+            content,
+            form,
             keys.path,
-            None if keys.label is True else keys.label,
+            label,
             header=keys.header,
             several=keys.several or "",
             one_hot=keys.one_hot or (),
             split=keys.split,
         )
     except LabelsFault as fault:
-        raise _at(f"{path}, line {fault.line}", fault) from fault
+        place = f"{path}, line {fault.line}"
+        raise _at(place, fault) from fault
     if not table.paths:
         raise InputError(f"{path} labels no file", "expected a path and its label in each line")
     return table
@@ -90,7 +98,8 @@ def _parse(keys: Labels, name: str, path: AnyPath) -> LabelTable:
 
 def at_line(path: AnyPath, fault: LabelsFault, table: LabelTable) -> InputError:
     """The error for a line of a file of labels, or for a sample."""
-    return _at(table.place(path, fault.line), fault)
+    place = table.place(path, fault.line)
+    return _at(place, fault)
 
 
 def _at(place: str, fault: LabelsFault) -> InputError:
@@ -119,18 +128,22 @@ def label_by_table(
         InputError: files without a line, lines without a file, or a label that can't be.
         UsageError: the recipe's classes don't fit the labels.
     """
-    table, path = spread(source[0], listing.names), source[1]
+    written_table, path = source
+    table = spread(written_table, listing.names)
     rows, notes = _match_files(file, inputs, listing, table, path)
-    classes, row_labels, several_by_row = Classes(), [0] * len(table.paths), list[list[int]]()
+    classes = Classes()
+    row_labels = [0] * len(table.paths)
+    several_by_row: list[list[int]] = []
     if table.labels is not None:
         try:
-            classes, row_labels, several_by_row = _number_labels(
-                file, table, path, declared, first_label
-            )
+            numbered_labels = _number_labels(file, table, path, declared, first_label)
         except LabelsFault as fault:
             raise at_line(path, fault, table) from fault
-    label_without_line = 0 if _policies(file).unlabelled == "keep" else -1
-    labels = np.array([*row_labels, label_without_line], np.int32)[rows]  # row -1 is the last
+        classes, row_labels, several_by_row = numbered_labels
+    keeps_unlabelled = _policies(file).unlabelled == "keep"
+    label_without_line = 0 if keeps_unlabelled else -1
+    labels_of_lines = np.array([*row_labels, label_without_line], np.int32)
+    labels = labels_of_lines[rows]  # row -1 is the last
     unlabelled = 0
     if table.labels is not None:
         unlabelled = _treat_unlabelled(file, listing, labels, rows, (table, path), notes)
@@ -161,14 +174,17 @@ def _treat_unlabelled(
         return 0
     if policy == "error":
         first_file = unlabelled[0]
-        reason = f"no label for {listing.names[first_file]}"
-        raise at_line(path, LabelsFault(table.lines[rows[first_file]], reason), table)
+        line = table.lines[rows[first_file]]
+        fault = LabelsFault(line, f"no label for {listing.names[first_file]}")
+        raise at_line(path, fault, table)
     if policy == "skip":
         labels[unlabelled] = -1
         return 0
     names = listed(listing.names[row] for row in unlabelled)
-    notes.append(f"{number_of(len(unlabelled), 'record has', 'records have')} no label: {names}")
-    return len(unlabelled)
+    count = len(unlabelled)
+    records_have = number_of(count, "record has", "records have")
+    notes.append(f"{records_have} no label: {names}")
+    return count
 
 
 def left_out(text: str, names: Sequence[str], policy: str, expected: str, hint: str) -> list[str]:
@@ -179,10 +195,12 @@ def left_out(text: str, names: Sequence[str], policy: str, expected: str, hint: 
     """
     if not names:
         return []
+    listed_names = listed(names)
     if policy == "error":
-        raise InputError(f"{text}: {listed(names)}", expected, hint)
-    outcome = {"skip": "; left out", "empty": "; kept without boxes"}.get(policy, "")
-    return [f"{text}: {listed(names)}{outcome}"]
+        raise InputError(f"{text}: {listed_names}", expected, hint)
+    outcomes = {"skip": "; left out", "empty": "; kept without boxes"}
+    outcome = outcomes.get(policy, "")
+    return [f"{text}: {listed_names}{outcome}"]
 
 
 def _match_files(
@@ -191,28 +209,34 @@ def _match_files(
     """The table's row of each file (-1: none); what is not matched is an
     error unless the recipe says otherwise.
     """
-    keys, notes = _policies(file), list[str]()
-    file_of_line = np.array(match_table(table, listing.names, inputs.base, path, file.recipe.strip))
+    keys = _policies(file)
+    notes: list[str] = []
+    files_of_lines = match_table(table, listing.names, inputs.base, path, file.recipe.strip)
+    file_of_line = np.array(files_of_lines)
     matched_lines = np.flatnonzero(file_of_line >= 0)
     rows = np.full(len(listing), -1, np.int64)
     rows[file_of_line[matched_lines]] = matched_lines
-    unlabelled = [listing.names[row] for row in np.flatnonzero(rows < 0).tolist()]
-    unmatched_lines = np.setdiff1d(np.arange(len(file_of_line)), rows).tolist()
     if keys.unlabelled != "keep":
+        unmatched_files = np.flatnonzero(rows < 0).tolist()
+        unlabelled = [listing.names[row] for row in unmatched_files]
+        files_have = number_of(len(unlabelled), "file has", "files have")
         notes += left_out(
-            f"{number_of(len(unlabelled), 'file has', 'files have')} no label in {path}",
+            f"{files_have} no label in {path}",
             unlabelled,
             keys.unlabelled or "error",
             "expected every file to have a line",
             "add them, or leave such files out with labels: {file: ..., unlabelled: skip}",
         )
-    missing_files = []
+    all_lines = np.arange(len(file_of_line))
+    unmatched_lines = np.setdiff1d(all_lines, rows).tolist()
+    missing_files: list[str] = []
     for number in unmatched_lines:
-        place = table.place("", table.lines[number]).lstrip(", ")
+        place = table.place("", table.lines[number])
+        place = place.lstrip(", ")
         missing_files.append(f"{table.paths[number]} ({place})")
-    count = number_of(len(missing_files), "file that is", "files that are")
+    files_are = number_of(len(missing_files), "file that is", "files that are")
     notes += left_out(
-        f"{path} labels {count} not there",
+        f"{path} labels {files_are} not there",
         missing_files,
         keys.missing,
         f"expected them among the files in {inputs.origin}",
@@ -237,7 +261,9 @@ def _number_labels(
         values = [_without_no_label(value) for value in values]
     if kind == "float":
         _refuse_floats(values, table)
-    class_values = set(flat_labels(values) if table.is_several else values) - {None}
+    single_values = flat_labels(values) if table.is_several else values
+    class_values = set(single_values)
+    class_values.discard(None)
     place_of: dict[Any, int]
     if are_numbers and declared is None:
         classes = _by_number(file, class_values, table, path)
@@ -245,19 +271,25 @@ def _number_labels(
     else:
         classes = declared or _by_text(class_values, first_label)
         place_of = _places_of_given(classes, first_label, are_numbers=are_numbers)
-    if class_values - place_of.keys():
+    unknown_values = class_values - place_of.keys()
+    if unknown_values:
         _refuse_unknown(values, table, classes, place_of, first_label, are_numbers=are_numbers)
     if not table.is_several:
-        return classes, [place_of.get(value, 0) for value in values], []
+        labels = [place_of.get(value, 0) for value in values]
+        return classes, labels, []
     several = _several_labels(values, table, place_of)
-    return classes, [int(value is not None) for value in values], several
+    are_labelled = [int(value is not None) for value in values]
+    return classes, are_labelled, several
 
 
 def _refuse_floats(values: Sequence[Any], table: LabelTable) -> None:
     """Raise LabelsFault for the first label, a number that is not whole."""
+    option = "labels: {label: false}"
+    if table.of_samples:
+        option = "source: {..., label: false}"
     for value, line in zip(values, table.lines, strict=True):
-        if any(label is not None for label in _labels_in(value)):
-            option = "source: {..., label: false}" if table.of_samples else "labels: {label: false}"
+        labels = _labels_in(value)
+        if any(label is not None for label in labels):
             raise LabelsFault(
                 line, f"a label that is not a class: to keep it as a column, write {option}"
             )
@@ -298,8 +330,11 @@ def _several_labels(
     """The labels of each row, from 1; raises LabelsFault if a row has one twice."""
     several: list[list[int]] = []
     for value, line in zip(values, table.lines, strict=True):
-        labels = [] if value is None else [place_of[label] for label in _labels_in(value)]
-        if len(set(labels)) < len(labels):
+        labels: list[int] = []
+        if value is not None:
+            labels = [place_of[label] for label in _labels_in(value)]
+        distinct_labels = set(labels)
+        if len(distinct_labels) < len(labels):
             raise LabelsFault(line, "a label occurs twice: expected each once")
         several.append(labels)
     return several
@@ -307,12 +342,17 @@ def _several_labels(
 
 def _labels_in(value: Any) -> Sequence[Any]:
     """The labels of a row: those of a list, or its only one, which may be None."""
-    return value if isinstance(value, list) else (value,)
+    if isinstance(value, list):
+        return value
+    return (value,)
 
 
 def _policies(file: RecipeFile) -> Labels:
     """The recipe's policies for files and lines that have no counterpart."""
-    return file.recipe.labels if isinstance(file.recipe.labels, Labels) else Labels(file="-")
+    keys = file.recipe.labels
+    if isinstance(keys, Labels):
+        return keys
+    return Labels(file="-")
 
 
 def may_lack_labels(file: RecipeFile, table: LabelTable) -> bool:
@@ -320,11 +360,12 @@ def may_lack_labels(file: RecipeFile, table: LabelTable) -> bool:
     policy = _policies(file).unlabelled
     if policy is not None:
         return policy == "keep"
-    return any(
-        label in (None, NO_LABEL, str(NO_LABEL))
-        for label in table.labels or ()
-        if not isinstance(label, list)
-    )
+    no_labels = (None, NO_LABEL, str(NO_LABEL))
+    for label in table.labels or ():
+        is_single = not isinstance(label, list)
+        if is_single and label in no_labels:
+            return True
+    return False
 
 
 def _places_of_given(classes: Classes, first_label: int, *, are_numbers: bool) -> dict[Any, int]:
@@ -332,18 +373,22 @@ def _places_of_given(classes: Classes, first_label: int, *, are_numbers: bool) -
     a number is a name if all classes are called by numbers.
     """
     names: Iterable[Any] = classes.names
-    if are_numbers and all(map(NUMBER.fullmatch, classes.names)):
-        names = map(int, classes.names)
-    elif are_numbers:
-        names = range(first_label, first_label + len(classes.names))
+    if are_numbers:
+        are_called_by_numbers = all(map(NUMBER.fullmatch, classes.names))
+        if are_called_by_numbers:
+            names = map(int, classes.names)
+        else:
+            names = range(first_label, first_label + len(classes.names))
     return {name: label for label, name in enumerate(names, 1)}
 
 
 def _refuse_two_signs(file: RecipeFile, values: Sequence[Any], table: LabelTable) -> None:
     """Raise LabelsFault if the labels are -1 and 1 alone: then -1 may be a class."""
     single_values = {value for value in values if not isinstance(value, list)}
-    if single_values == {NO_LABEL, 1} and _policies(file).unlabelled is None:
-        line = table.lines[values.index(NO_LABEL)]
+    has_policy = _policies(file).unlabelled is not None
+    if single_values == {NO_LABEL, 1} and not has_policy:
+        row = values.index(NO_LABEL)
+        line = table.lines[row]
         hint = (
             "write classes as 0 and 1, or by their names; labels: {file: ..., unlabelled: "
             "keep} takes -1 as no label"
@@ -356,8 +401,11 @@ def _refuse_two_signs(file: RecipeFile, values: Sequence[Any], table: LabelTable
 def _without_no_label(value: Any) -> Any:
     """A number, or the numbers of a list, except the one that is no class; None for none."""
     if isinstance(value, list):
-        return [number for number in value if number != NO_LABEL] or None
-    return None if value == NO_LABEL else value
+        numbers = [number for number in value if number != NO_LABEL]
+        return numbers or None
+    if value == NO_LABEL:
+        return None
+    return value
 
 
 def _by_number(
@@ -370,17 +418,20 @@ def _by_number(
     """
     listed_numbers = table.class_names.keys() or table.words.keys()
     numbers = sorted({*class_numbers, *listed_numbers})
-    texts = tuple(table.words.get(number, str(number)) for number in numbers)
-    names = tuple(
-        table.class_names.get(number, text) for number, text in zip(numbers, texts, strict=True)
-    )
-    if len(set(names)) < len(names):
-        names = tuple(map(str, numbers))
+    texts: list[str] = []
+    names: list[str] = []
+    for number in numbers:
+        text = table.words.get(number, str(number))
+        texts.append(text)
+        names.append(table.class_names.get(number, text))
+    distinct_names = set(names)
+    if len(distinct_names) < len(names):
+        names = list(map(str, numbers))
     first_label = file.recipe.first_label
     if first_label is None:
         # downsampled ImageNet's labels, and its map, are from 1
         is_batch = table.of_samples and is_downsampled(path.name)
         first_label = int(is_batch or len(table.class_names) > 0)
-    classes = Classes(names, texts, tuple(numbers), first_label, is_numbered=True)
+    classes = Classes(tuple(names), tuple(texts), tuple(numbers), first_label, is_numbered=True)
     refuse_below_first(file, classes)
     return classes

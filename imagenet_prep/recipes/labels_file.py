@@ -58,23 +58,31 @@ class LabelTable(Struct, frozen=True):
 
     def take(self, rows: Sequence[int]) -> LabelTable:
         """The table of some of its rows, in their order; a row can come several times."""
+        paths = [self.paths[row] for row in rows]
+        lines = [self.lines[row] for row in rows]
+        labels: list[Any] | None = None
+        if self.labels is not None:
+            labels = [self.labels[row] for row in rows]
+        splits: list[str | None] | None = None
+        if self.splits is not None:
+            splits = [self.splits[row] for row in rows]
+        columns: dict[str, list[Any]] = {}
+        for name, column in self.columns.items():
+            columns[name] = [column[row] for row in rows]
         return replace(
-            self,
-            paths=[self.paths[row] for row in rows],
-            lines=[self.lines[row] for row in rows],
-            labels=None if self.labels is None else [self.labels[row] for row in rows],
-            splits=None if self.splits is None else [self.splits[row] for row in rows],
-            columns={name: [values[row] for row in rows] for name, values in self.columns.items()},
+            self, paths=paths, lines=lines, labels=labels, splits=splits, columns=columns
         )
 
     def place(self, path: object, line: int) -> str:
         """A line of the file, or the sample of that number, for messages."""
         if self.of_samples:
             return f"sample {self.paths[line - 1]}"
+        number = line
         for start, section in self.sections:
             if line > start:
-                path, number = section, line - start
-        return f"{path}, line {number if self.sections else line}"
+                path = section
+                number = line - start
+        return f"{path}, line {number}"
 
 
 def parse_labels(  # noqa: PLR0913 - what a recipe says of a table, by keyword
@@ -126,50 +134,59 @@ def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
     """The table of the ``rows`` of ``read_rows``;
     the other arguments and errors are those of ``parse_labels``.
     """
-    lines, columns = rows[0], dict(rows[1])
+    lines, columns_by_name = rows
+    columns = dict(columns_by_name)
     if not header or form in ("lines", "words"):
         path = path or "1"
         if label is None and path == "1" and "2" in columns:
             label = "2"
-    splits = None if split is None else _take_splits(columns, split)
+    splits: list[str | None] | None = None
+    if split is not None:
+        splits = _take_splits(columns, split)
     if one_hot:
         hot_names = one_hot_columns(columns) if one_hot is True else one_hot
-        columns[_HOT] = hot_labels(_take_columns(columns, hot_names), lines)
+        hot_columns = _take_columns(columns, hot_names)
+        columns[_HOT] = hot_labels(hot_columns, lines)
         label = _HOT
-    table = _tabulated(lines, columns, path, label, is_text=form not in ("jsonl", "json"))
+    is_text = form not in ("jsonl", "json")
+    table = _tabulated(lines, columns, path, label, is_text)
     if splits is not None:
         table = replace(table, splits=splits)
     if several and table.labels is not None:
         table = _with_several(table, several)
-    if len(set(table.paths)) == len(table.paths):
-        return table
-    table = _without_repeats(table)
-    _refuse_twice(table)
+    if _has_repeats(table):
+        table = _without_repeats(table)
+        _refuse_twice(table)
     return table
+
+
+def _has_repeats(table: LabelTable) -> bool:
+    """Whether a path occurs in several rows."""
+    distinct_paths = set(table.paths)
+    return len(distinct_paths) < len(table.paths)
 
 
 def _take_columns(columns: dict[str, list[Any]], names: Sequence[str]) -> dict[str, list[Any]]:
     """The columns of labels with these names, which are no other columns then."""
     taken_columns: dict[str, list[Any]] = {}
     for name in names:
-        taken_columns[name] = columns.pop(_column([*columns], name, (), "labels"))
+        column_name = _column([*columns], name, (), "labels")
+        taken_columns[name] = columns.pop(column_name)
     return taken_columns
 
 
 def _take_splits(columns: dict[str, list[Any]], split: str) -> list[str | None]:
     """The column of splits as texts, which is no other column then."""
-    column = columns.pop(_column([*columns], split, (), "splits"))
+    column_name = _column([*columns], split, (), "splits")
+    column = columns.pop(column_name)
     return [None if value is None else str(value) for value in column]
 
 
 def _without_repeats(table: LabelTable) -> LabelTable:
     """The table without the lines that say once more what a line before them says."""
-    columns = [
-        table.paths,
-        table.labels or table.paths,
-        table.splits or table.paths,
-        *table.columns.values(),
-    ]
+    labels = table.labels or table.paths
+    splits = table.splits or table.paths
+    columns = [table.paths, labels, splits, *table.columns.values()]
     row_texts: set[str] = set()
     new_rows: list[int] = []
     for row, cells in enumerate(zip(*columns, strict=True)):
@@ -187,10 +204,11 @@ def _tabulated(
     label: str | bool | None,
     is_text: bool,
 ) -> LabelTable:
-    path_column = _column([*columns], path, PATHS, "paths")
+    names = [*columns]
+    path_column = _column(names, path, PATHS, "paths")
     label_column = None
     if isinstance(label, str):
-        label_column = _column([*columns], label, (), "labels")
+        label_column = _column(names, label, (), "labels")
     elif label is None:
         label_column = next((name for name in LABELS if name in columns), None)
     paths = columns.pop(path_column)
@@ -199,7 +217,10 @@ def _tabulated(
             raise LabelsFault(line, f"no text in the column of paths, {path_column!r}")
     if label_column == path_column:
         return LabelTable(paths, lines, paths, columns, is_text)
-    labels = None if label_column is None else _as_classes(columns.pop(label_column))
+    labels: list[Any] | None = None
+    if label_column is not None:
+        written_labels = columns.pop(label_column)
+        labels = _as_classes(written_labels)
     return LabelTable(paths, lines, labels, columns, is_text)
 
 
@@ -224,26 +245,28 @@ def _as_classes(labels: list[Any]) -> list[Any]:
             written_list = ast.literal_eval(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             return labels
-        lists[text] = list(map(str, written_list)) or None
+        texts_in_list = list(map(str, written_list))
+        lists[text] = texts_in_list or None
     return [None if label is None else lists[label] for label in labels]
 
 
 _HOT = "labels of columns"  # a name that is used for no longer than it takes to read a table
-_ON, _OFF = (
-    frozenset(("1", "1.0", "true", "yes")),
-    frozenset(("0", "0.0", "-1", "-1.0", "false", "no")),
-)
+_ON = frozenset(("1", "1.0", "true", "yes"))
+_OFF = frozenset(("0", "0.0", "-1", "-1.0", "false", "no"))
 
 
 def one_hot_columns(columns: Mapping[str, Sequence[Any]]) -> list[str]:
     """The columns that hold nothing but zeros (or -1) and ones, and both of them."""
-    hot_names = []
+    hot_names: list[str] = []
     for name, column in columns.items():
         texts: set[str] = set()
         for value in column:
-            if not isinstance(value, list):
-                texts.add("0" if value is None else str(value).lower())
-        if texts & _ON and texts & _OFF and texts <= _ON | _OFF:
+            if value is None:
+                texts.add("0")
+            elif not isinstance(value, list):
+                texts.add(str(value).lower())
+        has_both = texts & _ON and texts & _OFF
+        if has_both and texts <= _ON | _OFF:
             hot_names.append(name)
     return hot_names
 
@@ -263,8 +286,8 @@ def hot_labels(columns: Mapping[str, Sequence[Any]], lines: Sequence[int]) -> li
                 labels[row].append(name)
             elif value is not None and text not in _OFF:
                 raise LabelsFault(lines[row], f"{name} is {value!r}: expected 0 or 1")
-    has_several = max(map(len, labels), default=0) > 1
-    if has_several:
+    most_labels = max(map(len, labels), default=0)
+    if most_labels > 1:
         return [names or None for names in labels]
     return [names[0] if names else None for names in labels]
 
@@ -276,15 +299,18 @@ def _with_several(table: LabelTable, several: str) -> LabelTable:
     assert table.labels is not None
     if several == LINES:
         return _one_row_a_path(table)
-    return replace(table, labels=[_parts_of_cell(label, several) for label in table.labels])
+    labels = [_parts_of_cell(label, several) for label in table.labels]
+    return replace(table, labels=labels)
 
 
 def _parts_of_cell(label: Any, separator: str) -> list[str] | None:
     """The labels in one cell; None for none."""
     if label is None:
         return None
-    parts = map(str.strip, str(label).split(separator))
-    return [*filter(None, parts)] or None
+    parts = str(label).split(separator)
+    stripped_parts = map(str.strip, parts)
+    labels = [*filter(None, stripped_parts)]
+    return labels or None
 
 
 def _one_row_a_path(table: LabelTable) -> LabelTable:
@@ -297,16 +323,19 @@ def _one_row_a_path(table: LabelTable) -> LabelTable:
     rows_of_path: dict[str, list[int]] = {}
     for row, path in enumerate(table.paths):
         rows_of_path.setdefault(path, []).append(row)
-    shared = {**table.columns, "the split": table.splits or [None] * len(table.paths)}
-    for name, column in shared.items():
+    shared_columns: dict[str, Sequence[Any]] = {**table.columns}
+    if table.splits:
+        shared_columns["the split"] = table.splits
+    for name, column in shared_columns.items():
         for rows in rows_of_path.values():
             _refuse_unequal(table, name, column, rows)
     labels: list[list[Any] | None] = []
+    first_rows: list[int] = []
     for rows in rows_of_path.values():
         path_labels = [table.labels[row] for row in rows if table.labels[row]]
         labels.append(path_labels or None)
-    first_rows = table.take([rows[0] for rows in rows_of_path.values()])
-    return replace(first_rows, labels=labels)
+        first_rows.append(rows[0])
+    return replace(table.take(first_rows), labels=labels)
 
 
 def _refuse_unequal(
@@ -314,13 +343,15 @@ def _refuse_unequal(
 ) -> None:
     """Raise LabelsFault if the rows of one path have several values in a column."""
     first_row = rows[0]
+    first_value = column[first_row]
     for row in rows[1:]:
-        if column[row] != column[first_row]:
-            line = table.lines[first_row]
-            reason = f"{name} is {column[row]}, and {column[first_row]} in line {line}"
-            raise LabelsFault(
-                table.lines[row], f"{reason}: expected the same value in all lines of a file"
-            )
+        if column[row] == first_value:
+            continue
+        first_line = table.lines[first_row]
+        reason = f"{name} is {column[row]}, and {first_value} in line {first_line}"
+        raise LabelsFault(
+            table.lines[row], f"{reason}: expected the same value in all lines of a file"
+        )
 
 
 def _column(header: Sequence[str], name: str | None, usual: Sequence[str], content: str) -> str:
@@ -328,9 +359,11 @@ def _column(header: Sequence[str], name: str | None, usual: Sequence[str], conte
     candidates = [name] if name else usual
     column = next((candidate for candidate in candidates if candidate in header), None)
     if column is None:
-        expected, hint = repr(name), ""
+        expected = repr(name)
+        hint = ""
         if not name:
-            expected = "one of " + ", ".join(usual)
+            usual_names = ", ".join(usual)
+            expected = f"one of {usual_names}"
             hint = "; a file without a header needs labels: {file: ..., header: false}"
         columns = ", ".join(header) or "nothing"
         raise LabelsFault(1, f"no column of {content}: expected {expected}, got {columns}{hint}")
@@ -342,8 +375,7 @@ def _column(header: Sequence[str], name: str | None, usual: Sequence[str], conte
 
 
 def _refuse_twice(table: LabelTable) -> None:
-    if len(set(table.paths)) == len(table.paths):
-        return
+    """Raise LabelsFault if a path occurs in several rows."""
     line_of_path: dict[str, int] = {}
     for path, line in zip(table.paths, table.lines, strict=True):
         if path in line_of_path:

@@ -7,6 +7,21 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 
+def base_name(path: str) -> str:
+    """The name of a file or folder without the folders around it."""
+    return path.rpartition("/")[2]
+
+
+def parent_of(path: str) -> str:
+    """The folders around a file or folder; "" for none."""
+    return path.rpartition("/")[0]
+
+
+def has_ending(name: str, endings: str | tuple[str, ...]) -> bool:
+    """Whether a name ends so, in letters of either case."""
+    return name.lower().endswith(endings)
+
+
 def stem_of(name: str) -> str:
     """The name of a file without its folders and its ending."""
     last = name.rpartition("/")[2]
@@ -43,13 +58,13 @@ def folder_around(names: Iterable[str]) -> str:
     """The name of the folder that each file is directly in:
     "images" for a/images/1.png and b/images/2.png; or "".
     """
-    folders = {name.rpartition("/")[0].rpartition("/")[2] for name in names}
+    folders = {base_name(parent_of(name)) for name in names}
     return folders.pop() if len(folders) == 1 else ""
 
 
 def folders_around(names: Sequence[str]) -> str:
     """The folders that all of these files are in, with a slash behind them; "" for none."""
-    first_folder = min(names).rpartition("/")[0]
-    last_folder = max(names).rpartition("/")[0]
+    first_folder = parent_of(min(names))
+    last_folder = parent_of(max(names))
     common = os.path.commonpath([first_folder, last_folder])
     return f"{common}/" if common else ""

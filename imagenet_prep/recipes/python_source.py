@@ -30,7 +30,7 @@ from imagenet_prep.sources.zips import SealedZip, check_zip, read_member
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.durable import make_folder
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.local import LocalSink, LocalStore
+from imagenet_prep.storage.local import LocalSink, LocalStore, remove_abandoned
 from imagenet_prep.storage.location import local_or_none
 from imagenet_prep.storage.refusals import writing
 
@@ -180,6 +180,7 @@ def _seal(function: Function, layout: Layout) -> Path:
         )
     folder = folder.absolute()  # the function may change the current folder
     make_folder(folder)
+    remove_abandoned(folder)
     store = LocalStore(folder)
     with (
         writing(folder),
@@ -288,9 +289,7 @@ class _Appended:
 
 
 def _remove_superseded(layout: Layout, recorded: Path | None) -> None:
-    """Remove what is older than the plan and not named by it:
-    rows of an earlier plan, and those of killed runs.
-    """
+    """Remove the rows that are older than the plan and not named by it."""
     folder, plan = local_or_none(layout.rows_dir), local_or_none(layout.plan_path)
     if folder is None or plan is None or not folder.is_dir() or not plan.is_file():
         return

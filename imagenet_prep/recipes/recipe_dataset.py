@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.datasets.planned_set import PlannedSet, cut
+from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, cut
 from imagenet_prep.images.grades import Check
 from imagenet_prep.images.pixels import codec
 from imagenet_prep.model import OnDamaged
@@ -98,41 +98,54 @@ class RecipeDataset(Struct, frozen=True):
 
     def cut(self) -> PlannedSet:
         """Every split, cut into plans."""
-        splits = []
-        for number, split in enumerate(self.splits):
-            seed = split.seed if split.shuffle else None
-            planned = cut(
-                split.catalog, split.origin, split.recorder, split.shards, seed, self.settings
-            )
-            facts: dict[str, Any] = {}
-            if number == 0 and self.skipped:
-                facts["skipped"] = self.skipped
-            if changed_boxes := self._changed_boxes(split.catalog):
-                facts[CHANGED_BOXES] = changed_boxes
-            splits.append(replace(planned, facts=facts))
-        ordering = {
-            split.prefix: {"seed": split.seed, "shuffle": split.shuffle} for split in self.splits
-        }
-        expected = {"expected": dict(self.expected)} if self.expected else {}
-        labels = class_notes(self.classes.names, self.classes.numbers)
+        planned_splits: list[PlannedSplit] = []
+        ordering: dict[str, Any] = {}
+        image_counts: dict[str, int] = {}
+        for split in self.splits:
+            planned_splits.append(self._cut_split(split))
+            ordering[split.prefix] = {"seed": split.seed, "shuffle": split.shuffle}
+            image_counts[split.prefix] = len(split.catalog)
+        settings = {**self.settings, "order": ordering}
+        if self.expected:
+            settings["expected"] = dict(self.expected)
+        notes_on_classes = class_notes(self.classes.names, self.classes.numbers)
         return PlannedSet(
-            entry=self._entry(tuple(split.prefix for split in self.splits)),
-            splits=tuple(splits),
-            settings={**self.settings, "order": ordering, **expected},
-            expected={split.prefix: len(split.catalog) for split in self.splits},
-            notes=(*self.notes, *labels, *self.warnings),
+            entry=self._entry(),
+            splits=tuple(planned_splits),
+            settings=settings,
+            expected=image_counts,
+            notes=(*self.notes, *notes_on_classes, *self.warnings),
             lists=self._lists(),
             has_labels=self.has_labels,
         )
 
-    def _entry(self, prefixes: tuple[str, ...]) -> DatasetEntry:
+    def _cut_split(self, split: SplitPlan) -> PlannedSplit:
+        """A split cut into plans, with the facts that its manifest has."""
+        seed = split.seed if split.shuffle else None
+        planned = cut(
+            split.catalog, split.origin, split.recorder, split.shards, seed, self.settings
+        )
+        facts: dict[str, Any] = {}
+        is_first = split is self.splits[0]
+        if is_first and self.skipped:
+            facts["skipped"] = self.skipped
+        changed_boxes = self._changed_boxes(split.catalog)
+        if changed_boxes:
+            facts[CHANGED_BOXES] = changed_boxes
+        return replace(planned, facts=facts)
+
+    def _entry(self) -> DatasetEntry:
         """The manifest's entry: the features, and all classes that the recipe knows."""
-        name, classes = PurePosixPath(shown_name(self.path)).stem, self.classes
-        features = {name: dict(promised) for name, promised in self.features.items()}
+        path = PurePosixPath(shown_name(self.path))
+        prefixes = tuple(split.prefix for split in self.splits)
+        features = {feature: dict(promised) for feature, promised in self.features.items()}
+        classes = self.classes
         labels = dict(zip(classes.names, classes.numbers, strict=True))
-        words = dict(zip(classes.names, classes.texts, strict=True))
-        texts = {name: text for name, text in words.items() if text != name}
-        return DatasetEntry(RECIPE, name, prefixes, features, {}, labels, texts)
+        texts: dict[str, str] = {}
+        for class_name, text in zip(classes.names, classes.texts, strict=True):
+            if text != class_name:
+                texts[class_name] = text
+        return DatasetEntry(RECIPE, path.stem, prefixes, features, {}, labels, texts)
 
     def _changed_boxes(self, catalog: Catalog) -> dict[str, dict[str, int]]:
         """The boxes of a split that ``boxes_outside`` changed:
@@ -153,17 +166,20 @@ class RecipeDataset(Struct, frozen=True):
         manifest = self.manifest
         if manifest is None:
             return {}
-        names_by_path: dict[AnyPath, Sequence[str]] = {}
-        if manifest.paths:
-            for split in self.splits:
-                names = [manifest.lead + name for name in split.catalog.names]
-                names_by_path[manifest.paths[split.name]] = names
-        else:
-            names_by_path[manifest.path] = manifest.names
-        return {
-            path: "".join(f"{name}\n" for name in names).encode()
-            for path, names in names_by_path.items()
-        }
+        if not manifest.paths:
+            return {manifest.path: _as_lines(manifest.names)}
+        lists: dict[AnyPath, bytes] = {}
+        for split in self.splits:
+            path = manifest.paths[split.name]
+            names = [manifest.lead + name for name in split.catalog.names]
+            lists[path] = _as_lines(names)
+        return lists
+
+
+def _as_lines(names: Iterable[str]) -> bytes:
+    """A file with a name in each line."""
+    text = "".join(f"{name}\n" for name in names)
+    return text.encode()
 
 
 # records ------------------------------------------------------------------------------------------
@@ -188,8 +204,10 @@ def make_recorder(
     }
     numbers = _as_range(labelled.classes.numbers)
     if features is None:
-        is_from_1 = numbers == range(1, len(numbers) + 1)
-        return InceptionRecorder(numbers=None if is_from_1 else numbers, **common)
+        counted_from_1 = range(1, len(numbers) + 1)
+        if numbers == counted_from_1:
+            return InceptionRecorder(numbers=None, **common)
+        return InceptionRecorder(numbers=numbers, **common)
     bounds = None
     if recipe.min_val is not None and recipe.max_val is not None:
         bounds = (recipe.min_val, recipe.max_val)
@@ -200,8 +218,13 @@ def make_recorder(
 
 def _as_range(numbers: tuple[int, ...]) -> Sequence[int]:
     """Numbers that count up as a range, which is short: every task of a shard carries them."""
-    counted = range(numbers[0], numbers[0] + len(numbers)) if numbers else range(0)
-    return counted if numbers == tuple(counted) else numbers
+    if not numbers:
+        return range(0)
+    start = numbers[0]
+    counted = range(start, start + len(numbers))
+    if numbers == tuple(counted):
+        return counted
+    return numbers
 
 
 def settings_of(
@@ -217,42 +240,49 @@ def settings_of(
     is_turned = content == "image" and recipe.upright
     decodes = content == "pixels" and recipe.reencode is None
     decodes_jpegs = decodes and _have_jpegs(listing.names.endings())
+    record = "inception" if features is None else _features_setting(features)
+    changes_boxes = recipe.boxes_outside != "refuse"
     settings = {
         "recipe": RECIPE_VERSION,
         "content": content,
         **recipe.deciding("records"),
-        "record": "inception" if features is None else _features_setting(features),
+        "record": record,
         "first_label": classes.first_label if classes.names else None,
         "class_numbers": _uncounted(classes),
         "keep": recipe.keep or None,
-        "boxes_outside": recipe.boxes_outside if recipe.boxes_outside != "refuse" else None,
+        "boxes_outside": recipe.boxes_outside if changes_boxes else None,
         "upright": is_turned or None,  # versions that turned none did not have this key
         "codec": codec() if decodes_jpegs else None,  # it decides how a JPEG becomes numbers
         "rescale": rescale,
         "array": recipe.array,
     }
-    return {name: value for name, value in settings.items() if value is not None}
+    return {name: setting for name, setting in settings.items() if setting is not None}
 
 
 def _features_setting(features: Sequence[Mapped]) -> dict[str, dict[str, Any]]:
     """The features of a mapped record, as the manifest has them."""
-    return {
-        mapped.feature: {
+    settings: dict[str, dict[str, Any]] = {}
+    for mapped in features:
+        settings[mapped.feature] = {
             "from": mapped.column,
             "type": mapped.kind,
             "optional": mapped.optional,
         }
-        for mapped in features
-    }
+    return settings
 
 
 def _have_jpegs(endings: Iterable[str]) -> bool:
-    return any(ending.lower().endswith((".jpg", ".jpeg")) for ending in endings)
+    lowered_endings = (ending.lower() for ending in endings)
+    return any(ending.endswith((".jpg", ".jpeg")) for ending in lowered_endings)
 
 
 def _uncounted(classes: Classes) -> list[int] | None:
     """The numbers of the classes, if neither their order nor their names tell them."""
-    counted = range(classes.first_label, classes.first_label + len(classes.numbers))
-    if classes.numbers == tuple(counted) or classes.names == tuple(map(str, classes.numbers)):
+    numbers = classes.numbers
+    first_label = classes.first_label
+    counted = range(first_label, first_label + len(numbers))
+    if numbers == tuple(counted):
         return None
-    return list(classes.numbers)
+    if classes.names == tuple(map(str, numbers)):
+        return None
+    return list(numbers)

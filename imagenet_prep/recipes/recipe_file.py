@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -182,14 +182,24 @@ class _Nodes:
         self._path = path
         self._typed = typed
         self._lines: dict[Key, int] = {(): 1}
+        self._depth = 0
 
     def read(self, text: str) -> tuple[Any, dict[Key, int]]:
         """The document's value, and the line of every part of it."""
         import yaml
 
+        check = self._check
+
+        class PlainLoader(yaml.SafeLoader):
+            """Makes no node of what is not plain."""
+
+            def get_event(self) -> yaml.Event:
+                event: yaml.Event = super().get_event()  # type: ignore[no-untyped-call]
+                check(event)
+                return event
+
         try:
-            self._check(yaml.parse(text, yaml.SafeLoader))
-            node = yaml.compose(text, yaml.SafeLoader)
+            node = yaml.compose(text, PlainLoader)
             return (self._value(node, ()) if node else {}), self._lines
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
@@ -200,28 +210,26 @@ class _Nodes:
                 f"{self._path} is not valid YAML", str(error).splitlines()[0]
             ) from error
 
-    def _check(self, events: Iterable[yaml.Event]) -> None:
-        """Look at each event before a node is made of it:
+    def _check(self, event: yaml.Event) -> None:
+        """Look at an event before a node is made of it:
         no anchors, no tags, no nesting without end.
         """
         import yaml
 
-        depth = 0
-        for event in events:
-            if isinstance(event, yaml.CollectionStartEvent):
-                depth += 1
-            elif isinstance(event, yaml.CollectionEndEvent):
-                depth -= 1
-            line = getattr(event.start_mark, "line", 0)
-            if depth > _MAX_DEPTH:
+        if isinstance(event, yaml.CollectionStartEvent):
+            self._depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self._depth -= 1
+        line = getattr(event.start_mark, "line", 0)
+        if self._depth > _MAX_DEPTH:
+            raise self._refusal(
+                line, "values are nested too deep", f"expected at most {_MAX_DEPTH} levels"
+            )
+        for mark in ("anchor", "tag"):  # an alias is an event with an anchor, too
+            if name := getattr(event, mark, None):
                 raise self._refusal(
-                    line, "values are nested too deep", f"expected at most {_MAX_DEPTH} levels"
+                    line, f"the {mark} {shortened(name)}", "expected plain keys and values"
                 )
-            for mark in ("anchor", "tag"):  # an alias is an event with an anchor, too
-                if name := getattr(event, mark, None):
-                    raise self._refusal(
-                        line, f"the {mark} {shortened(name)}", "expected plain keys and values"
-                    )
 
     def _value(self, node: yaml.Node, key: Key) -> Any:
         import yaml

@@ -5,7 +5,6 @@ archives, by split.
 from __future__ import annotations
 
 import functools
-import itertools
 import os
 import re
 from collections import Counter
@@ -27,7 +26,7 @@ from imagenet_prep.recipes.row_marks import RowMarks, find_masks
 from imagenet_prep.recipes.row_source import RowImage, Rows
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.folders import LookUp
-from imagenet_prep.sources.names import Names, edges_of, name_of, text_of
+from imagenet_prep.sources.names import Names, name_of, text_of
 from imagenet_prep.sources.remarks import Remarks
 from imagenet_prep.sources.tars import in_order, list_tars
 from imagenet_prep.sources.zips import SealedZip, list_zip
@@ -44,9 +43,10 @@ _SHOWN = 3
 def list_rows(file: RecipeFile, rows: Rows, root: Path, engine: Engine, origin: Path) -> Inputs:
     """The images of rows, with their labels, boxes and masks, as the inputs of a recipe."""
     images = find_images(file, rows, root, engine)
-    table = rows.table_of(images.images, list(images.listing.names))
+    listing = images.listing
+    table = rows.table_of(images.images, list(listing.names))
     return Inputs(
-        images.listing,
+        listing,
         images.remarks,
         images.base,
         origin,
@@ -91,29 +91,38 @@ def find_images(file: RecipeFile, rows: Rows, root: Path, engine: Engine) -> Row
     _refuse_twice(rows.images, names)
     listing, remarks = _look_up(rows.images, names, base, engine)
     splits = _splits_of(file, rows.images)
-    number_of_split = {split: number for number, split in enumerate(dict.fromkeys(splits))}
-    order = sorted(
-        range(len(names)), key=lambda row: (number_of_split[splits[row]], names[row].encode())
-    )
-    by_name = {names[row]: rows.images[row] for row in order}
+    order = _order_of(splits, names)
+    ordered_listing = listing.picked(np.array(order, np.int64))
+    ordered_images = [rows.images[row] for row in order]
+    images_by_name = {names[row]: rows.images[row] for row in order}
+    find_path = functools.partial(_path_of, strip=strip)
+    masks = find_masks(images_by_name, find_path, root)
     has_boxes = rows.roles.objects is not None or rows.roles.is_box_a_row
-    masks = find_masks(by_name, functools.partial(_path_of, strip=strip), root)
-    return RowListing(
-        listing.picked(np.array(order, np.int64)),
-        remarks,
-        base,
-        [rows.images[row] for row in order],
-        _rows_by_split(splits),
-        RowMarks(by_name if has_boxes else {}, masks),
-    )
+    marks = RowMarks(images_by_name if has_boxes else {}, masks)
+    return RowListing(ordered_listing, remarks, base, ordered_images, _rows_by_split(splits), marks)
+
+
+def _order_of(splits: Sequence[str], names: Sequence[str]) -> list[int]:
+    """The rows by split, in the order in which splits occur, then by the bytes of their names."""
+    distinct_splits = dict.fromkeys(splits)
+    number_of_split = {split: number for number, split in enumerate(distinct_splits)}
+    keys: list[tuple[int, bytes]] = []
+    for split, name in zip(splits, names, strict=True):
+        key = (number_of_split[split], name.encode())
+        keys.append(key)
+    return sorted(range(len(keys)), key=keys.__getitem__)
 
 
 def _rows_by_split(splits: Sequence[str]) -> dict[str, range]:
     """The rows of each split once images are sorted by it; none where images have no split."""
-    counts = Counter(splits)
-    edges = edges_of(np.array([*counts.values()])).tolist()
-    bounds = itertools.pairwise(edges)
-    return {split: range(*ends) for split, ends in zip(counts, bounds, strict=True) if split}
+    rows: dict[str, range] = {}
+    start = 0
+    for split, count in Counter(splits).items():
+        stop = start + count
+        if split:
+            rows[split] = range(start, stop)
+        start = stop
+    return rows
 
 
 # paths --------------------------------------------------------------------------------------------
@@ -126,15 +135,21 @@ def _strip(file: RecipeFile) -> str:
 
 def _place_of(image: RowImage, strip: str) -> str:
     """The absolute path of an image, as text; of one in a sealed file, its name there."""
-    return image.file_name if image.archive is not None else _path_of(image, image.file_name, strip)
+    if image.archive is not None:
+        return image.file_name
+    return _path_of(image, image.file_name, strip)
 
 
 def _path_of(image: RowImage, text: str, strip: str) -> str:
     """The absolute path that a row means by a text, as text."""
-    written = text.removeprefix(strip).lstrip("/" if strip else "")
-    path = os.path.normpath(os.path.join(image.folder, written))  # noqa: PTH118 - texts, no paths
+    written = text.removeprefix(strip)
+    if strip:
+        written = written.lstrip("/")
+    joined = os.path.join(image.folder, written)  # noqa: PTH118 - texts, no paths
+    path = os.path.normpath(joined)
     if "\\" in written and kind_of(Path(path)) == "nothing":
-        return os.path.normpath(path.replace("\\", "/"))  # Windows wrote it
+        slashed = path.replace("\\", "/")  # Windows wrote it
+        return os.path.normpath(slashed)
     return path
 
 
@@ -145,13 +160,15 @@ def _base_of(images: Sequence[RowImage], paths: Sequence[str], root: Path) -> Pa
     Raises:
         InputError: an image is outside of both.
     """
-    plain_files = [
-        (image, path) for image, path in zip(images, paths, strict=True) if image.archive is None
-    ]
+    plain_files: list[tuple[RowImage, str]] = []
+    for image, path in zip(images, paths, strict=True):
+        if image.archive is None:
+            plain_files.append((image, path))
     root_text = text_of(str(root))
     folders = {image.folder for image, _ in plain_files} or {root_text}
+    shared_folder = os.path.commonpath(sorted(folders))
     outside: list[tuple[RowImage, str]] = []
-    for base in (os.path.commonpath(sorted(folders)), root_text):
+    for base in (shared_folder, root_text):
         lead = f"{base.rstrip('/')}/"
         outside = [(image, path) for image, path in plain_files if not path.startswith(lead)]
         if not outside:
@@ -173,23 +190,32 @@ def find_prefix(images: Sequence[RowImage]) -> tuple[str, int]:
 
     ("", 0) if at least half of the images are there with them, or less than half without.
     """
-    shared = os.path.commonprefix([image.file_name for image in images])  # noqa: RUF071 - a URL is no path
+    file_names = [image.file_name for image in images]
+    shared = os.path.commonprefix(file_names)  # noqa: RUF071 - a URL is no path
     ends = [separator.end() for separator in _SEPARATORS.finditer(shared)]
-    probes = images[:: len(images) // _PROBED + 1]
+    step = len(images) // _PROBED + 1
+    probes = images[::step]
     for end in (0, *ends):
         prefix = shared[:end]
         if not _count_files(probes, prefix):
             continue
         count = _count_files(images, prefix)
-        if 2 * count >= len(images):
-            return (prefix, count) if prefix else ("", 0)
+        if 2 * count < len(images):
+            continue
+        if not prefix:
+            break
+        return prefix, count
     return "", 0
 
 
 def _count_files(images: Sequence[RowImage], prefix: str) -> int:
     """How many images are there without this beginning of their paths."""
-    paths = (name_of(_path_of(image, image.file_name, prefix)) for image in images)
-    return sum(map(os.path.isfile, paths))
+    count = 0
+    for image in images:
+        path = name_of(_path_of(image, image.file_name, prefix))
+        if os.path.isfile(path):  # noqa: PTH113 - texts, no paths
+            count += 1
+    return count
 
 
 def _refuse_twice(images: Sequence[RowImage], names: Sequence[str]) -> None:
@@ -198,11 +224,8 @@ def _refuse_twice(images: Sequence[RowImage], names: Sequence[str]) -> None:
     for image, name in zip(images, names, strict=True):
         first_image = image_of_name.setdefault(name, image)
         if first_image is not image:
-            raise fault(
-                image.where,
-                f"{name} is in {first_image.where} already",
-                "expected every image once",
-            )
+            problem = f"{name} is in {first_image.where} already"
+            raise fault(image.where, problem, "expected every image once")
 
 
 # files and members --------------------------------------------------------------------------------
@@ -213,22 +236,25 @@ def _look_up(
 ) -> tuple[Catalog, Remarks]:
     """The row of each image, in the order of ``names``."""
     plain_rows, members = _rows_by_archive(images, names, base)
-    files, remarks, missing = _plain_files([names[row] for row in plain_rows], base, engine)
+    plain_names = [names[row] for row in plain_rows]
+    files, remarks, missing = _plain_files(plain_names, base, engine)
     builder = CatalogBuilder()
     builder.extend(files)
-    order = [row for place, row in enumerate(plain_rows) if place not in missing]
+    listed_rows = [row for place, row in enumerate(plain_rows) if place not in missing]
     lost = [(plain_rows[place], reason) for place, reason in missing.items()]
     for archive, named_members in members.items():
-        is_sealed = images[named_members[0][0]].archive is not None
+        first_row, _ = named_members[0]
+        is_sealed = images[first_row].archive is not None
         part, part_rows, absent_rows = _members(
             archive, named_members, names, engine, is_sealed=is_sealed
         )
         builder.extend(part)
-        order += part_rows
+        listed_rows += part_rows
         lost += [(row, f"is not in {archive.name}") for row in absent_rows]
     if lost:
         raise _not_there(images, names, sorted(lost), base)
-    return builder.listed().picked(np.argsort(np.array(order, np.int64), kind="stable")), remarks
+    order = np.argsort(np.array(listed_rows, np.int64), kind="stable")
+    return builder.listed().picked(order), remarks
 
 
 def _rows_by_archive(
@@ -244,13 +270,15 @@ def _rows_by_archive(
         if image.archive is not None:
             members.setdefault(image.archive, []).append((row, name))
             continue
-        archive, member_name = None, name
-        if match := _ARCHIVE.fullmatch(name):
-            archive_name, member_name = match[1], match[2]
-            if archive_name not in archives:
-                path = base / archive_name
-                archives[archive_name] = path if kind_of(path) == "file" else None
-            archive = archives[archive_name]
+        match = _ARCHIVE.fullmatch(name)
+        if match is None:
+            plain_rows.append(row)
+            continue
+        archive_name, member_name = match.groups()
+        if archive_name not in archives:
+            path = base / archive_name
+            archives[archive_name] = path if kind_of(path) == "file" else None
+        archive = archives[archive_name]
         if archive is None:
             plain_rows.append(row)
         else:
@@ -267,13 +295,16 @@ def _plain_files(
     starts = range(0, len(names), _CHUNK)
     chunks = (names[start : start + _CHUNK] for start in starts)
     results = in_order(engine, LookUp(base), chunks)
-    builder, all_remarks, missing = CatalogBuilder(), [], dict[int, str]()
+    builder = CatalogBuilder()
+    remarks_of_chunks: list[Remarks] = []
+    missing: dict[int, str] = {}
     for start, (files, remarks, absent) in zip(starts, results, strict=True):
         builder.extend(files)
-        all_remarks.append(remarks)
+        remarks_of_chunks.append(remarks)
         for place, reason in absent:
             missing[start + place] = reason
-    return builder.listed(), Remarks.join(all_remarks), missing
+    all_remarks = Remarks.join(remarks_of_chunks)
+    return builder.listed(), all_remarks, missing
 
 
 def _members(
@@ -298,13 +329,15 @@ def _members(
     places: list[int] = []
     absent_rows: list[int] = []
     for row, member_name in named_members:
-        if member_name in place_of:
-            rows.append(row)
-            places.append(place_of[member_name])
-        else:
+        place = place_of.get(member_name)
+        if place is None:
             absent_rows.append(row)
+        else:
+            rows.append(row)
+            places.append(place)
     members = listing.picked(np.array(places, np.int64))
-    return replace(members, names=Names.take(names[row] for row in rows)), rows, absent_rows
+    names_of_rows = Names.take(names[row] for row in rows)
+    return replace(members, names=names_of_rows), rows, absent_rows
 
 
 def _not_there(
@@ -312,16 +345,16 @@ def _not_there(
 ) -> InputError:
     """The error for images that are not there."""
     row, reason = lost[0]
-    what = f"{base / names[row]} {reason}"
-    if len(lost) > 1:
-        what = f"{number_of(len(lost), 'file')} of {len(names):,} are not there, {what}"
-    next_names = [names[row] for row, _ in lost[1 : 1 + _SHOWN]]
-    more = f"; then {listed(next_names)}" if next_names else ""
-    return InputError(
-        f"{images[row].where}: {what}",
-        f"expected every image that a row names{more}",
-        "bring the files back, or take their rows out; paths start at the folder of the table",
-    )
+    path = base / names[row]
+    what = f"{path} {reason}"
+    expected = "expected every image that a row names"
+    next_names = [names[next_row] for next_row, _ in lost[1 : 1 + _SHOWN]]
+    if next_names:
+        count = number_of(len(lost), "file")
+        what = f"{count} of {len(names):,} are not there, {what}"
+        expected += f"; then {listed(next_names)}"
+    hint = "bring the files back, or take their rows out; paths start at the folder of the table"
+    return InputError(f"{images[row].where}: {what}", expected, hint)
 
 
 # splits -------------------------------------------------------------------------------------------
@@ -344,16 +377,15 @@ def _splits_of(file: RecipeFile, images: Sequence[RowImage]) -> list[str]:
         raise file.fault(
             ("splits",), "no row names a split", "expected a column split with these values"
         )
-    if has_none or (file.recipe.splits is not None and not split_of_value):
+    is_divided_otherwise = file.recipe.splits is not None and not split_of_value
+    if has_none or is_divided_otherwise:
         return [""] * len(images)
     if "" in first_images:
         bare_image = first_images[""]
-        raise fault(
-            bare_image.where,
-            f"{bare_image.file_name} has no split",
-            "expected one in every row, or in none",
-        )
-    split_of_value = split_of_value or _usual_names(set(first_images))
+        problem = f"{bare_image.file_name} has no split"
+        raise fault(bare_image.where, problem, "expected one in every row, or in none")
+    if not split_of_value:
+        split_of_value = _usual_names(set(first_images))
     for image in first_images.values():
         _check_split(image, split_of_value)
     return [split_of_value[image.split] for image in images]
@@ -370,18 +402,21 @@ def _declared_values(file: RecipeFile) -> dict[str, str]:
 
 def _check_split(image: RowImage, split_of_value: Mapping[str, str]) -> None:
     """Raise InputError unless the value of a row is a split, whose name shards can have."""
+    problem = f"the split {image.split!r}"
     if image.split not in split_of_value:
-        expected = f"expected one of {', '.join(split_of_value)}, as `splits` has them"
-        raise fault(image.where, f"the split {image.split!r}", expected)
-    if not rules.SPLIT_NAME.fullmatch(split_of_value[image.split]):
-        raise fault(
-            image.where,
-            f"the split {image.split!r} can't be the name of shards",
-            "expected letters, digits, _, -, . and +",
-        )
+        splits = ", ".join(split_of_value)
+        expected = f"expected one of {splits}, as `splits` has them"
+        raise fault(image.where, problem, expected)
+    split = split_of_value[image.split]
+    if not rules.SPLIT_NAME.fullmatch(split):
+        problem = f"{problem} can't be the name of shards"
+        raise fault(image.where, problem, "expected letters, digits, _, -, . and +")
 
 
 def _usual_names(values: set[str]) -> dict[str, str]:
     """The split that each value is: val is validation; as they are, if two would become one."""
-    names = {value: split_name(value) or value for value in sorted(values)}
-    return names if len(set(names.values())) == len(names) else {value: value for value in names}
+    split_of_value = {value: split_name(value) or value for value in sorted(values)}
+    distinct_splits = set(split_of_value.values())
+    if len(distinct_splits) < len(split_of_value):
+        return {value: value for value in split_of_value}
+    return split_of_value

@@ -40,7 +40,7 @@ def form_of(name: str) -> Form:
     """The form of a file by its name: .csv, .tsv, .jsonl, .ndjson or .json;
     any other has ``path:label`` lines.
     """
-    suffix = name.rpartition(".")[2].lower()
+    _, _, suffix = name.rpartition(".")
     forms: dict[str, Form] = {
         "csv": "csv",
         "tsv": "tsv",
@@ -48,7 +48,7 @@ def form_of(name: str) -> Form:
         "ndjson": "jsonl",
         "json": "json",
     }
-    return forms.get(suffix, "lines")
+    return forms.get(suffix.lower(), "lines")
 
 
 def open_text(content: bytes, newline: str = "\n") -> io.TextIOWrapper:
@@ -61,10 +61,11 @@ def open_text(content: bytes, newline: str = "\n") -> io.TextIOWrapper:
     try:
         content.decode("utf-16" if is_wide else "utf-8")
     except UnicodeDecodeError as error:
-        raise LabelsFault(content[: error.start].count(b"\n") + 1, "it is not UTF-8") from None
-    return io.TextIOWrapper(
-        io.BytesIO(content), "utf-16" if is_wide else "utf-8-sig", newline=newline
-    )
+        readable = content[: error.start]
+        line = readable.count(b"\n") + 1
+        raise LabelsFault(line, "it is not UTF-8") from None
+    encoding = "utf-16" if is_wide else "utf-8-sig"
+    return io.TextIOWrapper(io.BytesIO(content), encoding, newline=newline)
 
 
 def read_rows(
@@ -77,11 +78,13 @@ def read_rows(
         LabelsFault: it can't be understood.
     """
     if form == "jsonl":
-        return _read_jsonl(open_text(content))
+        text = open_text(content)
+        return _read_jsonl(text)
     if form == "json":
         return _read_json(content)
     start, names, rows, unnamed_count = _header(content, form, has_header=header)
-    if len(set(names)) != len(names) or "" in names:
+    distinct_names = set(names)
+    if len(distinct_names) != len(names) or "" in names:
         raise LabelsFault(start, "a column has no name, or two have the same")
     return _read_cells(names, rows, unnamed_count)
 
@@ -90,16 +93,21 @@ def _read_cells(
     names: Sequence[str], rows: _Rows, unnamed_count: int
 ) -> tuple[Sequence[int], dict[str, list[Any]]]:
     """The cells of rows by column; those of columns without a name must be empty."""
-    lines, columns = array("Q"), {name: list[Any]() for name in names}
+    lines = array("Q")
+    columns: dict[str, list[Any]] = {name: [] for name in names}
     width = len(names)
+    width_with_unnamed = width + unnamed_count
     for line, cells in rows:
-        if unnamed_count and len(cells) == width + unnamed_count and not any(cells[width:]):
-            cells = cells[:width]
+        if unnamed_count and len(cells) == width_with_unnamed:
+            unnamed_cells = cells[width:]
+            if not any(unnamed_cells):
+                cells = cells[:width]
         if len(cells) != width:
             raise LabelsFault(line, f"{width} columns expected, {len(cells)} found")
         lines.append(line)
         for cell, column in zip(cells, columns.values(), strict=True):
-            column.append(sys.intern(cell.strip()) or None)  # most values occur again
+            text = sys.intern(cell.strip())  # most values occur again
+            column.append(text or None)
     return lines, columns
 
 
@@ -115,19 +123,24 @@ def _header(content: bytes, form: Form, *, has_header: bool) -> tuple[int, list[
         "tsv": csv_rows,
         "spaces": _spaced_rows,
     }
-    rows = readers.get(form, _plain_rows)(content, form)
     if form not in readers:
+        rows = _plain_rows(content, form)
         return 1, ["1", "2"], rows, 0
+    read = readers[form]
+    rows = read(content, form)
     start, cells = next(rows, (1, []))
     names = [cell.strip() for cell in cells]
+    width = len(names)
     if not has_header:
         rows = itertools.chain([(start, names)], rows)
-        return start, [str(number) for number in range(1, len(names) + 1)], rows, 0
-    width = len(names)
+        numbers = range(1, width + 1)
+        return start, list(map(str, numbers)), rows, 0
     while len(names) > 1 and not names[-1]:  # a spreadsheet's columns without anything in them
         names.pop()
-    names[:1] = [name or "index" for name in names[:1]]  # pandas writes its index without a name
-    return start, names, rows, width - len(names)
+    if names and not names[0]:  # pandas writes its index without a name
+        names[0] = "index"
+    unnamed_count = width - len(names)
+    return start, names, rows, unnamed_count
 
 
 def _plain_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
@@ -137,10 +150,10 @@ def _plain_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
             continue
         cells = split_line(line, form)
         if not all(cells):
-            expected = (
-                "path:label" if form == "lines" else "a path and a label, a space between them"
-            )
-            raise LabelsFault(number, f"expected {expected}, got {line.rstrip()[:80]!r}")
+            expected = "a path and a label, a space between them"
+            if form == "lines":
+                expected = "path:label"
+            raise LabelsFault(number, f"expected {expected}, got {_shown(line)}")
         yield number, [*cells]
 
 
@@ -152,14 +165,25 @@ def _spaced_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
     rows: list[tuple[int, list[str]]] = []
     for number, line in enumerate(open_text(content), 1):
         if line.strip() and not COMMENT.match(line):
-            rows.append((number, line.split()))
-    if len(rows) > 1 and len(rows[0][1]) == 1 and rows[0][1][0].isdigit():
-        rows = rows[1:]
+            words = line.split()
+            rows.append((number, words))
+    if len(rows) > 1:
+        _, first_words = rows[0]
+        is_count = len(first_words) == 1 and first_words[0].isdigit()
+        if is_count:
+            rows = rows[1:]
     if len(rows) > 1:
         header_line, header = rows[0]
-        if len(header) + 1 == len(rows[1][1]):
+        _, first_cells = rows[1]
+        if len(header) + 1 == len(first_cells):
             rows[0] = (header_line, ["path", *header])
     yield from rows
+
+
+def _shown(line: str) -> str:
+    """The beginning of a line, for messages."""
+    beginning = line.rstrip()[:80]
+    return repr(beginning)
 
 
 def split_line(line: str, form: Form) -> tuple[str, str]:
@@ -167,9 +191,11 @@ def split_line(line: str, form: Form) -> tuple[str, str]:
     one of them is empty where the line has another form.
     """
     if form == "words":
-        path, label = ([*line.strip().rsplit(None, 1), ""])[:2]
+        parts = line.strip().rsplit(None, 1)
+        path, label = [*parts, ""][:2]
     else:
-        path, _, label = line.removesuffix("\n").rpartition(":")
+        content = line.removesuffix("\n")
+        path, _, label = content.rpartition(":")
     return path.strip(), label.strip()
 
 
@@ -177,7 +203,9 @@ def delimiter_of(line: str, form: Form) -> str:
     """The separator of this line's columns: a tab, a comma, or a semicolon if it has no comma."""
     if form == "tsv":
         return "\t"
-    return ";" if ";" in line and "," not in line else ","
+    if ";" in line and "," not in line:
+        return ";"
+    return ","
 
 
 def csv_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
@@ -188,12 +216,16 @@ def csv_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
         LabelsFault: it can't be understood.
     """
     file = open_text(content, "")
-    skipped_lines, header = 0, file.readline()
+    skipped_lines = 0
+    header = file.readline()
     while COMMENT.match(header):
         skipped_lines += 1
         header = file.readline()
-    text = itertools.chain([header] if header else [], file)
-    reader = csv.reader(text, delimiter=delimiter_of(header, form), strict=True)
+    lines: Iterable[str] = file
+    if header:
+        lines = itertools.chain([header], file)
+    delimiter = delimiter_of(header, form)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     line = 1 + skipped_lines
     try:
         for cells in reader:
@@ -201,7 +233,8 @@ def csv_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
                 yield line, cells
             line = reader.line_num + 1 + skipped_lines
     except csv.Error as error:
-        raise LabelsFault(max(1, reader.line_num + skipped_lines), str(error)) from None
+        line_read = reader.line_num + skipped_lines
+        raise LabelsFault(max(1, line_read), str(error)) from None
 
 
 def _read_jsonl(file: io.TextIOWrapper) -> tuple[Sequence[int], dict[str, list[Any]]]:
@@ -227,36 +260,46 @@ def _read_json(content: bytes) -> tuple[Sequence[int], dict[str, list[Any]]]:
     Raises:
         LabelsFault: it is none of these.
     """
-    rows = _json_rows(_parse_document(content))
+    document = _parse_document(content)
+    rows = _json_rows(document)
     if not rows or not are_all(rows, dict):
         raise LabelsFault(1, "expected {path: label}, {class: [paths]} or a list of objects")
-    names = dict.fromkeys(name for row in rows for name in row)
-    columns = {name: [row.get(name) for row in rows] for name in names}
-    return range(1, len(rows) + 1), columns
+    names = dict.fromkeys(itertools.chain.from_iterable(rows))
+    columns: dict[str, list[Any]] = {}
+    for name in names:
+        columns[name] = [row.get(name) for row in rows]
+    lines = range(1, len(rows) + 1)
+    return lines, columns
 
 
 def _parse_document(content: bytes) -> Any:
     """The value of a JSON document; raises LabelsFault if it is none."""
     text = open_text(content).read()
     try:
-        value = json.loads(text)
-        json.dumps(value, ensure_ascii=False).encode()
+        document = json.loads(text)
+        written = json.dumps(document, ensure_ascii=False)
+        written.encode()  # half of a surrogate pair can't be written
     except (ValueError, RecursionError) as error:
-        raise LabelsFault(getattr(error, "lineno", 1), f"not JSON: {error}") from None
-    return value
+        line = getattr(error, "lineno", 1)
+        raise LabelsFault(line, f"not JSON: {error}") from None
+    return document
 
 
 def _json_rows(document: Any) -> list[Any] | None:
     """The rows of a document; None if it has another form."""
-    if isinstance(document, dict) and isinstance(document.get("labels"), (dict, list)):
-        # StyleGAN and FiftyOne write the labels so, next to the names of classes
-        document = document["labels"]
+    if isinstance(document, dict):
+        labels = document.get("labels")
+        if isinstance(labels, (dict, list)):
+            # StyleGAN and FiftyOne write the labels so, next to the names of classes
+            document = labels
     if isinstance(document, dict):
         return _rows_of_object(document)
     if not isinstance(document, list):
         return None
-    if are_all(document, list) and set(map(len, document)) <= {2}:
-        return [{"path": path, "label": label} for path, label in document]
+    if are_all(document, list):
+        lengths = set(map(len, document))
+        if lengths <= {2}:
+            return [{"path": path, "label": label} for path, label in document]
     return document
 
 
@@ -267,15 +310,17 @@ def _rows_of_object(document: Mapping[str, Any]) -> list[dict[str, Any]] | None:
         return [{"path": path, **entry} for path, entry in document.items()]
     if are_all(entries, (str, int)):
         return [{"path": path, "label": label} for path, label in document.items()]
-    if not are_all(entries, list) or not are_all(itertools.chain.from_iterable(entries), str):
+    if not are_all(entries, list):
+        return None
+    texts = itertools.chain.from_iterable(entries)
+    if not are_all(texts, str):
         return None
     if any(map(FILE_ENDING.search, document)):  # by path, with a list of labels each
         return [{"path": path, "label": labels} for path, labels in document.items()]
-    return [
-        {"path": path, "label": class_name}
-        for class_name, paths in document.items()
-        for path in paths
-    ]
+    rows: list[dict[str, Any]] = []
+    for class_name, paths in document.items():
+        rows += [{"path": path, "label": class_name} for path in paths]
+    return rows
 
 
 def _parse_object(line: str, number: int) -> dict[str, Any]:
@@ -287,7 +332,8 @@ def _parse_object(line: str, number: int) -> dict[str, Any]:
     try:
         row = json.loads(line)
         if "\\u" in line:
-            json.dumps(row, ensure_ascii=False).encode()
+            written = json.dumps(row, ensure_ascii=False)
+            written.encode()
     except UnicodeEncodeError:
         raise LabelsFault(
             number, "half of a surrogate pair: expected texts that UTF-8 can write"
@@ -295,7 +341,7 @@ def _parse_object(line: str, number: int) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise LabelsFault(number, f"not JSON: {error}") from None
     if not isinstance(row, dict):
-        raise LabelsFault(number, f"expected an object, got {line.rstrip()[:80]!r}")
+        raise LabelsFault(number, f"expected an object, got {_shown(line)}")
     return row
 
 

@@ -1,5 +1,6 @@
 """read_marks: a table of flagged images, by a network or a person -> Marks.
 find_marked: Marks, and the census of a set -> the images among its records.
+names_of_none: Marks, and the images of several sets -> the names that none of the sets has.
 """
 
 from __future__ import annotations
@@ -33,22 +34,27 @@ class Mark(NamedTuple):
 
 
 class Marks(Struct, frozen=True):
-    """The flagged images of a file, by name; ``repeated`` are names that it has several times."""
+    """The flagged images of a file, by name; ``repeated`` are names that it has several times.
+
+    If they are ``of_several_sets``, one of the sets may have none of them.
+    """
 
     file_name: str
     by_name: Mapping[str, Mark]
     repeated: Sequence[str]
+    of_several_sets: bool = False
 
 
 class MarkedImages(Struct, frozen=True):
     """The flagged images of a set: the mark of each row of the census, in order.
 
     ``remarks`` are sentences for the page and the terminal: how many names were found, and which
-    were not.
+    were not. ``unknown_names`` are of no record.
     """
 
     by_row: Mapping[int, Mark]
     remarks: Sequence[str]
+    unknown_names: Sequence[str] = ()
 
 
 def read_marks(path: AnyPath) -> Marks:
@@ -114,7 +120,7 @@ def find_marked(marks: Marks, census: Census, set_name: str) -> MarkedImages:
     a/1.jpg, or for 1.jpg.
 
     Raises:
-        InputError: no record has any of the names.
+        InputError: no record has any of the names, and they are of this set alone.
     """
     candidates = set()
     for name in marks.by_name:
@@ -129,19 +135,38 @@ def find_marked(marks: Marks, census: Census, set_name: str) -> MarkedImages:
             continue
         for row in rows_by_name[known]:
             mark_by_row.setdefault(row, mark)
-    if not mark_by_row:
-        raise _no_match(marks, census, set_name)
+    if not mark_by_row and not marks.of_several_sets:
+        record_name = next(filter(None, census.list_filenames()), "")
+        raise _no_match(marks, set_name, record_name)
     count = number_of(len(mark_by_row), "image")
     remarks = [f"{count} named in {marks.file_name}"]
-    if unknown_names:
-        names = number_of(len(unknown_names), "name is", "names are")
-        remarks.append(f"{names} of no record: {listed(unknown_names)}")
+    if unknown_names and not marks.of_several_sets:
+        remarks.append(describe_unknown(unknown_names))
     if marks.repeated:
         names = number_of(len(marks.repeated), "name is", "names are")
         remarks.append(
             f"{names} there several times, the first line counts: {listed(marks.repeated)}"
         )
-    return MarkedImages(dict(sorted(mark_by_row.items())), remarks)
+    return MarkedImages(dict(sorted(mark_by_row.items())), remarks, unknown_names)
+
+
+def describe_unknown(names: Sequence[str]) -> str:
+    """The sentence about names that are of no record."""
+    return f"{number_of(len(names), 'name is', 'names are')} of no record: {listed(names)}"
+
+
+def names_of_none(
+    marks: Marks, unknown_by_set: Sequence[Sequence[str]], folder_name: str
+) -> list[str]:
+    """The names that are unknown in each of the sets of a folder.
+
+    Raises:
+        InputError: all names are.
+    """
+    unknown = set(marks.by_name).intersection(*unknown_by_set)
+    if len(unknown) == len(marks.by_name):
+        raise _no_match(marks, folder_name)
+    return [name for name in marks.by_name if name in unknown]
 
 
 def _endings(name: str) -> list[str]:
@@ -150,15 +175,16 @@ def _endings(name: str) -> list[str]:
     return ["/".join(parts[start:]) for start in range(len(parts))]
 
 
-def _no_match(marks: Marks, census: Census, set_name: str) -> InputError:
-    record_name = next(filter(None, census.list_filenames()), "")
-    if record_name:
-        expected = f"expected names as in the records, such as {record_name}"
-    else:
+def _no_match(marks: Marks, place: str, record_name: str | None = None) -> InputError:
+    """The error that nothing in a place is named; ``record_name`` is "" if records have none."""
+    if record_name == "":
         expected = "expected file names, but the records hold none"
+    else:
+        example = f", such as {record_name}" if record_name else ""
+        expected = f"expected names as in the records{example}"
     names = number_of(len(marks.by_name), "name")
     return InputError(
-        f"{marks.file_name} names no image of {set_name}",
+        f"{marks.file_name} names no image of {place}",
         f"{expected}; found {names}: {listed(marks.by_name)}",
         Hint("compare the names with those that ", mention("show"), " prints"),
     )

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from imagenet_prep.datasets.sampled_images import refuse_other_image
-from imagenet_prep.errors import BusyError, InputError, WriteError
+from imagenet_prep.errors import InputError, WriteError
 from imagenet_prep.escaping import mention
 from imagenet_prep.hints import Hint
 from imagenet_prep.images import jpeg
@@ -25,8 +25,7 @@ from imagenet_prep.state.indexes import read_written
 from imagenet_prep.state.replacement import Identity, identity_of
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import Sink, local_or_none
-from imagenet_prep.storage.refusals import space_errors, writing
-from imagenet_prep.storage.store import GoneError
+from imagenet_prep.storage.refusals import GoneError, replaced_by_run, space_errors, writing
 from imagenet_prep.tfrecord.compression import Compression, RecordWriter
 from imagenet_prep.tfrecord.framing import Index
 
@@ -122,14 +121,7 @@ class ShardMaker(Struct, Portable[ShardTask], frozen=True):
                 return _Making(task, self.reader).make()
             return _Making(task, self.reader).make()
         except GoneError as error:
-            raise BusyError(
-                f"{task.name} was not finished: its partial file is gone",
-                (
-                    f"another run has started in {task.layout.output_dir} since, "
-                    "or has finished the set"
-                ),
-                "let that run finish",
-            ) from error
+            raise replaced_by_run(task.name, f"in {task.layout.output_dir}") from error
 
 
 class _Making:

@@ -16,6 +16,7 @@ from imagenet_prep.sources.saved_catalog import PackedCatalog
 from imagenet_prep.state.plan_file import Plan
 from imagenet_prep.state.replacement import Replacement
 from imagenet_prep.storage.files import save_bytes
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.refusals import writing
 
 
@@ -36,14 +37,15 @@ class PlanSaving(Struct, frozen=True):
     replacement: Replacement | None
     has_machines: bool
 
-    def save(self, todo: Sequence[ShardPlan]) -> Plan:
+    def save(self, todo: Sequence[ShardPlan], unfinished: AnyPath) -> Plan:
         """Make rows, the list of replaced shards and the plan durable, in this order.
 
-        Returns the plan that claims the folder. ``todo`` are the shards to make.
+        Returns the plan that claims the folder. ``todo`` are the shards to make, and ``unfinished``
+        is the run's folder of unfinished files.
         """
         claim = self.claim
         for packed in self.packed.values():
-            packed.save(claim.layout.plan_path.with_name(packed.name))
+            packed.save(claim.layout.plan_path.with_name(packed.name), unfinished)
         # If it is claimed, another rank has listed the replaced shards, or removed them.
         is_claimed = claim.check() is not None
         if not is_claimed and self.replacement is not None:

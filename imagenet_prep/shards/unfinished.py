@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.local import remove_abandoned
 from imagenet_prep.storage.location import local_or_none
 from imagenet_prep.storage.refusals import writing
 
@@ -64,6 +65,14 @@ def take_in_parts(layout: Layout, journal: Journal) -> None:
         path.unlink(missing_ok=True)
 
 
+def remove_unfinished_state(layout: Layout) -> None:
+    """Remove the state files that killed processes of this machine left unfinished."""
+    for place in (layout.state_dir, layout.plan_path.parent, layout.rows_dir):
+        folder = local_or_none(place)
+        if folder is not None:
+            remove_abandoned(folder)
+
+
 def run_name() -> str:
     """A unique name for a run, which shows the process and the machine."""
     host = re.sub(r"[^A-Za-z0-9.-]", "_", os.uname().nodename)
@@ -86,8 +95,9 @@ def find_unfinished(layout: Layout, spared: str = "", run: str = "") -> list[Pat
 def remove_unfinished(layout: Layout, spared: str = "", run: str = "") -> None:
     """Rename each run's unfinished files out of reach in one step, then remove them.
 
-    The arguments are those of ``find_unfinished``.
+    The arguments are those of ``find_unfinished``. Unfinished state files are removed too.
     """
+    remove_unfinished_state(layout)
     for path in find_unfinished(layout, spared, run):
         gone = path.with_name(f"gone-{os.urandom(8).hex()}")
         with writing(path), contextlib.suppress(FileNotFoundError):

@@ -164,9 +164,11 @@ def _checked(array: StoredArray, claimed: int, size: int) -> StoredArray:
     """The array, if a file of ``size`` bytes can hold its ``claimed`` bytes."""
     is_empty = array.shape and not array.item_bytes
     if min(array.shape, default=0) < 0 or is_empty or array.item_bytes > MAX_BYTES:
-        raise ArrayError(f"an array of shape {array.shape}")
+        raise ArrayError(f"its shape {array.shape} has empty rows, or rows of more than 2 GiB")
     if claimed > DEFLATES_TO * size:
-        raise ArrayError(f"it claims {claimed:,} bytes: more than {size:,} bytes can hold")
+        raise ArrayError(
+            f"its header claims {claimed:,} bytes, but a file of {size:,} bytes holds less"
+        )
     return array
 
 

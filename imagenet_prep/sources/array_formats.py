@@ -42,27 +42,33 @@ def open_array_format(path: Path, head: bytes) -> Arrays:
     """The arrays of such a file; raises UsageError if the library that
     reads it is not installed.
     """
-    read = next(read for is_one, read in _FORMATS if is_one(path.name, head))
+    readers = (read for is_one, read in _FORMATS if is_one(path.name, head))
+    read = next(readers)
     return read(path)
 
 
 def counts_from_1(name: str) -> bool:
     """Whether labels count from 1 in a file of this name: in MATLAB's, and in STL-10's."""
-    return name.lower().endswith(".mat") or _STL.fullmatch(name) is not None
+    is_matlab = name.lower().endswith(".mat")
+    return is_matlab or _STL.fullmatch(name) is not None
 
 
 def _is_hdf5(name: str, head: bytes) -> bool:
     if not name.lower().endswith((".h5", ".hdf5", ".mat")):
         return False
-    return head.startswith(_HDF5) or (head.startswith(_MATLAB) and b"7.3" in head[:16])
+    if head.startswith(_HDF5):
+        return True
+    return head.startswith(_MATLAB) and b"7.3" in head[:16]
 
 
 def _is_matlab(name: str, head: bytes) -> bool:
-    return name.lower().endswith(".mat") and head.startswith(_MATLAB)
+    is_mat = name.lower().endswith(".mat")
+    return is_mat and head.startswith(_MATLAB)
 
 
 def _is_pixel_table(name: str, head: bytes) -> bool:
-    return name.lower().endswith(".csv") and bool(_PIXELS.match(head))
+    is_csv = name.lower().endswith(".csv")
+    return is_csv and _PIXELS.match(head) is not None
 
 
 def _is_cifar(name: str, head: bytes) -> bool:
@@ -78,16 +84,23 @@ def _is_stl(name: str, head: bytes) -> bool:
 
 def _open_hdf5(path: Path) -> Arrays:
     """The data sets of all groups; MATLAB's have their dimensions in reverse."""
-    h5py = need_library("h5py", "mat" if path.suffix == ".mat" else "hdf5", "HDF5 files")
+    extra = "mat" if path.suffix == ".mat" else "hdf5"
+    h5py = need_library("h5py", extra, "HDF5 files")
     names: list[str] = []
+
+    def add_plain(name: str, item: Any) -> None:
+        if _is_plain(item):
+            names.append(name)
+
     with h5py.File(path) as file:
-        file.visititems(lambda name, item: names.append(name) if _is_plain(item) else None)
+        file.visititems(add_plain)
     arrays: Arrays = {}
     for name in names:
         load = functools.partial(_load_hdf5, path, name)
         if path.suffix.lower() == ".mat":
             load = functools.partial(_reversed, path, load)
-        arrays[name.replace("/", ".")] = stored_rows(path, load)
+        dotted_name = name.replace("/", ".")
+        arrays[dotted_name] = stored_rows(path, load)
     return arrays
 
 
@@ -95,29 +108,38 @@ def _is_plain(item: Any) -> bool:
     """Whether it is an array of numbers or of texts, in this file."""
     if getattr(item, "external", None) or getattr(item, "is_virtual", False):
         return False
-    shape, dtype = getattr(item, "shape", ()), getattr(item, "dtype", None)
+    shape = getattr(item, "shape", ())
+    dtype = getattr(item, "dtype", None)
     has_rows = bool(shape) and 0 not in shape
-    return has_rows and dtype is not None and dtype.kind in "biufS"
+    if not has_rows or dtype is None:
+        return False
+    return dtype.kind in "biufS"
 
 
 def _load_hdf5(path: Path, name: str) -> Any:
     h5py = need_library("h5py", "hdf5", "HDF5 files")
-    return h5py.File(path)[name]
+    file = h5py.File(path)
+    return file[name]
 
 
 def _reversed(path: Path, load: Callable[[], Any]) -> Any:
     rows = load()
     check_claim(path, rows.shape, rows.dtype)  # all of it is read
-    return _examples_first(np.asarray(rows).T)
+    matrix = np.asarray(rows).T
+    return _examples_first(matrix)
 
 
 def _open_matlab(path: Path) -> Arrays:
     loadmat = need_library("scipy.io", "mat", ".mat files").loadmat
     variables = loadmat(path, squeeze_me=False, struct_as_record=True)
-    own = {name: value for name, value in variables.items() if not name.startswith("__")}
+    named_variables = {
+        name: variable for name, variable in variables.items() if not name.startswith("__")
+    }
     arrays: Arrays = {}
-    for name, matrix in _iter_matrices(own):
-        arrays[name] = stored_rows(path, functools.partial(_as_is, _examples_first(matrix)))
+    for name, matrix in _iter_matrices(named_variables):
+        rows = _examples_first(matrix)
+        load = functools.partial(_as_is, rows)
+        arrays[name] = stored_rows(path, load)
     return arrays
 
 
@@ -146,8 +168,11 @@ def _examples_first(matrix: Any) -> Any:
     if matrix.ndim != 2:
         return matrix
     if matrix.shape[1] == _MNIST_SIDE**2 and matrix.dtype == np.uint8:
-        return matrix.reshape(-1, _MNIST_SIDE, _MNIST_SIDE).transpose(0, 2, 1)
-    return matrix.T if matrix.shape[0] == 1 else matrix
+        images_by_column = matrix.reshape(-1, _MNIST_SIDE, _MNIST_SIDE)
+        return images_by_column.transpose(0, 2, 1)
+    if matrix.shape[0] == 1:
+        return matrix.T
+    return matrix
 
 
 def _as_is(rows: Any) -> Any:
@@ -171,12 +196,15 @@ class _PixelColumns(NamedTuple):
     def find(cls, header: Sequence[str]) -> _PixelColumns:
         """The places of columns by their names."""
         names = [name.lower() for name in header]
-        is_single = "pixels" in names
         pixels = [place for place, name in enumerate(header) if _PIXEL.fullmatch(name)]
-        used = {*pixels, names.index("pixels")} if is_single else {*pixels}
-        others = [place for place in range(len(names)) if place not in used]
+        used_places = {*pixels}
+        is_single = "pixels" in names
+        if is_single:
+            pixels = [names.index("pixels")]
+            used_places.update(pixels)
+        others = [place for place in range(len(names)) if place not in used_places]
         usage = next((place for place in others if names[place] == "usage"), None)
-        return cls([names.index("pixels")] if is_single else pixels, is_single, usage, others)
+        return cls(pixels, is_single, usage, others)
 
 
 def _open_pixel_table(path: Path) -> Arrays:
@@ -189,13 +217,17 @@ def _open_pixel_table(path: Path) -> Arrays:
     arrays: Arrays = {}
     for split, samples in splits.items():
         lead = f"{split}." if split else ""
-        pixels = _squares(np.stack([pixels for pixels, _ in samples]))
-        arrays[f"{lead}pixels.images"] = stored_rows(path, functools.partial(_as_is, pixels))
+        pixel_rows = np.stack([pixels for pixels, _ in samples])
+        images = _squares(pixel_rows)
+        load = functools.partial(_as_is, images)
+        arrays[f"{lead}pixels.images"] = stored_rows(path, load)
         for number, place in enumerate(columns.others):
-            if place != columns.usage:
-                column = _numbers_or_texts([cells[number] for _, cells in samples])
-                load = functools.partial(_as_is, column)
-                arrays[f"{lead}{header[place]}"] = stored_rows(path, load)
+            if place == columns.usage:
+                continue
+            texts = [cells[number] for _, cells in samples]
+            column = _numbers_or_texts(texts)
+            load = functools.partial(_as_is, column)
+            arrays[f"{lead}{header[place]}"] = stored_rows(path, load)
     return arrays
 
 
@@ -208,39 +240,48 @@ def _read_pixel_rows(
         if len(row) != width:
             raise ArrayError(f"line {line:,} has {len(row):,} cells: expected {width:,}")
         texts = [row[place] for place in columns.pixels]
-        pixels = _bytes_of(texts[0].split() if columns.is_single else texts, line)
+        if columns.is_single:
+            texts = texts[0].split()
+        pixels = _bytes_of(texts, line)
+        other_cells = [row[place] for place in columns.others]
         split = ""
         if columns.usage is not None:
             usage = row[columns.usage]
             split = _USAGES.get(usage.lower(), usage)
-        splits.setdefault(split, []).append((pixels, [row[place] for place in columns.others]))
+        samples = splits.setdefault(split, [])
+        samples.append((pixels, other_cells))
     return splits
 
 
 def _bytes_of(texts: list[str], line: int) -> Any:
     has_points = any("." in text for text in texts)
+    number_type = np.float64 if has_points else np.int64
     try:
-        numbers = np.array(texts, np.float64 if has_points else np.int64)
+        numbers = np.array(texts, number_type)
     except (ValueError, OverflowError) as error:
         raise ArrayError(f"line {line:,}: {error}") from error
-    is_whole = numbers.size and not (numbers % 1).any()
-    if not is_whole or numbers.min() < 0 or numbers.max() > 255:
+    are_whole = numbers.size and not (numbers % 1).any()
+    if not are_whole or numbers.min() < 0 or numbers.max() > 255:
         raise ArrayError(f"line {line:,} has pixels that are no whole numbers from 0 to 255")
     return numbers.astype(np.uint8)
 
 
 def _squares(rows: Any) -> Any:
     """Rows of pixels as square images, gray or RGB; as they are if they are no squares."""
+    count, width = rows.shape
     for channels in (1, 3):
-        side = round((rows.shape[1] / channels) ** 0.5)
-        if side * side * channels == rows.shape[1]:
-            shape = (side, side) if channels == 1 else (side, side, channels)
-            return rows.reshape(len(rows), *shape)
+        side = round((width / channels) ** 0.5)
+        if side * side * channels != width:
+            continue
+        if channels == 1:
+            return rows.reshape(count, side, side)
+        return rows.reshape(count, side, side, channels)
     return rows
 
 
 def _numbers_or_texts(cells: list[str]) -> Any:
-    if all(re.fullmatch(r"-?\d{1,18}", cell) for cell in cells):
+    are_numbers = all(re.fullmatch(r"-?\d{1,18}", cell) for cell in cells)
+    if are_numbers:
         return np.array(cells, np.int64)
     return np.array(cells)
 
@@ -251,28 +292,36 @@ def _numbers_or_texts(cells: list[str]) -> Any:
 def _open_cifar(path: Path) -> Arrays:
     row_bytes = 1 + 3 * _CIFAR_SIDE**2
     _check_rows(path, row_bytes)
-    labels = functools.partial(_cifar_rows, path, is_label=True)
-    images = functools.partial(_cifar_rows, path, is_label=False)
-    return {"data": stored_rows(path, images), "labels": stored_rows(path, labels)}
+    load_images = functools.partial(_cifar_rows, path, is_label=False)
+    load_labels = functools.partial(_cifar_rows, path, is_label=True)
+    images = stored_rows(path, load_images)
+    labels = stored_rows(path, load_labels)
+    return {"data": images, "labels": labels}
 
 
 def _cifar_rows(path: Path, *, is_label: bool) -> Any:
-    rows = np.memmap(path, np.uint8, "r").reshape(-1, 1 + 3 * _CIFAR_SIDE**2)
-    return rows[:, 0] if is_label else rows[:, 1:].reshape(-1, 3, _CIFAR_SIDE, _CIFAR_SIDE)
+    content = np.memmap(path, np.uint8, "r")
+    rows = content.reshape(-1, 1 + 3 * _CIFAR_SIDE**2)
+    if is_label:
+        return rows[:, 0]
+    pixels = rows[:, 1:]
+    return pixels.reshape(-1, 3, _CIFAR_SIDE, _CIFAR_SIDE)
 
 
 def _open_stl(path: Path) -> Arrays:
     is_images = path.stem.endswith("X")
     if is_images:
         _check_rows(path, 3 * _STL_SIDE**2)
-    return {path.stem: stored_rows(path, functools.partial(_stl_rows, path, is_images=is_images))}
+    load = functools.partial(_stl_rows, path, is_images=is_images)
+    return {path.stem: stored_rows(path, load)}
 
 
 def _stl_rows(path: Path, *, is_images: bool) -> Any:
     content = np.memmap(path, np.uint8, "r")
     if not is_images:
         return content
-    return content.reshape(-1, 3, _STL_SIDE, _STL_SIDE).transpose(0, 3, 2, 1)
+    images_by_column = content.reshape(-1, 3, _STL_SIDE, _STL_SIDE)
+    return images_by_column.transpose(0, 3, 2, 1)
 
 
 def _check_rows(path: Path, row_bytes: int) -> None:

@@ -88,14 +88,19 @@ class Catalog(Struct, eq=False):
         is_labelled = bool(self.labels.any())
         if self._is_sorted(is_labelled):
             return self
-        keys = self._keys(range(len(self)), is_labelled)
-        rows = sorted(range(len(keys)), key=keys.__getitem__)
+        all_rows = range(len(self))
+        keys = self._keys(all_rows, is_labelled)
+        rows = sorted(all_rows, key=keys.__getitem__)
         return self.picked(np.array(rows, np.int64))
 
     def _is_sorted(self, is_labelled: bool) -> bool:
-        for rows in chunks(len(self)):
-            keys = self._keys(range(rows.start, min(rows.stop + 1, len(self))), is_labelled)
-            if not all(map(bytes.__lt__, keys, keys[1:])):
+        count = len(self)
+        for rows in chunks(count):
+            stop = min(rows.stop + 1, count)  # with the first row of the next chunk
+            compared_rows = range(rows.start, stop)
+            keys = self._keys(compared_rows, is_labelled)
+            next_keys = keys[1:]
+            if not all(map(bytes.__lt__, keys, next_keys)):
                 return False
         return True
 
@@ -104,17 +109,23 @@ class Catalog(Struct, eq=False):
         names = self.names.slices(rows)
         if not is_labelled:
             return names
-        lead = self.labels[rows.start : rows.stop].astype(">u4").tobytes()
-        return [lead[4 * place : 4 * place + 4] + name for place, name in enumerate(names)]
+        labels = self.labels[rows.start : rows.stop]
+        leads = labels.astype(">u4").tobytes()
+        return [leads[4 * place : 4 * place + 4] + name for place, name in enumerate(names)]
 
     def picked(self, rows: Rows) -> Catalog:
         """These rows only, in this order; a range shares their memory."""
         if isinstance(rows, range) and rows == range(len(self)):
             return self
         places = places_of(rows)
-        numbers = {name: getattr(self, name)[places] for name in NUMBER_COLUMNS}
+        numbers: dict[str, Column] = {}
+        for name in NUMBER_COLUMNS:
+            column = getattr(self, name)
+            numbers[name] = column[places]
+        columns: dict[str, Sequence[Any]] = {}
+        for name, json_values in self.columns.items():
+            columns[name] = [json_values[row] for row in rows]
         box_starts, boxes = self.boxes_of(rows)
-        columns = {name: [values[row] for row in rows] for name, values in self.columns.items()}
         return replace(
             self,
             names=self.names.picked(rows),
@@ -127,14 +138,13 @@ class Catalog(Struct, eq=False):
     def whole(self, rows: Rows) -> Catalog:
         """The same table without unused containers and classes, to send to a worker."""
         picked = self.picked(rows)
-        ids, container_ids = np.unique(picked.container_ids, return_inverse=True)
-        labels = sorted(set(picked.labels.tolist()))  # np.unique would import numpy.ma
-        return replace(
-            picked,
-            containers=[self.containers[number] for number in ids.tolist()],
-            container_ids=_narrow(container_ids),
-            classes={label: self.classes[label] for label in labels if label},
-        )
+        used_numbers, new_numbers = np.unique(picked.container_ids, return_inverse=True)
+        containers = [self.containers[number] for number in used_numbers.tolist()]
+        labels = set(picked.labels.tolist())  # np.unique would import numpy.ma
+        labels.discard(0)
+        classes = {label: self.classes[label] for label in sorted(labels)}
+        container_ids = _narrow(new_numbers)
+        return replace(picked, containers=containers, container_ids=container_ids, classes=classes)
 
     def attach_boxes(self, boxes: Mapping[str, Sequence[Box]]) -> None:
         """Give every image its boxes, by file name."""
@@ -142,7 +152,7 @@ class Catalog(Struct, eq=False):
         corners: list[float] = []
         for box in itertools.chain.from_iterable(boxes_by_row):
             corners += (box.xmin, box.ymin, box.xmax, box.ymax)
-        counts = np.fromiter(map(len, boxes_by_row), np.int64, len(boxes_by_row))
+        counts = np.array([len(boxes_of_row) for boxes_of_row in boxes_by_row], np.int64)
         self.box_starts = edges_of(counts)
         self.boxes = np.array(corners, np.float32)
 
@@ -152,17 +162,24 @@ class Catalog(Struct, eq=False):
             return self.box_starts, self.boxes
         places = np.asarray(rows, np.int64)
         starts = self.box_starts[places]
-        counts = self.box_starts[places + 1] - starts
+        stops = self.box_starts[places + 1]
+        counts = stops - starts
         edges = edges_of(counts)
-        box_numbers = np.repeat(starts - edges[:-1], counts) + np.arange(edges[-1])
-        return edges, self.boxes.reshape(-1, 4)[box_numbers].reshape(-1)
+        shifts = starts - edges[:-1]
+        box_numbers = np.repeat(shifts, counts) + np.arange(edges[-1])
+        all_boxes = self.boxes.reshape(-1, 4)
+        picked_boxes = all_boxes[box_numbers]
+        return edges, picked_boxes.reshape(-1)
 
     # queries --------------------------------------------------------------------------------------
 
     def row(self, number: int) -> Row:
         """The row as its container identifies it."""
-        offset, length = self.offsets.item(number), self.lengths.item(number)
-        return Row(self.names[number], offset, length, self.stamps.item(number))
+        name = self.names[number]
+        offset = self.offsets.item(number)
+        length = self.lengths.item(number)
+        stamp = self.stamps.item(number)
+        return Row(name, offset, length, stamp)
 
     @property
     def is_in_order(self) -> bool:
@@ -176,7 +193,8 @@ class Catalog(Struct, eq=False):
 
     def place(self, number: int) -> str:
         """The place of a row, for messages."""
-        return self.container(number).place(self.row(number))
+        row = self.row(number)
+        return self.container(number).place(row)
 
     def read(self, number: int, reader: Reader) -> Buffer:
         """The bytes of a row.
@@ -184,28 +202,40 @@ class Catalog(Struct, eq=False):
         Raises:
             InputError: the bytes are gone.
         """
-        return reader.read(self.container(number), self.row(number))
+        container = self.container(number)
+        row = self.row(number)
+        return reader.read(container, row)
 
     def places(self) -> Iterator[tuple[Container, Row]]:
         """Every row with its container, in order; faster than one by one."""
-        numbers = (
-            column.tolist()
-            for column in (self.container_ids, self.offsets, self.lengths, self.stamps)
-        )
-        for name, container_number, offset, length, stamp in zip(self.names, *numbers, strict=True):
+        container_numbers = self.container_ids.tolist()
+        offsets = self.offsets.tolist()
+        lengths = self.lengths.tolist()
+        stamps = self.stamps.tolist()
+        facts = zip(self.names, container_numbers, offsets, lengths, stamps, strict=True)
+        for name, container_number, offset, length, stamp in facts:
             yield self.containers[container_number], Row(name, offset, length, stamp)
 
     def items(self) -> Iterator[Item]:
         """Everything that goes into the record of every row, except its bytes."""
-        boxes = self._boxes_in_turn() if len(self.box_starts) else itertools.repeat(())
-        return map(self._item, range(len(self)), self.names, self.labels.tolist(), boxes)
+        boxes: Iterator[tuple[Box, ...]] = itertools.repeat(())
+        if len(self.box_starts):
+            boxes = self._boxes_in_turn()
+        numbers = range(len(self))
+        labels = self.labels.tolist()
+        return map(self._item, numbers, self.names, labels, boxes)
 
     def item(self, number: int) -> Item:
         """The record's content for one row."""
-        return self._item(number, self.names[number], self.labels.item(number), self._boxes(number))
+        name = self.names[number]
+        label = self.labels.item(number)
+        boxes = self._boxes(number)
+        return self._item(number, name, label, boxes)
 
     def _item(self, number: int, name: str, label: int, boxes: tuple[Box, ...]) -> Item:
-        wnid, text = self.classes[label] if label else ("", "")
+        wnid = text = ""
+        if label:
+            wnid, text = self.classes[label]
         columns = {}
         if self.columns:
             columns = {column: values[number] for column, values in self.columns.items()}
@@ -214,15 +244,18 @@ class Catalog(Struct, eq=False):
     def _boxes_in_turn(self) -> Iterator[tuple[Box, ...]]:
         for rows in chunks(len(self)):
             starts = self.box_starts[rows.start : rows.stop + 1].tolist()
-            boxes = iter(self._boxes_between(starts[0], starts[-1]))
+            boxes = self._boxes_between(starts[0], starts[-1])
+            next_boxes = iter(boxes)
             for start, stop in itertools.pairwise(starts):
-                yield tuple(itertools.islice(boxes, stop - start))
+                count = stop - start
+                yield tuple(itertools.islice(next_boxes, count))
 
     def _boxes(self, number: int) -> tuple[Box, ...]:
         if not len(self.box_starts):
             return ()
         start, stop = self.box_starts[number : number + 2].tolist()
-        return tuple(self._boxes_between(start, stop))
+        boxes = self._boxes_between(start, stop)
+        return tuple(boxes)
 
     def _boxes_between(self, start: int, stop: int) -> list[Box]:
         """Boxes by their numbers in the table."""
@@ -236,24 +269,33 @@ class Catalog(Struct, eq=False):
 
     def size(self, rows: Rows) -> int:
         """The number of bytes in these rows together."""
-        return int(self.lengths[places_of(rows)].sum(dtype=np.int64))
+        places = places_of(rows)
+        size = self.lengths[places].sum(dtype=np.int64)
+        return int(size)
 
     def times(self, rows: Rows) -> str:
         """A digest (hex) of the modification times of the files that hold these rows,
         and of their masks.
         """
-        digest = hashlib.sha256(self.stamps[places_of(rows)].astype("<i8").tobytes())
-        masks = self._mask_times(rows)
-        if masks:
-            digest.update(json.dumps(masks, sort_keys=True).encode())
+        places = places_of(rows)
+        stamps = self.stamps[places].astype("<i8")
+        digest = hashlib.sha256(stamps.tobytes())
+        mask_times = self._mask_times(rows)
+        if mask_times:
+            mask_text = json.dumps(mask_times, sort_keys=True)
+            digest.update(mask_text.encode())
         return digest.hexdigest()
 
     def _mask_times(self, rows: Rows) -> dict[str, list[int | list[int]]]:
         """The modification times of the masks of these rows by folder."""
         times: dict[str, list[int | list[int]]] = {}
-        if MASK_STAMP in self.columns:
-            stamps = (self.columns[MASK_STAMP][row] for row in rows)
-            for folder, time in filter(None, stamps):
+        if MASK_STAMP not in self.columns:
+            return times
+        stamps = self.columns[MASK_STAMP]
+        for row in rows:
+            stamp = stamps[row]
+            if stamp:
+                folder, time = stamp
                 times.setdefault(folder, []).append(time)
         return times
 
@@ -262,53 +304,68 @@ class Catalog(Struct, eq=False):
 
         Of separate image files, the first one is checked: a copy may have times of its own.
         """
-        for number, row in zip(*np.unique(self.container_ids, return_index=True), strict=True):
+        numbers, first_rows = np.unique(self.container_ids, return_index=True)
+        for number, first_row in zip(numbers, first_rows, strict=True):
             container = self.containers[number]
             if container.read_order == "alone":
-                if not trusts_folders or self._has_other_time(row):
+                if not trusts_folders or self._has_other_time(first_row):
                     return False
                 continue
-            path, stamp = container.path, self.stamps.item(row)
-            if not path.is_file() or path.stat().st_mtime_ns != stamp:
+            path = container.path
+            if not path.is_file():
+                return False
+            if path.stat().st_mtime_ns != self.stamps.item(first_row):
                 return False
         return True
 
     def _has_other_time(self, row: int) -> bool:
         """Whether the image file of a row is there with another time; not asked of a store."""
-        path = local_or_none(below(self.container(row).path, self.names[row]))
+        container = self.container(row)
+        path = local_or_none(below(container.path, self.names[row]))
+        if path is None:
+            return False
         with contextlib.suppress(OSError):
-            return path is not None and path.stat().st_mtime_ns != self.stamps.item(row)
+            is_other: bool = path.stat().st_mtime_ns != self.stamps.item(row)
+            return is_other
         return False
 
     def stamps_of_containers(self) -> dict[str, str]:
         """A digest (hex) of the modification times in each container and each folder of masks,
         by its path.
         """
-        ordered = np.argsort(self.container_ids, kind="stable")
-        edges = np.searchsorted(self.container_ids[ordered], np.arange(len(self.containers) + 1))
+        rows_by_container = np.argsort(self.container_ids, kind="stable")
+        sorted_ids = self.container_ids[rows_by_container]
+        edges = np.searchsorted(sorted_ids, np.arange(len(self.containers) + 1))
         images = replace(self, columns={})
         digests: dict[str, str] = {}
-        for container, (start, stop) in zip(
-            self.containers, itertools.pairwise(edges), strict=True
-        ):
-            digests[_resolved_path(container)] = images.times(ordered[start:stop])
-        for folder, times in self._mask_times(range(len(self))).items():
-            digests[folder] = hashlib.sha256(json.dumps(times).encode()).hexdigest()
+        for number, container in enumerate(self.containers):
+            start, stop = edges[number], edges[number + 1]
+            path = _resolved_path(container)
+            digests[path] = images.times(rows_by_container[start:stop])
+        all_rows = range(len(self))
+        for folder, times in self._mask_times(all_rows).items():
+            mask_text = json.dumps(times)
+            digests[folder] = hashlib.sha256(mask_text.encode()).hexdigest()
         return digests
 
     def containers_of(self, rows: Rows) -> list[str]:
         """The paths of the containers of these rows, and of the folders of their masks."""
-        numbers = sorted(set(self.container_ids[places_of(rows)].tolist()))
-        paths = [_resolved_path(self.containers[number]) for number in numbers]
-        return [*paths, *self._mask_times(rows)]
+        places = places_of(rows)
+        numbers = set(self.container_ids[places].tolist())
+        paths = [_resolved_path(self.containers[number]) for number in sorted(numbers)]
+        mask_folders = self._mask_times(rows)
+        return [*paths, *mask_folders]
 
 
 class CatalogBuilder:
     """Rows that become a Catalog: added one by one for one container, or in parts."""
 
     def __init__(self, *containers: Container) -> None:
-        self._containers = {container: number for number, container in enumerate(containers)}
-        self._blob, self._starts = bytearray(), array("q", [0])
+        self._containers: dict[Container, int] = {}
+        for number, container in enumerate(containers):
+            self._containers[container] = number
+        self._blob = bytearray()
+        self._starts = array("q", [0])
         self._columns = {name: array(form) for name, form in NUMBER_COLUMNS.items()}
         self._appends = [column.append for column in self._columns.values()]
 
@@ -325,26 +382,32 @@ class CatalogBuilder:
 
     def extend(self, part: Catalog) -> None:
         """Add all rows of another table, without boxes and columns."""
+        new_numbers: list[int] = []
         for container in part.containers:
-            self._containers.setdefault(container, len(self._containers))
-        numbers = np.array([self._containers[container] for container in part.containers], np.int32)
-        starts = part.names.starts[1:].astype(np.int64) + len(self._blob)
+            number = self._containers.setdefault(container, len(self._containers))
+            new_numbers.append(number)
+        numbers = np.array(new_numbers, np.int32)
+        starts_in_part = part.names.starts[1:].astype(np.int64)
+        starts = starts_in_part + len(self._blob)
         self._starts.frombytes(starts.tobytes())
         self._blob += part.names.blob.data
         for name, column in self._columns.items():
             part_column = getattr(part, name)
             if name == "container_ids":
                 part_column = numbers[part_column]
-            column.frombytes(part_column.astype(column.typecode).tobytes())
+            wide_column = part_column.astype(column.typecode)
+            column.frombytes(wide_column.tobytes())
 
     def listed(self) -> Catalog:
         """The rows in the order of adding; no more can be added."""
         blob = np.frombuffer(self._blob, np.uint8)
-        names = Names(blob, _narrow(np.asarray(self._starts)))
+        starts = _narrow(np.asarray(self._starts))
+        names = Names(blob, starts)
         columns: dict[str, Any] = {}
         for name, column in self._columns.items():
             columns[name] = _narrow(np.asarray(column))
-        return Catalog(containers=list(self._containers), names=names, **columns)
+        containers = list(self._containers)
+        return Catalog(containers=containers, names=names, **columns)
 
     def sorted(self) -> Catalog:
         """The rows by label, then by the bytes of their names."""
@@ -356,10 +419,13 @@ def _narrow(column: Column) -> Column:
     largest = 0
     if len(column):
         largest = max(int(column.max()), -int(column.min()))
-    types = (np.int8, np.int16, np.int32, np.int64)
-    return column.astype(next(dtype for dtype in types if largest <= np.iinfo(dtype).max))
+    for dtype in (np.int8, np.int16, np.int32):
+        if largest <= np.iinfo(dtype).max:
+            return column.astype(dtype)
+    return column.astype(np.int64)
 
 
 def _resolved_path(container: Container) -> str:
     """The path of a container, the same for any links that lead to it."""
-    return str(container.path.resolve())
+    path = container.path.resolve()
+    return str(path)

@@ -37,20 +37,25 @@ _SLASH = ord("/")
 
 def chunks(count: int) -> Iterator[range]:
     """All rows, CHUNK at a time."""
-    return (range(start, min(start + CHUNK, count)) for start in range(0, count, CHUNK))
+    for start in range(0, count, CHUNK):
+        stop = min(start + CHUNK, count)
+        yield range(start, stop)
 
 
 def places_of(rows: Rows) -> Any:
     """Rows as an index of a column; a range gives a view."""
     if isinstance(rows, range) and rows.step == 1:
         return slice(rows.start, rows.stop)
-    return np.asarray(rows) if len(rows) else np.zeros(0, np.int64)
+    if not len(rows):
+        return np.zeros(0, np.int64)
+    return np.asarray(rows)
 
 
 def edges_of(lengths: Column) -> Column:
     """Start offsets of consecutive pieces of these lengths, and the end of the last."""
     end = int(lengths.sum(dtype=np.int64))
-    edges = np.zeros(len(lengths) + 1, np.int32 if end < 1 << 31 else np.int64)
+    number_type = np.int32 if end < 1 << 31 else np.int64
+    edges = np.zeros(len(lengths) + 1, number_type)
     np.cumsum(lengths, out=edges[1:])
     return edges
 
@@ -66,35 +71,47 @@ def text_of(name: str) -> str:
     """The UTF-8 text of a name or path that the system gave;
     surrogate escapes stand for other bytes.
     """
-    return name if _IS_UTF8 else os.fsencode(name).decode("utf-8", "surrogateescape")
+    if _IS_UTF8:
+        return name
+    system_bytes = os.fsencode(name)
+    return system_bytes.decode("utf-8", "surrogateescape")
 
 
 def name_of(text: str) -> str:
     """The name or path for the system's calls, the inverse of ``text_of``."""
-    return text if _IS_UTF8 else os.fsdecode(text.encode("utf-8", "surrogateescape"))
+    if _IS_UTF8:
+        return text
+    system_bytes = text.encode("utf-8", "surrogateescape")
+    return os.fsdecode(system_bytes)
 
 
 def entry_name(entry: FolderEntry) -> str:
     """The text of an entry's name; a store's names are texts."""
-    return entry.name if _IS_UTF8 or isinstance(entry, ObjectEntry) else text_of(entry.name)
+    if _IS_UTF8 or isinstance(entry, ObjectEntry):
+        return entry.name
+    return text_of(entry.name)
 
 
 def below(folder: P, text: str) -> P:
     """The path of a file below a folder, by the text of its name."""
-    path: P = folder / (text if isinstance(folder, Location) else name_of(text))  # type: ignore[assignment]
+    name = text if isinstance(folder, Location) else name_of(text)
+    path: P = folder / name  # type: ignore[assignment]
     return path
 
 
 def file_name(path: AnyPath) -> str:
     """The text of the last part of a path."""
-    return path.name if isinstance(path, Location) else text_of(path.name)
+    if isinstance(path, Location):
+        return path.name
+    return text_of(path.name)
 
 
 def shown_name(path: AnyPath) -> str:
     r"""The last part of a path as text that every file can hold:
     bytes that are not UTF-8 become ``\xe9``.
     """
-    return file_name(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    name_bytes = file_name(path).encode("utf-8", "surrogateescape")
+    return name_bytes.decode("utf-8", "backslashreplace")
 
 
 # names of rows ------------------------------------------------------------------------------------
@@ -112,9 +129,11 @@ class Names(Sequence[str]):
     @classmethod
     def take(cls, texts: Iterable[str]) -> Names:
         """Names from texts."""
-        encoded = [text.encode() for text in texts]
-        blob = np.frombuffer(bytearray().join(encoded), np.uint8)
-        return cls(blob, edges_of(np.fromiter(map(len, encoded), np.int64, len(encoded))))
+        names = [text.encode() for text in texts]
+        joined = bytearray().join(names)
+        blob = np.frombuffer(joined, np.uint8)
+        lengths = np.fromiter(map(len, names), np.int64, len(names))
+        return cls(blob, edges_of(lengths))
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -128,8 +147,10 @@ class Names(Sequence[str]):
 
     def encoded(self, row: int) -> bytes:
         """The UTF-8 bytes of a name."""
-        row = row + len(self) if row < 0 else row
-        start, stop = self.starts.item(row), self.starts.item(row + 1)
+        if row < 0:
+            row += len(self)
+        start = self.starts.item(row)
+        stop = self.starts.item(row + 1)
         name: bytes = self.blob[start:stop].tobytes()
         return name
 
@@ -148,8 +169,10 @@ class Names(Sequence[str]):
     def _joined(self, rows: range) -> tuple[bytes, list[int]]:
         """The bytes of consecutive names, their start offsets, and the end of the last."""
         edges = self.starts[rows.start : rows.stop + 1]
-        joined = self.blob[edges[0] : edges[-1]]
-        return joined.tobytes(), (edges - edges[0]).tolist()
+        start = edges[0]
+        joined = self.blob[start : edges[-1]]
+        edges_in_joined = edges - start
+        return joined.tobytes(), edges_in_joined.tolist()
 
     def picked(self, rows: Rows) -> Names:
         """The names of ``rows``, in that order; a range shares their memory."""
@@ -157,16 +180,24 @@ class Names(Sequence[str]):
             if not rows:
                 return Names()
             starts = self.starts[rows.start : rows.stop + 1]
-            return Names(self.blob[starts[0] : starts[-1]], starts - starts[0])
-        places = places_of(rows)
-        lengths = np.diff(self.starts)[places]
+            start = starts[0]
+            shared_bytes = self.blob[start : starts[-1]]
+            return Names(shared_bytes, starts - start)
+        return self._copied(places_of(rows))
+
+    def _copied(self, places: Any) -> Names:
+        """The names of any rows, in memory of their own."""
+        all_lengths = np.diff(self.starts)
+        lengths = all_lengths[places]
         edges = edges_of(lengths)
         blob = np.empty(edges[-1], np.uint8)
         for part in chunks(len(lengths)):
             of_part = slice(part.start, part.stop)
-            start, stop = edges[part.start], edges[part.stop]
+            start = edges[part.start]
+            stop = edges[part.stop]
             shifts = self.starts[places[of_part]] - edges[of_part]
-            byte_places = np.repeat(shifts, lengths[of_part]) + np.arange(start, stop)
+            byte_places = np.repeat(shifts, lengths[of_part])
+            byte_places = byte_places + np.arange(start, stop)
             blob[start:stop] = self.blob[byte_places]
         return Names(blob, edges)
 
@@ -174,8 +205,10 @@ class Names(Sequence[str]):
 
     def repeated(self) -> Iterator[int]:
         """The rows whose name equals that of the next row."""
-        for rows in chunks(len(self)):
-            names = self.slices(range(rows.start, min(rows.stop + 1, len(self))))
+        count = len(self)
+        for rows in chunks(count):
+            stop = min(rows.stop + 1, count)  # with the first row of the next chunk
+            names = self.slices(range(rows.start, stop))
             for row, (name, next_name) in enumerate(pairwise(names), rows.start):
                 if name == next_name:
                     yield row
@@ -188,14 +221,17 @@ class Names(Sequence[str]):
         """The row of a name, present or not, from row ``start`` on;
         names are sorted by their bytes.
         """
-        return bisect_left(range(len(self)), name, start, key=self.encoded)
+        rows = range(len(self))
+        return bisect_left(rows, name, start, key=self.encoded)
 
     def below(self, lead: str) -> range:
         """The rows whose names start with ``lead``, a folder and a slash;
         names are sorted by their bytes.
         """
         start = self.find(lead.encode())
-        return range(start, self.find(f"{lead[:-1]}0".encode(), start))
+        next_lead = f"{lead[:-1]}0"  # "0" comes after "/"
+        stop = self.find(next_lead.encode(), start)
+        return range(start, stop)
 
     def folders(
         self, rows: Rows, lead: str, *, whole: bool = False
@@ -207,38 +243,45 @@ class Names(Sequence[str]):
         """
         lead_length = len(lead.encode())
         start, folder, most_slashes = 0, b"", 0  # of the current run
-        for block in chunks(len(rows)):
+        count = len(rows)
+        for block in chunks(count):
             part = rows[block.start : block.stop]
-            names = self.picked(part).slices(range(len(part)))  # a range shares their memory
+            picked_names = self.picked(part)  # a range shares their memory
+            names = picked_names.slices(range(len(part)))
             for place, name in enumerate(names, block.start):
                 is_same = folder and name.startswith(folder, lead_length)
-                if not is_same or (whole and name.find(b"/", lead_length + len(folder)) >= 0):
+                if whole and is_same:  # not in a folder further down
+                    is_same = name.find(b"/", lead_length + len(folder)) < 0
+                if not is_same:
                     if place > start:
                         yield range(start, place), _folder(folder), most_slashes
                     slash = name.rfind(b"/") if whole else name.find(b"/", lead_length)
                     folder = name[lead_length : slash + 1]
                     start, most_slashes = place, 0
                 most_slashes = max(most_slashes, name.count(b"/"))
-        if len(rows) > start:
-            yield range(start, len(rows)), _folder(folder), most_slashes
+        if count > start:
+            yield range(start, count), _folder(folder), most_slashes
 
     def fewest_slashes(self) -> int:
         """The fewest slashes that a name has; 0 if there is no name."""
-        fewest = []
+        fewest_by_chunk: list[int] = []
         for rows in chunks(len(self)):
             edges = self.starts[rows.start : rows.stop + 1]
-            joined = self.blob[edges[0] : edges[-1]]
-            slashes = np.zeros(len(joined) + 1, np.int64)
-            np.cumsum(joined == _SLASH, out=slashes[1:])
-            fewest.append(int(np.diff(slashes[edges - edges[0]]).min()))
-        return min(fewest, default=0)
+            start = edges[0]
+            joined = self.blob[start : edges[-1]]
+            slashes_before = np.zeros(len(joined) + 1, np.int64)
+            np.cumsum(joined == _SLASH, out=slashes_before[1:])
+            slashes = np.diff(slashes_before[edges - start])
+            fewest_by_chunk.append(int(slashes.min()))
+        return min(fewest_by_chunk, default=0)
 
     def holding(self, words: Sequence[bytes]) -> Iterator[str]:
         """Candidate rows for names with one of these words, in any case;
         every real match is included.
         """
         for rows in chunks(len(self)):
-            joined = self._joined(rows)[0].lower()
+            joined, _ = self._joined(rows)
+            joined = joined.lower()
             for word in words:
                 has_letters = all(letter in joined for letter in word)  # this is fast
                 if has_letters and word in joined:
@@ -249,18 +292,21 @@ class Names(Sequence[str]):
         """Whether ``accept`` accepts each name; it sees only the last 5 bytes."""
         is_accepted = np.zeros(len(self), np.bool_)
         for rows, tails in self._tails():
-            distinct, numbers = np.unique(tails, return_inverse=True)
-            answers = np.array([accept(_text(tail)) for tail in distinct.tolist()])
+            distinct_tails, numbers = np.unique(tails, return_inverse=True)
+            endings = map(_text, distinct_tails.tolist())
+            answers = np.array([accept(ending) for ending in endings])
             is_accepted[rows.start : rows.stop] = answers[numbers]
         return is_accepted
 
     def endings(self) -> set[str]:
         """The distinct last 5 bytes."""
-        distinct: set[int] = set()
+        distinct_tails: set[int] = set()
         for _, tails in self._tails():
-            distinct.add(int(tails[0]))  # usually all are equal
-            distinct.update(np.unique(tails[tails != tails[0]]).tolist())
-        return set(map(_text, distinct))
+            first_tail = tails[0]  # usually all are equal
+            distinct_tails.add(int(first_tail))
+            other_tails = tails[tails != first_tail]
+            distinct_tails.update(np.unique(other_tails).tolist())
+        return set(map(_text, distinct_tails))
 
     def _tails(self) -> Iterator[tuple[range, Column]]:
         """The last 5 bytes of each name as a number;
@@ -268,15 +314,20 @@ class Names(Sequence[str]):
         """
         for rows in chunks(len(self)):
             edges = self.starts[rows.start : rows.stop + 1].astype(np.int64)
-            places = edges[1:, None] - np.arange(_ENDING, 0, -1)
+            starts = edges[:-1, None]
+            stops = edges[1:, None]
+            places = stops - np.arange(_ENDING, 0, -1)
+            last_bytes = self.blob[np.maximum(places, 0)]
             tails = np.zeros((len(rows), _WORD), np.uint8)
-            is_of_name = places >= edges[:-1, None]
-            tails[:, -_ENDING:] = np.where(is_of_name, self.blob[np.maximum(places, 0)], 0)
-            yield rows, tails.view(">u8")[:, 0].astype(np.uint64)
+            tails[:, -_ENDING:] = np.where(places >= starts, last_bytes, 0)
+            numbers = tails.view(">u8")[:, 0]
+            yield rows, numbers.astype(np.uint64)
 
 
 def _text(tail: int) -> str:
-    return tail.to_bytes(_WORD, "big").lstrip(b"\0").decode("utf-8", "replace")
+    padded = tail.to_bytes(_WORD, "big")
+    ending = padded.lstrip(b"\0")
+    return ending.decode("utf-8", "replace")
 
 
 def _folder(lead: bytes) -> str | None:

@@ -154,7 +154,7 @@ def stored_rows(path: Path, load: Callable[[], ArrayLike]) -> StoredArray:
     shape, opened = tuple(map(int, rows.shape)), functools.partial(_stream, load)
     stored = StoredArray(path, shape, np.dtype(rows.dtype), opened)
     if not stored.shape or not stored.item_bytes or stored.item_bytes > MAX_BYTES:
-        raise ArrayError(f"an array of shape {stored.shape}")
+        raise ArrayError(f"its shape {stored.shape} has empty rows, or rows of more than 2 GiB")
     check_claim(path, stored.shape, stored.dtype)
     return stored
 
@@ -163,7 +163,9 @@ def check_claim(path: Path, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
     """Raise ArrayError for an array of more bytes than its file can hold, compressed."""
     claimed, size = prod(map(int, shape)) * dtype.itemsize, path.stat().st_size
     if claimed > DEFLATES_TO * size:
-        raise ArrayError(f"an array claims {claimed:,} bytes: more than {size:,} bytes can hold")
+        raise ArrayError(
+            f"its header claims {claimed:,} bytes, but a file of {size:,} bytes holds less"
+        )
 
 
 def _stream(load: Callable[[], ArrayLike]) -> IO[bytes]:

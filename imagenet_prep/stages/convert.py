@@ -327,7 +327,7 @@ class _Conversion(Struct, frozen=True):
         if self.share:
             name = f"rank-{plan.key}-{name}"
         with unfinished_of(layout, name) as run_layout:
-            samples = samples_by_shard(self._saving.save(todo))
+            samples = samples_by_shard(self._saving.save(todo, run_layout.partial_dir))
             if self.share is None or self.replacement:
                 remove_unfinished(layout, plan.key, run_layout.run)
             self._claim.check()

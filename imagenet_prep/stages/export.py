@@ -142,7 +142,7 @@ def _refuse_options(
         raise UsageError(
             f"export {container} with --on-damaged skip: it copies no records, "
             "so it can't leave any out",
-            "expected refuse",
+            "expected --on-damaged refuse, or a format that copies records",
             Hint("mend the set with ", mention("repair"), ", or choose another format"),
         )
 

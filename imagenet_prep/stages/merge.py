@@ -14,6 +14,7 @@ from imagenet_prep.registry import refuse_images
 from imagenet_prep.shards.convert_summary import ConvertSummary, SplitSummary
 from imagenet_prep.shards.finishing import finish_set
 from imagenet_prep.shards.share import ranks_of
+from imagenet_prep.shards.unfinished import remove_unfinished_state
 from imagenet_prep.state.indexes import not_done, settle
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
@@ -42,6 +43,7 @@ def merge(layout: Layout, *, progress: Progress | None = None) -> ConvertSummary
     progress = progress or Silent()
     layout = layout.one_set()
     with hold(layout.lock_paths):
+        remove_unfinished_state(layout)
         state = SetState.read(layout)
         if state.kind == "finished" and state.manifest is not None and not layout.rank_parts():
             _refuse_damaged(state.manifest, layout)

@@ -59,11 +59,14 @@ class Contents(Struct, frozen=True):
 
 
 class ReportSummary(Struct, frozen=True):
-    """The page's main facts, and its path; ``remarks`` are sentences about the flagged images."""
+    """The page's main facts, and its path; ``remarks`` are sentences about the flagged images,
+    ``unknown_names`` are flagged, but of no record.
+    """
 
     path: AnyPath
     verdict: Verdict
     remarks: Sequence[str] = ()
+    unknown_names: Sequence[str] = ()
 
 
 def write_report(
@@ -117,7 +120,9 @@ def write_report(
     )
     path = page or _default_page(layout, file_name)
     save_bytes(path, render(facts))
-    return ReportSummary(path, verdict, marked.remarks if marked else ())
+    if marked is None:
+        return ReportSummary(path, verdict)
+    return ReportSummary(path, verdict, marked.remarks, marked.unknown_names)
 
 
 def _default_page(layout: Layout, file_name: str) -> AnyPath:

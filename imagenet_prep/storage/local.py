@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
-import glob
 import mmap
 import os
 import stat
@@ -31,8 +30,8 @@ from imagenet_prep.storage.durable import (
     write_all,
 )
 from imagenet_prep.storage.lock import take
-from imagenet_prep.storage.refusals import unreadable, writing
-from imagenet_prep.storage.store import MOST, Buffer, FolderEntry, GoneError
+from imagenet_prep.storage.refusals import GoneError, unreadable, writing
+from imagenet_prep.storage.store import MOST, Buffer, FolderEntry
 
 _WRITE_OUT = 4 << 20  # bytes that are enough to start a write-out
 _BEHIND = 256 << 20  # a later call repeats this many bytes: the system skips pages in use
@@ -62,7 +61,8 @@ class LocalStore(Struct, frozen=True):
         folder: the folder of finished files.
         unfinished: the folder of files from ``create`` until they are committed, on the same file
             system. The writer makes it and removes the files of killed processes; a removed file
-            never gets its final name.
+            never gets its final name. None: they are next to their final names, locked; see
+            ``remove_abandoned``.
     """
 
     folder: Path
@@ -122,8 +122,15 @@ class LocalStore(Struct, frozen=True):
         return map_file(self.folder / name, in_order=in_order)
 
     def create(self, name: str) -> LocalSink:
-        """An unfinished file of that name; the first write creates it."""
-        return LocalSink(self.unfinished or self.folder, self.folder / name)
+        """An unfinished file of that name.
+
+        In the folder of unfinished files, the first write creates it.
+        """
+        final = self.folder / name
+        if self.unfinished is None:
+            partial, lock = _create_partial(final)
+            return LocalSink(partial, final, lock)
+        return LocalSink(self.unfinished / f"{final.name[:_SHOWN]}.{os.urandom(8).hex()}", final)
 
     def delete(self, name: str) -> None:
         """Remove a file, if it exists."""
@@ -148,7 +155,7 @@ class LocalStore(Struct, frozen=True):
         """
         path = self.folder / name
         if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
-            remove_abandoned(path)
+            remove_abandoned(path.parent)
             return False
         with self.replace(name) as file:
             file.write(content)
@@ -190,14 +197,20 @@ class LocalStore(Struct, frozen=True):
 class LocalSink:
     """An unfinished file: gathered writes, one fsync, a rename.
 
-    Its name is unique across machines, so that several writers of the same file never collide.
+    Args:
+        path: its name until it is committed. It is unique across machines, so that several writers
+            of the same file never collide.
+        final: the name that ``commit`` gives it.
+        lock: a descriptor that keeps the file locked until it is discarded or the block ends; None
+            if it does not exist yet.
     """
 
-    def __init__(self, unfinished: Path, final: Path) -> None:
-        self._path = unfinished / f"{final.name[:_SHOWN]}.{os.urandom(8).hex()}"
+    def __init__(self, path: Path, final: Path, lock: int | None = None) -> None:
+        self._path = path
         self._final = final
+        self._lock = lock
         self._descriptor: int | None = None
-        self._is_made = False
+        self._is_made = lock is not None
         self._is_committed = False
         self._begun = 0  # the end of the last write-out
         self.size = 0
@@ -239,6 +252,9 @@ class LocalSink:
         if not self._is_committed:
             with contextlib.suppress(OSError):
                 self._path.unlink(missing_ok=True)
+        if self._lock is not None:
+            lock, self._lock = self._lock, None
+            os.close(lock)
 
     def __enter__(self) -> LocalSink:
         """Nothing to do."""
@@ -307,7 +323,7 @@ def _partial(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
     """
     make_folder(path.parent)
     with writing(path):
-        remove_abandoned(path)
+        remove_abandoned(path.parent)
         partial, descriptor = _create_partial(path)
     try:
         with writing(path), os.fdopen(descriptor, "wb") as file:
@@ -339,15 +355,13 @@ def _host() -> str:
     return f"{zlib.crc32(os.uname().nodename.encode()):08x}"
 
 
-def remove_abandoned(path: Path) -> None:
-    """Remove the partial files of killed writers of ``path`` on this machine; a living writer holds
-    a lock.
+def remove_abandoned(folder: Path) -> None:
+    """Remove the partial files that killed writers on this machine left in a folder; a living
+    writer holds a lock.
 
     This machine can't see locks of writers on others: their files stay.
     """
-    for partial in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
-        if not partial.name.endswith(f"-{_host()}.partial"):
-            continue
+    for partial in folder.glob(f".*-{_host()}.partial"):
         with contextlib.suppress(OSError):  # it is locked, or gone
             descriptor = take(partial)
             try:

@@ -211,12 +211,12 @@ def _bucket_and_key(scheme: str, url: str) -> tuple[str, str]:
 
 
 def open_store(folder: AnyPath, unfinished: AnyPath | None = None) -> Store:
-    """The store of a folder's files; on a disk,
-    files are in ``unfinished`` until they are committed.
+    """The store of a folder's files; on a disk, files are in the folder ``unfinished`` until they
+    are committed, or next to their final names.
     """
     if isinstance(folder, Location):
         return folder.store.below(folder.key)
-    return LocalStore(folder, folder if unfinished is None else local_path(unfinished))
+    return LocalStore(folder, None if unfinished is None else local_path(unfinished))
 
 
 def split(place: AnyPath) -> tuple[Store, str]:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from imagenet_prep.errors import InputError, PrepError, SpaceError, WriteError
+from imagenet_prep.errors import BusyError, InputError, PrepError, SpaceError, WriteError
 from imagenet_prep.escaping import rerun
 from imagenet_prep.hints import Hint
 
@@ -103,12 +103,27 @@ def no_space(path: object) -> SpaceError:
     )
 
 
+class GoneError(FileNotFoundError):
+    """Someone removed the file while it was being written: another run replaced this one."""
+
+
+def replaced_by_run(file: object, place: str) -> BusyError:
+    """The error for a GoneError; ``place`` is where the other run works."""
+    return BusyError(
+        f"{file} was not finished: its partial file is gone",
+        f"another run has started {place} since, or has finished the set",
+        "let that run finish",
+    )
+
+
 @contextlib.contextmanager
 def writing(path: object) -> Iterator[None]:
     """Turn any refusal to write ``path`` into the error that names it."""
     try:
         with space_errors(path):
             yield
+    except GoneError as error:
+        raise replaced_by_run(path, "there") from error
     except OSError as error:
         raise WriteError(
             f"cannot write {path}", error.strerror or str(error), _mend(error)

@@ -34,10 +34,6 @@ _MOST_AHEAD = 8 << 20
 _NEAR = 1 << 20  # fetching this many bytes between two slices is as fast as another request
 
 
-class GoneError(FileNotFoundError):
-    """Someone removed the file while it was being written: another run replaced this one."""
-
-
 class ObjectEntry(Struct, frozen=True):
     """A listed object: its name in the folder, its URL, its size in bytes, and its modification
     time in ns.

@@ -23,13 +23,16 @@ class Crop:
     """
 
     def __init__(self, size: int) -> None:
-        self.size = whole(f"{type(self).__name__}(size=", size, 1)
+        class_name = type(self).__name__
+        self.size = whole(f"{class_name}(size=", size, 1)
 
     def __repr__(self) -> str:
-        options = (
-            f"{name}={value}" for name, value in vars(self).items() if not name.startswith("_")
-        )
-        return f"{type(self).__name__}({', '.join(options)})"
+        class_name = type(self).__name__
+        options: list[str] = []
+        for name, option in vars(self).items():
+            if not name.startswith("_"):
+                options.append(f"{name}={option}")
+        return f"{class_name}({', '.join(options)})"
 
     def choose(self, height: int, width: int) -> tuple[float, float, float, float] | ImagePart:
         """The part of an image of this size, in pixels:
@@ -46,18 +49,21 @@ class Crop:
         cutout = record.cutout(self.choose, self.size)
         is_flipped = self.draw_flip()
         resized = self.resized(cutout)
-        return resized.flip(-1) if is_flipped else resized
+        if is_flipped:
+            return resized.flip(-1)
+        return resized
 
     def resized(self, cutout: Cutout) -> torch.Tensor:
         """The part, uint8 of the shape (3, size, size)."""
         if not cutout.is_all:  # torch resizes whole pixels only
-            return torch.from_numpy(cutout.resized(self.size)).permute(2, 0, 1)
+            pixels = torch.from_numpy(cutout.resized(self.size))
+            return pixels.permute(2, 0, 1)
         # a batch of one image in channels_last, which torch resizes faster
-        batch = torch.from_numpy(cutout.pixels)[None].permute(0, 3, 1, 2)
-        if batch.shape[2:] != (self.size, self.size):
-            batch = functional.interpolate(
-                batch, (self.size, self.size), mode="bilinear", antialias=True
-            )
+        pixels = torch.from_numpy(cutout.pixels)
+        batch = pixels[None].permute(0, 3, 1, 2)
+        square = (self.size, self.size)
+        if batch.shape[2:] != square:
+            batch = functional.interpolate(batch, square, mode="bilinear", antialias=True)
         return batch[0]
 
 
@@ -82,18 +88,21 @@ class RandomResizedCrop(Crop):
         super().__init__(size)
         self.scale = _limits("scale", scale, 1)
         self.ratio = _limits("ratio", ratio, math.inf)
-        self._log_ratio = torch.log(torch.tensor(self.ratio)).tolist()
+        log_ratio = torch.log(torch.tensor(self.ratio))
+        self._log_ratio = log_ratio.tolist()
         if not isinstance(flip, int | float) or not 0 <= flip <= 1:
-            raise UsageError(
-                f"RandomResizedCrop(flip={shown(flip)})", "expected a share from 0 to 1"
-            )
+            argument = f"RandomResizedCrop(flip={shown(flip)})"
+            raise UsageError(argument, "expected a share from 0 to 1")
         self.flip = flip
 
     def draw_flip(self, generator: torch.Generator | None = None) -> bool:
         """Whether to mirror the image; ``generator`` is that of ``choose``,
         by default torch's own.
         """
-        return self.flip > 0 and torch.rand(1, generator=generator).item() < self.flip
+        if self.flip <= 0:
+            return False
+        drawn = torch.rand(1, generator=generator).item()
+        return drawn < self.flip
 
     def choose(
         self, height: int, width: int, generator: torch.Generator | None = None
@@ -101,18 +110,24 @@ class RandomResizedCrop(Crop):
         """Ten attempts to draw a part that fits, then the largest one in the middle."""
         # as in torchvision/transforms/transforms.py, RandomResizedCrop.get_params: the same numbers
         # in the same order
-        share, place = torch.empty(1), torch.empty(1, dtype=torch.int64)
+        share = torch.empty(1)
+        place = torch.empty(1, dtype=torch.int64)
         for _ in range(10):
-            area = height * width * share.uniform_(*self.scale, generator=generator).item()
+            area_share = share.uniform_(*self.scale, generator=generator).item()
+            area = height * width * area_share
             ratio = share.uniform_(*self._log_ratio, generator=generator).exp_().item()
-            w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+            w = round(math.sqrt(area * ratio))
+            h = round(math.sqrt(area / ratio))
             if 0 < w <= width and 0 < h <= height:
                 top = place.random_(0, height - h + 1, generator=generator).item()
                 left = place.random_(0, width - w + 1, generator=generator).item()
                 return ImagePart(top, left, h, w)
-        h = min(height, round(width / self.ratio[0]))
-        w = min(width, round(height * self.ratio[1]))
-        return ImagePart((height - h) // 2, (width - w) // 2, h, w)
+        least_ratio, largest_ratio = self.ratio
+        h = min(height, round(width / least_ratio))
+        w = min(width, round(height * largest_ratio))
+        top = (height - h) // 2
+        left = (width - w) // 2
+        return ImagePart(top, left, h, w)
 
 
 class CenterCrop(Crop):
@@ -131,17 +146,20 @@ class CenterCrop(Crop):
 
     def __init__(self, size: int, part: float = 0.875) -> None:
         super().__init__(size)
-        self.part = _limits("part", (part, part), 1)[0]
+        self.part, _ = _limits("part", (part, part), 1)
 
     def choose(self, height: int, width: int) -> ImagePart:
         """The middle of the resized image, in pixels of the image itself."""
         # as in torchvision/transforms/functional.py: resize rounds the longer side down,
         # center_crop to the even pixel
-        shorter = math.floor(
-            self.size / self.part + 1e-6
-        )  # 224 / (224 / 232) may be 231.99999999999997
-        resized_height = shorter if height <= width else int(shorter * height / width)
-        resized_width = shorter if width <= height else int(shorter * width / height)
+        shorter_side = self.size / self.part
+        # 224 / (224 / 232) may be 231.99999999999997
+        shorter = math.floor(shorter_side + 1e-6)
+        resized_height = resized_width = shorter
+        if height > width:
+            resized_height = int(shorter * height / width)
+        elif width > height:
+            resized_width = int(shorter * width / height)
         top, part_height = _middle(self.size, resized_height, height)
         left, part_width = _middle(self.size, resized_width, width)
         return ImagePart(top, left, part_height, part_width, is_cut=False)
@@ -152,8 +170,10 @@ def _middle(size: int, resized: int, side: int) -> tuple[float, float]:
     and their length, in pixels of the side itself.
     """
     scale = side / resized
-    start = round((resized - size) / 2) * scale
-    return start, min(size * scale, side - start)
+    resized_start = round((resized - size) / 2)
+    start = resized_start * scale
+    length = min(size * scale, side - start)
+    return start, length
 
 
 def _limits(name: str, values: tuple[float, float], most: float) -> tuple[float, float]:
@@ -162,8 +182,8 @@ def _limits(name: str, values: tuple[float, float], most: float) -> tuple[float,
     except (TypeError, ValueError):
         low = high = math.nan
     if not 0 < low <= high <= most:
-        up_to = "" if most == math.inf else f", at most {most}"
-        raise UsageError(
-            f"{name}={shown(values)}", f"expected a lower and an upper limit, above 0{up_to}"
-        )
+        expected = "expected a lower and an upper limit, above 0"
+        if most != math.inf:
+            expected += f", at most {most}"
+        raise UsageError(f"{name}={shown(values)}", expected)
     return low, high

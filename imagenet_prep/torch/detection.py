@@ -94,17 +94,10 @@ class DetectionDataset(VisionDataset[tuple[Any, Target]]):
         masks: bool | None = None,
     ) -> None:
         super().__init__(records, transforms)
-        is_list = isinstance(leave_out, Collection) and not isinstance(leave_out, str)
-        if not is_list or not all(flag in get_args(Flag) for flag in leave_out):
-            raise UsageError(
-                f"DetectionDataset(leave_out={shown(leave_out)})",
-                "expected a list of 'crowd' and 'difficult'",
-                "leave_out=['crowd']",
-            )
+        _check_flags(leave_out)
         if masks not in (None, False, True):
-            raise UsageError(
-                f"DetectionDataset(masks={shown(masks)})", "expected True, False or None"
-            )
+            argument = f"DetectionDataset(masks={shown(masks)})"
+            raise UsageError(argument, "expected True, False or None")
         self.leave_out = tuple(leave_out)
         self.masks = masks
         self._classes = _find_classes(records, class_names, first_label)
@@ -125,16 +118,18 @@ class DetectionDataset(VisionDataset[tuple[Any, Target]]):
         Raises:
             UsageError: the set has no names of classes.
         """
-        if not self._classes.names:
+        names = self._classes.names
+        if not names:
+            problem = f"{self.records!r} has no names of classes"
             hint = "DetectionDataset(records, class_names=['cat', 'dog'])"
-            raise UsageError(
-                f"{self.records!r} has no names of classes", "expected some, to count them", hint
-            )
-        return max(self._classes.names) + 1
+            raise UsageError(problem, "expected some, to count them", hint)
+        largest_label = max(names)
+        return largest_label + 1
 
     def _sample(self, record: Record) -> tuple[Any, Target]:
         image = self._read_image(record)
-        target = self._read_target(record, *image.shape[1:])
+        _, height, width = image.shape
+        target = self._read_target(record, height, width)
         if self.transforms is None:
             return image, target
         image, target = self._transform(image, target)
@@ -145,26 +140,32 @@ class DetectionDataset(VisionDataset[tuple[Any, Target]]):
         objects = RecordObjects(record)
         boxes = objects.boxes(height, width)
         labels = self._classes.read_labels(objects)
-        numbers = {
-            name: objects.numbers(feature)
-            for name, (feature, _) in _NUMBERS.items()
-            if feature in objects.features
-        }
+        numbers: dict[str, Any] = {}
+        for name, (feature, _) in _NUMBERS.items():
+            if feature in objects.features:
+                numbers[name] = objects.numbers(feature)
         is_kept = np.all(boxes[:, 2:] > boxes[:, :2], axis=1)
         for flag in self.leave_out:
-            is_kept = is_kept & (numbers.get(_NAMES_OF_FLAGS[flag], np.zeros(objects.count)) == 0)
+            flag_name = _NAMES_OF_FLAGS[flag]
+            if flag_name in numbers:
+                is_kept = is_kept & (numbers[flag_name] == 0)
+        size = (height, width)
         corners = torch.from_numpy(boxes[is_kept])
         target: Target = {
-            "boxes": tv_tensors.BoundingBoxes(corners, format="XYXY", canvas_size=(height, width)),
+            "boxes": tv_tensors.BoundingBoxes(corners, format="XYXY", canvas_size=size),
             "labels": torch.from_numpy(labels[is_kept]),
         }
-        if self.masks or (self.masks is None and MASKS in objects.features):
-            masks = objects.masks(is_kept, (height, width))
+        wants_masks = self.masks
+        if wants_masks is None:
+            wants_masks = MASKS in objects.features
+        if wants_masks:
+            masks = objects.masks(is_kept, size)
             target["masks"] = tv_tensors.Mask(torch.from_numpy(masks))
         target["image_id"] = objects.image_id()
         for name, numbers_of_objects in numbers.items():
-            dtype = _NUMBERS[name][1]
-            target[name] = torch.from_numpy(numbers_of_objects[is_kept]).to(dtype)
+            _, dtype = _NUMBERS[name]
+            tensor = torch.from_numpy(numbers_of_objects[is_kept])
+            target[name] = tensor.to(dtype)
         return target
 
 
@@ -184,23 +185,39 @@ def _find_classes(
     """The classes of objects by label: from the arguments,
     otherwise from the manifest of the set.
     """
+    names_by_label: dict[int, str] = {}
     if class_names is not None:
         _check_class_names(class_names, first_label)
-        return ObjectClasses(dict(enumerate(class_names, 1)), 1, is_by_name=True)
+        names_by_label.update(enumerate(class_names, 1))
+        return ObjectClasses(names_by_label, 1, is_by_name=True)
     names = records.object_names or records.class_names
     if first_label is None:
         first_label = 0 if 0 in names else 1
     first_number = whole("DetectionDataset(first_label=", first_label, 0)
-    names_by_label = {number - first_number + 1: names[number] for number in sorted(names)}
+    for number in sorted(names):
+        label = number - first_number + 1
+        names_by_label[label] = names[number]
     return ObjectClasses(names_by_label, first_number)
 
 
+def _check_flags(flags: Collection[Flag]) -> None:
+    """Raise UsageError unless these are marks of objects."""
+    is_list = isinstance(flags, Collection) and not isinstance(flags, str)
+    if not is_list or not all(flag in get_args(Flag) for flag in flags):
+        argument = f"DetectionDataset(leave_out={shown(flags)})"
+        expected = "expected a list of 'crowd' and 'difficult'"
+        raise UsageError(argument, expected, "leave_out=['crowd']")
+
+
 def _check_class_names(class_names: Sequence[str], first_label: int | None) -> None:
+    """Raise UsageError unless these are names of classes, without a first label."""
     is_list = isinstance(class_names, Sequence) and not isinstance(class_names, str)
     are_texts = is_list and all(isinstance(name, str) for name in class_names)
-    if not are_texts or len(set(class_names)) < len(class_names) or first_label is not None:
+    are_distinct = are_texts and len(set(class_names)) == len(class_names)
+    if not are_distinct or first_label is not None:
+        arguments = f"class_names={shown(class_names)}, first_label={shown(first_label)}"
         raise UsageError(
-            f"DetectionDataset(class_names={shown(class_names)}, first_label={shown(first_label)})",
+            f"DetectionDataset({arguments})",
             "expected a list of different texts, and no first_label",
             "class_names=['cat', 'dog']",
         )
@@ -208,32 +225,41 @@ def _check_class_names(class_names: Sequence[str], first_label: int | None) -> N
 
 def _without_empty(target: Any) -> Any:
     """A target that was transformed, without the objects whose boxes have no area."""
-    boxes = target.get("boxes") if isinstance(target, dict) else None
+    if not isinstance(target, dict):
+        return target
+    boxes = target.get("boxes")
     if not isinstance(boxes, torch.Tensor):
         return target
-    of_objects = {
-        name: target[name] for name in _OF_OBJECTS if isinstance(target.get(name), torch.Tensor)
-    }
-    if len(set(map(len, of_objects.values()))) > 1:
-        counts = ", ".join(f"{len(tensor)} {name}" for name, tensor in of_objects.items())
-        raise UsageError(f"transforms gave {counts}", "expected as many of each", _SANITIZED)
+    tensors: dict[str, torch.Tensor] = {}
+    for name in _OF_OBJECTS:
+        tensor = target.get(name)
+        if isinstance(tensor, torch.Tensor):
+            tensors[name] = tensor
+    counts = {name: len(tensor) for name, tensor in tensors.items()}
+    if len(set(counts.values())) > 1:
+        shown_counts = ", ".join(f"{count} {name}" for name, count in counts.items())
+        raise UsageError(f"transforms gave {shown_counts}", "expected as many of each", _SANITIZED)
     has_area = _have_area(boxes)
     if has_area.all():
         return target
     tv_tensors = import_tv_tensors("DetectionDataset")
-    kept = {
-        name: tv_tensors.wrap(tensor[has_area], like=tensor) for name, tensor in of_objects.items()
-    }
-    return {**target, **kept}
+    new_target = dict(target)
+    for name, tensor in tensors.items():
+        with_area = tensor[has_area]
+        new_target[name] = tv_tensors.wrap(with_area, like=tensor)
+    return new_target
 
 
 def _have_area(boxes: torch.Tensor) -> torch.Tensor:
     """Whether each box has an area; of boxes that are no tv_tensors, or turned ones, nobody knows:
     all have.
     """
-    match getattr(getattr(boxes, "format", None), "value", None):
+    box_format = getattr(boxes, "format", None)
+    match getattr(box_format, "value", None):
         case "XYXY":
-            return (boxes[:, 2:4] > boxes[:, :2]).all(dim=1)
+            is_wide_and_high = boxes[:, 2:4] > boxes[:, :2]
         case "XYWH" | "CXCYWH":
-            return (boxes[:, 2:4] > 0).all(dim=1)
-    return torch.ones(len(boxes), dtype=torch.bool)
+            is_wide_and_high = boxes[:, 2:4] > 0
+        case _:
+            return torch.ones(len(boxes), dtype=torch.bool)
+    return is_wide_and_high.all(dim=1)

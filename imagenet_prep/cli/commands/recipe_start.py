@@ -1,0 +1,161 @@
+"""init: a recipe for a folder of data, or that of a well-known data set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from imagenet_prep.cli import options as o
+from imagenet_prep.cli.base_command import Command
+from imagenet_prep.cli.command_outcome import CommandOutcome
+from imagenet_prep.cli.figures import init_figures
+from imagenet_prep.cli.option_types import NewFile
+from imagenet_prep.cli.printing.recipe_start_text import (
+    print_example,
+    print_example_list,
+    print_init,
+)
+from imagenet_prep.cli.progress_display import make_progress
+from imagenet_prep.cli.stage_arguments import engine_of
+from imagenet_prep.errors import UsageError
+
+
+@click.command(cls=Command)
+@o.folder_or_file
+@click.option(
+    "--output",
+    type=NewFile(),
+    help="The recipe's file.  [default: FOLDER's name with .yaml, here]",
+)
+@click.option(
+    "--as",
+    "as_structure",
+    metavar="STRUCTURE",
+    help="How to read FOLDER, if several ways are possible.",
+)
+@click.option(
+    "--label",
+    metavar="COLUMN",
+    help="Column of the classes; a,b,c: one-hot; FILE:COLUMN: of that table.",
+)
+@click.option("--image", metavar="COLUMN", help="Column of the paths of images.")
+@click.option(
+    "--split",
+    "split",
+    multiple=True,
+    metavar="NAME=WHERE",
+    help="Folder, list, or value of a column.",
+)
+@click.option(
+    "--names",
+    type=o.existing_file,
+    metavar="FILE",
+    help="Names of classes by id: JSON, CSV, txt or pbtxt.",
+)
+@click.option("--strip", metavar="PREFIX", help="Take this off the paths in tables and lists.")
+@click.option("--list", "is_list", is_flag=True, help="List the recipes of well-known data sets.")
+@click.option(
+    "--example",
+    metavar="NAME",
+    help="Write one of those, to --output or to the file named as FOLDER.",
+)
+@o.workers
+def init(
+    folder: Path | None,
+    output: Path | None,
+    as_structure: str | None,
+    is_list: bool,
+    example: str | None,
+    quiet: bool,
+    **params: Any,
+) -> CommandOutcome:
+    """Inspect a folder of images or arrays, and propose a recipe for it; or copy the recipe of a
+    well-known data set.
+
+    \b
+    imagenet-prep init flowers
+    imagenet-prep init flowers --label species --split train=Train
+    imagenet-prep init --list
+    imagenet-prep init --example food101
+    """
+    from imagenet_prep.init.init_options import InitOptions
+
+    options = InitOptions(
+        label=params["label"],
+        image=params["image"],
+        names=params["names"],
+        strip=params["strip"],
+        splits=_split_places(params["split"]),
+    )
+    is_about_folder = bool(as_structure) or options != InitOptions()
+    if is_list:
+        if is_about_folder or example or folder is not None or output is not None:
+            raise _other_options()
+        return _list_examples()
+    if example is not None:
+        if is_about_folder or (folder is not None and output is not None):
+            raise _other_options()
+        return _write_example(example, output or folder)
+    if folder is None:
+        raise UsageError(
+            "init without a folder", "expected a folder of data, --list, or --example NAME"
+        )
+    from imagenet_prep.stages.init import init
+
+    summary = init(
+        folder,
+        output,
+        engine_of(params),
+        structure=as_structure,
+        options=options,
+        progress=make_progress(quiet),
+    )
+    print_init(summary, quiet)
+    figures = init_figures(summary)
+    return CommandOutcome(figures)
+
+
+def _split_places(texts: Sequence[str]) -> dict[str, str]:
+    """Where each split is, by its name; raises UsageError for a text without a name or a place,
+    or a name twice.
+    """
+    splits: dict[str, str] = {}
+    for text in texts:
+        name, _, place = text.partition("=")
+        if not name or not place:
+            raise UsageError(
+                f"--split {text} has no name or no place", "expected NAME=WHERE, as in train=Train"
+            )
+        if name in splits:
+            raise UsageError(f"--split {name} occurs twice", "expected each split once")
+        splits[name] = place
+    return splits
+
+
+def _list_examples() -> CommandOutcome:
+    """List the recipes of well-known data sets."""
+    from imagenet_prep.recipes.examples import list_examples
+
+    examples = list_examples()
+    print_example_list(examples)
+    return CommandOutcome({"examples": dict(examples)})
+
+
+def _write_example(name: str, file: Path | None) -> CommandOutcome:
+    """Write the recipe of a well-known data set."""
+    from imagenet_prep.recipes.examples import copy_example
+
+    recipe, text = copy_example(name, file)
+    print_example(recipe, text)
+    return CommandOutcome({"recipe": str(recipe)})
+
+
+def _other_options() -> UsageError:
+    """The error of a call that mixes options for examples with others."""
+    return UsageError(
+        "init of a known data set with other options",
+        "expected --list alone, or --example NAME and the file to write",
+    )

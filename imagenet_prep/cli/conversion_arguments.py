@@ -1,0 +1,95 @@
+"""Turns the options of a call into the settings, the data set and the folder of a conversion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec.structs import replace
+
+from imagenet_prep.cli.setting_options import settings_of_call, written_options
+from imagenet_prep.errors import UsageError
+from imagenet_prep.storage.layout import Layout
+
+if TYPE_CHECKING:
+    from imagenet_prep.checks.checked_dataset import CheckedDataset
+    from imagenet_prep.datasets.declarations import MakingOptions
+    from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+    from imagenet_prep.model import Progress
+
+
+def convert_options(params: Mapping[str, Any]) -> ConvertOptions:
+    """The settings of a conversion; raises UsageError for some that contradict each other."""
+    from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options
+
+    settings = settings_of_call(params)
+    options = ConvertOptions(**settings)
+    check_options(options)
+    return options
+
+
+def read_job(
+    layout: Layout, params: Mapping[str, Any], progress: Progress
+) -> tuple[Layout, CheckedDataset, MakingOptions]:
+    """The shards' folder, data set and settings: from a recipe, or from options for ILSVRC2012."""
+    recipe = params["config"]
+    if recipe is not None:
+        return _read_recipe_job(layout, recipe, params, progress)
+    from imagenet_prep.registry import ILSVRC2012
+
+    options = convert_options(params)
+    if params["allow_python"]:
+        raise UsageError(
+            "--allow-python without --config", "expected a recipe with source: {python: ...}"
+        )
+    return layout, ILSVRC2012, options
+
+
+def _read_recipe_job(
+    layout: Layout, recipe: Path, params: Mapping[str, Any], progress: Progress
+) -> tuple[Layout, CheckedDataset, MakingOptions]:
+    """The shards' folder, data set and settings of a recipe."""
+    from imagenet_prep.recipes.output_places import shards_dir
+    from imagenet_prep.recipes.recipe_set import RecipeSet
+    from imagenet_prep.registry import read_dataset
+
+    _refuse_with_recipe(params)
+    options = convert_options(params)
+    dataset = read_dataset(recipe, allow_python=params["allow_python"])
+    if isinstance(dataset, RecipeSet) and dataset.file:
+        output = shards_dir(dataset.file, layout.output_dir)
+        if output != layout.output_dir:
+            layout = replace(layout, output=output)
+            progress.note(
+                f"the shards are in {output}: the DATA_DIR of verify, status, repair and report"
+            )
+        if options.consume:
+            raise UsageError(
+                f"--consume with --config {recipe}",
+                "expected ImageNet, whose digests are known",
+            )
+    settings: dict[str, Any] = {"overwrite": options.overwrite, "consume": options.consume}
+    call = click.get_current_context()
+    if any(written_options(call, {"on_damaged"})):
+        settings["on_damaged"] = options.on_damaged
+    return layout, dataset, dataset.options.replace(**settings)
+
+
+def _refuse_with_recipe(params: Mapping[str, Any]) -> None:
+    """Refuse options for settings of a recipe, except one that only leaves images out."""
+    from imagenet_prep.datasets.declarations import recipe_keys, settings_of
+    from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+    from imagenet_prep.recipes.schema import Recipe
+
+    settings = [*recipe_keys(ConvertOptions), *settings_of(Recipe)]
+    names = {setting.name for setting in settings}
+    names.discard("on_damaged")
+    call = click.get_current_context()
+    for option in written_options(call, names):
+        raise UsageError(
+            f"{option} with --config",
+            "expected one of them",
+            f"write the setting in {params['config']}",
+        )

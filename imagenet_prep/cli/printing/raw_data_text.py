@@ -1,0 +1,94 @@
+"""Prints what download, untar and annotate did, and the space that the stages require."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from imagenet_prep.cli.printing.findings_text import print_problems
+from imagenet_prep.cli.printing.text_table import print_table
+from imagenet_prep.cli.streams import is_closed
+from imagenet_prep.cli.terminal import tell
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.text import number_of, size_text
+
+if TYPE_CHECKING:
+    from imagenet_prep.stages.annotate import AnnotateSummary, BoxesSummary
+    from imagenet_prep.stages.download import DownloadSummary
+    from imagenet_prep.stages.untar import UntarSummary
+    from imagenet_prep.storage.space import Need
+
+
+def print_needs(needs: Sequence[Need]) -> None:
+    """Print the needs of each step per file system, and the free space there."""
+    from imagenet_prep.storage.space import rooms_for
+
+    for room in rooms_for(needs):
+        rows = [("step", "for", "space", "files")]
+        for need in room.needs:
+            size = size_text(need.size)
+            rows.append((need.step, need.what, size, f"{need.files:,}"))
+        needed = size_text(room.size)
+        rows.append(("", "needed", needed, f"{room.files:,}"))
+        free = size_text(room.free)
+        free_files = "no limit" if room.free_files is None else f"{room.free_files:,}"
+        rows.append(("", "free", free, free_files))
+        tell(f"on the file system of {room.folder}:")
+        print_table(rows, left=2, indent="  ")
+    if any(need.is_about for need in needs):
+        tell("Space and files are estimates where an archive is not listed yet.")
+    if not needs:
+        tell("Nothing is left to download or make.")
+
+
+def print_download(summary: DownloadSummary, quiet: bool) -> None:
+    """Print the archives that were downloaded, and those that existed."""
+    if quiet:
+        return
+    fetched = ", ".join(summary.fetched) or "nothing"
+    size = size_text(summary.size)
+    text = f"download: fetched {fetched} ({size})"
+    if summary.present:
+        present = number_of(len(summary.present), "archive")
+        text += f"; {present} already there"
+    tell(text, error=is_closed())  # the download is complete, read or not
+
+
+def print_untar(summary: UntarSummary, quiet: bool) -> None:
+    """Print images and classes of each split."""
+    if quiet:
+        return
+    for split in summary.splits:
+        images = number_of(split.images, "image")
+        classes = number_of(split.classes, "class", "classes")
+        tell(f"untar: {split.split}: {images} in {classes}, {split.written:,} written now")
+
+
+def print_annotate(summary: AnnotateSummary, quiet: bool) -> None:
+    """Print files and boxes of each split, with the original's totals, and unreadable files."""
+    if quiet:
+        return
+    for split in summary.splits:
+        _print_annotated(split)
+
+
+def _print_annotated(split: BoxesSummary) -> None:
+    totals = split.totals
+    files = number_of(totals.files, "file")
+    boxes = number_of(totals.boxes, "box", "boxes")
+    if split.split == facts.TRAIN:
+        files += f" (original: {facts.BOX_FILES:,})"
+        boxes += f" (original: {facts.BOXES:,})"
+    state = "up to date" if split.up_to_date else "written"
+    tell(f"annotate: {split.split}: {files}, {boxes}, {state}")
+
+    other_boxes = number_of(totals.other_class, "box", "boxes")
+    tell(
+        f"  left out: {other_boxes} of another class, "
+        f"{totals.no_area:,} without area; lists ended by xmin -1: {totals.ended_early:,}; "
+        f"files of other classes: {totals.other_files:,}"
+    )
+    images_with_boxes = number_of(totals.images, "image has", "images have")
+    files_without = number_of(totals.without, "file was", "files were")
+    tell(f"  {images_with_boxes} boxes; {files_without} left without any")
+    print_problems(split.problems)
