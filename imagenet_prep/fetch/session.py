@@ -44,12 +44,16 @@ class _FinalResponse(http.client.HTTPResponse):
     def _read_status(self) -> tuple[str, int, str]:
         version, status, reason = super()._read_status()  # type: ignore[misc]
         if status == 407:
-            offers = b", ".join(_OFFERS.findall(self.fp.peek())).decode()
-            return version, status, f"offers {offers}" if offers else reason
-        self._hints += 101 < status < 200
-        if self._hints > _MOST_HINTS:
-            raise http.client.HTTPException("too many informational answers")
-        return version, http.client.CONTINUE if 101 < status < 200 else status, reason
+            schemes = _OFFERS.findall(self.fp.peek())
+            if schemes:
+                offers = b", ".join(schemes).decode()
+                reason = f"offers {offers}"
+        elif 101 < status < 200:
+            self._hints += 1
+            if self._hints > _MOST_HINTS:
+                raise http.client.HTTPException("too many informational answers")
+            status = http.client.CONTINUE
+        return version, status, reason
 
 
 urllib3.connection.HTTPConnection.response_class = _FinalResponse
@@ -139,13 +143,15 @@ class Session:
             entry = self._entries
             response = self._ask(url, headers)
             if not self._is_closed(response):
-                self._worked, self.has_worked = max(self._worked, entry), True
+                self._worked = max(self._worked, entry)
+                self.has_worked = True
                 return response
             if self._enter is None or origin(response.url) != self.home:
                 return response
             with response, self._door:
                 if entry == self._entries:  # no other thread signed in since
-                    self._sign_in(self._enter, response, url, self._worked < entry)
+                    is_in_vain = self._worked < entry
+                    self._sign_in(self._enter, response, url, is_in_vain)
                     self._entries += 1
         return self._ask(url, headers)
 
@@ -159,12 +165,12 @@ class Session:
             raise CutError(error.what, lasting=error) from None
 
     def _is_closed(self, response: requests.Response) -> bool:
-        is_page = (
-            response.status_code in (200, 206)
-            and is_page_type(response)
-            and not self.sends_data_as_pages
-        )
-        return is_page or response.status_code in (401, 403)
+        """Whether an answer asks to sign in: a refusal, or a page in place of a file."""
+        if response.status_code in (401, 403):
+            return True
+        if response.status_code not in (200, 206) or self.sends_data_as_pages:
+            return False
+        return is_page_type(response)
 
     def _ask(self, url: str, headers: Mapping[str, str] | None) -> requests.Response:
         """The answer to a GET, even if the server refuses this session.
@@ -172,18 +178,30 @@ class Session:
         A host that home redirected to is asked directly until it stops serving the file: some sites
         sign an address per request, and count them.
         """
-        if address := self._moved.get(url):
-            is_file = False
-            try:
-                response = self._request("GET", address, headers, None)
-                is_file = _is_file(response)
-            finally:
-                if not is_file:
-                    self._moved.pop(url, None)
-            if is_file or (response.status_code >= 416 and not is_page_type(response)):
+        address = self._moved.get(url)
+        if address:
+            response = self._ask_directly(url, address, headers)
+            is_past_end_or_failing = response.status_code >= 416 and not is_page_type(response)
+            if _is_file(response) or is_past_end_or_failing:
                 return response
             response.close()
         return self._send("GET", url, headers)
+
+    def _ask_directly(
+        self, url: str, address: str, headers: Mapping[str, str] | None
+    ) -> requests.Response:
+        """The answer of the address that home redirected to; unless it is a file, it is forgotten.
+
+        ``url`` is the one at home.
+        """
+        is_file = False
+        try:
+            response = self._request("GET", address, headers, None)
+            is_file = _is_file(response)
+        finally:
+            if not is_file:
+                self._moved.pop(url, None)
+        return response
 
     def post(self, url: str, fields: Mapping[str, str]) -> requests.Response:
         """The answer to a form; redirects are followed with GET, so no field leaves home.
@@ -198,14 +216,13 @@ class Session:
         headers: Mapping[str, str] | None,
         fields: Mapping[str, str] | None = None,
     ) -> requests.Response:
+        """The answer to a request, redirects followed."""
         current = url
         for _ in range(_MAX_REDIRECTS):
             response = self._request(method, current, headers, fields)
-            if not (
-                response.is_redirect
-                or (response.status_code == 300 and "Location" in response.headers)
-            ):
-                if method == "GET" and origin(current) != origin(url) and _is_file(response):
+            if not _is_redirect(response):
+                is_abroad = origin(current) != origin(url)
+                if method == "GET" and is_abroad and _is_file(response):
                     self._moved[url] = current
                 return response
             response.close()
@@ -222,17 +239,24 @@ class Session:
         headers: Mapping[str, str] | None,
         fields: Mapping[str, str] | None,
     ) -> requests.Response:
-        at_home = origin(url) == self.home
+        """The answer to one request, which carries the secrets if it goes home."""
         no_proxy = _no_proxy(url)
         find_proxy = partial(proxy_of, url, no_proxy.get("no_proxy"))
-        client = self._at_home if at_home else self._abroad
+        all_headers = dict(headers or {})
+        client = self._abroad
+        auth: Callable[[requests.PreparedRequest], requests.PreparedRequest] = _no_auth
+        if origin(url) == self.home:
+            client = self._at_home
+            auth = self._digest or _no_auth
+            if self.authorization:
+                all_headers["Authorization"] = self.authorization
         ask = partial(
             client.request,
             method,
             url,
-            headers=self._with_authorization(headers or {}, at_home),
+            headers=all_headers,
             data=fields,
-            auth=(self._digest if at_home else None) or _no_auth,
+            auth=auth,
             allow_redirects=False,
             stream=True,
             timeout=self._timeout,
@@ -248,15 +272,13 @@ class Session:
         ) as error:
             raise_for(error, host_of(url), find_proxy(), was_answered=self._was_answered)
         self._was_answered = True
-        if response.status_code == 407 and (proxy := find_proxy()):
-            response.close()
-            proxy.refuse_password((response.reason or "").partition("offers ")[2])
+        if response.status_code == 407:
+            proxy = find_proxy()
+            if proxy:
+                response.close()
+                _, _, schemes = (response.reason or "").partition("offers ")
+                proxy.refuse_password(schemes)
         return response
-
-    def _with_authorization(self, headers: Mapping[str, str], at_home: bool) -> dict[str, str]:
-        if at_home and self.authorization:
-            return {**headers, "Authorization": self.authorization}
-        return dict(headers)
 
 
 def _within(seconds: float, ask: Callable[[], requests.Response]) -> requests.Response:
@@ -300,17 +322,21 @@ class _Adapter(HTTPAdapter):
     def proxy_headers(self, proxy: str) -> dict[str, str]:
         """The headers for a proxy."""
         username, password = requests.utils.get_auth_from_url(proxy)
-        return {"Proxy-Authorization": basic(username, password)} if username else {}
+        if not username:
+            return {}
+        return {"Proxy-Authorization": basic(username, password)}
 
 
 def basic(username: str, password: str) -> str:
     """The header's value for these credentials (RFC 7617)."""
-    return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
+    credentials = f"{username}:{password}".encode()
+    return "Basic " + base64.b64encode(credentials).decode()
 
 
 def _plain_session() -> requests.Session:
     session = _OneRequest()
-    if authorities := os.environ.get(AUTHORITIES[-1]):
+    authorities = os.environ.get(AUTHORITIES[-1])
+    if authorities:
         session.verify = authorities  # requests itself looks at the others, which count first
     session.headers.clear()
     session.headers.update(_HEADERS)
@@ -321,22 +347,29 @@ def _plain_session() -> requests.Session:
 
 def _no_proxy(url: str) -> dict[str, str]:
     """The proxies argument that keeps requests for this machine's loopback away from a proxy."""
-    host = origin(url)[1]
-    return {"no_proxy": host} if host in ("localhost", "::1") or host.startswith("127.") else {}
+    _, host, _ = origin(url)
+    if host in ("localhost", "::1") or host.startswith("127."):
+        return {"no_proxy": host}
+    return {}
 
 
 def proxy_between(url: str) -> Proxy | None:
     """The proxy that could answer in place of the server: one without a tunnel."""
-    return proxy_of(url, _no_proxy(url).get("no_proxy")) if urlsplit(url).scheme == "http" else None
+    if urlsplit(url).scheme != "http":
+        return None
+    return proxy_of(url, _no_proxy(url).get("no_proxy"))
 
 
 def _home(base_url: str) -> Origin:
+    """The origin of the home address; raises UsageError as Session."""
     try:
-        parts, home = urlsplit(base_url), origin(base_url)
-        check_host(home[1])
+        parts = urlsplit(base_url)
+        scheme, host, port = origin(base_url)
+        check_host(host)
     except ValueError:
-        parts, home = urlsplit(""), ("", "", 0)
-    if home[0] not in _DEFAULT_PORTS or not home[1]:
+        parts = urlsplit("")
+        scheme, host, port = "", "", 0
+    if scheme not in _DEFAULT_PORTS or not host:
         raise UsageError(
             "the base URL can't be used",
             "expected http://... or https://... with a host name",
@@ -345,10 +378,10 @@ def _home(base_url: str) -> Origin:
     if parts.username is not None or parts.password is not None:
         raise UsageError(
             "the base URL holds credentials",
-            f"expected just https://{home[1]}/...",
+            f"expected just https://{host}/...",
             "set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY instead",
         )
-    return home
+    return scheme, host, port
 
 
 def check_host(host: str) -> None:
@@ -362,7 +395,8 @@ def check_host(host: str) -> None:
 def origin(url: str) -> Origin:
     """Scheme, host and port of a URL. Raises ValueError if the port is no number."""
     parts = urlsplit(url)
-    return parts.scheme, parts.hostname or "", parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
+    port = parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
+    return parts.scheme, parts.hostname or "", port
 
 
 def name_of(url: str) -> str:
@@ -373,7 +407,9 @@ def name_of(url: str) -> str:
 def host_of(url: str) -> str:
     """The host of a URL, with its port if unusual; safe to show anywhere."""
     scheme, host, port = origin(url)
-    return host if port == _DEFAULT_PORTS.get(scheme) else f"{host}:{port}"
+    if port == _DEFAULT_PORTS.get(scheme):
+        return host
+    return f"{host}:{port}"
 
 
 def bare_url(url: str) -> str:
@@ -400,8 +436,10 @@ def redirect_target(requested: str, current: str, header: str) -> str:
         NetworkError: the target leads from https to http, or is no web address.
     """
     try:
-        target = urljoin(current, header.encode("latin-1").decode())
-        parts, (scheme, host, _) = urlsplit(target), origin(target)
+        location = header.encode("latin-1").decode()
+        target = urljoin(current, location)
+        parts = urlsplit(target)
+        scheme, host, _ = origin(target)
         check_host(host)
     except ValueError:
         raise _refused(current, "it leads to no valid address") from None
@@ -413,11 +451,25 @@ def redirect_target(requested: str, current: str, header: str) -> str:
         )
     query = parts.query
     if origin(target) != origin(requested):
-        secrets = set(parse_qsl(urlsplit(requested).query, keep_blank_values=True))
-        pairs = parse_qsl(query, keep_blank_values=True)
-        if secrets.intersection(pairs):
-            query = urlencode([pair for pair in pairs if pair not in secrets])
-    return urlunsplit((scheme, parts.netloc.rpartition("@")[2], parts.path, query, ""))
+        query = _without_repeated(query, urlsplit(requested).query)
+    _, _, host_and_port = parts.netloc.rpartition("@")
+    return urlunsplit((scheme, host_and_port, parts.path, query, ""))
+
+
+def _without_repeated(query: str, requested: str) -> str:
+    """A query without the parameters that the ``requested`` query has, which may be secrets."""
+    secrets = set(parse_qsl(requested, keep_blank_values=True))
+    parameters = parse_qsl(query, keep_blank_values=True)
+    if not secrets.intersection(parameters):
+        return query
+    return urlencode([parameter for parameter in parameters if parameter not in secrets])
+
+
+def _is_redirect(response: requests.Response) -> bool:
+    """Whether an answer names another address, by status 300 too."""
+    if response.status_code == 300:
+        return "Location" in response.headers
+    return response.is_redirect
 
 
 def _refused(url: str, why: str) -> NetworkError:
@@ -434,7 +486,9 @@ def _is_file(response: requests.Response) -> bool:
 
 def is_page_type(response: requests.Response) -> bool:
     """Whether the content type of a response is a web page."""
-    return response.headers.get("Content-Type", "").partition(";")[0].strip().lower() in _PAGE_TYPES
+    content_type = response.headers.get("Content-Type", "")
+    media_type, _, _ = content_type.partition(";")
+    return media_type.strip().lower() in _PAGE_TYPES
 
 
 def _hide_queries(record: logging.LogRecord) -> bool:
@@ -445,4 +499,6 @@ def _hide_queries(record: logging.LogRecord) -> bool:
 
 
 def _without_query(argument: object) -> object:
-    return re.sub(r"\?[^\s\"]*", "?...", argument) if isinstance(argument, str) else argument
+    if not isinstance(argument, str):
+        return argument
+    return re.sub(r"\?[^\s\"]*", "?...", argument)

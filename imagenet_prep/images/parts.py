@@ -96,13 +96,15 @@ def decode_part(data: Buffer, choose: PartChooser, size: int) -> Cutout:
         import numpy as np
 
         pixels = np.array(decode_rgb(data))
-    return cut_out(pixels, part, round(8 * pixels.shape[1] / facts.width) / 8, size)
+    scale = round(8 * pixels.shape[1] / facts.width) / 8
+    return cut_out(pixels, part, scale, size)
 
 
 def refuse_outside(part: ImagePart, height: int, width: int) -> None:
     """Raise ValueError for a part that is not within the image."""
-    is_within = 0 <= part.top < part.top + part.height <= height + ROUNDING
-    if not (is_within and 0 <= part.left < part.left + part.width <= width + ROUNDING):
+    has_rows = 0 <= part.top < part.top + part.height <= height + ROUNDING
+    has_columns = 0 <= part.left < part.left + part.width <= width + ROUNDING
+    if not (has_rows and has_columns):
         raise ValueError(f"the part {tuple(part[:4])} is not within {height} x {width} pixels")
 
 
@@ -115,9 +117,11 @@ def cut_out(pixels: NDArray[np.uint8], part: ImagePart, scale: float, size: int)
     """The part and what counts around it, of an image decoded at this scale."""
     import numpy as np
 
-    rows, top, bottom = _span(part, part.top * scale, part.height * scale, pixels.shape[0], size)
-    columns, left, right = _span(part, part.left * scale, part.width * scale, pixels.shape[1], size)
-    return Cutout(np.ascontiguousarray(pixels[rows, columns]), (left, top, right, bottom))
+    height, width = pixels.shape[:2]
+    rows, top, bottom = _span(part, part.top * scale, part.height * scale, height, size)
+    columns, left, right = _span(part, part.left * scale, part.width * scale, width, size)
+    counting = np.ascontiguousarray(pixels[rows, columns])
+    return Cutout(counting, (left, top, right, bottom))
 
 
 def _span(

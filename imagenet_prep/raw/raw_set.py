@@ -107,8 +107,12 @@ class RawRecord(Record):
         # Not Record's own: ``data`` stays unset until it is needed.
         path = catalog.container(row).path
         self._source = Shard(path, memoryview(b""), "none", conventions=conventions)
-        self.number, self.offset = row, int(catalog.offsets[row])
-        self._catalog, self._row, self._recorder, self._opened = catalog, row, recorder, opened
+        self.number = row
+        self.offset = int(catalog.offsets[row])
+        self._catalog = catalog
+        self._row = row
+        self._recorder = recorder
+        self._opened = opened
         self._item = catalog.item(row)
         self._recorded: Recorded | None = None
         self._image = self._head = None
@@ -117,7 +121,8 @@ class RawRecord(Record):
             self._is_known = not recorder.upright and self._item.label > 0
             if self._is_known:
                 label = recorder.numbered(self._item).label
-                self._head = ((label, self._item.wnid, self._item.text), 0, None)
+                words = (label, self._item.wnid, self._item.text)
+                self._head = (words, 0, None)
 
     def __getattr__(self, name: str) -> Any:
         """The data, built on first use."""

@@ -38,14 +38,15 @@ class Numbering(Struct, frozen=True):
     @classmethod
     def find(cls, manifest: Manifest | None) -> Numbering:
         """The numbering of a set; without a manifest, labels count as in Inception's records."""
-        return cls.read(manifest.dataset, manifest.settings) if manifest is not None else cls()
+        if manifest is None:
+            return cls()
+        return cls.read(manifest.dataset, manifest.settings)
 
     @classmethod
     def read(cls, entry: DatasetEntry, settings: Mapping[str, Any]) -> Numbering:
         """The numbering in the entry and the settings of a manifest, or of a plan."""
-        if (
-            entry.kind == ILSVRC2012
-        ):  # official labels never have a 0, and --relabel 0 always has one
+        if entry.kind == ILSVRC2012:
+            # official labels never have a 0, and --relabel 0 always has one
             first_label = 0 if 0 in entry.classes.values() else INCEPTIONS_FIRST
         else:
             usual = INCEPTIONS_FIRST if settings.get("record") == "inception" else 0
@@ -65,7 +66,8 @@ class Numbering(Struct, frozen=True):
 
 def box_classes(settings: Mapping[str, Any]) -> dict[int, str]:
     """The names of boxes by label, from the settings in a recipe's manifest."""
-    return {int(label): str(name) for label, name in settings.get("boxes", {}).items()}
+    names_by_label = settings.get("boxes", {})
+    return {int(label): str(name) for label, name in names_by_label.items()}
 
 
 class Placed(Protocol):

@@ -80,15 +80,15 @@ class Plan(Struct, frozen=True):
         """
         digest = hashlib.sha256(self.generation.encode())
         for split, fingerprints in sorted(self.fingerprints.items()):
-            digest.update("\n".join((split, str(len(fingerprints)), *fingerprints, "")).encode())
+            lines = (split, str(len(fingerprints)), *fingerprints, "")
+            digest.update("\n".join(lines).encode())
         return digest.hexdigest()[:16]
 
     def extends(self, earlier_plan: Plan | None) -> bool:
         """Whether it has all shards of another plan, unchanged: the set has grown."""
-        return (
-            earlier_plan is not None
-            and earlier_plan.fingerprints.items() <= self.fingerprints.items()
-        )
+        if earlier_plan is None:
+            return False
+        return earlier_plan.fingerprints.items() <= self.fingerprints.items()
 
     @property
     def raw_dir(self) -> AnyPath | None:
@@ -130,7 +130,9 @@ def decode_plan(content: bytes) -> Plan | None:
     except ValueError:
         return None
     counts = {split: totals.shards for split, totals in plan.totals.items()}
-    is_whole = counts == {
-        split: len(fingerprints) for split, fingerprints in plan.fingerprints.items()
-    }
-    return plan if is_whole and all(0 < count <= MAX_SHARDS for count in counts.values()) else None
+    planned = {split: len(fingerprints) for split, fingerprints in plan.fingerprints.items()}
+    if counts != planned:
+        return None
+    if not all(0 < count <= MAX_SHARDS for count in counts.values()):
+        return None
+    return plan

@@ -151,25 +151,18 @@ class SetState(Struct, frozen=True, dict=True):
     @property
     def following(self) -> str:
         """The command that finishes the set, or what to do."""
-        if self.kind == "part" and not self.missing:
-            return Hint("finish it: ", merge_command(self.layout))
+        layout = self.layout
         if self.kind == "part":
-            return Hint(
-                "run the ranks that are missing, which this names: ", merge_command(self.layout)
-            )
-        if (
-            self.kind == "contradictory"
-            and self.missing
-            and self.manifest is not None
-            and not self.strays
-        ):
-            return Hint(
-                "make them again: ",
-                command("repair", self.layout.data_dir, self.layout.elsewhere()),
-            )
-        if self.kind == "contradictory" and self.manifest is not None:
-            return Hint("this names each file: ", command("verify", self.layout.output_dir))
-        return RESUME
+            merge = merge_command(layout)
+            if self.missing:
+                return Hint("run the ranks that are missing, which this names: ", merge)
+            return Hint("finish it: ", merge)
+        if self.kind != "contradictory" or self.manifest is None:
+            return RESUME
+        if self.missing and not self.strays:
+            repair = command("repair", layout.data_dir, layout.elsewhere())
+            return Hint("make them again: ", repair)
+        return Hint("this names each file: ", command("verify", layout.output_dir))
 
     def refuse_unusable(self, splits: Collection[str] | None = None) -> None:
         """Raise InputError unless all shards of the set, or of these splits, can be read as one
@@ -193,9 +186,8 @@ class SetState(Struct, frozen=True, dict=True):
 
 def merge_command(layout: Layout) -> str:
     """The command that merges the work of ranks."""
-    return command(
-        "merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere()
-    )
+    elsewhere = Layout(layout.data_dir, output=layout.output).elsewhere()
+    return command("merge", layout.data_dir, elsewhere)
 
 
 class _Evidence(Struct, frozen=True):
@@ -240,10 +232,10 @@ class _Evidence(Struct, frozen=True):
         return any(name.startswith("rank-") for name in self.beside_plan)
 
     def _is_replacing(self, plan: Plan) -> bool:
-        return (
-            bool(plan.generation)
-            and self.layout.replaced_path(plan.generation).name in self.beside_plan
-        )
+        """Whether shards of an earlier set are being replaced by those of this plan."""
+        if not plan.generation:
+            return False
+        return self.layout.replaced_path(plan.generation).name in self.beside_plan
 
     # with a manifest ------------------------------------------------------------------------------
 
@@ -410,8 +402,11 @@ def _grows(plan: Plan, manifest: Manifest, strays: Collection[str]) -> bool:
     the set is growing.
     """
     planned = plan.fingerprints_by_name()
-    is_kept = all(planned.get(name) == info.fingerprint for name, info in manifest.shards.items())
-    return is_kept and len(planned) > len(manifest.shards) and planned.keys() >= set(strays)
+    for name, info in manifest.shards.items():
+        if planned.get(name) != info.fingerprint:
+            return False
+    has_more_shards = len(planned) > len(manifest.shards)
+    return has_more_shards and planned.keys() >= set(strays)
 
 
 def _contradiction(
@@ -434,4 +429,9 @@ def _journalled(layout: Layout) -> dict[str, ShardInfo]:
     """
     journal = Journal(layout.journal_path)
     settle(layout, journal)
-    return {name: info for name in journal.names() if (info := journal.get(name))}
+    entries: dict[str, ShardInfo] = {}
+    for name in journal.names():
+        info = journal.get(name)
+        if info:
+            entries[name] = info
+    return entries

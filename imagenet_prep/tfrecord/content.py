@@ -71,7 +71,8 @@ def differing_keys(left: Buffer, right: Buffer) -> list[Key]:
     Raises:
         ExampleError: the data of one is neither an Example nor a SequenceExample.
     """
-    left_entries, right_entries = _entries(left), _entries(right)
+    left_entries = _entries(left)
+    right_entries = _entries(right)
     differing = list(left_entries.keys() ^ right_entries.keys())
     for key in left_entries.keys() & right_entries.keys():
         left_entry, right_entry = left_entries[key], right_entries[key]
@@ -133,12 +134,14 @@ def content_digest(data: Buffer, digest_of_long: Callable[[bytes], bytes]) -> in
         if len(entry) <= SHORT:
             total += _short_digest(key, entry)
         else:
-            total += _digest(key, _shortened(_parse_value(key[0], entry), digest_of_long))
+            value = _parse_value(key[0], entry)
+            total += _digest(key, _shortened(value, digest_of_long))
     return total & 0xFFFFFFFFFFFFFFFF
 
 
 def _digest(key: Key, value: object) -> int:
-    digest = hashlib.blake2b(repr((key, value)).encode(), digest_size=8)
+    content = repr((key, value)).encode()
+    digest = hashlib.blake2b(content, digest_size=8)
     return int.from_bytes(digest.digest(), "little")
 
 
@@ -166,7 +169,10 @@ _short_name = functools.lru_cache(4096)(_name)
 
 def _value(key: Key, entry: bytes) -> Value:
     """The value in an entry."""
-    return _parse_short_value(key[0], entry) if len(entry) <= SHORT else _parse_value(key[0], entry)
+    part, _ = key
+    if len(entry) <= SHORT:
+        return _parse_short_value(part, entry)
+    return _parse_value(part, entry)
 
 
 def _parse_value(part: int, entry: bytes) -> Value:
@@ -175,8 +181,9 @@ def _parse_value(part: int, entry: bytes) -> Value:
     _, pieces, unknown = split_entry(entry)
     if part == FEATURES:
         return _feature(entry, pieces, unknown)
-    steps = split_steps(entry, pieces, unknown)
-    return Value("steps", tuple(_feature(entry, [step], []) for step in steps), tuple(unknown))
+    spans = split_steps(entry, pieces, unknown)
+    steps = [_feature(entry, [span], []) for span in spans]
+    return Value("steps", tuple(steps), tuple(unknown))
 
 
 _parse_short_value = functools.lru_cache(4096)(_parse_value)
