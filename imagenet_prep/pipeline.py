@@ -18,9 +18,10 @@ from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import own_images, refuse_astray, refuse_unread
 from imagenet_prep.ilsvrc2012.box_search import BOX_ARCHIVES, find_annotations, find_boxes_csv
+from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part
 from imagenet_prep.ilsvrc2012.coming_needs import Coming, needs_behind
 from imagenet_prep.ilsvrc2012.raw_data import find_source, has_images
-from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions, Part, check_options
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.recipes.recipe_set import refuse_made

@@ -13,8 +13,9 @@ from imagenet_prep.checks.checked_dataset import CheckedDataset
 from imagenet_prep.datasets.dataset import Dataset
 from imagenet_prep.datasets.declarations import Shards, recipe_keys
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.class_parts import LISTS
 from imagenet_prep.ilsvrc2012.imagenet import ImageNet
-from imagenet_prep.ilsvrc2012.settings import LISTS, SHARD_COUNTS, ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import SHARD_COUNTS, ConvertOptions
 from imagenet_prep.recipes.recipe_set import RecipeSet, refuse_made
 from imagenet_prep.state.manifest import RECIPE, DatasetEntry, Manifest, find_set
 from imagenet_prep.state.numbering import Numbering

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.settings import Part
+from imagenet_prep.ilsvrc2012.class_parts import Part
 
 TRAIN_TAR, VALIDATION_TAR = (facts.ARCHIVES[split].filename for split in facts.SPLITS)
 

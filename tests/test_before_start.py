@@ -23,8 +23,8 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import NetworkError, SpaceError
 from imagenet_prep.fetch.credentials import Token
 from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite
+from imagenet_prep.ilsvrc2012.class_parts import find_part
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, IMAGES
-from imagenet_prep.ilsvrc2012.settings import find_part
 from imagenet_prep.model import Silent
 from imagenet_prep.pipeline import foresee
 from imagenet_prep.stages import convert, untar

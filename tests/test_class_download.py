@@ -28,9 +28,9 @@ from imagenet_prep.demo.photographs import Kind
 from imagenet_prep.errors import InputError, NetworkError, SpaceError
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.class_parts import Part, find_part
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.ilsvrc2012.raw_data import find_source
-from imagenet_prep.ilsvrc2012.settings import Part, find_part
 from imagenet_prep.model import Silent
 from imagenet_prep.pipeline import missing_archives
 from imagenet_prep.stages.download import DownloadSummary, foresee

@@ -17,7 +17,7 @@ import imagenet_prep
 from imagenet_prep import Layout, convert, export
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError
-from imagenet_prep.ilsvrc2012.settings import find_part
+from imagenet_prep.ilsvrc2012.class_parts import find_part
 from imagenet_prep.reading.shard_set import ShardSet
 
 SHARD = "train-00003-of-00008"

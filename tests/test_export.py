@@ -38,7 +38,7 @@ from imagenet_prep.exports import packing
 from imagenet_prep.exports.packing import pack_shard
 from imagenet_prep.exports.source_set import SourceSet
 from imagenet_prep.exports.to_webdataset import TarPacker
-from imagenet_prep.ilsvrc2012.settings import find_part
+from imagenet_prep.ilsvrc2012.class_parts import find_part
 from imagenet_prep.model import Item
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.recipes.recipe_set import RecipeSet

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.settings import WHOLE, find_part, recorded_part
+from imagenet_prep.ilsvrc2012.class_parts import WHOLE, find_part, recorded_part
 
 
 @pytest.mark.parametrize(

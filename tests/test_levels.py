@@ -33,8 +33,9 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.photographs import Kind
 from imagenet_prep.errors import IncompleteError, InputError
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part, find_part
 from imagenet_prep.ilsvrc2012.completeness import Evidence, claim
-from imagenet_prep.ilsvrc2012.settings import ENTRY, WHOLE, Part, find_part
+from imagenet_prep.ilsvrc2012.settings import ENTRY
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.stages.merge import merge
 from imagenet_prep.state.manifest import Manifest, load_manifest

@@ -19,7 +19,8 @@ from imagenet_prep import ConvertOptions, Layout, annotate, convert, status, ver
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import IncompleteError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.settings import find_part, options_from
+from imagenet_prep.ilsvrc2012.class_parts import find_part
+from imagenet_prep.ilsvrc2012.settings import options_from
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.recipes.loading import read
 from imagenet_prep.registry import imagenet_options

@@ -124,6 +124,37 @@ def test_images_come_in_pages(opened: Any, large_facts: Facts) -> None:
     assert f"{width:,} \N{MULTIPLICATION SIGN} {height:,}" in item.locator(".facts").inner_text()
 
 
+PRESS = """selector => new Promise(done => {
+    document.querySelector(selector).click();
+    requestAnimationFrame(() => setTimeout(done));
+})"""
+
+
+def restyled_elements(page: Any, selector: str) -> int:
+    """The number of elements whose style the browser computes after a press."""
+    session = page.context.new_cdp_session(page)
+    events: list[dict[str, Any]] = []
+    ends: list[object] = []
+    session.on("Tracing.dataCollected", lambda part: events.extend(part["value"]))
+    session.on("Tracing.tracingComplete", lambda end: ends.append(end))
+    categories = "disabled-by-default-devtools.timeline,devtools.timeline"
+    session.send("Tracing.start", {"transferMode": "ReportEvents", "categories": categories})
+    page.evaluate(PRESS, selector)
+    session.send("Tracing.end")
+    while not ends:
+        page.wait_for_timeout(20)
+    styles = [event["args"] for event in events if event["name"] == "UpdateLayoutTree"]
+    return sum(arguments.get("elementCount", 0) for arguments in styles)
+
+
+def test_a_press_restyles_what_it_changes(opened: Any) -> None:
+    """Not the thousand rows of classes, though they are in view: it is seen at once."""
+    name = ".classes tr[data-label='500'] button.name"
+    opened.locator(name).scroll_into_view_if_needed()
+    assert 0 < restyled_elements(opened, name) < 1000
+    assert opened.locator(".classes [data-count]").count() > 2000
+
+
 def test_marked_images_have_their_reasons(opened: Any) -> None:
     """All marked images, and those of a reason; a name or a reason that is markup stays text."""
     visit(opened, "#marked=any")

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from imagenet_prep.images import format_of, grades, jpeg, pixels, png
 from imagenet_prep.model import Problem, ProblemKind
@@ -48,9 +49,10 @@ class Place(Struct, frozen=True):
     image: str = ""
 
     def __str__(self) -> str:
-        return f"record {self.record} at byte {self.offset}" + (
-            f" ({printable(self.image)})" if self.image else ""
-        )
+        place_words = f"record {self.record} at byte {self.offset}"
+        if self.image:
+            place_words += f" ({printable(self.image)})"
+        return place_words
 
 
 class Findings:
@@ -76,38 +78,44 @@ class Findings:
 
     def problems(self) -> tuple[Problem, ...]:
         """The listed problems, in order, then one per kind with the number of others."""
-        problems = [
-            problem(finding, self._subject, self.remedy, at) for finding, at in self._listed
-        ]
+        subject, remedy = self._subject, self.remedy
+        problems = [problem(finding, subject, remedy, at) for finding, at in self._listed]
         for kind, count in self.counts.items():
             unlisted_count = count - LIMIT
             if unlisted_count > 0:
                 detail = f"and {unlisted_count:,} more of this kind"
-                problems.append(
-                    Problem(kind, self._subject, detail, self.remedy, count=unlisted_count)
-                )
+                problems.append(Problem(kind, subject, detail, remedy, count=unlisted_count))
         return tuple(problems)
 
 
 def problem(finding: Finding, subject: str, remedy: str, at: Place | None = None) -> Problem:
     """A finding as a Problem of ``subject``."""
-    return Problem(
+    whole = Problem(
         kind=finding.kind,
         subject=subject,
-        detail=finding.detail if at is None else f"{at}: {finding.detail}",
+        detail=finding.detail,
         remedy=remedy,
-        record=None if at is None else at.record,
-        offset=None if at is None else at.offset,
-        image="" if at is None else printable(at.image),
         expected=finding.expected,
         got=finding.got,
+    )
+    if at is None:
+        return whole
+    return replace(
+        whole,
+        detail=f"{at}: {finding.detail}",
+        record=at.record,
+        offset=at.offset,
+        image=printable(at.image),
     )
 
 
 def printable(text: str) -> str:
     """Text from a file, made safe for a terminal."""
-    short = text if len(text) <= 200 else text[:200] + "..."
-    return short if short.isprintable() else repr(short)
+    if len(text) > 200:
+        text = f"{text[:200]}..."
+    if not text.isprintable():
+        return repr(text)
+    return text
 
 
 # one record ---------------------------------------------------------------------------------------
@@ -164,23 +172,29 @@ class PromiseExaminer(Struct, frozen=True):
                 return Seen("", None, 0, ())
             features = parse_example(data)
         except ExampleError as error:
-            findings = (Finding(ProblemKind.BAD_EXAMPLE, str(error)),) if intact else ()
-            return Seen("", None, 0, findings)
+            if not intact:
+                return Seen("", None, 0, ())
+            finding = Finding(ProblemKind.BAD_EXAMPLE, str(error))
+            return Seen("", None, 0, (finding,))
         label = self._held(features, "label", Int64List)
-        name = self._held(features, self._name, BytesList)
+        if not isinstance(label, int):
+            label = None
+        encoded_name = self._held(features, self._name, BytesList)
+        name = ""
+        if isinstance(encoded_name, bytes | memoryview):
+            name = str(encoded_name, "utf-8", "replace")
         boxes = features.get("image/object/bbox/xmin")
-        return Seen(
-            str(name, "utf-8", "replace") if isinstance(name, bytes | memoryview) else "",
-            label if isinstance(label, int) else None,
-            len(boxes.values) if boxes else 0,
-            self._check(features) if intact else (),
-        )
+        box_count = len(boxes.values) if boxes else 0
+        findings = self._check(features) if intact else ()
+        return Seen(name, label, box_count, findings)
 
     def _check_masks(
         self, features: Mapping[str, Feature], objects: Mapping[str, Sequence[Any]]
     ) -> Iterator[Finding]:
         """Whether the mask, and that of each object, is a PNG as large as its record states."""
-        size = tuple(self._held(features, side, Int64List) for side in ("width", "height"))
+        width = self._held(features, "width", Int64List)
+        height = self._held(features, "height", Int64List)
+        size = (width, height)
         mask = self._held(features, "mask.encoded", BytesList)
         if isinstance(mask, memoryview):
             yield from _check_mask("its mask", mask, size)
@@ -195,13 +209,16 @@ class PromiseExaminer(Struct, frozen=True):
 
     def recorded(self, name: str) -> str:
         """The part of a file's name that a record holds."""
-        return name if self._name == "path" else name.rpartition("/")[2]
+        if self._name == "path":
+            return name
+        return name.rpartition("/")[2]
 
     def _held(
         self, features: Mapping[str, Feature], column: str, feature_type: type[Feature]
     ) -> object:
         """The value of a column, if a feature of this kind holds it; None otherwise."""
-        column_value: object = only_value(features, self.holders.get(column, ()), feature_type)
+        names = self.holders.get(column, ())
+        column_value: object = only_value(features, names, feature_type)
         return column_value
 
     def _check(self, features: Mapping[str, Feature]) -> Iterator[Finding]:
@@ -262,9 +279,8 @@ def _check_mask(
         yield Finding(ProblemKind.BAD_IMAGE, f"{mask_words}: {error}")
         return
     if None not in size and size != header[:2]:
-        yield Finding(
-            ProblemKind.SIZE_MISMATCH, f"size of {mask_words}: expected {size}, got {header[:2]}"
-        )
+        detail = f"size of {mask_words}: expected {size}, got {header[:2]}"
+        yield Finding(ProblemKind.SIZE_MISMATCH, detail)
 
 
 def check_objects(
@@ -319,7 +335,8 @@ def _check_box_classes(
 ) -> Iterator[Finding]:
     """Whether each box has a label and a class of the set, and both are of one class."""
     labels = columns.get("boxes.label", ())
-    texts = [str(text, "utf-8", "replace") for text in columns.get("boxes.text", ())]
+    encoded_texts = columns.get("boxes.text", ())
+    texts = [str(text, "utf-8", "replace") for text in encoded_texts]
     names = set(classes.values())
     for label, text in itertools.zip_longest(labels, texts):
         is_unknown_label = labels and label not in classes
@@ -344,9 +361,8 @@ def check_jpeg(
         check_coded = pixels.check_decode if decode else grades.leave_coded
         header = grades.judge(image, "decode", check_coded).header
         if header.components > most:
-            raise jpeg.ImageError(
-                f"a JPEG of {header.components} components (CMYK); every record says RGB"
-            )
+            components = f"{header.components} components (CMYK)"
+            raise jpeg.ImageError(f"a JPEG of {components}; every record says RGB")
     except jpeg.ImageError as error:
         yield Finding(ProblemKind.BAD_IMAGE, str(error))
         return

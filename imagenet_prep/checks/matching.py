@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from imagenet_prep.reading.compared_set import RecordSpan
 
@@ -30,7 +30,9 @@ class Pairs(NamedTuple):
 
     def only(self, chosen: Mask) -> Pairs:
         """Some of the pairs."""
-        return Pairs(self.first[chosen], self.second[chosen])
+        first = self.first[chosen]
+        second = self.second[chosen]
+        return Pairs(first, second)
 
 
 class Unmatched:
@@ -47,18 +49,26 @@ class Unmatched:
     def __init__(self, shards: Sequence[str], columns: Mapping[str, Columns]) -> None:
         import numpy as np
 
-        parts = [columns[shard] for shard in shards if shard in columns]
-        counts = [len(columns[shard].numbers) if shard in columns else 0 for shard in shards]
         self._shards = shards
-        self.shards = np.repeat(np.arange(len(shards), dtype=np.uint64), counts)
-        self.numbers = np.concatenate([part.numbers for part in parts] or [np.zeros(0, np.uint32)])
-        self.names, self.identities, self._offsets, self._lengths = (
-            np.concatenate([part[column] for part in parts] or [np.zeros(0, np.uint64)])
-            for column in range(1, 5)
-        )
+        parts: list[Columns] = []
+        counts: list[int] = []
+        for shard in shards:
+            part = columns.get(shard)
+            counts.append(0)
+            if part is not None:
+                counts[-1] = len(part.numbers)
+                parts.append(part)
+        shard_numbers = np.arange(len(shards), dtype=np.uint64)
+        self.shards = np.repeat(shard_numbers, counts)
+        self.numbers = _joined([part.numbers for part in parts], np.uint32)
+        self.names: Keys = _joined([part.names for part in parts], np.uint64)
+        self.identities: Keys = _joined([part.identities for part in parts], np.uint64)
+        self._offsets = _joined([part.offsets for part in parts], np.uint64)
+        self._lengths = _joined([part.lengths for part in parts], np.uint64)
         self.is_free = np.ones(len(self.numbers), bool)
         _, inverse, occurrences = np.unique(self.names, return_inverse=True, return_counts=True)
-        self.has_own_name = np.asarray((occurrences[inverse] == 1) & (self.names != 0), bool)
+        occurs_once = occurrences[inverse] == 1
+        self.has_own_name = np.asarray(occurs_once & (self.names != 0), bool)
 
     @property
     def free(self) -> Rows:
@@ -72,7 +82,8 @@ class Unmatched:
         """Shard and number of each record in one number."""
         import numpy as np
 
-        return np.asarray(self.shards << np.uint64(32) | self.numbers, np.uint64)
+        shards = self.shards << np.uint64(32)
+        return np.asarray(shards | self.numbers, np.uint64)
 
     @property
     def weak(self) -> Mask:
@@ -87,16 +98,30 @@ class Unmatched:
 
         if not len(rows):
             return
-        ordered = rows[np.argsort(self.spots[rows])]
-        shards, starts = np.unique(self.shards[ordered], return_index=True)
-        for shard, of_shard in zip(shards.tolist(), np.split(ordered, starts[1:]), strict=True):
-            columns = (self.numbers[of_shard], self._offsets[of_shard], self._lengths[of_shard])
-            places = map(RecordSpan, *(column.tolist() for column in columns))
-            yield self._shards[shard], of_shard, tuple(places)
+        order = np.argsort(self.spots[rows])
+        rows_in_order = rows[order]
+        shards, starts = np.unique(self.shards[rows_in_order], return_index=True)
+        rows_by_shard = np.split(rows_in_order, starts[1:])
+        for shard, rows_of_shard in zip(shards.tolist(), rows_by_shard, strict=True):
+            numbers = self.numbers[rows_of_shard].tolist()
+            offsets = self._offsets[rows_of_shard].tolist()
+            lengths = self._lengths[rows_of_shard].tolist()
+            places = map(RecordSpan, numbers, offsets, lengths)
+            yield self._shards[shard], rows_of_shard, tuple(places)
 
     def spot(self, row: int) -> tuple[str, int]:
         """The shard and the number of a record."""
-        return self._shards[int(self.shards[row])], int(self.numbers[row])
+        shard = int(self.shards[row])
+        return self._shards[shard], int(self.numbers[row])
+
+
+def _joined(columns: Sequence[NDArray[Any]], kind: type) -> NDArray[Any]:
+    """The columns of several shards as one; an empty one of this kind of number without shards."""
+    import numpy as np
+
+    if not columns:
+        return np.zeros(0, kind)
+    return np.concatenate(columns)
 
 
 class Matching:
@@ -118,21 +143,26 @@ class Matching:
         """
         import numpy as np
 
-        masks = [
-            side.is_free if mask is None else side.is_free & mask
-            for side, mask in self._with(first_mask, second_mask)
-        ]
-        rows = [np.flatnonzero(mask) for mask in masks]
-        keys = [keys_of(side)[chosen] for side, chosen in zip(self.sides, rows, strict=True)]
-        positions = _pairs(*keys)
-        pairs = Pairs(rows[FIRST][positions.first], rows[SECOND][positions.second])
-        for side, paired in zip(self.sides, pairs, strict=True):
-            side.is_free[paired] = False
+        all_rows: list[Rows] = []
+        all_keys: list[Keys] = []
+        for side, mask in zip(self.sides, (first_mask, second_mask), strict=True):
+            is_wanted = side.is_free
+            if mask is not None:
+                is_wanted = is_wanted & mask
+            rows = np.flatnonzero(is_wanted)
+            all_rows.append(rows)
+            all_keys.append(keys_of(side)[rows])
+        positions = _pairs(*all_keys)
+        first_rows, second_rows = all_rows
+        pairs = Pairs(first_rows[positions.first], second_rows[positions.second])
+        for side, paired_rows in zip(self.sides, pairs, strict=True):
+            side.is_free[paired_rows] = False
         return pairs
 
     def take_named(self) -> Pairs:
         """Pair records by names that occur once in both sets."""
-        return self.take(lambda side: side.names, *(side.has_own_name for side in self.sides))
+        first_side, second_side = self.sides
+        return self.take(_names, first_side.has_own_name, second_side.has_own_name)
 
     def take_equal(self) -> Pairs:
         """Pair records without a name of their own by their bytes: length and CRC.
@@ -140,22 +170,21 @@ class Matching:
         Among very many records of one length, two that differ may have one CRC: ``release`` undoes
         the pairs.
         """
-        return self._join(
-            self.take(lambda side: side.names ^ side.identities, *self._without_own_name),
-            self.take(lambda side: side.identities, self.sides[FIRST].names == 0, None),
-            self.take(lambda side: side.identities, None, self.sides[SECOND].names == 0),
-        )
+        first_side, second_side = self.sides
+        by_name_and_bytes = self.take(_names_and_bytes, *self._without_own_name)
+        first_nameless = self.take(_bytes, first_side.names == 0, None)
+        second_nameless = self.take(_bytes, None, second_side.names == 0)
+        return self._join(by_name_and_bytes, first_nameless, second_nameless)
 
     def take_last(self) -> Pairs:
         """Pair records by names that occur several times;
         records without a name by their places.
         """
         first_side, second_side = self.sides
-        return self._join(
-            self.take(lambda side: side.names, first_side.names != 0, second_side.names != 0),
-            self.take(lambda side: side.spots, first_side.names == 0, None),
-            self.take(lambda side: side.spots, None, second_side.names == 0),
-        )
+        named = self.take(_names, first_side.names != 0, second_side.names != 0)
+        first_nameless = self.take(_spots, first_side.names == 0, None)
+        second_nameless = self.take(_spots, None, second_side.names == 0)
+        return self._join(named, first_nameless, second_nameless)
 
     def release(self, pairs: Pairs) -> None:
         """Make the records of some pairs free again."""
@@ -167,14 +196,16 @@ class Matching:
         import numpy as np
 
         first_side, second_side = self.sides
-        return np.asarray(
-            first_side.identities[pairs.first] == second_side.identities[pairs.second], bool
-        )
+        first_identities = first_side.identities[pairs.first]
+        second_identities = second_side.identities[pairs.second]
+        return np.asarray(first_identities == second_identities, bool)
 
     def have_moved(self, pairs: Pairs) -> int:
         """The number of pairs whose records have different places."""
         first_side, second_side = self.sides
-        return int((first_side.spots[pairs.first] != second_side.spots[pairs.second]).sum())
+        first_spots = first_side.spots[pairs.first]
+        second_spots = second_side.spots[pairs.second]
+        return int((first_spots != second_spots).sum())
 
     @property
     def has_free(self) -> bool:
@@ -186,7 +217,9 @@ class Matching:
         """Whether a record that is left can only be paired by its content:
         one without a name of its own.
         """
-        return self.has_free and any(mask.any() for mask in self._without_own_name)
+        if not self.has_free:
+            return False
+        return any(mask.any() for mask in self._without_own_name)
 
     @property
     def _without_own_name(self) -> tuple[Mask, Mask]:
@@ -196,12 +229,28 @@ class Matching:
     def _join(self, *pairs: Pairs) -> Pairs:
         import numpy as np
 
-        return Pairs(*(np.concatenate(rows) for rows in zip(*pairs, strict=True)))
+        first = np.concatenate([pair.first for pair in pairs])
+        second = np.concatenate([pair.second for pair in pairs])
+        return Pairs(first, second)
 
-    def _with(
-        self, first_mask: Mask | None, second_mask: Mask | None
-    ) -> Iterator[tuple[Unmatched, Mask | None]]:
-        return zip(self.sides, (first_mask, second_mask), strict=True)
+
+# the keys by which records are paired -------------------------------------------------------------
+
+
+def _names(side: Unmatched) -> Keys:
+    return side.names
+
+
+def _bytes(side: Unmatched) -> Keys:
+    return side.identities
+
+
+def _names_and_bytes(side: Unmatched) -> Keys:
+    return side.names ^ side.identities
+
+
+def _spots(side: Unmatched) -> Keys:
+    return side.spots
 
 
 def _pairs(first_keys: Keys, second_keys: Keys) -> Pairs:
@@ -210,11 +259,14 @@ def _pairs(first_keys: Keys, second_keys: Keys) -> Pairs:
     """
     import numpy as np
 
-    orders = np.argsort(first_keys, kind="stable"), np.argsort(second_keys, kind="stable")
-    ordered = first_keys[orders[FIRST]], second_keys[orders[SECOND]]
-    occurrence = np.arange(len(first_keys)) - np.searchsorted(
-        ordered[FIRST], ordered[FIRST], "left"
-    )
-    position = np.searchsorted(ordered[SECOND], ordered[FIRST], "left") + occurrence
-    has_counterpart = position < np.searchsorted(ordered[SECOND], ordered[FIRST], "right")
-    return Pairs(orders[FIRST][has_counterpart], orders[SECOND][position[has_counterpart]])
+    first_order = np.argsort(first_keys, kind="stable")
+    second_order = np.argsort(second_keys, kind="stable")
+    first_sorted = first_keys[first_order]
+    second_sorted = second_keys[second_order]
+    place_of_first = np.searchsorted(first_sorted, first_sorted, "left")
+    occurrence = np.arange(len(first_keys)) - place_of_first
+    position = np.searchsorted(second_sorted, first_sorted, "left") + occurrence
+    end_of_key = np.searchsorted(second_sorted, first_sorted, "right")
+    has_counterpart = position < end_of_key
+    second_positions = position[has_counterpart]
+    return Pairs(first_order[has_counterpart], second_order[second_positions])

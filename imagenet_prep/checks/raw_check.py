@@ -59,7 +59,8 @@ class Named(Struct):
     def add(self, remarks: Sequence[tuple[str, str]]) -> None:
         """Add names with their remarks."""
         self.counts.update(remark for _, remark in remarks)
-        self.names += [f"{name} ({remark})" for name, remark in remarks[: MOST - len(self.names)]]
+        first_remarks = remarks[: MOST - len(self.names)]
+        self.names += [f"{name} ({remark})" for name, remark in first_remarks]
 
     @property
     def total(self) -> int:
@@ -128,15 +129,16 @@ class ImageCheck(Struct, frozen=True):
         checksums = np.zeros(len(task.catalog), np.uint32)
         for row, (item, data) in enumerate(self._images(task.catalog)):
             if isinstance(data, InputError):
-                problems.append(
-                    Problem(ProblemKind.UNREADABLE, item.filename, in_a_line(data), data.hint)
-                )
+                reason = in_a_line(data)
+                problem = Problem(ProblemKind.UNREADABLE, item.filename, reason, data.hint)
+                problems.append(problem)
                 continue
             checksums[row] = crc32c(data)
             try:
                 recorded = task.recorder.record(item, data)
             except (ImageError, InputError) as error:
-                problems.append(_bad_image(task, row, item, data, error))
+                problem = _bad_image(task, row, item, data, error)
+                problems.append(problem)
                 continue
             if recorded.repair:
                 repaired_images.append((item.filename, recorded.repair))
@@ -149,8 +151,9 @@ class ImageCheck(Struct, frozen=True):
         items = catalog.items()
         row = 0
         while row < len(catalog):
+            unread_images = catalog.picked(range(row, len(catalog)))
             try:
-                for data in read_in_turn(catalog.picked(range(row, len(catalog))), self.reader):
+                for data in read_in_turn(unread_images, self.reader):
                     yield next(items), data
                     row += 1
             except InputError as error:
@@ -164,11 +167,13 @@ class ImageCheck(Struct, frozen=True):
 
 def _bad_image(task: ImageTask, row: int, item: Item, data: Buffer, error: Exception) -> Problem:
     place_words = f"{task.catalog.place(row)}, {task.catalog.lengths[row]:,} bytes"
-    looser = looser_check(task.recorder, item, data) if isinstance(error, ImageError) else ""
-    remedy = f"{_REMEDY}; {looser} accepts it unchanged" if looser else _REMEDY
-    return Problem(
-        ProblemKind.BAD_IMAGE, item.filename, f"{error} ({place_words})".replace("\n", "; "), remedy
-    )
+    detail = f"{error} ({place_words})".replace("\n", "; ")
+    remedy = _REMEDY
+    if isinstance(error, ImageError):
+        looser = looser_check(task.recorder, item, data)
+        if looser:
+            remedy = f"{_REMEDY}; {looser} accepts it unchanged"
+    return Problem(ProblemKind.BAD_IMAGE, item.filename, detail, remedy)
 
 
 # all images ---------------------------------------------------------------------------------------
@@ -177,12 +182,15 @@ def _bad_image(task: ImageTask, row: int, item: Item, data: Buffer, error: Excep
 def check_images(splits: Sequence[RawSplit], engine: Engine, progress: Progress) -> ImageFindings:
     """Read and check every image of these splits, each archive and folder from front to back."""
     findings = ImageFindings()
-    orders = {split.name: _reading_order(split.catalog) for split in splits}
-    checksums = {split.name: np.zeros(len(split.catalog), np.uint32) for split in splits}
+    orders: dict[str, Column] = {}
+    checksums: dict[str, Column] = {}
+    total_size = 0
+    for split in splits:
+        orders[split.name] = _reading_order(split.catalog)
+        checksums[split.name] = np.zeros(len(split.catalog), np.uint32)
+        total_size += _size_of(split.catalog)
     tasks = itertools.chain.from_iterable(_tasks(split, orders[split.name]) for split in splits)
-    progress.begin(
-        "verify", sum(split.catalog.size(range(len(split.catalog))) for split in splits), "B"
-    )
+    progress.begin("verify", total_size, "B")
     for outcome in engine.map(ImageCheck(), tasks):
         task = outcome.task
         if isinstance(outcome, Failed):
@@ -193,9 +201,10 @@ def check_images(splits: Sequence[RawSplit], engine: Engine, progress: Progress)
             continue
         report = outcome.value
         _add(findings, report)
-        rows = orders[task.split][task.start : task.start + len(task.catalog)]
+        stop = task.start + len(task.catalog)
+        rows = orders[task.split][task.start : stop]
         checksums[task.split][rows] = report.checksums
-        progress.advance(task.catalog.size(range(len(task.catalog))))
+        progress.advance(_size_of(task.catalog))
     progress.end()
     findings.problems.sort(key=str)  # tasks end in any order
     findings.odd.names.sort()
@@ -204,17 +213,23 @@ def check_images(splits: Sequence[RawSplit], engine: Engine, progress: Progress)
     return findings
 
 
+def _size_of(catalog: Catalog) -> int:
+    """The bytes of all images."""
+    rows = range(len(catalog))
+    return catalog.size(rows)
+
+
 def _unread(task: ImageTask, error: InputError) -> Problem:
     """The problem of a task that failed as a whole: the file broke off while it was read."""
     images = len(task.catalog)
-    return Problem(
-        ProblemKind.UNREADABLE, task.catalog.container(0).path.name, in_a_line(error), count=images
-    )
+    file_name = task.catalog.container(0).path.name
+    return Problem(ProblemKind.UNREADABLE, file_name, in_a_line(error), count=images)
 
 
 def _add(findings: ImageFindings, report: ImageReport) -> None:
     findings.damaged += len(report.problems)
-    findings.problems += report.problems[: max(0, MOST - len(findings.problems))]
+    room = max(0, MOST - len(findings.problems))
+    findings.problems += report.problems[:room]
     findings.odd.add(report.odd)
     findings.warned.add(report.warned)
 
@@ -236,10 +251,12 @@ def _tasks(split: RawSplit, ordered: Column) -> Iterator[ImageTask]:
         sizes = np.cumsum(catalog.lengths[ordered], dtype=np.int64) // _CHUNK
         blocks = np.arange(len(ordered)) // _ROWS
         changes = (np.diff(sizes) != 0) | (np.diff(blocks) != 0)
-    edges = [0, *(np.flatnonzero(changes) + 1).tolist(), len(ordered)]
+    starts = np.flatnonzero(changes) + 1
+    edges = [0, *starts.tolist(), len(ordered)]
     for start, stop in itertools.pairwise(edges):
         if start < stop:
-            yield ImageTask(split.name, start, catalog.whole(ordered[start:stop]), split.recorder)
+            images = catalog.whole(ordered[start:stop])
+            yield ImageTask(split.name, start, images, split.recorder)
 
 
 def _find_twins(
@@ -248,20 +265,20 @@ def _find_twins(
     """Find images with the same length and CRC32C:
     of a million different images, no two have both by chance.
     """
-    keys = [
-        (split.catalog.lengths.astype(np.uint64) << np.uint64(32)) | checksums[split.name]
-        for split in splits
-    ]
-    together = np.concatenate(keys) if keys else np.zeros(0, np.uint64)
+    keys = [np.zeros(0, np.uint64)]
+    for split in splits:
+        lengths = split.catalog.lengths.astype(np.uint64)
+        keys.append(lengths << np.uint64(32) | checksums[split.name])
+    together = np.concatenate(keys)
     places = np.argsort(together, kind="stable")
     is_read = (together[places] & np.uint64(0xFFFFFFFF)) != 0
     is_twin = (np.diff(together[places]) == 0) & is_read[1:]
     findings.twin_count = int(is_twin.sum())
     for first_position in np.flatnonzero(is_twin)[:MOST].tolist():
-        pair = [
-            _name_at(splits, int(place)) for place in places[first_position : first_position + 2]
-        ]
-        findings.twins.append((pair[0], pair[1]))
+        first_place, second_place = places[first_position : first_position + 2].tolist()
+        first_name = _name_at(splits, first_place)
+        second_name = _name_at(splits, second_place)
+        findings.twins.append((first_name, second_name))
 
 
 def _name_at(splits: Sequence[RawSplit], place: int) -> str:
@@ -274,15 +291,12 @@ def _name_at(splits: Sequence[RawSplit], place: int) -> str:
 
 def shown_twins(findings: ImageFindings) -> str:
     """The first pairs of images with the same bytes, for a note."""
-    pairs = [
-        f"{first_image} and {second_image}" for first_image, second_image in findings.twins[:_SHOWN]
-    ]
-    unshown_words = (
-        f", and {findings.twin_count - len(pairs):,} more"
-        if findings.twin_count > len(pairs)
-        else ""
-    )
-    return "; ".join(pairs) + unshown_words
+    shown = findings.twins[:_SHOWN]
+    text = "; ".join(f"{first_image} and {second_image}" for first_image, second_image in shown)
+    unshown_count = findings.twin_count - len(shown)
+    if unshown_count > 0:
+        text += f", and {unshown_count:,} more"
+    return text
 
 
 def check_as(recorder: Recorder, check: Check) -> Recorder:

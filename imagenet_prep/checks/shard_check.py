@@ -93,19 +93,23 @@ class ShardReport(Struct, frozen=True):
     @property
     def filenames(self) -> list[bytes]:
         """The file name of each record."""
-        return self.names.split(b"\0") if self.records else []
+        if not self.records:
+            return []
+        return self.names.split(b"\0")
 
     def identity(self, number: int) -> tuple[int, int]:
         """Length and CRC of a record, which identify it."""
         listed = self.listed
-        return listed.offsets[number + 1] - listed.offsets[number], listed.crcs[number]
+        length = listed.offsets[number + 1] - listed.offsets[number]
+        return length, listed.crcs[number]
 
     def place(self, number: int, image: str = "") -> Place:
         """The place of a record that was found, or of the end;
         ``image`` if another one should be there.
         """
         name = self.filenames[number].decode() if number < self.records else ""
-        return Place(number, self.listed.offsets[min(number, self.records)], image or name)
+        offset = self.listed.offsets[min(number, self.records)]
+        return Place(number, offset, image or name)
 
 
 class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
@@ -131,7 +135,8 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
     @cached_property
     def _owners(self) -> Mapping[str, str]:
         """The first shard of each digest."""
-        return {info.digest: info.name for info in reversed([*self.infos.values()]) if info.records}
+        last_first = reversed(list(self.infos.values()))
+        return {info.digest: info.name for info in last_first if info.records}
 
     def meeting_point(self, task: str, token: str) -> Path | None:
         """A file next to the shards."""
@@ -139,10 +144,10 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
 
     def __call__(self, name: str) -> ShardReport:
         """Read every byte of a shard. All faults of the file are reported as Problems."""
+        path = self.layout.shard_path(name)
         try:
-            return self.check(
-                Shard.open(self.layout.shard_path(name), self.compression, in_order=True)
-            )
+            shard = Shard.open(path, self.compression, in_order=True)
+            return self.check(shard)
         except InputError as error:
             reason = error.detail
         except OSError as error:
@@ -164,7 +169,8 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
         return reading.report()
 
     def _findings(self, name: str) -> Findings:
-        return Findings(name, self.remedy if name in self.infos else REMEDY_FOREIGN)
+        remedy = self.remedy if name in self.infos else REMEDY_FOREIGN
+        return Findings(name, remedy)
 
     def _check_origin(self, reading: _ShardReading, info: ShardInfo, view: View) -> None:
         """Compare a shard that can be read to its end with its recorded entry,
@@ -176,7 +182,8 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
             return
         if size != info.size:
             detail = f"expected {info.size} bytes, got {size}"
-            reading.findings.add(Finding(ProblemKind.WRONG_SIZE, detail, str(info.size), str(size)))
+            finding = Finding(ProblemKind.WRONG_SIZE, detail, str(info.size), str(size))
+            reading.findings.add(finding)
         elif info.file_digest and ProblemKind.BAD_CRC not in reading.findings:
             self._check_bytes(reading, info.file_digest, view)
         for finding in self._check_index(reading, info):
@@ -211,15 +218,12 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
             return
         index = read_index(self.layout, reading.name, info.records)
         if index is None:
-            yield Finding(
-                ProblemKind.BAD_INDEX, f"{paths[0]} is not an index, or does not match its .list"
-            )
+            detail = f"{paths[0]} is not an index, or does not match its .list"
+            yield Finding(ProblemKind.BAD_INDEX, detail)
             return
         if not self._is_index_of(reading, index, has_names=is_named):
-            yield Finding(
-                ProblemKind.BAD_INDEX,
-                f"its index is stale: {paths[0]} does not match the records of the shard",
-            )
+            detail = f"its index is stale: {paths[0]} does not match the records of the shard"
+            yield Finding(ProblemKind.BAD_INDEX, detail)
 
     def _is_index_of(self, reading: _ShardReading, index: Index, *, has_names: bool) -> bool:
         """Whether an index has the places of the records that were read, and their names if they
@@ -227,16 +231,17 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
         """
         if list(index.places) != list(reading.index.places):
             return False
-        return (
-            not has_names or list(map(self.examiner.recorded, index.names)) == reading.index.names
-        )
+        if not has_names:
+            return True
+        return list(map(self.examiner.recorded, index.names)) == reading.index.names
 
     def _explain(self, reading: _ShardReading, info: ShardInfo, digest: str, size: int) -> None:
         """Report how the records differ from the written ones."""
         owner = self._owners.get(digest)
         if owner is not None:
             detail = f"this is {owner} under a wrong name"
-            reading.findings.add(Finding(ProblemKind.EXCHANGED_SHARD, detail, reading.name, owner))
+            finding = Finding(ProblemKind.EXCHANGED_SHARD, detail, reading.name, owner)
+            reading.findings.add(finding)
             return
         record_count = len(reading.index.offsets)
         has_recorded_size = (record_count, size) == (info.records, info.size)
@@ -292,7 +297,8 @@ class _ShardReading:
                 unread = len(shard.view) - error.offset
                 detail += f"; {unread} bytes from here on can't be checked"
             problem_kind = _KINDS.get(type(error), ProblemKind.TRUNCATED)
-            self.findings.add(Finding(problem_kind, detail), Place(error.record, error.offset))
+            place = Place(error.record, error.offset)
+            self.findings.add(Finding(problem_kind, detail), place)
 
     def _take(self, record: Framed) -> None:
         seen = self._examine(record.data, self._split, intact=record.intact)
@@ -308,25 +314,28 @@ class _ShardReading:
 
     def has_index(self, index: AnyPath, listing: AnyPath) -> bool:
         """Whether both files are, byte for byte, those that convert writes for these records."""
-        return all(
-            path.stat().st_size == len(content) and path.read_bytes() == content
-            for path, content in zip((index, listing), self.index.encode(), strict=True)
-        )
+        for path, content in zip((index, listing), self.index.encode(), strict=True):
+            if path.stat().st_size != len(content) or path.read_bytes() != content:
+                return False
+        return True
 
     def place(self, number: int, image: str = "") -> Place:
         """The place of a found record, or of the end after the last one;
         ``image`` if another one should be there.
         """
         if number < len(self.index.offsets):
-            return Place(number, self.index.offsets[number], image or self.index.names[number])
+            name = self.index.names[number]
+            return Place(number, self.index.offsets[number], image or name)
         return Place(number, self.index.end, image)
 
     def report(self) -> ShardReport:
         """The report of the shard."""
         index, listing = self.index, None
         if self._lists_records:
-            offsets, names = array("Q", [*index.offsets, index.end]), "\0".join(index.names)
-            listing = Listing(offsets, array("I", index.crcs), names.encode())
+            offsets = array("Q", [*index.offsets, index.end])
+            crcs = array("I", index.crcs)
+            names = "\0".join(index.names)
+            listing = Listing(offsets, crcs, names.encode())
         return ShardReport(
             self.name,
             self.findings.problems(),

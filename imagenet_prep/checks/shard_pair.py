@@ -93,40 +93,47 @@ class ShardPair(Struct, Portable[str], frozen=True):
         """Compare the shards of one name; raises InputError if the records
         of one can't be found.
         """
-        indexes = self._index(FIRST, name), self._index(SECOND, name)
-        counterparts = _Counterparts(*indexes)
+        first_index = self._index(FIRST, name)
+        second_index = self._index(SECOND, name)
+        counterparts = _Counterparts(first_index, second_index)
         features: dict[int, tuple[str, ...]] = {}
         if counterparts.numbers and not self.by_bytes:
-            features = self._features(name, counterparts.numbers, *indexes)
+            features = self._features(name, counterparts.numbers, first_index, second_index)
         recoded = {number for number, names in features.items() if not names}
         differing = counterparts.sure_numbers(recoded)
-        names = indexes[FIRST].names
+        names = first_index.names
+        differences: list[RecordDifference] = []
+        for number in differing:
+            difference = RecordDifference(number, names[number], features.get(number))
+            differences.append(difference)
         settled = recoded.union(differing)
         unsettled = [number for number in counterparts.unequal if number not in settled]
+        first_left = _columns(first_index, unsettled)
+        second_left = _columns(second_index, unsettled)
         return PairReport(
-            records=(len(names), len(indexes[SECOND].names)),
+            records=(len(names), len(second_index.names)),
             recoded=len(recoded),
-            differing=tuple(
-                RecordDifference(number, names[number], features.get(number))
-                for number in differing
-            ),
-            left=(_columns(indexes[FIRST], unsettled), _columns(indexes[SECOND], unsettled)),
+            differing=tuple(differences),
+            left=(first_left, second_left),
         )
 
     def _index(self, side: int, name: str) -> Index:
         """The index of a shard in one of the sets; empty if the set doesn't have it."""
         compared_set = self.both[side]
-        return compared_set.index(name) if name in compared_set.shards else Index()
+        if name not in compared_set.shards:
+            return Index()
+        return compared_set.index(name)
 
     def _features(
         self, name: str, numbers: Sequence[int], *indexes: Index
     ) -> dict[int, tuple[str, ...]]:
         """The features that differ in the records of these numbers, which both shards have."""
-        streams = [
-            side.data(name, [place_in(index, number) for number in numbers])
-            for side, index in zip(self.both, indexes, strict=True)
-        ]
-        return dict(zip(numbers, map(differing_features, *streams), strict=True))
+        streams: list[Iterator[memoryview | None]] = []
+        for side, index in zip(self.both, indexes, strict=True):
+            places = [place_in(index, number) for number in numbers]
+            streams.append(side.data(name, places))
+        features = map(differing_features, *streams)
+        return dict(zip(numbers, features, strict=True))
 
 
 class _Counterparts:
@@ -139,29 +146,25 @@ class _Counterparts:
     def __init__(self, first_index: Index, second_index: Index) -> None:
         self._names = first_index.names, second_index.names
         self._counts = Counter(first_index.names), Counter(second_index.names)
-        identities = first_index.identities, second_index.identities
-        shared = range(min(map(len, identities)))
-        longest = max(map(len, identities))
-        self.unequal = [
-            number for number in shared if identities[0][number] != identities[1][number]
-        ]
+        first, second = first_index.identities, second_index.identities
+        shortest, longest = sorted((len(first), len(second)))
+        self.unequal = [number for number in range(shortest) if first[number] != second[number]]
         self.numbers = [number for number in self.unequal if self._may_be_one(number)]
-        self.unequal += range(len(shared), longest)
+        self.unequal += range(shortest, longest)
 
     def sure_numbers(self, recoded: Collection[int]) -> list[int]:
         """The numbers in order of the pairs that differ, whatever other shards hold: not recoded,
         and with a name of their own.
         """
-        return sorted(
-            number for number in self.numbers if number not in recoded and self._is_sure(number)
-        )
+        differing = [number for number in self.numbers if number not in recoded]
+        return sorted(filter(self._is_sure, differing))
 
     def _is_sure(self, number: int) -> bool:
         """Whether both records have one name, which no other record of their shards has."""
         first_name, second_name = (names[number] for names in self._names)
-        return first_name == second_name != "" and all(
-            counts[first_name] == 1 for counts in self._counts
-        )
+        if not first_name or first_name != second_name:
+            return False
+        return all(counts[first_name] == 1 for counts in self._counts)
 
     def _may_be_one(self, number: int) -> bool:
         """Whether both records may say the same: their names agree, or one of them has none.
@@ -187,7 +190,8 @@ def differing_features(
     if first_data is None or second_data is None:
         return (THE_RECORD,)
     try:
-        return tuple(map(key_in_words, differing_keys(first_data, second_data)))
+        keys = differing_keys(first_data, second_data)
+        return tuple(map(key_in_words, keys))
     except ExampleError:
         return (THE_RECORD,)
 
@@ -197,20 +201,24 @@ def key_in_words(key: Key) -> str:
     part, name = key
     if part == FEATURES:
         return name
-    return f"feature list {name}" if part == FEATURE_LISTS else "fields that no Example has"
+    if part == FEATURE_LISTS:
+        return f"feature list {name}"
+    return "fields that no Example has"
 
 
 def _columns(index: Index, numbers: Sequence[int]) -> Columns:
     import numpy as np
 
     kept = [number for number in numbers if number < len(index.names)]
+    names = [name_key(index.names[number]) for number in kept]
+    offsets = [index.offsets[number] for number in kept]
     lengths = np.array([index.lengths[number] for number in kept], np.uint64)
     crcs = np.array([index.crcs[number] for number in kept], np.uint64)
     return Columns(
         np.array(kept, np.uint32),
-        np.array([name_key(index.names[number]) for number in kept], np.uint64),
+        np.array(names, np.uint64),
         lengths << np.uint64(32) | crcs,
-        np.array([index.offsets[number] for number in kept], np.uint64),
+        np.array(offsets, np.uint64),
         lengths,
     )
 
@@ -219,7 +227,8 @@ def name_key(name: str) -> int:
     """A number of 64 bits for a name; 0 for "" alone."""
     if not name:
         return 0
-    return _number_of(name.encode(errors="surrogateescape")) or 1
+    encoded_name = name.encode(errors="surrogateescape")
+    return _number_of(encoded_name) or 1
 
 
 # records in other places --------------------------------------------------------------------------
@@ -253,20 +262,21 @@ class ContentDigests(Struct, Portable[RecordsTask], frozen=True):
 
     def _digests(self, task: RecordsTask) -> Iterator[int]:
         digest_of_long = _sha256 if self.is_exact else _crc
-        for place, data in zip(
-            task.places, self.both[task.side].data(task.shard, task.places), strict=True
-        ):
+        records = self.both[task.side].data(task.shard, task.places)
+        for place, data in zip(task.places, records, strict=True):
             try:
                 if data is not None:
                     yield content_digest(data, digest_of_long)
                 else:
-                    yield _number_of(repr((task.side, task.shard, place.number)).encode())
+                    spot = repr((task.side, task.shard, place.number))
+                    yield _number_of(spot.encode())
             except ExampleError:
                 yield _number_of(data)
 
 
 def _number_of(data: bytes | memoryview | None) -> int:
-    return int.from_bytes(hashlib.blake2b(data or b"", digest_size=8).digest(), "little")
+    digest = hashlib.blake2b(data or b"", digest_size=8).digest()
+    return int.from_bytes(digest, "little")
 
 
 def _sha256(data: bytes | memoryview) -> bytes:
@@ -288,5 +298,6 @@ class RecordNames(Struct, Portable[RecordsTask], frozen=True):
 
     def __call__(self, task: RecordsTask) -> list[str]:
         """A name for each record, "" for a record without one."""
-        names = self.both[task.side].index(task.shard).names
+        index = self.both[task.side].index(task.shard)
+        names = index.names
         return [names[place.number] for place in task.places]

@@ -28,13 +28,23 @@ def _take_samples(split: PlannedSplit) -> Samples:
     """Per shard, the checksums of some of its images, as ``Plan`` holds them."""
     from concurrent.futures import ThreadPoolExecutor
 
-    catalog, reader = split.catalog, Reader()
-    samples = [spread(split.rows(plan), len(split.plans)) for plan in split.plans]
+    catalog = split.catalog
+    reader = Reader()
+
+    def place_in_files(row: int) -> tuple[int, int]:
+        return catalog.container_ids.item(row), catalog.offsets.item(row)
+
+    def read_checksum(row: int) -> int:
+        content = catalog.read(row, reader)
+        return crc32c(content)
+
+    count = len(split.plans)
+    samples = [spread(split.rows(plan), count) for plan in split.plans]
     rows = [row for sample in samples for row in sample]
-    rows.sort(key=lambda row: (catalog.container_ids.item(row), catalog.offsets.item(row)))
+    rows.sort(key=place_in_files)
     threads = 1 if catalog.is_in_order else _THREADS
     with ThreadPoolExecutor(threads) as pool:
-        crcs = pool.map(lambda row: crc32c(catalog.read(row, reader)), rows)
+        crcs = pool.map(read_checksum, rows)
         crc_of = dict(zip(rows, crcs, strict=True))
     return tuple(tuple(crc_of[row] for row in sample) for sample in samples)
 
@@ -52,12 +62,14 @@ def join_copies(plan: Plan, plan_on_disk: Plan | None, splits: Sequence[PlannedS
     """
     if plan_on_disk is None or plan_on_disk.generation != plan.generation:
         return plan
-    sources, samples = dict(plan.sources), dict(plan.samples)
+    sources = dict(plan.sources)
+    samples = dict(plan.samples)
     for name, fingerprints in plan.fingerprints.items():
         if fingerprints != plan_on_disk.fingerprints.get(name):
             continue
-        if COPIES in plan_on_disk.sources[name]:
-            sources[name] = {**sources[name], COPIES: plan_on_disk.sources[name][COPIES]}
+        source_on_disk = plan_on_disk.sources[name]
+        if COPIES in source_on_disk:
+            sources[name] = {**sources[name], COPIES: source_on_disk[COPIES]}
         if name in plan_on_disk.samples:
             samples[name] = plan_on_disk.samples[name]
     for split in splits:
@@ -75,36 +87,40 @@ def with_samples(plan: Plan, splits: Sequence[PlannedSplit]) -> Plan:
     """
     samples = dict(plan.samples)
     for split in splits:
-        name = split.catalog.split
-        paths = [local_or_none(container.path) for container in split.catalog.containers]
-        if name not in samples and None not in paths:
-            samples[name] = _take_samples(split)
+        catalog = split.catalog
+        paths = [local_or_none(container.path) for container in catalog.containers]
+        is_local = None not in paths
+        if catalog.split not in samples and is_local:
+            samples[catalog.split] = _take_samples(split)
     return replace(plan, samples=samples)
 
 
 def without_damaged(plan: Plan, splits: Sequence[PlannedSplit], damaged: Collection[str]) -> Plan:
     """A plan that knows no checksum of these images; ``splits`` hold their shards."""
-    samples = {name: list(shards) for name, shards in plan.samples.items()}
+    samples = dict(plan.samples)
     for split in splits:
-        sampled_shards = samples.get(split.catalog.split)
+        catalog = split.catalog
+        sampled_shards = list(samples.get(catalog.split, ()))
         if not sampled_shards:
             continue
-        names = split.catalog.names
         for shard in split.plans:
             rows = spread(split.rows(shard), shard.count)
             crcs = list(sampled_shards[shard.index])
             for number, row in enumerate(rows):
-                if names[row] in damaged:
+                if catalog.names[row] in damaged:
                     crcs[number] = UNKNOWN
             sampled_shards[shard.index] = tuple(crcs)
-    return replace(plan, samples={name: tuple(shards) for name, shards in samples.items()})
+        samples[catalog.split] = tuple(sampled_shards)
+    return replace(plan, samples=samples)
 
 
 def _compare(split: PlannedSplit, samples: Samples) -> None:
     """Raise OtherCopyError for the first image that is not the one that was sampled."""
-    for shard, crcs, sampled in zip(split.plans, _take_samples(split), samples, strict=True):
-        rows = spread(split.rows(shard), len(split.plans))
-        for row, crc, expected in zip(rows, crcs, sampled, strict=True):
+    count = len(split.plans)
+    new_samples = _take_samples(split)
+    for shard, crcs, expected_crcs in zip(split.plans, new_samples, samples, strict=True):
+        rows = spread(split.rows(shard), count)
+        for row, crc, expected in zip(rows, crcs, expected_crcs, strict=True):
             if expected not in (UNKNOWN, crc):
                 raise other_image(split.catalog, row, expected, crc)
 
@@ -126,6 +142,8 @@ def samples_by_shard(plan: Plan) -> Mapping[str, Mapping[int, int]]:
     by_name: dict[str, Mapping[int, int]] = {}
     for split, samples in plan.samples.items():
         for shard, crcs in zip(shard_plans(plan, split), samples, strict=True):
-            rows = spread(range(shard.stop - shard.start), shard.count)
-            by_name[plan_name(shard)] = dict(zip(rows, crcs, strict=True))
+            rows_of_shard = range(shard.stop - shard.start)
+            rows = spread(rows_of_shard, shard.count)
+            name = plan_name(shard)
+            by_name[name] = dict(zip(rows, crcs, strict=True))
     return by_name

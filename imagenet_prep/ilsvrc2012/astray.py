@@ -19,6 +19,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import Shell, command, command_line, quoted
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.class_parts import Part
 from imagenet_prep.ilsvrc2012.misplaced_folders import MisplacedImages, find_misplaced
 from imagenet_prep.ilsvrc2012.official import ImageSource
 from imagenet_prep.ilsvrc2012.official_folders import FOLDERS
@@ -34,7 +35,6 @@ from imagenet_prep.ilsvrc2012.repacked import (
     unpack_command,
     unzip_command,
 )
-from imagenet_prep.ilsvrc2012.settings import Part
 from imagenet_prep.sources.tars import compression_of, decompress_command
 from imagenet_prep.state.set_records import SetRecords
 from imagenet_prep.storage.files import IN_WORDS, kind_of, names_in, open_file, scan

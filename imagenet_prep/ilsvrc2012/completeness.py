@@ -13,7 +13,8 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.settings import Part, expected_by_class, source_of
+from imagenet_prep.ilsvrc2012.class_parts import Part
+from imagenet_prep.ilsvrc2012.settings import expected_by_class, source_of
 from imagenet_prep.images.prepare import repaired_images
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.storage.layout import split_of
@@ -88,14 +89,13 @@ class Evidence:
         if self.part.is_whole:
             return ""
         if not self.expected_by_class:
-            classes = listed(self.part.labels) if len(self.part.labels) == 1 else "each class"
+            wnids = list(self.part.labels)
+            classes = wnids[0] if len(wnids) == 1 else "each class"
             return f"How many {classes} should have is not known without the devkit."
         boxes = self.source.get("boxes", {}).get("count", 0)
         if boxes not in (0, facts.BOXES):
-            return (
-                f"Their boxes are from a file of {boxes:,} boxes, "
-                f"and ILSVRC2012 has {facts.BOXES:,}."
-            )
+            source = f"Their boxes are from a file of {boxes:,} boxes"
+            return f"{source}, and ILSVRC2012 has {facts.BOXES:,}."
         return ""
 
     # other images ---------------------------------------------------------------------------------
@@ -103,15 +103,19 @@ class Evidence:
     def other_images(self) -> str:
         """The evidence that the images are not the published ones; "" if there is none."""
         not_published = "They are not the published images:"
-        repaired = repaired_images(repairs_of(self.inventory.infos.values())).keys()
+        repairs = repairs_of(self.inventory.infos.values())
+        repaired = repaired_images(repairs).keys()
         odd_images = self._odd_images()
         if self.inventory.manifest is not None and repaired != odd_images:
             images = number_of(len(odd_images), "PNG and CMYK image")
+            published_count = len(repaired & odd_images)
+            other_count = len(repaired - odd_images)
             return (
-                f"{not_published} {len(repaired & odd_images)} of {images} are among them, "
-                f"and {len(repaired - odd_images):,} others."
+                f"{not_published} {published_count} of {images} are among them, "
+                f"and {other_count:,} others."
             )
-        comparable, sizes = self.comparable(), self.inventory.sizes
+        comparable = self.comparable()
+        sizes = self.inventory.sizes
         differing = [name for name in comparable if sizes[name] != facts.PUBLISHED_SIZES[name]]
         if differing:
             return (
@@ -162,17 +166,20 @@ def claim(evidence: Evidence, *, is_part: bool) -> ReasonedLevel:
     """The level of shards if they are sound; ``is_part``:
     without a manifest, they are a part of ILSVRC2012.
     """
-    name, inventory = evidence.name, evidence.inventory
+    name = evidence.name
+    inventory = evidence.inventory
     if inventory.manifest is None and is_part:
         return _unrecorded_part(name, inventory)
     if any(total.records is None for total in evidence.totals.values()):
         return ReasonedLevel("foreign", f"nothing records how much of {name} these shards hold.")
-    if shortfalls := list(evidence.shortfalls()):
-        return ReasonedLevel("incomplete", f"the shards of {name} hold {', '.join(shortfalls)}.")
-    doubts = [*filter(None, (evidence.unknown_counts(), evidence.other_images()))]
-    if doubts:
+    shortfalls = ", ".join(evidence.shortfalls())
+    if shortfalls:
+        return ReasonedLevel("incomplete", f"the shards of {name} hold {shortfalls}.")
+    doubts = [evidence.unknown_counts(), evidence.other_images()]
+    doubt_text = " ".join(doubt for doubt in doubts if doubt)
+    if doubt_text:
         return ReasonedLevel(
-            "as listed", f"all {evidence.images:,} listed images are in. {' '.join(doubts)}"
+            "as listed", f"all {evidence.images:,} listed images are in. {doubt_text}"
         )
     if evidence.part.is_whole and _has_published_sizes(evidence):
         return ReasonedLevel(

@@ -18,6 +18,7 @@ from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import nothing_found, refuse_known_copies, refuse_unread
 from imagenet_prep.ilsvrc2012.box_search import find_annotations, find_boxes_csv
+from imagenet_prep.ilsvrc2012.class_parts import WHOLE
 from imagenet_prep.ilsvrc2012.copy_listing import GET_MISSING, CopyListing
 from imagenet_prep.ilsvrc2012.devkit import train_counts
 from imagenet_prep.ilsvrc2012.digests import Digests, find_digests
@@ -27,7 +28,7 @@ from imagenet_prep.ilsvrc2012.official_tars import OfficialTar
 from imagenet_prep.ilsvrc2012.plan_inputs import find_sources, other_copies
 from imagenet_prep.ilsvrc2012.planned_boxes import attach_boxes
 from imagenet_prep.ilsvrc2012.raw_data import ConsumedImages
-from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.images.grades import Check
 from imagenet_prep.model import Engine, Problem, ProblemKind, Progress
 from imagenet_prep.recorders.inception_recorder import InceptionRecorder

@@ -138,7 +138,8 @@ _TRAIN_NAME = re.compile(r"n[0-9]{8}_[0-9]+\.JPEG").fullmatch
 @functools.cache
 def synsets() -> tuple[str, ...]:
     """The 1000 wnids in label order: ``synsets()[label - 1]``."""
-    return tuple(_read_table("imagenet_lsvrc_2015_synsets.txt").split())
+    table = _read_table("imagenet_lsvrc_2015_synsets.txt")
+    return tuple(table.split())
 
 
 @functools.cache
@@ -150,14 +151,18 @@ def labels() -> dict[str, int]:
 @functools.cache
 def texts() -> dict[str, str]:
     """The words of each of 21,842 wnids: ``texts()["n01440764"] == "tench, Tinca tinca"``."""
-    fields = _read_table("imagenet_metadata.txt").replace("\t", "\n").split("\n")
-    return dict(zip(fields[::2], fields[1::2], strict=False))
+    table = _read_table("imagenet_metadata.txt")
+    fields = table.replace("\t", "\n").split("\n")
+    wnids = fields[::2]
+    words = fields[1::2]
+    return dict(zip(wnids, words, strict=False))
 
 
 @functools.cache
 def validation_wnids() -> tuple[str, ...]:
     """The wnid of each validation image by file number: ``validation_wnids()[number - 1]``."""
-    return tuple(_read_table("imagenet_2012_validation_synset_labels.txt").split())
+    table = _read_table("imagenet_2012_validation_synset_labels.txt")
+    return tuple(table.split())
 
 
 @functools.cache
@@ -165,10 +170,8 @@ def devkit_ids() -> dict[str, int]:
     """The id, 1 to 1000, of each wnid in ILSVRC2012_devkit_t12;
     its order differs from that of the labels.
     """
-    return {
-        wnid: number
-        for number, wnid in enumerate(_read_table("imagenet_2012_devkit_synsets.txt").split(), 1)
-    }
+    wnids = _read_table("imagenet_2012_devkit_synsets.txt").split()
+    return {wnid: number for number, wnid in enumerate(wnids, 1)}
 
 
 def validation_filename(number: int) -> str:
@@ -179,11 +182,17 @@ def validation_filename(number: int) -> str:
 def validation_number(filename: str) -> int | None:
     """The number in an official validation file name, or None if it isn't one."""
     digits = filename[15:23]
-    if len(filename) == 28 and digits.isascii() and digits.isdigit():
-        number = int(digits)
-        if 1 <= number <= IMAGES[VALIDATION] and filename == validation_filename(number):
-            return number
+    if len(filename) != 28 or not _is_number(digits):
+        return None
+    number = int(digits)
+    if 1 <= number <= IMAGES[VALIDATION] and filename == validation_filename(number):
+        return number
     return None
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text has only the digits 0 to 9."""
+    return text.isascii() and text.isdigit()
 
 
 def train_wnid(filename: str) -> str | None:
@@ -196,25 +205,30 @@ def class_of(filename: str, split: str) -> str | None:
     if split == TRAIN:
         return train_wnid(filename)
     number = validation_number(filename)
-    return validation_wnids()[number - 1] if number else None
+    if number is None:
+        return None
+    return validation_wnids()[number - 1]
 
 
 def is_wnid(name: str) -> bool:
     """Whether a name has the form of a WordNet id: n and eight digits."""
-    return len(name) == 9 and name[0] == "n" and name[1:].isascii() and name[1:].isdigit()
+    return len(name) == 9 and name[0] == "n" and _is_number(name[1:])
 
 
 def words_of(wnid: str | None, filename: str) -> str:
     """The words of a class, by its wnid or the name of one of its images;
     "" if neither is known.
     """
-    return texts().get(wnid or _wnid_of_image(filename) or "", "")
+    known_wnid = wnid or _wnid_of_image(filename)
+    return texts().get(known_wnid or "", "")
 
 
 def _wnid_of_image(filename: str) -> str | None:
     """The wnid of the class of an image with an official name, with or without its suffix."""
-    name = filename.rpartition("/")[2]
+    _, _, name = filename.rpartition("/")
     if "." not in name:  # some makers omit the suffix
         name += ".JPEG"
     number = validation_number(name)
-    return validation_wnids()[number - 1] if number else train_wnid(name)
+    if number is None:
+        return train_wnid(name)
+    return validation_wnids()[number - 1]

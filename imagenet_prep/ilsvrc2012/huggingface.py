@@ -103,7 +103,8 @@ def hub_folders(layout: Layout) -> Iterator[AnyPath]:
         yield layout.raw_dir / top
     for cache in ("", _CACHED, f"hub/{_CACHED}"):
         snapshots = layout.raw_dir / cache / "snapshots"
-        yield from sorted((path / "data" for path in snapshots.glob("*")), key=str)
+        folders = [snapshot / "data" for snapshot in snapshots.glob("*")]
+        yield from sorted(folders, key=str)
 
 
 def _hub_files(folder: AnyPath, split: str) -> Iterator[HubFiles]:
@@ -172,7 +173,9 @@ def _refuse_wrong_label(
 
 def _class_named(label: int) -> str:
     """The class of a label of Hugging Face, which counts from 0."""
-    return facts.synsets()[label] if 0 <= label < facts.CLASSES else f"label {label}"
+    if 0 <= label < facts.CLASSES:
+        return facts.synsets()[label]
+    return f"label {label}"
 
 
 def official_name(hub_name: str) -> tuple[str, str]:
@@ -180,4 +183,7 @@ def official_name(hub_name: str) -> tuple[str, str]:
     "" for any other.
     """
     match = _NAME(hub_name)
-    return (f"{match[1]}.JPEG", match[2]) if match else ("", "")
+    if not match:
+        return "", ""
+    image, wnid = match[1], match[2]
+    return f"{image}.JPEG", wnid

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.settings import WHOLE, Part
+from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.text import listed, number_of
 

@@ -12,14 +12,8 @@ from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import OptionValues, command
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.settings import (
-    WHOLE,
-    ConvertOptions,
-    Part,
-    expected_by_class,
-    options_from,
-    recorded_part,
-)
+from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part, recorded_part
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions, expected_by_class, options_from
 from imagenet_prep.model import Engine, Progress, ShardInfo, StageStatus, State
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.set_records import SetRecords
@@ -34,10 +28,16 @@ if TYPE_CHECKING:
     from imagenet_prep.ilsvrc2012.copy_listing import CopyListing
     from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 
+
+def _published(split: str, boxes: int | None) -> Published:
+    return Published(facts.IMAGES[split], facts.CLASSES, facts.SHARDS[split], boxes)
+
+
 PUBLISHED = {
-    split: Published(facts.IMAGES[split], facts.CLASSES, facts.SHARDS[split], boxes)
-    for split, boxes in ((facts.TRAIN, facts.BOXES), (facts.VALIDATION, None))
+    facts.TRAIN: _published(facts.TRAIN, facts.BOXES),
+    facts.VALIDATION: _published(facts.VALIDATION, None),
 }
+"""The known figures of each split of the whole data set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +70,13 @@ class ImageNet(CheckedDataset):
             InputError: the manifest has impossible classes or labels.
         """
         if manifest is not None:
-            return cls(manifest, recorded_part(manifest.dataset.name, manifest.dataset.classes))
+            part = recorded_part(manifest.dataset.name, manifest.dataset.classes)
+            return cls(manifest, part)
         plan = records.plan
         with suppress(InputError):
             if plan:
-                return cls(
-                    None, recorded_part(plan.dataset.name, plan.dataset.classes), plan.expected
-                )
+                part = recorded_part(plan.dataset.name, plan.dataset.classes)
+                return cls(None, part, plan.expected)
         return cls()
 
     @property
@@ -102,7 +102,9 @@ class ImageNet(CheckedDataset):
         from imagenet_prep.ilsvrc2012.plan_inputs import ask, find_sources
 
         sources = find_sources(layout)
-        return ask(layout, options, sources) if len(sources) == len(facts.SPLITS) else None
+        if len(sources) < len(facts.SPLITS):
+            return None
+        return ask(layout, options, sources)
 
     def plan(
         self,
@@ -196,11 +198,16 @@ class ImageNet(CheckedDataset):
     def images(self) -> Mapping[str, int]:
         """The expected number of images of each split, from the manifest if there is one."""
         if self.manifest is None:
-            return {
-                split: self.part.images(split, self.planned.get(split, 0)) for split in facts.SPLITS
-            }
-        totals = self.manifest.totals
-        return {split: totals[split].images if split in totals else 0 for split in facts.SPLITS}
+            return self._images_of_part(self.planned)
+        images = dict.fromkeys(facts.SPLITS, 0)
+        for split, total in self.manifest.totals.items():
+            if split in images:
+                images[split] = total.images
+        return images
+
+    def _images_of_part(self, counted: Mapping[str, int]) -> dict[str, int]:
+        """The number of images of each split; ``counted`` are the counts of a complete copy."""
+        return {split: self.part.images(split, counted.get(split, 0)) for split in facts.SPLITS}
 
     @property
     def is_part(self) -> bool:
@@ -209,10 +216,15 @@ class ImageNet(CheckedDataset):
         """
         if self.manifest is None:
             return False
-        totals, published = self.manifest.totals, self.published
-        recorded_counts = {split: (total.images, total.classes) for split, total in totals.items()}
-        known_counts = {split: (known.images, known.classes) for split, known in published.items()}
-        return recorded_counts != known_counts
+        totals = self.manifest.totals
+        published = self.published
+        if totals.keys() != published.keys():
+            return True
+        for split, total in totals.items():
+            known = published[split]
+            if (total.images, total.classes) != (known.images, known.classes):
+                return True
+        return False
 
     @property
     def published(self) -> Mapping[str, Published]:
@@ -223,16 +235,17 @@ class ImageNet(CheckedDataset):
             return PUBLISHED
         counted = dict(self.planned)
         if self.manifest is not None:
-            totals = self.manifest.totals
-            counted |= {split: total.expected for split, total in totals.items()}
-        images = {split: self.part.images(split, counted.get(split, 0)) for split in facts.SPLITS}
-        if by_class := expected_by_class(self.manifest):
+            for split, total in self.manifest.totals.items():
+                counted[split] = total.expected
+        images = self._images_of_part(counted)
+        by_class = expected_by_class(self.manifest)
+        if by_class:
             images[facts.TRAIN] = sum(by_class.values())
         classes = len(self.part.labels)
-        return {
-            split: Published(count, classes, facts.SHARDS[split], None)
-            for split, count in images.items()
-        }
+        published: dict[str, Published] = {}
+        for split, count in images.items():
+            published[split] = Published(count, classes, facts.SHARDS[split], None)
+        return published
 
     def notes(self, inventory: Inventory, *, is_part: bool) -> Iterator[str]:
         """Describe the reference for these shards."""
@@ -250,9 +263,11 @@ class ImageNet(CheckedDataset):
 
     def examiner(self, foreign: Sequence[AnyPath], *, decode: bool) -> ImageNetExaminer:
         """The examiner that compares each record with the facts, and with its maker's flavour."""
-        from imagenet_prep.ilsvrc2012.record_check import INCEPTION, ImageNetExaminer, recognise
+        from imagenet_prep.ilsvrc2012.flavours import INCEPTION, recognise
+        from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 
-        return ImageNetExaminer(recognise(foreign) if foreign else INCEPTION, decode, self.part)
+        flavour = recognise(foreign) if foreign else INCEPTION
+        return ImageNetExaminer(flavour, decode, self.part)
 
     def check_set(
         self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool

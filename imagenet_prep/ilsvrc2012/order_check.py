@@ -17,7 +17,7 @@ from imagenet_prep.checks.examiner import Finding, problem
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport
 from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.settings import Part
+from imagenet_prep.ilsvrc2012.class_parts import Part
 from imagenet_prep.model import Problem, ProblemKind
 
 

@@ -12,6 +12,7 @@ from imagenet_prep.datasets.planned_set import PlannedSet, PlannedSplit, cut
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.astray import refuse_empty
+from imagenet_prep.ilsvrc2012.class_parts import Part
 from imagenet_prep.ilsvrc2012.devkit import train_counts
 from imagenet_prep.ilsvrc2012.image_counts import count_by_wnid, expected_images, missing_text
 from imagenet_prep.ilsvrc2012.official import ImageSource
@@ -23,7 +24,7 @@ from imagenet_prep.ilsvrc2012.plan_inputs import (
     saved_plan,
 )
 from imagenet_prep.ilsvrc2012.planned_boxes import attach_boxes
-from imagenet_prep.ilsvrc2012.settings import ENTRY, ConvertOptions, Part, check_options
+from imagenet_prep.ilsvrc2012.settings import ENTRY, ConvertOptions, check_options
 from imagenet_prep.images import format_of
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog

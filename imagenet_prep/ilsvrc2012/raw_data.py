@@ -10,10 +10,10 @@ from imagenet_prep.escaping import OptionValues
 from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.box_search import find_annotations
+from imagenet_prep.ilsvrc2012.class_parts import Part
 from imagenet_prep.ilsvrc2012.official import ImageSource, finished
 from imagenet_prep.ilsvrc2012.official_folders import ImageFolders
 from imagenet_prep.ilsvrc2012.official_tars import ClassTars, OfficialTar
-from imagenet_prep.ilsvrc2012.settings import Part
 from imagenet_prep.model import Engine, Progress, StageStatus, State
 from imagenet_prep.shards.consumption import Consumption
 from imagenet_prep.sources.catalog import Catalog
@@ -56,7 +56,10 @@ class ConsumedImages(ImageSource, frozen=True):
     def md5(self) -> str:
         """The published MD5, if its file was verified before it was consumed."""
         published = facts.ARCHIVES[self.split].md5
-        return published if self.consumption.files[0].digests.get("md5") == published else ""
+        first_file = self.consumption.files[0]
+        if first_file.digests.get("md5") != published:
+            return ""
+        return published
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images as recorded; none can be read."""
@@ -102,11 +105,9 @@ def _lacks_classes(copy: ImageSource) -> bool:
     """Whether the names of a copy's folders or tars show fewer classes than the data set has."""
     if isinstance(copy, ClassTars):
         return len(copy.wnids()) < facts.CLASSES
-    return (
-        isinstance(copy, ImageFolders)
-        and copy.split == facts.TRAIN
-        and _count_classes(copy.path) < facts.CLASSES
-    )
+    if isinstance(copy, ImageFolders) and copy.split == facts.TRAIN:
+        return _count_classes(copy.path) < facts.CLASSES
+    return False
 
 
 def has_images(layout: Layout, split: str, part: Part) -> bool:
@@ -121,7 +122,10 @@ def has_images(layout: Layout, split: str, part: Part) -> bool:
 
 def find_packed(layout: Layout, split: str) -> ImageSource | None:
     """Find the images of a split that are in archives; None if there are none."""
-    return next((copy for copy in find_copies(layout, split) if not copy.is_unpacked), None)
+    for copy in find_copies(layout, split):
+        if not copy.is_unpacked:
+            return copy
+    return None
 
 
 def checked_md5(layout: Layout, archive: AnyPath) -> str:
@@ -143,9 +147,10 @@ def _download(layout: Layout) -> StageStatus:
     archives = [facts.ARCHIVES[key] for key in facts.DEFAULT_ARCHIVES]
     paths = [layout.archive_path(archive) for archive in archives]
     present = [path for path in paths if path.is_file()]
-    begun = _count(layout.raw_partial_dir, ".tar.part") + _count(layout.raw_partial_dir, ".gz.part")
+    begun = sum(_count(layout.raw_partial_dir, suffix) for suffix in (".tar.part", ".gz.part"))
     sources = _present_sources(layout)
-    damage = next((source.damage for source in sources if source.damage), "")
+    damages = [source.damage for source in sources if source.damage]
+    damage = damages[0] if damages else ""
     copies = _other_copies(sources)
     details: list[str] = []
     if present or begun or not copies:  # another copy requires none of the archives
@@ -198,25 +203,34 @@ def _recorded_urls(layout: Layout, filename: str, checked: object) -> Iterator[s
 
 def _untar(layout: Layout, classes: Mapping[str, int]) -> StageStatus:
     counts = {split: _count_classes(layout.images_dir(split)) for split in facts.SPLITS}
-    state = _state(sum(counts.values()), sum(classes.values()))
-    details = ", ".join(
-        f"{count:,} of {classes[split]:,} {split} class folders" for split, count in counts.items()
-    )
-    return StageStatus("untar", state, f"{details} (optional)")
+    folders = sum(counts.values())
+    expected_folders = sum(classes.values())
+    state = _state(folders, expected_folders)
+    details: list[str] = []
+    for split, count in counts.items():
+        details.append(f"{count:,} of {classes[split]:,} {split} class folders")
+    return StageStatus("untar", state, f"{', '.join(details)} (optional)")
 
 
 def _count_classes(folder: AnyPath) -> int:
+    """The number of class folders in a folder."""
     if not folder.is_dir():
         return 0
+    classes = 0
     with scan(folder) as entries:
-        return sum(facts.is_wnid(entry.name) and entry.is_dir() for entry in entries)
+        for entry in entries:
+            if facts.is_wnid(entry.name) and entry.is_dir():
+                classes += 1
+    return classes
 
 
 def _annotate(layout: Layout) -> StageStatus:
     if not layout.boxes_csv.is_file():
         return StageStatus("annotate", "not started", "no boxes")
+    boxes = 0
     with open_file(layout.boxes_csv) as file:
-        boxes = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
+        while chunk := file.read(1 << 20):
+            boxes += chunk.count(b"\n")
     return StageStatus("annotate", "done", number_of(boxes, "box", "boxes"))
 
 
@@ -227,4 +241,7 @@ def _state(done: int, expected: int, begun: bool = False) -> State:
 
 
 def _count(folder: AnyPath, suffix: str) -> int:
-    return sum(name.endswith(suffix) for name in names_in(folder)) if folder.is_dir() else 0
+    """The number of files in a folder whose names end so; 0 without the folder."""
+    if not folder.is_dir():
+        return 0
+    return sum(name.endswith(suffix) for name in names_in(folder))

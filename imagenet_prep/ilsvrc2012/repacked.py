@@ -115,7 +115,8 @@ def split_of_image(name: str) -> str:
     return ""
 
 
-_MOST_FILES = 5  # files of an archive whose names are looked at
+_MOST_FILES = 5  # files of a tar whose names are looked at
+_MOST_ENTRIES = 1000  # of a zip, whose directory has all names
 _LARGEST_PASSED = 1 << 24  # bytes of a file that is read to get to the next one
 
 
@@ -123,7 +124,11 @@ def content_of_tar(path: AnyPath) -> Content | None:
     """The content of a tar, compressed or not, by its first files;
     None if they don't tell, or it is no tar.
     """
-    return next(filter(None, map(content_of, _first_names(path))), None)
+    for name in _first_names(path):
+        content = content_of(name)
+        if content is not None:
+            return content
+    return None
 
 
 def _first_names(path: AnyPath) -> Iterator[str]:
@@ -145,29 +150,39 @@ def content_of_zip(path: AnyPath) -> Content | None:
     None if none of them does.
     """
     with suppress(OSError, ArchiveFault):
-        names = (
-            with_slashes(name).decode("utf-8", "replace")
-            for name, _, _ in iter_entries(view_of(path))
-        )
-        contents = map(content_of, itertools.islice(names, 1000))
-        return next(filter(None, contents), None)
+        entries = iter_entries(view_of(path))
+        for encoded_name, _, _ in itertools.islice(entries, _MOST_ENTRIES):
+            name = with_slashes(encoded_name).decode("utf-8", "replace")
+            content = content_of(name)
+            if content is not None:
+                return content
     return None
 
 
 def unpack_command(archive: AnyPath, content: Content, raw_dir: AnyPath) -> CommandLine:
     """The command that unpacks an archive of folders where its images are found."""
-    target = str(raw_dir / content.folder if content.folder else raw_dir)
-    strip = [f"--strip-components={len(content.outer)}"] if content.outer else []
-    unpack = command_line(["tar", "-xf", str(archive), "-C", target, *strip])
-    return command_line(["mkdir", "-p", "--", target]).then(unpack)
+    target = _target_of(content, raw_dir)
+    words = ["tar", "-xf", str(archive), "-C", target]
+    if content.outer:
+        words.append(f"--strip-components={len(content.outer)}")
+    make = command_line(["mkdir", "-p", "--", target])
+    return make.then(command_line(words))
 
 
 def unzip_command(archive: AnyPath, content: Content, raw_dir: AnyPath) -> CommandLine:
     """The command that unpacks a zip of folders where its images are found."""
-    target = str(raw_dir / content.folder if content.folder else raw_dir)
+    target = _target_of(content, raw_dir)
     unpack = command_line(["unzip", "-q", str(archive), "-d", target])
+    if not content.outer:
+        return unpack
     # with folders around the images the next run has to name their place, not the zip again
-    return unpack.then(_move_away(archive)) if content.outer else unpack
+    return unpack.then(_move_away(archive))
+
+
+def _target_of(content: Content, raw_dir: AnyPath) -> str:
+    """The folder that an archive is unpacked into."""
+    target = raw_dir / content.folder if content.folder else raw_dir
+    return str(target)
 
 
 def _move_away(archive: AnyPath) -> CommandLine:
@@ -181,16 +196,18 @@ def foreign_member(archive: object, member: bytes, offset: int, expected: str) -
     """
     if not isinstance(archive, Path):
         return stranger(archive, member, offset, expected)
-    if is_compressed_class_tar(member.decode("ascii", "replace")):
-        return _compressed_class_tars(archive, member)
-    content = content_of(member.decode("utf-8", "replace")) if b"/" in member else None
+    name = member.decode("utf-8", "replace")
+    if is_compressed_class_tar(name):
+        return _compressed_class_tars(archive, name)
+    content = content_of(name) if "/" in name else None
     if content is None or content.kind == "official":
         return stranger(archive, member, offset, expected)
     images = "Kaggle's tree" if content.kind == "Kaggle" else "images in folders"
     unpack = unpack_command(archive, content, archive.parent)
+    shown_name = member[:100].decode("utf-8", "backslashreplace")
     return InputError(
         f"{archive} holds {images}, in place of {expected}",
-        f"got {member[:100].decode('utf-8', 'backslashreplace')!r}; unpack it once",
+        f"got {shown_name!r}; unpack it once",
         Hint(unpack.then(_move_away(archive)), f"    {AGAIN}"),
     )
 
@@ -203,12 +220,15 @@ def is_compressed_class_tar(name: str) -> bool:
     return re.fullmatch(r"n[0-9]{8}\.tar\.(gz|bz2|xz|zst)", name) is not None
 
 
-def _compressed_class_tars(archive: Path, member: bytes) -> InputError:
-    name = member.decode()
+def _compressed_class_tars(archive: Path, name: str) -> InputError:
+    """The error for an archive of compressed class tars, ``name`` one of them."""
     folder = archive.with_suffix("")
-    make = command_line(["mkdir", "-p", "--", str(folder)])
-    unpack = command_line(["tar", "-xf", str(archive), "-C", str(folder)])
-    mend = make.then(unpack).then(_decompress(folder, name)).then(_move_away(archive))
+    target = str(folder)
+    make = command_line(["mkdir", "-p", "--", target])
+    unpack = command_line(["tar", "-xf", str(archive), "-C", target])
+    mend = make.then(unpack)
+    mend = mend.then(_decompress(folder, name))
+    mend = mend.then(_move_away(archive))
     return _refuse_compressed(archive, name, mend)
 
 

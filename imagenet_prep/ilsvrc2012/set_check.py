@@ -19,7 +19,9 @@ from imagenet_prep.checks.inventory import Inventory
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport
 from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part
 from imagenet_prep.ilsvrc2012.completeness import find_encoded_again, repairs_of
+from imagenet_prep.ilsvrc2012.flavours import INCEPTION
 from imagenet_prep.ilsvrc2012.label_patterns import has_pattern, merge_patterns
 from imagenet_prep.ilsvrc2012.order_check import (
     Ordering,
@@ -27,9 +29,8 @@ from imagenet_prep.ilsvrc2012.order_check import (
     check_order,
     examine_order,
 )
-from imagenet_prep.ilsvrc2012.record_check import INCEPTION, ImageNetExaminer
+from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.ilsvrc2012.repeated_images import check_unique, find_identical_shards
-from imagenet_prep.ilsvrc2012.settings import WHOLE, Part
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.text import listed, number_of
 

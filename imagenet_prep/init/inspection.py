@@ -86,7 +86,8 @@ class Inspection(Struct, frozen=True):
 
     def sizes(self) -> Iterable[tuple[str, int]]:
         """Each file with its size in bytes."""
-        return zip(self.listing.names, self.listing.lengths.tolist(), strict=True)
+        lengths = self.listing.lengths.tolist()
+        return zip(self.listing.names, lengths, strict=True)
 
     def command(self, **changes: object) -> str:
         """The command of init for the folder, with these options in place of others."""
@@ -136,8 +137,13 @@ def inspect_folder(folder: Path, engine: Engine, options: InitOptions | None = N
     strange_names = strange_among(sizes, images.content)
     for name in set(strange_names).union(*annotations.values()):
         sizes.pop(name, None)
-    others = _others(folder, sizes, last_names(images.items), images.holders)
-    labels, refusals = _join_tables(sought, label_alike(judged, sought).values())
+    image_names = last_names(images.items)
+    others = _others(folder, sizes, image_names, images.holders)
+    judgements = label_alike(judged, sought).values()
+    tables, refusals = _join_tables(sought, judgements)
+    labels = [table for table in tables if table.is_most]
+    partial = [table for table in tables if not table.is_most]
+    faults_of_images = _faults_of_images(folder, names, images)
     return Inspection(
         folder=folder,
         listing=listing,
@@ -145,13 +151,13 @@ def inspect_folder(folder: Path, engine: Engine, options: InitOptions | None = N
         items=images.items,
         archives=images.archives,
         holders=_names_by_kind(images.holders),
-        labels=[table for table in labels if table.is_most],
-        partial=[table for table in labels if not table.is_most],
+        labels=labels,
+        partial=partial,
         refusals=refusals,
         annotations=annotations,
         others={"strange": strange_names, **others},
         remarks=remarks,
-        faults=[*remarks.obstacles, *_faults_of_images(folder, names, images)],
+        faults=[*remarks.obstacles, *faults_of_images],
         engine=engine,
         options=options,
         members=images.members,
@@ -164,7 +170,8 @@ def _sizes_of_others(
     """The files that are no images, with their sizes; and hidden ones that name images."""
     known_names = {*images.items, *images.unfit, *images.archives}
     sizes: dict[str, int] = {}
-    for name, size in zip(listing.names, listing.lengths.tolist(), strict=True):
+    lengths = listing.lengths.tolist()
+    for name, size in zip(listing.names, lengths, strict=True):
         if name not in known_names and not is_other_image("image", name):
             sizes[name] = size
     if images.items:
@@ -179,8 +186,11 @@ def _judge_texts(
     if not sought.items:
         return {}
     texts = [name for name in sizes if name not in images.holders]  # holders may be large
-    judged = judge_tables(sought, texts, sizes)
-    return {name: judgement for name, judgement in judged.items() if judgement is not None}
+    judged: dict[str, LabelsFile | LabelsRefusal] = {}
+    for name, judgement in judge_tables(sought, texts, sizes).items():
+        if judgement is not None:
+            judged[name] = judgement
+    return judged
 
 
 def _join_tables(
@@ -196,8 +206,11 @@ def _join_tables(
         elif judgement is not None and judgement.name not in split_lists:
             refusals.append(judgement)
     joined = join_by_split(sought.folder, tables, sought.items)
-    parts = {name for table in joined for name in table.places}
-    return [*joined, *(table for table in tables if table.name not in parts)], refusals
+    parts: set[str] = set()
+    for table in joined:
+        parts.update(table.places)
+    joined += [table for table in tables if table.name not in parts]
+    return joined, refusals
 
 
 # images and archives ------------------------------------------------------------------------------
@@ -205,7 +218,8 @@ def _join_tables(
 
 def _find_images(folder: Path, names: Sequence[str], engine: Engine) -> _Images:
     """The files that are images or arrays, by their names or their first bytes, and archives."""
-    holders, image_kinds = _divide_kinds(kinds_by_content(folder, names))
+    kinds = kinds_by_content(folder, names)
+    holders, image_kinds = _divide_kinds(kinds)
     content = main_content(names)
     if content is None and image_kinds:
         first_kind = next(iter(image_kinds.values()))
@@ -215,15 +229,18 @@ def _find_images(folder: Path, names: Sequence[str], engine: Engine) -> _Images:
     if content is not None:
         items = [name for name in names if has_ending_of(content, name) or name in fitting]
     archives = _tars(folder, names, engine)
+    members: list[str] = []
     if not items:
         archives |= _zips_of_images(folder, names, engine)
+        members = _members(archives)
+    unfit = {name: kind for name, kind in image_kinds.items() if name not in fitting}
     return _Images(
         content=content,
         items=items,
-        unfit={name: image_kinds[name] for name in image_kinds if name not in fitting},
+        unfit=unfit,
         holders=holders,
         archives=archives,
-        members=[] if items else _members(archives),
+        members=members,
     )
 
 
@@ -242,11 +259,8 @@ def _divide_kinds(kinds: Mapping[str, str]) -> tuple[dict[str, str], dict[str, s
 
 def _tars(folder: Path, names: Iterable[str], engine: Engine) -> dict[str, Catalog]:
     """The tars, and what is in them."""
-    return {
-        name: list_tars([below(folder, name)], engine, folder_each=False)
-        for name in names
-        if has_ending(name, ".tar")
-    }
+    tars = [name for name in names if has_ending(name, ".tar")]
+    return {name: list_tars([below(folder, name)], engine, folder_each=False) for name in tars}
 
 
 def _zips_of_images(folder: Path, names: Iterable[str], engine: Engine) -> dict[str, Catalog]:
@@ -264,9 +278,13 @@ def _zips_of_images(folder: Path, names: Iterable[str], engine: Engine) -> dict[
 
 def _members(archives: Mapping[str, Catalog]) -> list[str]:
     """The images or arrays in all tars."""
-    names = [name for listing in archives.values() for name in listing.names]
+    names: list[str] = []
+    for listing in archives.values():
+        names += listing.names
     content = main_content(names)
-    return [] if content is None else [name for name in names if has_ending_of(content, name)]
+    if content is None:
+        return []
+    return [name for name in names if has_ending_of(content, name)]
 
 
 def main_content(names: Iterable[str]) -> Content | None:
@@ -282,7 +300,8 @@ def main_content(names: Iterable[str]) -> Content | None:
     images = endings.total() - arrays
     if arrays > images:
         return "array"
-    return "pixels" if endings["tif"] + endings["tiff"] == images else "image"
+    tiffs = endings["tif"] + endings["tiff"]
+    return "pixels" if tiffs == images else "image"
 
 
 def _names_by_kind(kinds: Mapping[str, str]) -> dict[str, list[str]]:
@@ -309,7 +328,9 @@ def _faults_of_images(folder: Path, names: Sequence[str], images: _Images) -> li
 
 def wrong_formats(place: object, names: Iterable[str], content: Content | None) -> list[InputError]:
     """The faults of images whose formats can't be read."""
-    odd_names = [name for name in names if content and is_other_image(content, name)]
+    if content is None:
+        return []
+    odd_names = [name for name in names if is_other_image(content, name)]
     if not odd_names:
         return []
     problem = f"{place} holds images that can't be read: {counted(odd_names)}: {listed(odd_names)}"
@@ -319,12 +340,10 @@ def wrong_formats(place: object, names: Iterable[str], content: Content | None) 
 
 def _unreadable(folder: Path, images: Sequence[str]) -> InputError:
     """The fault of images that can't be read as the others are."""
-    return InputError(
-        f"{folder} holds images that can't be read with the others: "
-        f"{listed(images)} ({len(images):,} in all)",
-        f"expected {', '.join(FORMATS)}, or arrays alone",
-        "convert them, or move them away",
-    )
+    names = f"{listed(images)} ({len(images):,} in all)"
+    problem = f"{folder} holds images that can't be read with the others: {names}"
+    expected = f"expected {', '.join(FORMATS)}, or arrays alone"
+    return InputError(problem, expected, "convert them, or move them away")
 
 
 def strange_among(names: Iterable[str], content: Content | None) -> list[str]:
@@ -332,11 +351,8 @@ def strange_among(names: Iterable[str], content: Content | None) -> list[str]:
     if content is None:
         return []
     other_content = _OTHER_CONTENT[content]
-    return [
-        name
-        for name in names
-        if has_ending_of(other_content, name) and not has_ending_of(content, name)
-    ]
+    names_of_other = [name for name in names if has_ending_of(other_content, name)]
+    return [name for name in names_of_other if not has_ending_of(content, name)]
 
 
 def strange(place: object, names: Sequence[str], content: Content | None, fit: int) -> InputError:
@@ -348,11 +364,8 @@ def strange(place: object, names: Sequence[str], content: Content | None, fit: i
         "move one kind to another folder; or write a recipe that names one: source: {files: "
         "'FOLDER/**/*.jpg'}"
     )
-    return InputError(
-        f"{place} holds {counted(names)} next to {fit:,} {noun}: {listed(names)}",
-        "expected images or arrays: records hold one of them",
-        hint,
-    )
+    problem = f"{place} holds {counted(names)} next to {fit:,} {noun}: {listed(names)}"
+    return InputError(problem, "expected images or arrays: records hold one of them", hint)
 
 
 def _others(
@@ -371,7 +384,9 @@ def _others(
         ending = ending_of(name)
         may_be_data = ending in DATA or not ending
         is_small = size <= LARGEST_TEXT and read_counts[ending] < MOST_READ
-        is_read = is_small and name not in holders and (may_be_data or is_text(path))
+        is_read = False
+        if is_small and name not in holders:
+            is_read = may_be_data or is_text(path)
         read_counts[ending] += is_read
         if is_read and mentions_half(path, image_names):
             reason = "names images" if may_be_data else "text names images"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ SKIPS = ("unlabelled", "missing")
 _TableForm = tuple[bool, str, str]
 """Whether a file has labels, their column, and its options."""
 
+_Family = tuple[_TableForm, tuple[str, ...]]
+"""The form of files, and what their names say but the split."""
+
 _Part = tuple[str, LabelsFile]
 """A split, and its file."""
 
@@ -38,21 +42,28 @@ def join_by_split(
     """The files of several splits as one each, if they name different images:
     by what else their names say.
     """
-    families: dict[tuple[_TableForm, tuple[str, ...]], list[_Part]] = {}
+    families: dict[_Family, list[_Part]] = {}
     for file in files:
         split = split_in(file.name)
         if split and file.table.splits is None:
-            form = file.has_labels, file.label, str(_options_without_skips(file))
-            families.setdefault((form, family_of(file.name)), []).append((split, file))
+            options = str(_options_without_skips(file))
+            form = file.has_labels, file.label, options
+            family = form, family_of(file.name)
+            families.setdefault(family, []).append((split, file))
     families_by_form: dict[_TableForm, list[list[_Part]]] = {}
     for (form, _), parts in families.items():
-        if len({split for split, _ in parts}) > 1:
+        splits = {split for split, _ in parts}
+        if len(splits) > 1:
             families_by_form.setdefault(form, []).append(parts)
     joined: list[LabelsFile] = []
-    for of_form in families_by_form.values():
-        together = [part for parts in of_form for part in parts]
-        groups = [together] if _are_apart(together) else filter(_are_apart, of_form)
-        joined += [_join(folder, parts, items) for parts in groups]
+    for families_of_form in families_by_form.values():
+        all_parts = list(chain.from_iterable(families_of_form))
+        if _are_apart(all_parts):
+            joined.append(_join(folder, all_parts, items))
+            continue
+        for parts in families_of_form:
+            if _are_apart(parts):
+                joined.append(_join(folder, parts, items))
     return joined
 
 
@@ -68,32 +79,43 @@ def _are_apart(parts: Sequence[_Part]) -> bool:
 
 def _join(folder: Path, parts: Sequence[_Part], items: Sequence[str]) -> LabelsFile:
     """The files of several splits as one."""
-    ordered = sorted(parts, key=lambda part: (place_of_split(part[0]), part[1].name))
-    first_file = ordered[0][1]
-    table = join_tables(
-        [(split, file.table, place_of_table(folder, file.name)) for split, file in ordered]
-    )
-    rows = [row for _, file in ordered for row in file.rows]
-    losses, skips = find_losses(place_of_table(folder, first_file.name), table, rows, items)
+    parts_in_order = sorted(parts, key=_place_of_part)
+    tables: list[tuple[str, LabelTable, Path]] = []
+    rows: list[int] = []
     class_names: dict[str, str] = {}
     files: dict[str, list[str]] = {}
-    for split, file in ordered:
+    for split, file in parts_in_order:
+        path = place_of_table(folder, file.name)
+        tables.append((split, file.table, path))
+        rows += file.rows
         class_names |= file.class_names
         files.setdefault(split, []).append(file.name)
+    table = join_tables(tables)
+    _, first_file = parts_in_order[0]
+    path_of_first = place_of_table(folder, first_file.name)
+    losses, skips = find_losses(path_of_first, table, rows, items)
     labels = class_values(table)
     if not {str(label) for label in labels or ()} <= class_names.keys():
         class_names = {}
+    options = {**_options_without_skips(first_file), **skips}
+    named_rows = set(rows) - {-1}
     return replace(
         first_file,
         table=table,
-        options={**_options_without_skips(first_file), **skips},
+        options=options,
         labels=labels,
         rows=rows,
         class_names=dict(sorted(class_names.items())),
         losses=losses,
-        is_most=2 * len({*rows} - {-1}) >= len(items),
+        is_most=2 * len(named_rows) >= len(items),
         files=files,
     )
+
+
+def _place_of_part(part: _Part) -> tuple[tuple[int, str], str]:
+    """The key by which parts are sorted: by split, then by name."""
+    split, file = part
+    return place_of_split(split), file.name
 
 
 def find_losses(
@@ -111,7 +133,10 @@ def find_losses(
         losses += missing
         skips["missing"] = "ignore"
     labelled = zip(rows, table.labels or (), table.lines, strict=False)
-    empty = [line for row, label, line in labelled if row >= 0 and label is None]
+    empty: list[int] = []
+    for row, label, line in labelled:
+        if row >= 0 and label is None:
+            empty.append(line)
     if empty:
         losses.append(_lacking_lines(path, table, empty, "label"))
         skips["unlabelled"] = "skip"
@@ -139,8 +164,9 @@ def _missing_files(path: Path, table: LabelTable, rows: Sequence[int]) -> list[I
     if not missing:
         return []
     count = number_of(len(missing), "file that is", "files that are")
-    place = _place_of_line(table, table.lines[missing[0]])
-    problem = f"{path} labels {count} not there: {place} names {table.paths[missing[0]]}"
+    first_number = missing[0]
+    place = _place_of_line(table, table.lines[first_number])
+    problem = f"{path} labels {count} not there: {place} names {table.paths[first_number]}"
     return [InputError(problem, "every line needs an existing file")]
 
 
@@ -148,7 +174,8 @@ def _lacking_lines(path: Path, table: LabelTable, lines: Sequence[int], noun: st
     """The fault of lines without a label, or without a split."""
     count = number_of(len(lines), "line")
     place = _place_of_line(table, lines[0])
-    return InputError(f"{path} has {count} without a {noun}: {place}", f"every line needs a {noun}")
+    problem = f"{path} has {count} without a {noun}: {place}"
+    return InputError(problem, f"every line needs a {noun}")
 
 
 def _place_of_line(table: LabelTable, line: int) -> str:

@@ -70,34 +70,40 @@ def class_candidates(columns: Columns, path: str) -> list[Candidate]:
     hot = _hot_columns(others)
     candidates: list[Candidate] = []
     if hot:
-        candidates.append(Candidate(tuple(hot), len(hot), is_known=_is_exclusive(others, hot)))
+        is_known = _is_exclusive(others, hot)
+        candidates.append(Candidate(tuple(hot), len(hot), is_known=is_known))
     no_classes = {*hot, *_coordinates(others)}
     names = [name for name in others if name not in no_classes]
-    candidates += _single_candidates([name for name in names if not is_id(name)], others)
+    names_of_no_ids = [name for name in names if not is_id(name)]
+    candidates += _single_candidates(names_of_no_ids, others)
     if not candidates:  # ids, as of landmarks, are classes if no other column is
-        candidates += _single_candidates(filter(is_id, names), others)
+        ids = filter(is_id, names)
+        candidates += _single_candidates(ids, others)
     return sorted(candidates, key=lambda candidate: _order(candidate, others))
 
 
 def _hot_columns(columns: Columns) -> list[str]:
     """The columns that are a class each; none if it is one alone."""
-    hot = [
-        name
-        for name in one_hot_columns(columns)
-        if rank_of(name, columns) == NO_CLASS or is_absence(name)
-    ]
-    return hot if len(hot) > 1 else []
+    hot: list[str] = []
+    for name in one_hot_columns(columns):
+        if rank_of(name, columns) == NO_CLASS or is_absence(name):
+            hot.append(name)
+    if len(hot) < 2:
+        return []
+    return hot
 
 
 def _single_candidates(names: Iterable[str], columns: Columns) -> list[Candidate]:
     """Each of some columns that can be the classes."""
     candidates: list[Candidate] = []
     for name in names:
-        if _may_be_classes(name, columns):
-            distinct = _distinct(columns[name])
-            is_known = rank_of(name, columns) < NO_CLASS
-            is_numeric = all(map(_is_number, distinct))
-            candidates.append(Candidate((name,), len(distinct), is_known, is_numeric))
+        if not _may_be_classes(name, columns):
+            continue
+        distinct = _distinct(columns[name])
+        is_known = rank_of(name, columns) < NO_CLASS
+        is_numeric = all(map(_is_number, distinct))
+        candidate = Candidate((name,), len(distinct), is_known, is_numeric)
+        candidates.append(candidate)
     return candidates
 
 
@@ -117,9 +123,13 @@ def distinct_candidates(candidates: Sequence[Candidate], columns: Columns) -> li
 
 def _is_same(candidate: Candidate, other: Candidate, columns: Columns) -> bool:
     """Whether two columns give the same images the same classes, under other names."""
-    if candidate.is_hot or other.is_hot or candidate.classes != other.classes:
+    if candidate.is_hot or other.is_hot:
         return False
-    pairs = set(zip(columns[candidate.columns[0]], columns[other.columns[0]], strict=True))
+    if candidate.classes != other.classes:
+        return False
+    cells = columns[candidate.columns[0]]
+    cells_of_other = columns[other.columns[0]]
+    pairs = set(zip(cells, cells_of_other, strict=True))
     return len(pairs) == candidate.classes
 
 
@@ -138,7 +148,9 @@ def names_beside(columns: Columns, label: str) -> str | None:
     if not all(map(_is_number, numbers)):
         return None
     for name, cells in columns.items():
-        if name != label and all(map(_is_word, cells)) and _names_each(numbers, cells):
+        if name == label or not all(map(_is_word, cells)):
+            continue
+        if _names_each(numbers, cells):
             return name
     return None
 
@@ -146,14 +158,19 @@ def names_beside(columns: Columns, label: str) -> str | None:
 def _names_each(numbers: Sequence[Any], names: Sequence[Any]) -> bool:
     """Whether each number has one name, and each name one number, of several lines."""
     pairs = set(zip(numbers, names, strict=True))
-    return len(pairs) > 1 and len(pairs) == len(set(numbers)) == len(set(names)) < len(names)
+    if len(pairs) < 2 or len(pairs) == len(names):
+        return False
+    return len(pairs) == len(set(numbers)) == len(set(names))
 
 
 def _order(candidate: Candidate, columns: Columns) -> tuple[int, bool, int]:
     """The key that sorts candidates, the likeliest first: by name, texts before numbers."""
     name = candidate.columns[0]
-    rank = NO_CLASS - candidate.is_known if candidate.is_hot else rank_of(name, columns)
-    return rank, not any(map(_is_word, columns[name])), candidate.classes
+    rank = rank_of(name, columns)
+    if candidate.is_hot:
+        rank = NO_CLASS - candidate.is_known
+    has_texts = any(map(_is_word, columns[name]))
+    return rank, not has_texts, candidate.classes
 
 
 # values -------------------------------------------------------------------------------------------
@@ -167,13 +184,21 @@ def _may_be_classes(name: str, columns: Columns) -> bool:
     distinct = _distinct(cells)
     if len(distinct) < 2 or any(map(_is_no_class, distinct)):
         return False
+    is_repeated = len(distinct) < len(cells)
     if rank_of(name, columns) < NO_CLASS:
-        return len(distinct) < len(cells) or len(cells) < 3 or bool(separator_of(cells)[0])
-    if all(map(_is_number, distinct)) and max(abs(int(cell)) for cell in distinct) > LARGEST_NUMBER:
-        return False
+        if is_repeated or len(cells) < 3:
+            return True
+        sign, _ = separator_of(cells)
+        return sign != ""
+    if all(map(_is_number, distinct)):
+        largest_number = max(abs(int(cell)) for cell in distinct)
+        if largest_number > LARGEST_NUMBER:
+            return False
     if name.lower() == "id" and len(words_of(name)) == 1:
-        return len(distinct) < len(cells)  # of the classes, as other columns name the files
-    return not says_no_class(name) and 2 * len(distinct) <= len(cells)
+        return is_repeated  # of the classes, as other columns name the files
+    if says_no_class(name):
+        return False
+    return 2 * len(distinct) <= len(cells)
 
 
 def _is_no_class(cell: Any) -> bool:
@@ -221,8 +246,11 @@ def _coordinates(columns: Columns) -> set[str]:
     by their names, or as two pairs, one above the other.
     """
     numbers = [name for name, cells in columns.items() if cells and all(map(_is_real, cells))]
-    coordinates = {name for name in numbers if _COORDINATE.fullmatch(name.lower())}
-    return _box_columns(columns, numbers) | (coordinates if len(coordinates) > 1 else set())
+    called_coordinates = {name for name in numbers if _COORDINATE.fullmatch(name.lower())}
+    coordinates = _box_columns(columns, numbers)
+    if len(called_coordinates) > 1:
+        coordinates |= called_coordinates
+    return coordinates
 
 
 def _box_columns(columns: Columns, numbers: Sequence[str]) -> set[str]:
@@ -230,7 +258,8 @@ def _box_columns(columns: Columns, numbers: Sequence[str]) -> set[str]:
     coordinates: set[str] = set()
     for start in range(len(numbers) - 3):
         corners = numbers[start : start + 4]
-        left, top, right, bottom = (list(map(float, columns[name])) for name in corners)
+        edges = [list(map(float, columns[name])) for name in corners]
+        left, top, right, bottom = edges
         if _are_less(left, right) and _are_less(top, bottom):
             coordinates.update(corners)
     return coordinates
@@ -257,8 +286,11 @@ def separator_of(cells: Iterable[Any]) -> tuple[str, bool]:
     texts = {cell for cell in cells if isinstance(cell, str)}
     for sign in (";", "|", ",", " "):
         parts = [part.strip() for text in texts for part in text.split(sign)]
-        is_repeated = len(parts) > len(set(parts))
-        can_be_sure = sign in ";|"
-        if len(parts) > len(texts) and (can_be_sure or len(texts) > len(set(parts))):
-            return sign, can_be_sure and is_repeated
+        if len(parts) == len(texts):
+            continue
+        distinct_count = len(set(parts))
+        if sign in ";|":
+            return sign, len(parts) > distinct_count
+        if len(texts) > distinct_count:
+            return sign, False
     return "", False

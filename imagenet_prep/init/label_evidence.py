@@ -16,6 +16,7 @@ from imagenet_prep.init.labels_search import is_in_test
 from imagenet_prep.init.proposal import CERTAIN, LIKELY, POSSIBLE
 from imagenet_prep.recipes.folder_words import split_name
 from imagenet_prep.recipes.labels_file import LABELS
+from imagenet_prep.recipes.path_parts import has_ending
 from imagenet_prep.text import listed, number_of
 
 
@@ -37,23 +38,21 @@ def remarks_on(inspection: Inspection, table: LabelsFile, items: Sequence[str]) 
     remarks: list[str] = []
     line = next((line for line, row in enumerate(table.rows) if row >= 0), None)
     if line is not None:
-        path, name = table.table.paths[line], items[table.rows[line]]
-        if not path.lower().endswith(name.rpartition(".")[2].lower()):
+        path = table.table.paths[line]
+        name = items[table.rows[line]]
+        ending = name.rpartition(".")[2].lower()
+        if not has_ending(path, ending):
             remarks.append(f"its names have no ending: {path} is {name}")
     if table.table.splits is not None:
-        reason = (
-            "a file of each" if table.files else f"by its column `{table.options.get('split')}`"
-        )
+        reason = f"by its column `{table.options.get('split')}`"
+        if table.files:
+            reason = "a file of each"
         remarks.append(f"splits: {listed(_splits_of(table))}, {reason}")
-    if not table.has_labels and table.table.columns and not table.candidates:
-        columns = list(table.table.columns)
-        remarks.append(
-            Hint(
-                f"no class: no column ({listed(columns)}) looks like classes; one can be made "
-                "them: ",
-                inspection.command(label=columns[0]),
-            )
-        )
+    columns = list(table.table.columns)
+    if columns and not table.has_labels and not table.candidates:
+        command = inspection.command(label=columns[0])
+        no_class = f"no class: no column ({listed(columns)}) looks like classes"
+        remarks.append(Hint(f"{no_class}; one can be made them: ", command))
     return remarks
 
 
@@ -67,7 +66,10 @@ def _splits_of(table: LabelsFile) -> list[str]:
     texts: list[str] = []
     for value in values:
         split = table.splits.splits[value]
-        texts.append(value if split_name(value) == split else f"{value} is {split}")
+        text = value
+        if split_name(value) != split:
+            text += f" is {split}"
+        texts.append(text)
     return texts
 
 
@@ -78,10 +80,13 @@ def losses_of(
     inspection: Inspection, table: LabelsFile, items: Sequence[str]
 ) -> tuple[list[InputError], list[str]]:
     """The losses of a table; but images for a test, which have no label anywhere, are but noted."""
+    losses = list(table.losses)
     labelled_rows = table.label_by_row().keys() if table.has_labels else set(table.rows)
     unlabelled = [name for row, name in enumerate(items) if row not in labelled_rows]
-    if not unlabelled or len(table.losses) > 1 or not _are_for_test(inspection, unlabelled, items):
-        return list(table.losses), []
+    if not unlabelled or len(losses) > 1:
+        return losses, []
+    if not _are_for_test(inspection, unlabelled, items):
+        return losses, []
     noun = inspection.noun
     count = number_of(len(unlabelled), f"{noun} for a test is", f"{noun}s for a test are")
     return [], [f"{count} left out, without a label: {listed(unlabelled)}"]
@@ -112,13 +117,16 @@ def certainty_of(items: Sequence[str], shape: Shape, table: LabelsFile) -> int:
         return POSSIBLE if is_nameless else CERTAIN
     if has_question:
         return POSSIBLE if _has_agreeing_column(items, shape, table) else LIKELY
-    return _certainty_beside_folders(items, shape, table) if table.has_labels else POSSIBLE
+    if not table.has_labels:
+        return POSSIBLE
+    return _certainty_beside_folders(items, shape, table)
 
 
 def _certainty_beside_folders(items: Sequence[str], shape: Shape, table: LabelsFile) -> int:
     """How sure a table with labels is, whose images are in class folders, too."""
     folders = shape.class_by_file()
-    pairs = [(folders.get(items[row], ""), label) for row, label in table.label_by_row().items()]
+    labels = table.label_by_row()
+    pairs = [(folders.get(items[row], ""), label) for row, label in labels.items()]
     if not are_one_to_one(pairs):
         return LIKELY
     label_by_folder = dict(pairs)
@@ -132,7 +140,8 @@ def _certainty_beside_folders(items: Sequence[str], shape: Shape, table: LabelsF
 
 def _count_up(numbers: Sequence[int]) -> bool:
     """Whether each number is the one before and 1."""
-    return list(numbers) == list(range(numbers[0], numbers[0] + len(numbers)))
+    first_number = numbers[0]
+    return list(numbers) == list(range(first_number, first_number + len(numbers)))
 
 
 def _has_agreeing_column(items: Sequence[str], shape: Shape, table: LabelsFile) -> bool:
@@ -143,11 +152,11 @@ def _has_agreeing_column(items: Sequence[str], shape: Shape, table: LabelsFile) 
     agrees = False
     for candidate in class_candidates(table.table.columns, table.column):
         cells = table.table.columns[candidate.columns[0]]
-        pairs = [
-            (folders.get(items[row], ""), cell)
-            for row, cell in zip(table.rows, cells, strict=True)
-            if row >= 0 and cell is not None
-        ]
+        pairs: list[tuple[str, object]] = []
+        for row, cell in zip(table.rows, cells, strict=True):
+            if row >= 0 and cell is not None:
+                folder = folders.get(items[row], "")
+                pairs.append((folder, cell))
         if not candidate.is_hot and are_one_to_one(pairs):
             agrees = True
         elif candidate.is_known:
@@ -166,8 +175,10 @@ def are_one_to_one(pairs: Iterable[tuple[object, object]]) -> bool:
         return False
     if all(text.lstrip("-").isdigit() for text in (*lefts, *rights)):
         return True
-    renamed = [(left, right) for left, right in different if left != right]
-    return not any(left in rights or right in lefts for left, right in renamed)
+    for left, right in different:
+        if left != right and (left in rights or right in lefts):
+            return False
+    return True
 
 
 def contradicts(table: LabelsFile, other: LabelsFile) -> bool:

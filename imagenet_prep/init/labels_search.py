@@ -26,7 +26,6 @@ from imagenet_prep.init.table_forms import (
 from imagenet_prep.recipes.joined_tables import spread
 from imagenet_prep.recipes.labels_file import LINES, LabelTable
 from imagenet_prep.recipes.path_matching import match
-from imagenet_prep.recipes.path_parts import base_name
 from imagenet_prep.recipes.table_rows import LabelsFault, form_of
 from imagenet_prep.text import number_of
 
@@ -60,7 +59,8 @@ def judge_labels(
     except LabelsFault as fault:
         if not _is_about_images(sought, path, name, content):
             return None
-        return LabelsRefusal(name, _wrong_line(sought, name, fault, several), True)
+        error = _wrong_line(sought, name, fault, several)
+        return LabelsRefusal(name, error, True)
     if table is None or (form_of(name) == "json" and table.labels is None):
         return None  # a document of another sort
     return _fit(sought, name, table, form)
@@ -88,12 +88,12 @@ def _wrong_line(sought: Sought, name: str, fault: LabelsFault, several: str) -> 
     if not isinstance(table, LabelsFile) or not table.has_labels or table.losses:
         return InputError(problem, expected, hint)
     hint += "; or, if an image has several labels, run the command below"
-    counts = (
-        f"{table.labelled:,} of {len(sought.items):,} images, "
-        f"{number_of(table.classes, 'class', 'classes')}"
-    )
-    choice = Hint(f"  {counts}: ", sought.command(**{"as": "several-labels"}))
-    return InputError(problem, expected, hint).with_choices([choice])
+    images = f"{table.labelled:,} of {len(sought.items):,} images"
+    classes = number_of(table.classes, "class", "classes")
+    command = sought.command(**{"as": "several-labels"})
+    choice = Hint(f"  {images}, {classes}: ", command)
+    error = InputError(problem, expected, hint)
+    return error.with_choices([choice])
 
 
 # names in texts -----------------------------------------------------------------------------------
@@ -106,11 +106,14 @@ def mentions_half(path: Path, image_names: frozenset[str]) -> bool:
     except OSError:
         return False
     text = _decode(content)
-    words = {base_name(word) for word in _BREAKS.split(text)}
+    words = {word.rpartition("/")[2] for word in _BREAKS.split(text)}
     if image_names and 2 * len(words & image_names) >= len(image_names):
         return True
     phrases = _names_of_several_words(image_names)
-    return bool(phrases) and 2 * sum(name in text for name in phrases) >= len(phrases)
+    if not phrases:
+        return False
+    count = sum(name in text for name in phrases)
+    return 2 * count >= len(phrases)
 
 
 def mentions(content: bytes, image_names: frozenset[str]) -> bool:
@@ -124,13 +127,17 @@ def mentions(content: bytes, image_names: frozenset[str]) -> bool:
 
 
 def _decode(content: bytes) -> str:
-    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
-    return content.decode(encoding, "replace").lower().replace("\\", "/")
+    encoding = "utf-8"
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        encoding = "utf-16"
+    text = content.decode(encoding, "replace")
+    return text.lower().replace("\\", "/")
 
 
 def _names_of_several_words(names: Iterable[str]) -> list[str]:
     """The first names, if they are several words."""
-    return [name for name in heapq.nsmallest(_PROBED, names) if _BREAKS.search(name)]
+    first_names = heapq.nsmallest(_PROBED, names)
+    return [name for name in first_names if _BREAKS.search(name)]
 
 
 # whether its lines are those of the images --------------------------------------------------------
@@ -148,24 +155,29 @@ def _fit(sought: Sought, name: str, table: LabelTable, form: TableForm) -> Judge
         # convert would not find them, as its names start above the folder
         problem = f"{path} has paths from within {sought.folder}, such as {inner}"
         hint = f"move it into {sought.folder}"
-        return LabelsRefusal(
-            name, InputError(problem, "expected paths from its own folder", hint), True
-        )
+        error = InputError(problem, "expected paths from its own folder", hint)
+        return LabelsRefusal(name, error, True)
     named_rows = {row for row in rows if row >= 0}
-    is_wanted = bool(sought.options.label) and bool(named_rows) and form.label_option != ""
     is_most = 2 * len(named_rows) >= len(items)
-    is_most = is_most or is_wanted or _names_all_but_tests(items, named_rows)
-    if not is_most and len(named_rows) < len(table.paths) and _could_be_all(sought, name, table):
-        return LabelsRefusal(name, _unmatched(sought, path, table, rows), True)
+    if sought.options.label and named_rows and form.label_option:
+        is_most = True  # the user names its column
+    if not is_most:
+        is_most = _names_all_but_tests(items, named_rows)
+    is_whole = is_most or len(named_rows) == len(table.paths)
+    if not is_whole and _could_be_all(sought, name, table):
+        error = _unmatched(sought, path, table, rows)
+        return LabelsRefusal(name, error, True)
     if not named_rows:
         return None
     losses, skips = find_losses(path, table, rows, items)
+    options = {**form.options(name), **skips}
+    labels = class_values(table)
     return LabelsFile(
         name,
         table,
-        {**form.options(name), **skips},
+        options,
         form.column,
-        class_values(table),
+        labels,
         rows,
         label=form.label_option,
         candidates=form.candidates,
@@ -203,7 +215,9 @@ def _could_be_all(sought: Sought, name: str, table: LabelTable) -> bool:
 def _names_all_but_tests(items: Sequence[str], named_rows: Collection[int]) -> bool:
     """Whether a table names every image except those in folders of a test, which may be more."""
     others = {row for row, name in enumerate(items) if not is_in_test(name)}
-    return bool(others) and len(others) < len(items) and others == set(named_rows)
+    if not others or len(others) == len(items):
+        return False
+    return others == set(named_rows)
 
 
 def is_in_test(name: str) -> bool:
@@ -226,9 +240,11 @@ def _unmatched(sought: Sought, path: Path, table: LabelTable, rows: Sequence[int
     if prefix := _foreign_prefix(table.paths, items):
         problem = f"{place}: {text} is a path of another folder"
         error = InputError(problem, "expected paths from the folder")
-        return error.with_choices([_stripping_choice(sought, table, prefix)])
+        choice = _stripping_choice(sought, table, prefix)
+        return error.with_choices([choice])
     expected = "expected a path from the folder"
-    alike = [name for name in items if last_name(name) == last_name(text)]
+    file_name = last_name(text)
+    alike = [name for name in items if last_name(name) == file_name]
     if len(alike) > 1:
         problem = f"{place}: {text} may be {' or '.join(alike[:3])}"
         return InputError(problem, expected, f"write {alike[0]}, for example, in each line")
@@ -252,7 +268,8 @@ def _foreign_prefix(paths: Sequence[str], items: Sequence[str]) -> str:
     """
     items_by_name: dict[str, list[str]] = {}
     for item in items:
-        items_by_name.setdefault(last_name(item), []).append(item)
+        file_name = last_name(item)
+        items_by_name.setdefault(file_name, []).append(item)
     counts: Counter[str] = Counter()
     for path in paths:
         for item in items_by_name.get(last_name(path), ()):
@@ -261,4 +278,6 @@ def _foreign_prefix(paths: Sequence[str], items: Sequence[str]) -> str:
     if not counts:
         return ""
     prefix, count = counts.most_common(1)[0]
-    return prefix if 2 * count >= len(items) else ""
+    if 2 * count < len(items):
+        return ""
+    return prefix

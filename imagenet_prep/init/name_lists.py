@@ -94,7 +94,7 @@ def _read_list(folder: Path, name: str, namings: Sequence[Mapping[str, int]]) ->
 
 def _namings(items: Sequence[str]) -> Iterator[Mapping[str, int]]:
     """The image of each name, for each way to name images."""
-    file_names = [base_name(name) for name in items]
+    file_names = [name.rpartition("/")[2] for name in items]
     stems = list(map(without_ending, file_names))
     yield unique_rows(items)
     yield unique_rows(file_names)

@@ -64,10 +64,14 @@ def find_split_column(columns: Columns, value_by_split: Mapping[str, str]) -> Sp
     name or values say so.
     """
     if not value_by_split:
-        splits = (_splits_in(name, cells) for name, cells in columns.items())
-        return next(filter(None, splits), None)
+        for name, cells in columns.items():
+            column = _splits_in(name, cells)
+            if column is not None:
+                return column
+        return None
     split_by_value = {value: split for split, value in value_by_split.items()}
-    for name in sorted(columns, key=lambda name: not _is_called_split(name)):
+    likeliest_first = sorted(columns, key=lambda name: not _is_called_split(name))
+    for name in likeliest_first:
         if split_by_value.keys() <= _texts_of(columns[name]):
             return SplitColumn(name, split_by_value)
     return None
@@ -102,19 +106,30 @@ def _splits_in(name: str, cells: Sequence[Any]) -> SplitColumn | None:
 def _splits_of_yes_and_no(name: str, texts: set[str]) -> dict[str, str]:
     """The splits that yes and no mean, by the name of their column; none otherwise."""
     words = words_of(name)
-    if len(words) != 2 or words[0] != "is" or words[1] not in _SPLITS_OF_YES_AND_NO:
+    if len(words) != 2 or words[0] != "is":
         return {}
-    lower = {text: text.lower() for text in sorted(texts)}
-    if not set(lower.values()) <= _YES | _NO:
+    if words[1] not in _SPLITS_OF_YES_AND_NO:
         return {}
-    yes, no = _SPLITS_OF_YES_AND_NO[words[1]]
-    return {text: yes if word in _YES else no for text, word in lower.items()}
+    split_of_yes, split_of_no = _SPLITS_OF_YES_AND_NO[words[1]]
+    splits: dict[str, str] = {}
+    for text in sorted(texts):
+        if text.lower() in _YES:
+            splits[text] = split_of_yes
+        elif text.lower() in _NO:
+            splits[text] = split_of_no
+        else:
+            return {}
+    return splits
 
 
 def _splits_of_words(texts: set[str]) -> dict[str, str]:
     """The split that each text means; none if one means no split, or two mean the same."""
-    splits = {text: _SHORT_WORDS.get(text.lower()) or split_name(text) for text in sorted(texts)}
-    names = set(splits.values())
-    if "" in names or "train" not in names or len(names) < len(splits):
+    splits: dict[str, str] = {}
+    for text in sorted(texts):
+        split = _SHORT_WORDS.get(text.lower()) or split_name(text)
+        if not split or split in splits.values():
+            return {}
+        splits[text] = split
+    if "train" not in splits.values():
         return {}
     return splits

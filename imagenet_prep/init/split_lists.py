@@ -83,7 +83,9 @@ def read_split_lists(
             return None
         divided[split] = [names[row] for row in rows]
     lists = SplitLists(files, divided, is_plain)
-    return lists if len(set(lists.names)) == len(lists.names) else None
+    if len(set(lists.names)) < len(lists.names):
+        return None
+    return lists
 
 
 def find_split_table(
@@ -97,14 +99,15 @@ def find_split_table(
         names: the images, from the folder.
         used_tables: the tables that are used otherwise.
     """
-    tables = [
-        table
-        for table in inspection.labels
-        if table.splits is not None and table.name not in used_tables
-    ]
-    if len(tables) != 1 or tables[0].has_labels or not _says_splits(tables[0]):
+    tables: list[LabelsFile] = []
+    for table in inspection.labels:
+        if table.splits is not None and table.name not in used_tables:
+            tables.append(table)
+    if len(tables) != 1:
         return None
     (table,) = tables
+    if table.has_labels or not _says_splits(table):
+        return None
     kept_names = set(names)
     divided: dict[str, list[str]] = {split: [] for split in USUAL}
     for row, split in _splits_by_row(table):
@@ -112,7 +115,8 @@ def find_split_table(
         if name in kept_names:
             divided.setdefault(split, []).append(name)
     divided = {split: images for split, images in divided.items() if images}
-    return SplitLists(dict.fromkeys(divided, table.name), divided, is_plain=False)
+    files = dict.fromkeys(divided, table.name)
+    return SplitLists(files, divided, is_plain=False)
 
 
 def _says_splits(table: LabelsFile) -> bool:
@@ -121,8 +125,10 @@ def _says_splits(table: LabelsFile) -> bool:
     """
     column = table.splits
     assert column is not None
+    if column.is_sure:
+        return True
     is_alone = not table.table.columns.keys() - {column.name}
-    return column.is_sure or (is_alone and len(column.splits) == len(USUAL))
+    return is_alone and len(column.splits) == len(USUAL)
 
 
 def _splits_by_row(table: LabelsFile) -> Iterator[tuple[int, str]]:
@@ -138,8 +144,10 @@ def _splits_by_row(table: LabelsFile) -> Iterator[tuple[int, str]]:
 def _plain_rows(path: Path, names: Sequence[str], base: Path) -> list[int]:
     """The image of each line, where each line is a name; none otherwise."""
     with contextlib.suppress(InputError):
-        rows = match(read_file_list(path, base).names, names, base, path)
-        return rows if min(rows, default=-1) >= 0 else []
+        lines = read_file_list(path, base).names
+        rows = match(lines, names, base, path)
+        if min(rows, default=-1) >= 0:
+            return rows
     return []
 
 
@@ -148,12 +156,14 @@ def _rows_of_column(path: Path, names: Sequence[str], base: Path) -> list[int]:
     none if there is no such column.
     """
     lines = read_cells(path)
-    columns = min(map(len, lines), default=0)
-    for column in range(columns):
-        rows = match([cells[column] for cells in lines], names, base, path)
-        body = rows[1:] if rows[0] < 0 else rows  # the first line may be a header
-        if min(body, default=-1) >= 0:
-            return body
+    column_count = min(map(len, lines), default=0)
+    for column in range(column_count):
+        texts = [cells[column] for cells in lines]
+        rows = match(texts, names, base, path)
+        if rows[0] < 0:
+            rows = rows[1:]  # the first line may be a header
+        if min(rows, default=-1) >= 0:
+            return rows
     return []
 
 
@@ -180,7 +190,8 @@ def _called_as_splits(inspection: Inspection) -> Iterator[dict[str, str]]:
     for name, size in inspection.sizes():
         if _may_be_list(name) and name not in items and size <= LARGEST_TEXT:
             number = "".join(re.findall(r"\d+$", stem_of(name)))
-            alike.setdefault((parent_of(name), number), []).append(name)
+            folder_and_number = (parent_of(name), number)
+            alike.setdefault(folder_and_number, []).append(name)
     for names in alike.values():
         splits = _splits_of(names)
         files = {split: name for name, split in splits.items()}
@@ -197,8 +208,13 @@ def _splits_of(names: Iterable[str]) -> dict[str, str]:
     """The split of each file by its name; trainval is left out where it is
     divided into train and val.
     """
-    name_by_stem = {name.removesuffix(suffix_of(name)) or name: name for name in names}
+    name_by_stem: dict[str, str] = {}
+    for name in names:
+        stem = name.removesuffix(suffix_of(name)) or name
+        name_by_stem[stem] = name
     stems = list(name_by_stem)
-    if {"train", "val"} <= {base_name(stem).lower() for stem in stems}:
+    words = {base_name(stem).lower() for stem in stems}
+    if {"train", "val"} <= words:
         stems = [stem for stem in stems if not has_ending(stem, "trainval")]
-    return {name_by_stem[stem]: split for stem, split in split_names(stems).items()}
+    split_by_stem = split_names(stems)
+    return {name_by_stem[stem]: split for stem, split in split_by_stem.items()}

@@ -60,7 +60,8 @@ class Sought(Struct, frozen=True):
 
 def last_name(path: str) -> str:
     """The name of a file or a folder without the folders above it, in lower case."""
-    return path.replace("\\", "/").rstrip("/").rpartition("/")[2].lower()
+    posix_path = path.replace("\\", "/").rstrip("/")
+    return posix_path.rpartition("/")[2].lower()
 
 
 class TableForm(Struct):
@@ -97,21 +98,28 @@ class TableForm(Struct):
     @property
     def split(self) -> str | None:
         """The column that a recipe must name as that of splits."""
-        return self.splits.name if self.splits is not None and self.splits.is_sure else None
+        if self.splits is None or not self.splits.is_sure:
+            return None
+        return self.splits.name
 
     def options(self, name: str) -> dict[str, Any]:
         """The keys of `labels` in a recipe, except for the name of the file."""
-        has_columns = self.form in _COLUMNS
-        keys: dict[str, Any] = {
-            "format": self.form if self.form != form_of(name) else None,
-            "header": False if has_columns and not self.header else None,
-            "path": self.path,
-            "label": self.label,
-            "one_hot": list(self.one_hot) or None,
-            "split": self.split,
-            "several": self.several or None,
-        }
-        return {key: value for key, value in keys.items() if value is not None}
+        keys: dict[str, Any] = {}
+        if self.form != form_of(name):
+            keys["format"] = self.form
+        if self.form in _COLUMNS and not self.header:
+            keys["header"] = False
+        if self.path is not None:
+            keys["path"] = self.path
+        if self.label is not None:
+            keys["label"] = self.label
+        if self.one_hot:
+            keys["one_hot"] = list(self.one_hot)
+        if self.split is not None:
+            keys["split"] = self.split
+        if self.several:
+            keys["several"] = self.several
+        return keys
 
 
 # how it is written --------------------------------------------------------------------------------
@@ -125,32 +133,33 @@ def probe_form(
     if usual_form in ("jsonl", "json"):
         return TableForm(usual_form, header=True, several=several)
     lines = list(itertools.islice(_lines_of(content), _PROBED))
-    hits = {
-        form: [_names_image(line, form, known_names) for line in lines]
-        for form in _possible_forms(usual_form)
-    }
+    hits: dict[Form, list[bool]] = {}
+    for possible_form in _possible_forms(usual_form):
+        hits[possible_form] = [_names_image(line, possible_form, known_names) for line in lines]
     form = max(hits, key=lambda form: (sum(hits[form]), form == usual_form))
     if form == "words" and _are_spaced_columns(lines):
         form = "spaces"
-    is_counted = form == "spaces" and lines[0].strip().isdigit()
-    header = hits[form][is_counted : is_counted + 1] != [True]
+    first_line = 0
+    if form == "spaces" and lines[0].strip().isdigit():
+        first_line = 1  # after the number of lines
+    header = hits[form][first_line : first_line + 1] != [True]
     return TableForm(form, header=header, several=several)
 
 
 def _lines_of(content: bytes) -> Iterable[str]:
     """The lines of a text that are neither empty nor comments."""
-    return (
-        line
-        for line in table_rows.open_text(content)
-        if line.strip() and not table_rows.COMMENT.match(line)
-    )
+    for line in table_rows.open_text(content):
+        if line.strip() and not table_rows.COMMENT.match(line):
+            yield line
 
 
 def _possible_forms(usual_form: Form) -> Sequence[Form]:
     """The forms that a text of this ending may have."""
     if usual_form == "csv":
         return "csv", "tsv"
-    return ("tsv",) if usual_form == "tsv" else _FORMS
+    if usual_form == "tsv":
+        return ("tsv",)
+    return _FORMS
 
 
 def _are_spaced_columns(lines: Sequence[str]) -> bool:
@@ -166,10 +175,14 @@ def _names_image(line: str, form: Form, known_names: frozenset[str]) -> bool:
     if form in ("lines", "words"):
         path, label = table_rows.split_line(line, form)
         return bool(label) and last_name(path) in known_names
-    cells = line.split() if form == "spaces" else line.split(table_rows.delimiter_of(line, form))
+    delimiter: str | None = None
+    if form != "spaces":
+        delimiter = table_rows.delimiter_of(line, form)
+    cells = line.split(delimiter)
     if len(cells) < 2:
         return False
-    return any(last_name(cell.strip().strip('"')) in known_names for cell in cells)
+    texts = [cell.strip().strip('"') for cell in cells]
+    return any(last_name(text) in known_names for text in texts)
 
 
 # which columns it has -----------------------------------------------------------------------------
@@ -188,12 +201,14 @@ def parse_table(content: bytes, form: TableForm, name: str, sought: Sought) -> L
         LabelsFault: a line can't be understood, or a path occurs twice.
     """
     rows = table_rows.read_rows(content, form.form, header=form.header)
-    columns = rows[1]
+    _, columns = rows
     hits = {column: _count_images(cells, sought) for column, cells in columns.items()}
     if not any(hits.values()):
         return None
     if form.form in ("lines", "words"):
-        return _parse_list(rows, form, name) if hits["1"] else None
+        if not hits["1"]:
+            return None
+        return _parse_list(rows, form, name)
     _choose_paths(form, columns, hits, sought.options)
     _choose_labels(form, columns, sought.options, name)
     table = _make_table(rows, form)
@@ -210,8 +225,11 @@ def _parse_list(rows: _Rows, form: TableForm, name: str) -> LabelTable:
     splits = _splits_of_list(name, table)
     if splits is not None:
         form.splits, form.label = splits, False
-        return replace(table, labels=None, columns={splits.name: table.labels or []})
-    form.label = False if class_values(table) is None else None
+        columns = {splits.name: table.labels or []}
+        return replace(table, labels=None, columns=columns)
+    form.label = None
+    if class_values(table) is None:
+        form.label = False
     return table
 
 
@@ -222,20 +240,24 @@ def _splits_of_list(name: str, table: LabelTable) -> SplitColumn | None:
     """The splits that a list gives in place of classes, if it is called so,
     as list_eval_partition.txt is.
     """
-    if _OF_SPLITS.isdisjoint(family_of(base_name(name))) or table.labels is None:
+    family = family_of(base_name(name))
+    if _OF_SPLITS.isdisjoint(family) or table.labels is None:
         return None
     column = find_split_column({"split": table.labels}, {})
-    return None if column is None else replace(column, name="2")
+    if column is None:
+        return None
+    return replace(column, name="2")
 
 
 def _make_table(rows: _Rows, form: TableForm) -> LabelTable:
+    several = form.several if form.label_option else ""
     return labels_file.make_table(
         rows,
         form.form,
         form.path,
         form.label,
         header=form.header,
-        several=form.several if form.label_option else "",
+        several=several,
         one_hot=form.one_hot,
         split=form.split,
     )
@@ -262,7 +284,9 @@ def _choose_paths(
         column = options.image
     elif column != usual_name or not form.header:
         rivals = [name for name in columns if 2 * hits[name] >= hits[column]]
-        form.image_columns = rivals if len(rivals) > 1 else ()
+        form.image_columns = ()
+        if len(rivals) > 1:
+            form.image_columns = rivals
     form.column = column
     form.path = None if column == usual_name else column
 
@@ -279,12 +303,17 @@ def _choose_labels(form: TableForm, columns: Columns, options: InitOptions, name
         others.pop(form.splits.name)
     if "submission" in base_name(name).lower():
         form.label = False  # an example of what to hand in: its labels are no more than that
-    elif (label_columns := _columns_of_option(options.label, columns, name)) is not None:
+        return
+    label_columns = _columns_of_option(options.label, columns, name)
+    if label_columns is not None:
         _take_labels(form, columns, label_columns)
-    elif options.label is not None and options.label != name:
+        return
+    if options.label is not None and options.label != name:
         form.label = False
-    elif (usual := _usual_label(form, columns, others)) is not None:
-        _take_labels(form, others, [usual])
+        return
+    usual_label = _usual_label(form, columns, others)
+    if usual_label is not None:
+        _take_labels(form, others, [usual_label])
     else:
         _choose_candidate(form, others)
 
@@ -299,19 +328,24 @@ def _columns_of_option(label: str | None, columns: Columns, name: str) -> list[s
     if colon and table_name != name and family_of(table_name) != family_of(name):
         return None
     names = [column] if column in columns else column.split(",")
-    return names if set(names) <= columns.keys() else None
+    if any(name not in columns for name in names):
+        return None
+    return names
 
 
 def _usual_label(form: TableForm, columns: Columns, others: Columns) -> str | None:
     """The column that is called label or class; without a header, the second of two."""
     if form.header:
         return usual_column(others, form.column)
-    return "2" if len(columns) == 2 and form.path is None else None
+    if len(columns) == 2 and form.path is None:
+        return "2"
+    return None
 
 
 def _choose_candidate(form: TableForm, columns: Columns) -> None:
     """Take the only column that can be the classes; several are a question."""
-    candidates = distinct_candidates(class_candidates(columns, form.column), columns)
+    candidates = class_candidates(columns, form.column)
+    candidates = distinct_candidates(candidates, columns)
     form.label = False
     if len(candidates) == 1 and not candidates[0].is_doubtful:
         _take_labels(form, columns, candidates[0].columns)
@@ -330,8 +364,8 @@ def _take_labels(form: TableForm, columns: Columns, names: Sequence[str]) -> Non
     names_column = names_beside(columns, name)
     if names_column is not None:
         pairs = zip(columns[name], columns[names_column], strict=True)
-        in_order = sorted(pairs, key=lambda pair: int(pair[0]))
-        form.class_names = {str(number): class_name for number, class_name in in_order}
+        pairs_in_order = sorted(pairs, key=lambda pair: int(pair[0]))
+        form.class_names = {str(number): class_name for number, class_name in pairs_in_order}
 
 
 def _default_label(form: TableForm, columns: Columns) -> str | None:
@@ -345,10 +379,9 @@ def class_values(table: LabelTable) -> list[Any] | None:
     """The labels of a table, if they can be classes: in a list, each is once."""
     if table.labels is None:
         return None
+    lines = table.lines if table.labels else ()
     with contextlib.suppress(LabelsFault):
-        kind, values = typed_values.typed(
-            table.labels, table.lines if table.labels else (), table.is_text
-        )
+        kind, values = typed_values.typed(table.labels, lines, table.is_text)
         lists = (value for value in values if isinstance(value, list))
         if kind != "float" and all(len(set(labels)) == len(labels) for labels in lists):
             return values

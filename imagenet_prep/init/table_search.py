@@ -31,6 +31,8 @@ from imagenet_prep.sources.remarks import Remarks
 
 _LARGEST_JSON = 1 << 26
 
+_WITH_COLUMNS_OR_JSON = (*WITH_COLUMNS, ".json")
+
 
 def judge_tables(
     sought: Sought, texts: Sequence[str], sizes: Mapping[str, int]
@@ -51,17 +53,17 @@ def judge_tables(
 def _judge_by_stems(sought: Sought, names: Sequence[str]) -> dict[str, Judgement]:
     """Tables that may name images without their endings; others may be of classes."""
     stems = _by_stems(sought)
-    return {
-        name: judge_labels(stems, name, needs_header=True)
-        for name in names
-        if suffix_of(name) in (*WITH_COLUMNS, ".json")
-    }
+    judged: dict[str, Judgement] = {}
+    for name in names:
+        if suffix_of(name) in _WITH_COLUMNS_OR_JSON:
+            judged[name] = judge_labels(stems, name, needs_header=True)
+    return judged
 
 
 def _judge_by_cut_stems(sought: Sought, names: Sequence[str]) -> dict[str, Judgement]:
     """Tables that name most images with other endings."""
     cut_stems = replace(_by_stems(sought), is_cut=True)
-    names = [name for name in names if suffix_of(name) in (*WITH_COLUMNS, ".json")]
+    names = [name for name in names if suffix_of(name) in _WITH_COLUMNS_OR_JSON]
     return _judge_those(cut_stems, names, _names_most)
 
 
@@ -75,21 +77,27 @@ def _judge_by_folders(sought: Sought, names: Sequence[str]) -> dict[str, Judgeme
 
 def _judge_lists(sought: Sought, names: Sequence[str]) -> dict[str, Judgement]:
     """Texts with columns that name images without their endings."""
-    names = [name for name in names if suffix_of(name) not in (*WITH_COLUMNS, ".json")]
-    return _judge_those(_by_stems(sought), names, _has_columns)
+    stems = _by_stems(sought)
+    names = [name for name in names if suffix_of(name) not in _WITH_COLUMNS_OR_JSON]
+    return _judge_those(stems, names, _has_columns)
 
 
 def _by_stems(sought: Sought) -> Sought:
     """The same images, known by their names without endings."""
-    return replace(sought, known_names=last_names(map(without_ending, sought.items)))
+    stems = last_names(map(without_ending, sought.items))
+    return replace(sought, known_names=stems)
 
 
 def _judge_those(
     sought: Sought, names: Iterable[str], accepts: Callable[[Judgement], bool]
 ) -> dict[str, Judgement]:
     """The judgements that are accepted, of these files."""
-    judged = {name: judge_labels(sought, name) for name in names}
-    return {name: judgement for name, judgement in judged.items() if accepts(judgement)}
+    judged: dict[str, Judgement] = {}
+    for name in names:
+        judgement = judge_labels(sought, name)
+        if accepts(judgement):
+            judged[name] = judgement
+    return judged
 
 
 def _names_most(table: Judgement) -> bool:
@@ -103,14 +111,18 @@ def _labels_folders(table: Judgement) -> bool:
         return False
     if not table.labels:
         return bool(table.candidates)
-    return len(set(map(str, table.labels))) < len(set(table.table.lines))
+    class_names = set(map(str, table.labels))
+    lines = set(table.table.lines)
+    return len(class_names) < len(lines)
 
 
 def _has_columns(table: Judgement) -> bool:
     """Whether a text has columns of classes, as the list of Oxford's pets:
     words alone name files by chance.
     """
-    if not isinstance(table, LabelsFile) or table.options.get("format") != "spaces":
+    if not isinstance(table, LabelsFile):
+        return False
+    if table.options.get("format") != "spaces":
         return False
     return bool(table.candidates) or table.has_labels
 
@@ -119,16 +131,16 @@ def label_alike(judged: Mapping[str, Judgement], sought: Sought) -> dict[str, Ju
     """The tables, of which small ones have the labels of the largest in
     the columns that it has them in.
     """
-    labelled = [table for table in judged.values() if isinstance(table, LabelsFile) and table.label]
-    largest = max(labelled, key=lambda table: len(table.rows), default=None)
     relabelled = dict(judged)
+    tables = [table for table in judged.values() if isinstance(table, LabelsFile)]
+    labelled = [table for table in tables if table.label]
+    largest = max(labelled, key=lambda table: len(table.rows), default=None)
     if largest is None or sought.options.label is not None:
         return relabelled
-    alike = replace(
-        sought,
-        known_names=sought.known_names.union(_by_stems(sought).known_names),
-        options=replace(sought.options, label=largest.label),
-    )
+    stems = _by_stems(sought).known_names
+    known_names = sought.known_names.union(stems)
+    options = replace(sought.options, label=largest.label)
+    alike = replace(sought, known_names=known_names, options=options)
     for name, table in judged.items():
         if not isinstance(table, LabelsFile) or table.label:
             continue
@@ -147,15 +159,17 @@ def _candidates(names: Sequence[str]) -> list[str]:
     candidates: list[str] = []
     for ending, files in grouped(names, ending_of).items():
         if ending in TABLES or not ending:
-            candidates += sorted(files, key=count_folders)[:MOST_READ]
+            files.sort(key=count_folders)
+            candidates += files[:MOST_READ]
     return candidates
 
 
 def _documents(folder: Path, names: Sequence[str]) -> list[str]:
     """The JSON documents that no known tool wrote: of many the first 50."""
     documents = [name for name in names if has_ending(name, ".json")]
-    documents = sorted(documents, key=count_folders)[:MOST_READ]
-    return [name for name in documents if format_of_file(folder, name, ".json") is None]
+    documents.sort(key=count_folders)
+    first_documents = documents[:MOST_READ]
+    return [name for name in first_documents if format_of_file(folder, name, ".json") is None]
 
 
 def _find_beside(sought: Sought) -> list[str]:
@@ -166,13 +180,14 @@ def _find_beside(sought: Sought) -> list[str]:
     image_names = sought.known_names.union(map(str.lower, sought.items))
     names: list[str] = []
     with contextlib.suppress(OSError):
-        names = sorted(name for name in os.listdir(folder.parent) if has_ending(name, TABLES))
-    names.sort(key=lambda name: stem_of(name) != folder.name)
-    return [
-        f"../{name}"
-        for name in _candidates(names)
-        if _is_about(folder, folder.parent / name, image_names, sought.known_names)
-    ]
+        names = [name for name in os.listdir(folder.parent) if has_ending(name, TABLES)]
+    names.sort(key=lambda name: (stem_of(name) != folder.name, name))
+    names_about_folder: list[str] = []
+    for name in _candidates(names):
+        path = folder.parent / name
+        if _is_about(folder, path, image_names, sought.known_names):
+            names_about_folder.append(f"../{name}")
+    return names_about_folder
 
 
 def _is_about(
@@ -204,7 +219,9 @@ def take_hidden(folder: Path, remarks: Remarks, image_names: frozenset[str]) -> 
         if counts[path.suffix] > MOST_READ or not path.is_file():
             continue
         size = path.stat().st_size
-        if size <= LARGEST_TEXT and is_text(path) and mentions_half(path, image_names):
+        if size > LARGEST_TEXT or not is_text(path):
+            continue
+        if mentions_half(path, image_names):
             sizes[name] = size
             remarks.passed[HIDDEN].remove(name)
     return sizes

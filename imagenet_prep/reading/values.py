@@ -30,6 +30,9 @@ _CACHED_FEATURES = 10_000
 FeatureNames = bool | str | Collection[str]
 """Names of features: one or several, True for all and False for none."""
 
+Convert = Callable[[T, bool, bool], Any]
+"""A feature, or the steps of a feature list, to Python values: as text or not, as a list or not."""
+
 
 OF_OBJECTS = "image/object/"
 """The beginning of features with a value per object, in the records of any program:
@@ -54,7 +57,8 @@ USUAL = Conventions()
 
 def any_number(features: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
     """The features of a manifest that hold any number of values: they are always lists."""
-    return frozenset(name for name, promised in features.items() if promised["values"] is None)
+    names = [name for name, promise in features.items() if promise["values"] is None]
+    return frozenset(names)
 
 
 class SequenceExample(Struct, frozen=True):
@@ -82,7 +86,8 @@ class Decoder:
     """
 
     def __init__(self, text: FeatureNames = False, lists: FeatureNames = False) -> None:
-        self._is_text, self._is_in_lists = _chooser(text), _chooser(lists)
+        self._is_text = _chooser(text)
+        self._is_in_lists = _chooser(lists)
         self._short = functools.lru_cache(_CACHED_FEATURES)(self._entry)
 
     def example(self, data: Buffer) -> dict[str, Any]:
@@ -106,7 +111,9 @@ class Decoder:
         if len(entry) > SHORT:
             return self._entry(entry)
         name, value = self._short(entry)
-        return name, value.copy() if type(value) is list else value
+        if type(value) is list:
+            value = value.copy()  # the cached list stays as it is
+        return name, value
 
     def _entry(self, entry: Buffer) -> tuple[str, Any]:
         name, feature = parse_entry(entry)
@@ -119,18 +126,16 @@ class Decoder:
             ExampleError: the data is not a SequenceExample.
             ValueRuleError: the bytes of a text are not UTF-8.
         """
-        context, feature_lists = parse_sequence_example(data)
-        return SequenceExample(
-            self._convert_all(_value_of, context),
-            self._convert_all(_value_of_steps, feature_lists),
-        )
+        features, feature_lists = parse_sequence_example(data)
+        context: dict[str, Any] = {}
+        for name, feature in features.items():
+            context[name] = self._converted(_value_of, name, feature)
+        sequences: dict[str, Any] = {}
+        for name, steps in feature_lists.items():
+            sequences[name] = self._converted(_value_of_steps, name, steps)
+        return SequenceExample(context, sequences)
 
-    def _convert_all(
-        self, convert: Callable[[T, bool, bool], Any], features: Mapping[str, T]
-    ) -> dict[str, Any]:
-        return {name: self._converted(convert, name, feature) for name, feature in features.items()}
-
-    def _converted(self, convert: Callable[[T, bool, bool], Any], name: str, feature: T) -> Any:
+    def _converted(self, convert: Convert[T], name: str, feature: T) -> Any:
         try:
             return convert(feature, self._is_text(name), self._is_list(name))
         except ValueRuleError as error:
@@ -150,7 +155,9 @@ def _value_of(feature: Feature | None, as_text: bool, as_list: bool) -> Any:
     none or several are a list.
     """
     values = _values(feature, as_text)
-    return values[0] if len(values) == 1 and not as_list else values
+    if as_list or len(values) != 1:
+        return values
+    return values[0]
 
 
 def _value_of_steps(steps: Sequence[Feature | None], as_text: bool, as_lists: bool) -> list[Any]:
@@ -168,7 +175,8 @@ def _values(feature: Feature | None, as_text: bool) -> list[Any]:
         case None:
             return []
         case BytesList(values):
-            return [_text(value) if as_text else bytes(value) for value in values]
+            convert = _text if as_text else bytes
+            return list(map(convert, values))
         case FloatList(values) | Int64List(values):
             return list(values)
 

@@ -86,7 +86,8 @@ class Annotations(Struct):
         """The classes of boxes for the manifest: they decide bytes, and verify reads them."""
         if not self.classes:
             return {}
-        return {"boxes": {str(label): name for label, name in self.classes.items()}}
+        names_by_label = {str(label): name for label, name in self.classes.items()}
+        return {"boxes": names_by_label}
 
     def renumber(self, classes: Mapping[int, str]) -> None:
         """Give the boxes these labels, by the names of their classes, which must have them all."""
@@ -119,8 +120,9 @@ def annotate(recipe: Recipe, listing: Catalog, roots: Roots) -> Annotations:
     if boxes is not None:
         file = BoxFile(recipe.boxes_outside, boxes.polygons, roots.root)
         splits = {below(roots.root, text): split for text, split in boxes.splits.items()}
-        names = list(annotations.listing.names)
-        images = AnnotatedImages(annotations.listing, names, roots, file, splits)
+        listing_with_masks = annotations.listing
+        names = list(listing_with_masks.names)
+        images = AnnotatedImages(listing_with_masks, names, roots, file, splits)
         _add_boxes(annotations, boxes, images)
     if not len(annotations.listing):
         raise InputError(f"no image in {roots.base} has an annotation", "expected some")
@@ -138,16 +140,20 @@ def annotate_rows(recipe: Recipe, marks: RowMarks, listing: Catalog, roots: Root
     if marks.images:
         keys = recipe.boxes or Boxes()
         file = BoxFile(recipe.boxes_outside)
-        images = AnnotatedImages(listing, list(listing.names), roots, file)
+        names = list(listing.names)
+        images = AnnotatedImages(listing, names, roots, file)
         class_names = images.class_names(keys).order
-        marked = marks.mark(images.names, images.size, images.file, class_names)
+        marked = marks.mark(names, images.size, file, class_names)
         images.marked.update(marked)
-        _take_marked(annotations, keys, images, is_numbered=bool(images.file.classes))
+        is_numbered = bool(file.classes)
+        _take_marked(annotations, keys, images, is_numbered=is_numbered)
     return annotations
 
 
 def _note_of_labels(classes: Mapping[int, str]) -> Iterator[str]:
-    return class_notes([*classes.values()], [*classes], "labels of boxes")
+    names = [*classes.values()]
+    labels = [*classes]
+    return class_notes(names, labels, "labels of boxes")
 
 
 def _add_boxes(annotations: Annotations, keys: Boxes, images: AnnotatedImages) -> None:
@@ -177,16 +183,21 @@ def _take_marked(
     refuse_impossible(images.marked)
     if not is_numbered:
         _number_classes(keys, images)
-    rows = _match_up(annotations, keys, images, keys.unannotated or unannotated)
+    policy = keys.unannotated or unannotated
+    rows = _match_up(annotations, keys, images, policy)
     captioned = images.file.captioned
-    marked = [images.marked.get(row) or captioned.get(row) or Marked("", "") for row in rows]
+    marked: list[Marked] = []
+    for row in rows:
+        image = images.marked.get(row) or captioned.get(row) or Marked("", "")
+        marked.append(image)
     _fill_columns(annotations, keys, images, rows, marked)
     annotations.divided = _divide(images, rows)
-    box_counts = np.fromiter((len(image.boxes) for image in marked), np.int64, len(marked))
+    box_counts = np.array([len(image.boxes) for image in marked], np.int64)
+    box_starts = edges_of(box_counts)
     boxes = chain.from_iterable(image.boxes for image in marked)
-    edges = np.fromiter(chain.from_iterable(boxes), np.float32)
+    corners = np.fromiter(chain.from_iterable(boxes), np.float32)
     listing = images.listing.picked(rows)
-    annotations.listing = replace(listing, box_starts=edges_of(box_counts), boxes=edges)
+    annotations.listing = replace(listing, box_starts=box_starts, boxes=corners)
     annotations.notes += _note_of_labels(annotations.classes)
 
 
@@ -211,7 +222,9 @@ def _match_up(
     """The rows of the images that stay; the notes say which images and
     annotations have no counterpart.
     """
-    file, names, marked = images.file, images.names, images.marked
+    file = images.file
+    names = images.names
+    marked = images.marked
     missing = list(dict.fromkeys(images.missing))
     bare = [name for row, name in enumerate(names) if row not in marked]
     boxless = [names[row] for row, image in sorted(marked.items()) if not image.boxes]
@@ -240,7 +253,8 @@ def _divide(images: AnnotatedImages, rows: Sequence[int]) -> dict[str, list[int]
         new_rows[split] = []
     for new_row, row in enumerate(rows):
         if row in images.divided:
-            new_rows[images.divided[row]].append(new_row)
+            split = images.divided[row]
+            new_rows[split].append(new_row)
     return new_rows
 
 
@@ -259,26 +273,35 @@ def _fill_columns(
     annotations.columns += images.file.columns
     if keys.captions:
         annotations.columns += ("boxes.caption",)
-    annotations.classes = dict(sorted(images.file.classes.items()))
+    sorted_classes = sorted(images.file.classes.items())
+    annotations.classes = dict(sorted_classes)
     columns[SIZE] = [image.size for image in marked]
     for name in annotations.columns:
         if name.startswith("boxes.") and name not in _EDGE_COLUMNS:
-            columns[name] = [
-                image.values.get(name, image.columns.get(name, [])) for image in marked
-            ]
+            columns[name] = _column_of(name, marked)
     columns["boxes.source_id"] = _source_ids(images, rows, marked)
     if images.file.polygons == "masks":
         _add_object_masks(annotations, marked, images.roots.root)
+
+
+def _column_of(name: str, marked: Sequence[Marked]) -> list[Any]:
+    """What each image has in a column: one value, or one for each box."""
+    column: list[Any] = []
+    for image in marked:
+        values_of_boxes = image.columns.get(name, [])
+        column.append(image.values.get(name, values_of_boxes))
+    return column
 
 
 def _source_ids(
     images: AnnotatedImages, rows: Sequence[int], marked: Sequence[Marked]
 ) -> list[str]:
     """The id of each image in its annotation file, otherwise its file name."""
-    source_ids = []
+    source_ids: list[str] = []
     for row, image in zip(rows, marked, strict=True):
-        file_name = images.names[row].rpartition("/")[2]
-        source_ids.append(image.values.get("boxes.source_id", file_name))
+        _, _, file_name = images.names[row].rpartition("/")
+        source_id = image.values.get("boxes.source_id", file_name)
+        source_ids.append(source_id)
     return source_ids
 
 
@@ -286,12 +309,14 @@ def _add_object_masks(annotations: Annotations, marked: Sequence[Marked], root: 
     """Add the outlines of objects, and the times of the files that hold some."""
     annotations.columns += (OBJECT_MASKS,)
     annotations.values[OBJECT_MASKS] = [image.outlines for image in marked]
-    if any(image.mask_files for image in marked):
-        annotations.masks = root
-        stamps = annotations.values.setdefault(MASK_STAMP, [None] * len(marked))
-        for row, image in enumerate(marked):
-            if image.mask_files:
-                stamps[row] = stamp_of(image.mask_files)
+    if not any(image.mask_files for image in marked):
+        return
+    annotations.masks = root
+    no_stamps = [None] * len(marked)
+    stamps = annotations.values.setdefault(MASK_STAMP, no_stamps)
+    for row, image in enumerate(marked):
+        if image.mask_files:
+            stamps[row] = stamp_of(image.mask_files)
 
 
 def stamp_of(paths: Sequence[Path]) -> list[Any] | None:
@@ -300,13 +325,16 @@ def stamp_of(paths: Sequence[Path]) -> list[Any] | None:
         return None
     folder = os.path.realpath(paths[0].parent)
     times = [path.stat().st_mtime_ns for path in paths]
-    return [f"masks in {folder}", times[0] if len(times) == 1 else times]
+    name = f"masks in {folder}"
+    if len(times) == 1:
+        return [name, times[0]]
+    return [name, times]
 
 
 def _add_masks(annotations: Annotations, keys: Mask, roots: Roots) -> None:
     names = list(annotations.listing.names)
     pairs = pair_masks(keys, names, roots.base, roots.root)
-    bare = []
+    bare: list[str] = []
     for row, name in enumerate(names):
         if row not in pairs.paths and row not in pairs.rows:
             bare.append(name)
@@ -318,7 +346,9 @@ def _add_masks(annotations: Annotations, keys: Mask, roots: Roots) -> None:
     rows = sorted(pairs.paths)
     mask_paths = [pairs.paths[row] for row in rows]
     annotations.listing = annotations.listing.picked(rows)
-    threshold = [] if keys.threshold is None else [keys.threshold]
+    threshold: list[int] = []
+    if keys.threshold is not None:
+        threshold.append(keys.threshold)
     _attach_masks(annotations, mask_paths, roots.root, threshold)
 
 
@@ -328,12 +358,15 @@ def _attach_masks(
     """Give each image of the listing its mask; ``threshold`` follows path and size, if there is
     one.
     """
-    places = []
+    places: list[Any] = []
+    stamps: list[Any] = []
     for path in paths:
         relative_path = text_of(os.path.relpath(path, root))
-        places.append([relative_path, path.stat().st_size, *threshold])
+        size = path.stat().st_size
+        places.append([relative_path, size, *threshold])
+        stamps.append(stamp_of([path]))
     annotations.values = {
-        MASK_STAMP: [stamp_of([path]) for path in paths],
+        MASK_STAMP: stamps,
         "mask.encoded": places,
         "mask.format": ["png"] * len(paths),
     }
@@ -358,11 +391,11 @@ def _unmatched(key: str, place: str, names: Sequence[str], policy: str) -> list[
     refuses them.
     """
     noun, counterpart, skip = _UNMATCHED[key]
-    text = f"{place}: {number_of(len(names), noun)} without {counterpart}"
+    count = number_of(len(names), noun)
+    text = f"{place}: {count} without {counterpart}"
+    expected = "every image needs an annotation, and every annotation an image"
     hint = f"to leave them out, write next to {place}: {skip}"
-    return left_out(
-        text, names, policy, "every image needs an annotation, and every annotation an image", hint
-    )
+    return left_out(text, names, policy, expected, hint)
 
 
 def _notes_of_boxes(file: BoxFile, boxless: Sequence[str]) -> Iterator[str]:
@@ -370,7 +403,8 @@ def _notes_of_boxes(file: BoxFile, boxless: Sequence[str]) -> Iterator[str]:
         boxes = number_of(len(file.cut), "box", "boxes")
         yield f"{boxes} cut at the edge of the image: {listed(file.cut)}"
     if boxless:
-        yield f"{number_of(len(boxless), 'image has', 'images have')} no box: {listed(boxless)}"
+        images_have = number_of(len(boxless), "image has", "images have")
+        yield f"{images_have} no box: {listed(boxless)}"
 
 
 # numbers of classes -------------------------------------------------------------------------------
@@ -390,9 +424,13 @@ def _number_classes(keys: Boxes, images: AnnotatedImages) -> None:
             image.columns["boxes.text"] = texts
     class_names = box_names.order or _sorted_classes(marked)
     first_label = FIRST if keys.first_label is None else keys.first_label
-    classes = {label: name for label, name in enumerate(class_names, first_label) if name}
+    classes: dict[int, str] = {}
+    labels: dict[str, int] = {}
+    for label, name in enumerate(class_names, first_label):
+        if name:
+            classes[label] = name
+            labels[name] = label
     images.file.classes = classes
-    labels = {name: label for label, name in classes.items()}
     for image in marked:
         image.columns["boxes.label"] = _labels_of(image, labels)
 

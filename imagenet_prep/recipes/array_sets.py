@@ -41,22 +41,11 @@ NAMES = (downsampled.SYNSETS, "batches.meta.txt", "class_names.txt", "fine_label
 
 _IMAGES = re.compile(r"(^|[^a-z])(x|images?|data|features|imgs?)([^a-z]|$)")
 _STATISTICS = re.compile(r"(^|[^a-z])(mean|avg|average|std|stddev|var|variance)([^a-z]|$)")
-_PAIRED = frozenset(
-    (
-        "input",
-        "inputs",
-        "output",
-        "outputs",
-        "target",
-        "targets",
-        "mask",
-        "masks",
-        "label",
-        "labels",
-        "depth",
-        "gt",
-    )
-) | {"noisy", "clean", "left", "right", "lr", "hr", "low", "high", "source", "before", "after"}
+_PAIRED = (
+    {"input", "inputs", "output", "outputs", "target", "targets", "mask", "masks"}
+    | {"label", "labels", "depth", "gt", "noisy", "clean", "left", "right", "lr", "hr"}
+    | {"low", "high", "source", "before", "after"}
+)
 """Names of arrays that belong together by their numbers, and are no classes."""
 
 _UNNAMED = re.compile(r"arr_\d+")
@@ -75,14 +64,15 @@ class FoundArray(Struct, frozen=True):
     @property
     def column(self) -> str:
         """The name of a column of its values."""
-        return self.name.rpartition(".")[2]
+        _, _, last_name = self.name.rpartition(".")
+        return last_name
 
     @property
     def known_as(self) -> str:
         """The words that tell its split and its part."""
-        return (
-            self.name if self.path.suffix in (".npz", ".mat") else f"{self.path.stem} {self.name}"
-        )
+        if self.path.suffix in (".npz", ".mat"):
+            return self.name
+        return f"{self.path.stem} {self.name}"
 
     @property
     def is_text(self) -> bool:
@@ -92,24 +82,33 @@ class FoundArray(Struct, frozen=True):
     @property
     def is_images(self) -> bool:
         """Whether it holds examples, not labels."""
-        shape = self.stored.shape
-        if self.is_text or len(shape) < 2 or self.stored.dtype.itemsize == self.stored.item_bytes:
+        dimensions = len(self.stored.shape)
+        if self.is_text or dimensions < 2:
             return False
-        return len(shape) > 2 or bool(_IMAGES.search(self.known_as.lower()))
+        has_single_values = self.stored.dtype.itemsize == self.stored.item_bytes
+        if has_single_values:
+            return False
+        if dimensions > 2:
+            return True
+        return _IMAGES.search(self.known_as.lower()) is not None
 
     @property
     def is_flat(self) -> bool:
         """Whether it is rows of bytes, each of which may be a square image."""
         shape = self.stored.shape
-        return (
-            len(shape) == 2 and shape[1] >= _LEAST_FLAT and round(shape[1] ** 0.5) ** 2 == shape[1]
-        )
+        if len(shape) != 2:
+            return False
+        width = shape[1]
+        side = round(width**0.5)
+        return width >= _LEAST_FLAT and side**2 == width
 
     @property
     def split(self) -> str:
         """The split that its name, or that of its file, says; "" for none."""
         split = split_of(self.known_as) or split_of(self.path.stem)
-        return split or ("train" if "data_batch" in self.path.name else "")
+        if not split and "data_batch" in self.path.name:
+            return "train"
+        return split
 
 
 def list_arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
@@ -124,7 +123,8 @@ def list_arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
             class_names, words["labels"] = downsampled.read_synsets(path)
         elif path.name in NAMES:
             ordered_names = _read_names(path)
-    arrays, notes = open_all([path for path in paths if path.name not in NAMES])
+    array_paths = [path for path in paths if path.name not in NAMES]
+    arrays, notes = open_all(array_paths)
     parts: dict[str, list[Samples]] = {}
     for (split, _), members in group_arrays(arrays).items():
         array = members[0]
@@ -133,19 +133,23 @@ def list_arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
             notes.append(f"{place}: not read, no images go with it")
             continue
         part = _classes_of_files(members) or _of_arrays(members, words)
-        parts.setdefault(split, []).append(part)
+        split_parts = parts.setdefault(split, [])
+        split_parts.append(part)
     for split_parts in parts.values():
-        split_parts[0].passed += notes
-        split_parts[0].class_names = class_names
+        first_part = split_parts[0]
+        first_part.passed += notes
+        first_part.class_names = class_names
     are_from_1 = all(counts_from_1(array.path.name) for array in arrays)
-    _name_classes(list(itertools.chain(*parts.values())), ordered_names, are_from_1=are_from_1)
+    all_parts = list(itertools.chain(*parts.values()))
+    _name_classes(all_parts, ordered_names, are_from_1=are_from_1)
     return {split: join_samples(split_parts) for split, split_parts in parts.items()}
 
 
 def _read_names(path: Path) -> list[str]:
     """The names of classes in a text, one a line."""
-    lines = read_plain(path).decode("utf-8", "replace").split("\n")
-    return [line.strip() for line in lines if line.strip()]
+    text = read_plain(path).decode("utf-8", "replace")
+    stripped_lines = (line.strip() for line in text.split("\n"))
+    return [name for name in stripped_lines if name]
 
 
 def _words_in(paths: Sequence[Path]) -> dict[str, dict[int, str]]:
@@ -167,20 +171,24 @@ def _name_classes(
     Numbers count from 0; or from 1, if one is as large as there are names, or if ``are_from_1`` and
     none is 0.
     """
-    labelled = [part for part in parts if part.label is not None]
-    numbers = [label for part in labelled for label in part.columns[str(part.label)]]
-    if not numbers or not all(isinstance(number, int) for number in numbers):
+    labelled_parts = [part for part in parts if part.label is not None]
+    numbers: list[Any] = []
+    for part in labelled_parts:
+        numbers += part.columns[str(part.label)]
+    if not numbers or not are_all(numbers, int):
         return
-    lowest, highest = min(numbers), max(numbers)
-    for part in labelled:
+    lowest = min(numbers)
+    highest = max(numbers)
+    for part in labelled_parts:
         label = str(part.label)
         words = part.words.get(label, {})
         names = names_in_file
         if not names and 0 in words:
             names = list(words.values())
         if names and highest <= len(names):
-            first = int(highest == len(names) or (are_from_1 and lowest > 0))
-            part.words = {**part.words, label: dict(enumerate(names, first))}
+            starts_at_1 = are_from_1 and lowest > 0
+            first_number = int(highest == len(names) or starts_at_1)
+            part.words = {**part.words, label: dict(enumerate(names, first_number))}
 
 
 # which arrays belong together ---------------------------------------------------------------------
@@ -208,11 +216,12 @@ def open_all(paths: Sequence[Path]) -> tuple[list[FoundArray], list[str]]:
             means.append(array.path.name)
         else:
             other_statistics.append(array.path.name)
-    notes = []
+    notes: list[str] = []
     if means:
         notes.append(f"the mean image of {listed(means)}: not read")
     if other_statistics:
-        notes.append(f"{listed(other_statistics)}: not read, a value for each pixel, and no image")
+        names = listed(other_statistics)
+        notes.append(f"{names}: not read, a value for each pixel, and no image")
     return examples, notes
 
 
@@ -223,9 +232,11 @@ def _is_statistic(array: FoundArray, shapes: set[tuple[int, ...]]) -> bool:
         return array.name == "mean"
     if not _STATISTICS.search(array.known_as.lower()):
         return False
-    channel_shapes = [(), *((channels,) for channels in _CHANNELS)]
-    is_small = array.stored.dtype.kind == "f" and shape in channel_shapes
-    return is_small or shape in shapes
+    is_of_channels = len(shape) == 1 and shape[0] in _CHANNELS
+    is_small = not shape or is_of_channels
+    if is_small and array.stored.dtype.kind == "f":
+        return True
+    return shape in shapes
 
 
 def group_arrays(arrays: Sequence[FoundArray]) -> dict[tuple[str, str], list[FoundArray]]:
@@ -238,10 +249,12 @@ def group_arrays(arrays: Sequence[FoundArray]) -> dict[tuple[str, str], list[Fou
         by_path.setdefault(array.path, []).append(array)
     for path, members in by_path.items():
         pairs = _unnamed_pairs(members)
-        alone = len({array.is_images for array in members}) < 2
+        are_images = {array.is_images for array in members}
+        file_name = path.name if len(are_images) == 2 else ""
         for array in members:
             split = array.split or pairs.get(array.name, "")
-            groups.setdefault((split, "" if alone else path.name), []).append(array)
+            group = groups.setdefault((split, file_name), [])
+            group.append(array)
     return groups
 
 
@@ -252,35 +265,44 @@ def _unnamed_pairs(members: Sequence[FoundArray]) -> dict[str, str]:
     if len(members) != 4 or not all(_UNNAMED.fullmatch(array.name) for array in members):
         return {}
     ordered = sorted(members, key=lambda array: array.name)
-    train_images, train_labels, test_images, test_labels = (
-        array.stored.shape[:1] for array in ordered
-    )
-    are_pairs = (train_images, test_images) == (train_labels, test_labels)
+    lengths = [array.stored.shape[:1] for array in ordered]
+    train_images, train_labels, test_images, test_labels = lengths
+    are_pairs = train_images == train_labels and test_images == test_labels
     are_in_order = [array.is_images for array in ordered] == [True, False, True, False]
     if not (are_pairs and are_in_order) or train_images <= test_images:
         return {}
-    return {array.name: "train" if place < 2 else "test" for place, array in enumerate(ordered)}
+    splits = ("train", "train", "test", "test")
+    return {array.name: split for array, split in zip(ordered, splits, strict=True)}
 
 
 def class_of_file(path: Path) -> str:
     """The class that a file of arrays is called by: its name without words of splits."""
-    has_split = split_of(path.stem) != ""
-    return "_".join(words_beside_split(path.stem)) if has_split else path.stem
+    if not split_of(path.stem):
+        return path.stem
+    words = words_beside_split(path.stem)
+    return "_".join(words)
 
 
 def are_class_files(arrays: Sequence[FoundArray]) -> bool:
     """Whether each file holds the images of the class that it is called by:
     one array of images in each, all alike.
     """
-    if len(arrays) < 2 or len({array.path for array in arrays}) < len(arrays):
+    paths = {array.path for array in arrays}
+    if len(arrays) < 2 or len(paths) < len(arrays):
         return False
-    if not _are_alike(arrays) or not all(_is_stack(array) for array in arrays):
+    if not _are_alike(arrays) or not all(map(_is_stack, arrays)):
         return False
-    names = {_NUMBERED.sub("", class_of_file(array.path)).lower() for array in arrays}
+    names: set[str] = set()
+    words: set[str] = set()
+    for path in paths:
+        name = _NUMBERED.sub("", class_of_file(path)).lower()
+        names.add(name)
+        words.update(re.split(r"[^a-z]+", name))
     if len(names) < len(arrays) or "" in names:
         return False
-    words = {word for name in names for word in re.split(r"[^a-z]+", name)}
-    return not words & _PAIRED and not any(map(_IMAGES.search, names))
+    if words & _PAIRED:
+        return False
+    return not any(map(_IMAGES.search, names))
 
 
 def _are_alike(arrays: Sequence[FoundArray]) -> bool:
@@ -290,18 +312,21 @@ def _are_alike(arrays: Sequence[FoundArray]) -> bool:
 
 
 def _is_stack(array: FoundArray) -> bool:
-    shape, dtype = array.stored.shape, array.stored.dtype
-    return array.is_flat or (len(shape) == 4 and npy.is_picture(shape[1:], dtype))
+    if array.is_flat:
+        return True
+    shape = array.stored.shape
+    return len(shape) == 4 and npy.is_picture(shape[1:], array.stored.dtype)
 
 
 def _classes_of_files(members: Sequence[FoundArray]) -> Samples | None:
     """The images of files that are a class each; None for other files."""
     if not are_class_files(members):
         return None
-    parts = []
+    parts: list[Samples] = []
     for array in members:
         part = _images_of(array)
-        part.columns[FILE] = [class_of_file(array.path)] * len(part.names)
+        class_name = class_of_file(array.path)
+        part.columns[FILE] = [class_name] * len(part.names)
         part.label = FILE
         parts.append(part)
     return join_samples(parts)
@@ -311,17 +336,20 @@ def rival_files(paths: Sequence[Path]) -> list[Path]:
     """Files that are a whole set each, by their names: bloodmnist.npz, pathmnist.npz;
     not part1.npz, part2.npz.
     """
-    arrays, _ = open_all([path for path in paths if path.name not in NAMES])
-    by_split: dict[str, dict[str, Path]] = {}
-    for (split, file), members in group_arrays(arrays).items():
-        if file:
-            path = members[0].path
-            words = re.split(r"[\W_\d]+", path.stem)
-            name = "_".join(word for word in words if not split_of(word))
-            by_split.setdefault(split, {}).setdefault(name.lower(), path)
-    for path_of_name in by_split.values():
-        if len(path_of_name) > 1:
-            return list(path_of_name.values())
+    array_paths = [path for path in paths if path.name not in NAMES]
+    arrays, _ = open_all(array_paths)
+    paths_by_split: dict[str, dict[str, Path]] = {}
+    for (split, file_name), members in group_arrays(arrays).items():
+        if not file_name:
+            continue
+        path = members[0].path
+        words = re.split(r"[\W_\d]+", path.stem)
+        name = "_".join(word for word in words if not split_of(word))
+        path_by_name = paths_by_split.setdefault(split, {})
+        path_by_name.setdefault(name.lower(), path)
+    for path_by_name in paths_by_split.values():
+        if len(path_by_name) > 1:
+            return list(path_by_name.values())
     return []
 
 
@@ -337,10 +365,12 @@ def _of_arrays(members: Sequence[FoundArray], words: Mapping[str, dict[int, str]
     if label is not None:
         columns[label] = _class_numbers(columns[label])
         downsampled.refuse_labels(images.path, columns[label])
-    samples.columns, samples.label = columns, label
+    samples.columns = columns
+    samples.label = label
     samples.words = dict(words)
     if label is not None and len(class_texts) == 1:
-        samples.words[label] = dict(enumerate(_values(class_texts[0].stored)))
+        (texts,) = class_texts
+        samples.words[label] = dict(enumerate(_values(texts.stored)))
     return samples
 
 
@@ -362,7 +392,8 @@ def _sort_by_role(
             class_texts.append(array)
         elif not array.is_images:
             value_arrays.append(array)
-    if len(images) == 1 and all(array.stored.shape[:1] == (count,) for array in value_arrays):
+    are_values_of_images = all(array.stored.shape[:1] == (count,) for array in value_arrays)
+    if len(images) == 1 and are_values_of_images:
         return images[0], value_arrays, class_texts
     shapes = ", ".join(f"{array.name} {array.stored.shape}" for array in members)
     raise InputError(
@@ -385,13 +416,17 @@ def _name_label(columns: dict[str, list[Any]]) -> str | None:
 
 def _images_of(images: FoundArray) -> Samples:
     """The examples of an array alone."""
-    stored, path = images.stored, images.path
+    path = images.path
+    stored = images.stored
     stored.check()
-    ending = ".png" if npy.is_picture(stored.shape[1:], stored.dtype) else ".npy"
+    count, *item_shape = stored.shape
+    is_picture = npy.is_picture(tuple(item_shape), stored.dtype)
+    ending = ".png" if is_picture else ".npy"
     length = len(stored.header) + stored.item_bytes
-    builder, stamp = CatalogBuilder(ArrayFile(path)), path.stat().st_mtime_ns
+    stamp = path.stat().st_mtime_ns
     folder = f"{shown_name(path)}/{images.name}"
-    names = [f"{folder}/{number:06}{ending}" for number in range(stored.shape[0])]
+    names = [f"{folder}/{number:06}{ending}" for number in range(count)]
+    builder = CatalogBuilder(ArrayFile(path))
     for number, name in enumerate(names):
         builder.append(name, number, length, stamp)
     return Samples(builder.sorted(), names, {})
@@ -403,9 +438,10 @@ def _values(stored: StoredArray) -> list[Any]:
     if array.size == len(array):
         array = array.reshape(-1)
     values: list[Any] = array.tolist()
-    return [
-        value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in values
-    ]
+    for number, value in enumerate(values):
+        if isinstance(value, bytes):
+            values[number] = value.decode("utf-8", "replace")
+    return values
 
 
 def _class_numbers(labels: list[Any]) -> list[Any]:
@@ -413,10 +449,13 @@ def _class_numbers(labels: list[Any]) -> list[Any]:
     other labels as they are.
     """
     if are_all(labels, list):
-        is_hot = all(set(label) <= {0, 1} and sum(label) == 1 for label in labels)
-        return [label.index(1) for label in labels] if is_hot else labels
-    if are_all(labels, float) and all(label.is_integer() for label in labels):
-        return [int(label) for label in labels]
+        are_one_hot = all(set(label) <= {0, 1} and sum(label) == 1 for label in labels)
+        if are_one_hot:
+            return [label.index(1) for label in labels]
+    elif are_all(labels, float):
+        are_whole = all(label.is_integer() for label in labels)
+        if are_whole:
+            return [int(label) for label in labels]
     return labels
 
 
@@ -438,13 +477,14 @@ def are_sets(paths: Sequence[Path]) -> bool:
         arrays, _ = open_all(paths)
     except InputError as error:
         return HOLDS_OBJECTS in error.detail
-    groups = list(group_arrays(arrays).values())
-    with_images = [
-        members for members in groups if any(array.is_images or array.is_flat for array in members)
-    ]
-    if not with_images:
-        return False
-    return all(are_class_files(members) or _has_labels(members) for members in with_images)
+    has_images = False
+    for members in group_arrays(arrays).values():
+        if not any(array.is_images or array.is_flat for array in members):
+            continue
+        has_images = True
+        if not are_class_files(members) and not _has_labels(members):
+            return False
+    return has_images
 
 
 def _has_labels(members: Sequence[FoundArray]) -> bool:
@@ -454,7 +494,9 @@ def _has_labels(members: Sequence[FoundArray]) -> bool:
     images = [array for array in members if array.is_images]
     if len(images) != 1:
         return False
-    counts = [
-        array.stored.shape[0] for array in members if not array.is_images and array.stored.shape
-    ]
-    return images[0].stored.shape[0] in counts
+    value_counts: list[int] = []
+    for array in members:
+        if not array.is_images and array.stored.shape:
+            value_counts.append(array.stored.shape[0])
+    image_count = images[0].stored.shape[0]
+    return image_count in value_counts

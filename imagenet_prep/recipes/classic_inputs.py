@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,15 +31,20 @@ def list_classic(
     """What ``manifest_file`` names, if it is there;
     else what the pattern matches, shuffled, for it to be made.
     """
-    pattern, manifest_name = file.recipe.input_file_pattern, file.recipe.manifest_file
+    pattern = file.recipe.input_file_pattern
+    manifest_name = file.recipe.manifest_file
     if manifest_name is None:
         assert pattern is not None
         return list_by_patterns(file, ("input_file_pattern",), [pattern], root, engine)
-    base = root if pattern is None else split_root(pattern, root)[0]
-    base = base if base.is_dir() else root
+    base = root
+    if pattern is not None:
+        base, _ = split_root(pattern, root)
+    if not base.is_dir():
+        base = root
     path = find_manifest(manifest_name, root, layout)
     if kind_of(path) != "nothing":
-        return list_by_manifest(need_path(file, ("manifest_file",), path), base, engine)
+        manifest_path = need_path(file, ("manifest_file",), path)
+        return list_by_manifest(manifest_path, base, engine)
     split_names = _manifest_names(file)
     split_paths = {name: find_manifest(text, root, layout) for name, text in split_names.items()}
     existing = [path for path in split_paths.values() if kind_of(path) != "nothing"]
@@ -51,10 +55,9 @@ def list_classic(
         hint = "name an input_file_pattern, and it is made"
         raise InputError(f"{place}: {path} is not there", "expected a list of file names", hint)
     path = place_manifest(file, manifest_name, root, layout, is_raw=is_raw)
-    new_paths = {
-        split: place_manifest(file, name, root, layout, is_raw=is_raw)
-        for split, name in split_names.items()
-    }
+    new_paths: dict[str, AnyPath] = {}
+    for split, name in split_names.items():
+        new_paths[split] = place_manifest(file, name, root, layout, is_raw=is_raw)
     inputs = list_by_patterns(file, ("input_file_pattern",), [pattern], root, engine)
     return _with_new_manifest(file, inputs, root, path, new_paths)
 
@@ -67,10 +70,14 @@ def _with_new_manifest(
     split_paths: Mapping[str, AnyPath],
 ) -> Inputs:
     """Files that a pattern matched, shuffled, with the manifest that is to name them."""
-    listing, base = inputs.listing, inputs.base
+    listing = inputs.listing
+    base = inputs.base
     if file.recipe.shuffle:
-        listing = listing.picked(order.shuffled(len(listing), file.recipe.seed))
-    lead = "" if base == root else f"{base.as_posix().rstrip('/')}/"
+        shuffled_rows = order.shuffled(len(listing), file.recipe.seed)
+        listing = listing.picked(shuffled_rows)
+    lead = ""
+    if base != root:
+        lead = f"{base.as_posix().rstrip('/')}/"
     names = tuple(lead + name for name in listing.names)
     manifest = ManifestFile(path, names, split_paths, lead)
     return replace(inputs, listing=listing, origin=path, is_ordered=True, manifest=manifest)
@@ -80,13 +87,15 @@ def _manifest_names(file: RecipeFile) -> dict[str, str]:
     """The ``manifest_file`` of each split: m-train.txt, m-test.txt for m.txt.
     None where one holds all files.
     """
-    if any(place_key == "manifest" for place_key, _ in rules.places_of(file).values()):
+    places = rules.places_of(file)
+    if any(place_key == "manifest" for place_key, _ in places.values()):
         return {}
     path = Path(file.recipe.manifest_file or "")
-    return {
-        split: str(path.with_name(f"{path.stem}-{split}{path.suffix}"))
-        for split in file.recipe.splits or ()
-    }
+    names: dict[str, str] = {}
+    for split in file.recipe.splits or ():
+        split_path = path.with_name(f"{path.stem}-{split}{path.suffix}")
+        names[split] = str(split_path)
+    return names
 
 
 def _list_by_split(
@@ -105,23 +114,22 @@ def _list_by_split(
                 "expected a manifest of each split, or of none",
                 "bring it back, or remove the others: all are made again",
             )
-    listings, all_remarks = [], []
-    for path in paths.values():
-        listing, remarks = look_up(read_file_list(path, base), base, engine)
+    listings: list[Catalog] = []
+    remarks_of_splits: list[Remarks] = []
+    rows: dict[str, range] = {}
+    start = 0
+    for split, path in paths.items():
+        file_list = read_file_list(path, base)
+        listing, remarks = look_up(file_list, base, engine)
         listings.append(listing)
-        all_remarks.append(remarks)
+        remarks_of_splits.append(remarks)
+        stop = start + len(listing)
+        rows[split] = range(start, stop)
+        start = stop
     joined = Catalog.join(listings, is_listed=True)
     _refuse_repeated(joined, paths, listings)
-    edges = [0, *itertools.accumulate(map(len, listings))]
-    rows = itertools.starmap(range, itertools.pairwise(edges))
-    return Inputs(
-        joined,
-        Remarks.join(all_remarks),
-        base,
-        existing[0],
-        is_ordered=True,
-        divided=dict(zip(paths, rows, strict=True)),
-    )
+    all_remarks = Remarks.join(remarks_of_splits)
+    return Inputs(joined, all_remarks, base, existing[0], is_ordered=True, divided=rows)
 
 
 def _refuse_repeated(
@@ -129,12 +137,11 @@ def _refuse_repeated(
 ) -> None:
     """Raise InputError for a file that several manifests name, or one names twice."""
     for name, count in Counter(joined.names).items():
-        if count > 1:
-            manifests = [
-                path.name
-                for path, listing in zip(paths.values(), listings, strict=True)
-                if name in listing.names
-            ]
-            raise InputError(
-                f"{name} is in {' and in '.join(manifests)}", "expected every file in one split"
-            )
+        if count == 1:
+            continue
+        manifests: list[str] = []
+        for path, listing in zip(paths.values(), listings, strict=True):
+            if name in listing.names:
+                manifests.append(path.name)
+        problem = f"{name} is in {' and in '.join(manifests)}"
+        raise InputError(problem, "expected every file in one split")

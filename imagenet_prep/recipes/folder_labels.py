@@ -49,21 +49,22 @@ def label_by_folder(
     """
     assert file.recipe.source is not None
     parts = [part for division in divisions for part in division.parts or (division,)]
+    obstacles = inputs.obstacles
     files = ClassFolders(listing.names, parts, file.recipe.source.class_folder)
-    inputs.obstacles.extend(folder_faults(inputs.origin, files))
+    obstacles.extend(folder_faults(inputs.origin, files))
     notes = _skipped_folders(inputs, parts, files.tops)
     if declared is None:
         is_divided = bool(file.recipe.splits)
-        inputs.obstacles.extend(_misread_folders(inputs.origin, files, is_divided=is_divided))
+        obstacles.extend(_misread_folders(inputs.origin, files, is_divided=is_divided))
         classes = by_names(file, files, first_label)
         notes += _note_on_inner_folders(files)
     else:
-        inputs.obstacles.extend(_undeclared_folders(file, files, declared))
+        obstacles.extend(_undeclared_folders(file, files, declared))
         classes = declared
-    empty = [name for name in classes.names if name not in files]
-    if empty:
-        count = number_of(len(empty), "class has", "classes have")
-        notes.append(f"{count} no file: {listed(empty)}")
+    empty_classes = [name for name in classes.names if name not in files]
+    if empty_classes:
+        classes_have = number_of(len(empty_classes), "class has", "classes have")
+        notes.append(f"{classes_have} no file: {listed(empty_classes)}")
     labels = _labels_of_folders(files, classes, len(listing))
     return Labelled(classes, labels, notes=tuple(notes))
 
@@ -79,10 +80,12 @@ def _note_on_inner_folders(files: ClassFolders) -> list[str]:
 
 def _labels_of_folders(files: ClassFolders, classes: Classes, count: int) -> Column:
     """The label of each of ``count`` files; -1 for one in no folder of a class."""
-    labels = np.full(count, -1, np.int16 if len(classes.names) < 1 << 15 else np.int32)
+    is_narrow = len(classes.names) < 1 << 15
+    labels = np.full(count, -1, np.int16 if is_narrow else np.int32)
     for label, name in enumerate(classes.names, 1):
         for division, start, stop in files.runs.get(name, ()):
-            labels[places_of(division.rows[start:stop])] = label
+            rows = division.rows[start:stop]
+            labels[places_of(rows)] = label
     return labels
 
 
@@ -96,7 +99,9 @@ class ClassFolders(Mapping[str, Sequence[str]]):
     """
 
     def __init__(self, names: Names, divisions: Sequence[Division], kind: str = "first") -> None:
-        self._names, self._divisions, self.kind = names, divisions, kind
+        self._names = names
+        self._divisions = divisions
+        self.kind = kind
         self.file_names = names
         self.tops: set[str] = set()
         self.same: tuple[str, ...] = ()
@@ -104,19 +109,24 @@ class ClassFolders(Mapping[str, Sequence[str]]):
         self.runs: dict[str, list[tuple[Division, int, int]]] = {}
         self.loose: list[tuple[str, str]] = []
         self._deep: dict[str, None] = {}
+        is_whole = kind != "first"
         for division in divisions:
-            for places, path, slashes in names.folders(
-                division.rows, division.lead, whole=kind != "first"
-            ):
+            class_slashes = division.lead.count("/") + 1
+            folders = names.folders(division.rows, division.lead, whole=is_whole)
+            for places, path, slashes in folders:
                 if path is None:
-                    self.loose.append((names[division.rows[places.start]], division.lead))
+                    loose_name = names[division.rows[places.start]]
+                    self.loose.append((loose_name, division.lead))
                     continue
                 folder = path.rpartition("/")[2] if kind == "inner" else path
-                if paths.setdefault(folder, path) != path:
-                    self.same = (paths[folder], path)
-                self.tops.add(path.partition("/")[0])
-                self.runs.setdefault(folder, []).append((division, places.start, places.stop))
-                if kind == "first" and slashes > division.lead.count("/") + 1:
+                first_path = paths.setdefault(folder, path)
+                if first_path != path:
+                    self.same = (first_path, path)
+                top, _, _ = path.partition("/")
+                self.tops.add(top)
+                runs = self.runs.setdefault(folder, [])
+                runs.append((division, places.start, places.stop))
+                if kind == "first" and slashes > class_slashes:
                     self._deep[folder] = None
 
     def __len__(self) -> int:
@@ -165,10 +175,11 @@ class ClassFolders(Mapping[str, Sequence[str]]):
                 if folder not in self._deep:
                     tree.add(folder, stop - start)
                     continue
-                names = (self._names[row] for row in division.rows[start:stop])
-                paths = Counter(
-                    name.removeprefix(division.lead).rpartition("/")[0] for name in names
-                )
+                paths: Counter[str] = Counter()
+                for row in division.rows[start:stop]:
+                    name = self._names[row].removeprefix(division.lead)
+                    path, _, _ = name.rpartition("/")
+                    paths[path] += 1
                 for path, count in paths.items():
                     tree.add(path, count)
         return trees
@@ -177,10 +188,11 @@ class ClassFolders(Mapping[str, Sequence[str]]):
         """All of them, with what comes before their classes."""
         rows: Rows = self._divisions[0].rows
         if len(self._divisions) > 1 or self.loose:
-            runs = itertools.chain.from_iterable(self.runs.values())
-            rows = np.concatenate(
-                [np.asarray(division.rows[start:stop], np.uint32) for division, start, stop in runs]
-            )
+            rows_of_runs: list[Column] = []
+            for division, start, stop in itertools.chain.from_iterable(self.runs.values()):
+                rows_of_run = np.asarray(division.rows[start:stop], np.uint32)
+                rows_of_runs.append(rows_of_run)
+            rows = np.concatenate(rows_of_runs)
         return self._names.picked(rows)
 
 
@@ -193,13 +205,13 @@ def folder_faults(
         yield InputError(problem, "expected one folder of each name", hint)
     if files.loose:
         name, lead = files.loose[0]
+        problem = f"{name} is in no class folder"
         count = len(files.loose) - 1
-        more = f" (and {count:,} others)" if count else ""
-        yield InputError(
-            f"{name} is in no class folder{more}",
-            f"expected {Path(str(folder)).name}/{lead}CLASS/FILE",
-            "move it, or name all in a file of labels",
-        )
+        if count:
+            problem += f" (and {count:,} others)"
+        top = Path(str(folder)).name
+        expected = f"expected {top}/{lead}CLASS/FILE"
+        yield InputError(problem, expected, "move it, or name all in a file of labels")
 
 
 def _misread_folders(
@@ -214,11 +226,8 @@ def _misread_folders(
     elif fault is None:
         fault = misread_inner(files)
     if fault is not None:
-        yield InputError(
-            f"{folder}: {fault.what}",
-            "expected a folder a class",
-            f"a recipe can say: {fault.choice}",
-        )
+        hint = f"a recipe can say: {fault.choice}"
+        yield InputError(f"{folder}: {fault.what}", "expected a folder a class", hint)
 
 
 def _undeclared_folders(
@@ -229,13 +238,12 @@ def _undeclared_folders(
     if not undeclared:
         return
     folder, *other_folders = undeclared
-    others = f" (and files in {listed(other_folders)})" if other_folders else ""
-    yield InputError(
-        f"{files.first(folder)} is in {folder}, "
-        f"which is not among the classes of {file.path}{others}",
-        f"expected one of {listed(declared.names)}",
-        "add the class, or take the folder out",
-    )
+    first_file = files.first(folder)
+    problem = f"{first_file} is in {folder}, which is not among the classes of {file.path}"
+    if other_folders:
+        problem += f" (and files in {listed(other_folders)})"
+    expected = f"expected one of {listed(declared.names)}"
+    yield InputError(problem, expected, "add the class, or take the folder out")
 
 
 def _skipped_folders(
@@ -244,7 +252,8 @@ def _skipped_folders(
     """The notes on folders without this content, and on folders that hold no data."""
     notes: list[str] = []
     for reason in PRIVATE.values():
-        if folders := inputs.remarks.passed.get(reason):
+        folders = inputs.remarks.passed.get(reason)
+        if folders:
             verb = "is" if len(folders) == 1 else "are"
             notes.append(f"{listed(folders)} {verb} skipped: {reason}")
     if inputs.listing.containers[0].read_order != "alone":
@@ -269,7 +278,8 @@ def _skipped_folders(
 def _folders_in(folder: AnyPath) -> list[str]:
     """The names of the folders in a folder, in order."""
     with scan(folder) as entries:
-        return sorted(entry_name(entry) for entry in entries if entry.is_dir(follow_symlinks=False))
+        folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+        return sorted(map(entry_name, folders))
 
 
 def misread_masks(files: ClassFolders) -> Misread | None:

@@ -50,9 +50,18 @@ def grow(dataset: RecipeDataset, records: SetRecords, *, adds: bool) -> RecipeDa
         InputError: a file of an earlier run is gone, or has another length or label now.
     """
     earlier = _EarlierShards.find(records)
-    splits = [part for split in dataset.splits for part in _growths_of(split, earlier, adds=adds)]
-    splits.sort(key=lambda split: grown_from(split.prefix)[1])
-    return replace(dataset, splits=tuple(splits), notes=(*dataset.notes, *earlier.notes))
+    splits: list[SplitPlan] = []
+    for split in dataset.splits:
+        splits += _growths_of(split, earlier, adds=adds)
+    splits.sort(key=_growth_number)
+    notes = (*dataset.notes, *earlier.notes)
+    return replace(dataset, splits=tuple(splits), notes=notes)
+
+
+def _growth_number(split: SplitPlan) -> int:
+    """The number of the growth that a split is; 0 for the split itself."""
+    _, number = grown_from(split.prefix)
+    return number
 
 
 class _EarlierShards(Struct, frozen=True):
@@ -74,19 +83,25 @@ class _EarlierShards(Struct, frozen=True):
     def find(cls, records: SetRecords) -> _EarlierShards:
         """The shards of the plan; without a plan, all whose indexes agree with their entries."""
         state = SetState.judge(records)
-        layout, plan = state.layout, state.plan
-        entries = {**(state.manifest.shards if state.manifest else {}), **state.journalled}
+        layout = state.layout
+        plan = state.plan
+        entries: dict[str, ShardInfo] = {}
+        if state.manifest is not None:
+            entries |= state.manifest.shards
+        entries |= state.journalled
         if plan is None:
             done = {name: info for name, info in entries.items() if agrees(layout, info)}
             parsed_names = filter(None, map(parse_shard_name, done))
             counts = {split: count for split, _, count in parsed_names}
             return cls(layout, None, counts, done, _latest_growths(done))
-        planned = plan.fingerprints_by_name()
-        done = {
-            name: info for name, info in entries.items() if planned.get(name) == info.fingerprint
-        }
+        fingerprints = plan.fingerprints_by_name()
+        done = {}
+        for name, info in entries.items():
+            if fingerprints.get(name) == info.fingerprint:
+                done[name] = info
         counts = {split: totals.shards for split, totals in plan.totals.items()}
-        return cls(layout, plan, counts, done, _latest_growths({*done, *state.sizes}))
+        latest_growths = _latest_growths({*done, *state.sizes})
+        return cls(layout, plan, counts, done, latest_growths)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -94,17 +109,16 @@ class _EarlierShards(Struct, frozen=True):
         if not self.damaged:
             return ()
         splits = listed(sorted(self.damaged))
-        return (
-            (
-                f"warning: the plan of {splits} is damaged or gone; "
-                "the indexes of its shards tell its files"
-            ),
+        note = (
+            f"warning: the plan of {splits} is damaged or gone; "
+            "the indexes of its shards tell its files"
         )
+        return (note,)
 
     def growths(self, prefix: str) -> list[str]:
         """The names of a split and of its growths up to the latest with a shard, in order."""
         latest = self.last.get(prefix, 0)
-        growths = []
+        growths: list[str] = []
         for name in self.counts:
             split, number = grown_from(name)
             if split == prefix and number <= latest:
@@ -115,8 +129,9 @@ class _EarlierShards(Struct, frozen=True):
         """The planned files of a split or growth; None if they can't be read."""
         try:
             if self.plan is not None:
-                rows = self.plan.rows[name]
-                return load_catalog(self.layout.plan_path.with_name(rows), rows)
+                rows_name = self.plan.rows[name]
+                folder = self.layout.plan_path.with_name(rows_name)
+                return load_catalog(folder, rows_name)
         except (DamagedError, KeyError):
             pass
         self.damaged.add(name)
@@ -125,7 +140,8 @@ class _EarlierShards(Struct, frozen=True):
     def is_done(self, name: str) -> list[bool]:
         """Whether each shard of a split or growth is done."""
         count = self.counts[name]
-        return [shard_name(name, number, count) in self.done for number in range(count)]
+        shard_names = [shard_name(name, number, count) for number in range(count)]
+        return [shard in self.done for shard in shard_names]
 
     def names_in_shards(self, name: str) -> list[str]:
         """The files of the finished shards of a split or growth, by their indexes.
@@ -139,11 +155,9 @@ class _EarlierShards(Struct, frozen=True):
                 continue
             written = read_written(self.layout, info)
             if written is None:
+                folder = self.layout.plan_path.parent
                 raise InputError(
-                    (
-                        f"the plan in {self.layout.plan_path.parent} is damaged, "
-                        f"and so is the index of {info.name}"
-                    ),
+                    f"the plan in {folder} is damaged, and so is the index of {info.name}",
                     "expected one of them: they tell which files the earlier shards hold",
                     Hint("make the whole set again with ", mention("convert", "--overwrite")),
                 )
@@ -160,15 +174,19 @@ def _growths_of(split: SplitPlan, earlier: _EarlierShards, *, adds: bool) -> Ite
         yield split
         return
     growth_of_row = _growth_of_each_row(split, names, earlier)
-    parts = [np.flatnonzero(growth_of_row == number) for number in range(len(names) + 1)]
-    counts = [earlier.counts[name] for name in names]
-    for rows, name, count in zip(parts, names, counts, strict=False):
-        yield _part(split, rows, name, count)
-    new_rows = parts[-1]
+    for number, name in enumerate(names):
+        rows = np.flatnonzero(growth_of_row == number)
+        yield _part(split, rows, name, earlier.counts[name])
+    new_rows = np.flatnonzero(growth_of_row == len(names))
     if adds and len(new_rows):  # shards of about the size of the first ones
-        first_bytes, new_bytes = split.catalog.size(parts[0]), split.catalog.size(new_rows)
-        count = min(round(new_bytes * counts[0] / max(first_bytes, 1)), len(new_rows))
-        name = grown_name(split.prefix, grown_from(names[-1])[1] + 1)
+        first_rows = np.flatnonzero(growth_of_row == 0)
+        first_bytes = split.catalog.size(first_rows)
+        new_bytes = split.catalog.size(new_rows)
+        first_count = earlier.counts[names[0]]
+        count = round(new_bytes * first_count / max(first_bytes, 1))
+        count = min(count, len(new_rows))
+        _, last_number = grown_from(names[-1])
+        name = grown_name(split.prefix, last_number + 1)
         yield _part(split, new_rows, name, max(count, 1))
 
 
@@ -180,12 +198,17 @@ def _growth_of_each_row(split: SplitPlan, names: Sequence[str], earlier: _Earlie
     new = len(names)
     growths = np.full(len(row_of), new, np.int16)
     for number, name in enumerate(names):
-        planned, is_done = earlier.files(name), earlier.is_done(name)
+        planned = earlier.files(name)
+        is_done = earlier.is_done(name)
         if planned is not None:
-            in_done_shard = np.repeat(is_done, np.diff(order.bounds(len(planned), len(is_done))))
-            growths[_planned_rows(planned, in_done_shard, split, row_of)] = number
+            bounds = order.bounds(len(planned), len(is_done))
+            in_done_shard = np.repeat(is_done, np.diff(bounds))
+            rows = _planned_rows(planned, in_done_shard, split, row_of)
+            growths[rows] = number
             continue
-        growths[_known_rows(earlier.names_in_shards(name), name, split, row_of)] = number
+        names_in_shards = earlier.names_in_shards(name)
+        rows = _known_rows(names_in_shards, name, split, row_of)
+        growths[rows] = number
         is_last = number == new - 1
         if is_last and not all(is_done):  # it was being made: all other files were its own
             growths[growths == new] = number
@@ -198,13 +221,18 @@ def _planned_rows(
     """The rows of the files of an earlier run; raises InputError if one in a finished shard is
     no longer as it was.
     """
-    current, names = split.catalog, list(planned.names)
+    current = split.catalog
+    names = list(planned.names)
     rows = _known_rows(names, planned.split, split, row_of)
     has_other_length = in_done_shard & (current.lengths[rows] != planned.lengths)
-    if longer_or_shorter := _differing(names, has_other_length):
+    longer_or_shorter = _differing(names, has_other_length)
+    if longer_or_shorter:
         raise _changed(planned.split, f"{_files(longer_or_shorter)} of another length now")
-    if relabelled := _differing(names, current.labels[rows] != planned.labels):
-        label = int(planned.labels[names.index(relabelled[0])])
+    has_other_label = current.labels[rows] != planned.labels
+    relabelled = _differing(names, has_other_label)
+    if relabelled:
+        first_row = names.index(relabelled[0])
+        label = int(planned.labels[first_row])
         class_name, _ = planned.classes.get(label, ("no class", ""))
         hint = _HINT if class_name.isdigit() else "write `classes` with the new ones last"
         reason = f"another label now: {class_name} was class {label} of the list"
@@ -225,7 +253,8 @@ def _known_rows(
     names: Sequence[str], growth: str, split: SplitPlan, row_of: dict[str, int]
 ) -> list[int]:
     """The rows of files by their names; raises InputError if one is gone."""
-    if missing := [name for name in names if name not in row_of]:
+    missing = [name for name in names if name not in row_of]
+    if missing:
         raise _changed(growth, f"{_files(missing)} not in split {split.name} any more")
     return [row_of[name] for name in names]
 
@@ -235,7 +264,8 @@ def _differing(names: Sequence[str], differs: Column) -> list[str]:
 
 
 def _files(names: Sequence[str]) -> str:
-    return f"{number_of(len(names), 'file is', 'files are')} ({listed(names)})"
+    files_are = number_of(len(names), "file is", "files are")
+    return f"{files_are} ({listed(names)})"
 
 
 def _changed(growth: str, change: str, hint: str = _HINT) -> InputError:
@@ -247,4 +277,6 @@ def _changed(growth: str, change: str, hint: str = _HINT) -> InputError:
 
 
 def _part(split: SplitPlan, rows: Column, name: str, shards: int) -> SplitPlan:
-    return replace(split, catalog=replace(split.catalog.picked(rows), split=name), shards=shards)
+    picked = split.catalog.picked(rows)
+    catalog = replace(picked, split=name)
+    return replace(split, catalog=catalog, shards=shards)

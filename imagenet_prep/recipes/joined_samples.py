@@ -73,44 +73,63 @@ class Samples(Struct):
             raise self.doubt
         name = self.label if label is None else label or None
         if name is not None and name not in self.columns:
-            raise InputError(
-                f"{path} has no column {name}",
-                f"expected one of {', '.join(self.columns) or 'none'}",
-            )
+            column_names = ", ".join(self.columns) or "none"
+            raise InputError(f"{path} has no column {name}", f"expected one of {column_names}")
         columns = dict(self.columns)
         labels = columns.pop(str(name), None) if name else None
-        lines, words = range(1, len(self.names) + 1), self.words.get(str(name), {})
+        lines = range(1, len(self.names) + 1)
+        words = self.words.get(str(name), {})
+        class_names = self.class_names if words else {}
         return LabelTable(
-            *(self.names, lines, labels, columns),
+            self.names,
+            lines,
+            labels,
+            columns,
             is_text=False,
             words=words,
             of_samples=True,
-            class_names=self.class_names if words else {},
+            class_names=class_names,
         )
 
     def rename(self, change: Callable[[str], str]) -> None:
         """Change all names."""
         self.names = list(map(change, self.names))
         self.marks = self.marks.renamed(change)
-        self.listing = replace(self.listing, names=Names.take(map(change, self.listing.names)))
+        names_in_listing = map(change, self.listing.names)
+        self.listing = replace(self.listing, names=Names.take(names_in_listing))
 
 
 def join_samples(parts: Sequence[Samples]) -> Samples:
     """All samples of parts; a column that a part lacks has no values there."""
     columns: dict[str, list[Any]] = {name: [] for part in parts for name in part.columns}
     words: dict[str, dict[int, str]] = {}
+    names: list[str] = []
+    passed: dict[str, None] = {}
+    lost: dict[str, None] = {}
     for part in parts:
+        no_values = [None] * len(part.names)
         for name, column in columns.items():
-            column += part.columns.get(name, [None] * len(part.names))
+            column += part.columns.get(name, no_values)
         _add_words(words, part)
+        names += part.names
+        passed |= dict.fromkeys(part.passed)
+        lost |= dict.fromkeys(part.lost)
     listing = refuse_twice(Catalog.join(part.listing for part in parts))
-    names = [name for part in parts for name in part.names]
-    passed = list(dict.fromkeys(note for part in parts for note in part.passed))
     label, doubt = _shared_label(parts)
     class_names = next((part.class_names for part in parts if part.class_names), {})
-    lost = list(dict.fromkeys(note for part in parts for note in part.lost))
     marks = join_marks([part.marks for part in parts])
-    return Samples(listing, names, columns, words, label, passed, doubt, class_names, lost, marks)
+    return Samples(
+        listing,
+        names,
+        columns,
+        words,
+        label,
+        list(passed),
+        doubt,
+        class_names,
+        list(lost),
+        marks,
+    )
 
 
 def _add_words(words: dict[str, dict[int, str]], part: Samples) -> None:
@@ -122,10 +141,11 @@ def _add_words(words: dict[str, dict[int, str]], part: Samples) -> None:
     for name, part_words in part.words.items():
         known_words = words.setdefault(name, {})
         for number, text in part_words.items():
-            if known_words.get(number, text) != text:
+            known_text = known_words.get(number, text)
+            if known_text != text:
                 path = part.listing.containers[0].path
                 raise InputError(
-                    f"{path}: {name} {number} is {text}, and {known_words[number]} elsewhere",
+                    f"{path}: {name} {number} is {text}, and {known_text} elsewhere",
                     "expected the same classes in all files",
                     "make a set of each",
                 )
@@ -143,16 +163,19 @@ def _shared_label(parts: Sequence[Samples]) -> tuple[str | None, InputError | No
         return labels[0], doubt
     if not labels or doubt:
         return None, doubt
-    statements = []
+    statements: list[str] = []
+    options: list[str] = []
     for label, part in part_of_label.items():
-        content = f"labels in {label}" if label else "no labels"
-        statements.append(f"{part.listing.containers[0].path} has {content}")
-    named_labels = [label for label in labels if label]
-    options = " or ".join(f"source: {{..., label: {label}}}" for label in [*named_labels, "false"])
-    doubt = InputError(
-        " and ".join(statements), "expected one column", f"a recipe can say: {options}"
-    )
-    return None, doubt
+        path = part.listing.containers[0].path
+        if label:
+            statements.append(f"{path} has labels in {label}")
+            options.append(f"source: {{..., label: {label}}}")
+        else:
+            statements.append(f"{path} has no labels")
+    options.append("source: {..., label: false}")
+    problem = " and ".join(statements)
+    hint = f"a recipe can say: {' or '.join(options)}"
+    return None, InputError(problem, "expected one column", hint)
 
 
 def split_of(name: str) -> str:

@@ -23,8 +23,9 @@ def join_tables(tables: Sequence[tuple[str, LabelTable, AnyPath]]) -> LabelTable
     Raises:
         LabelsFault: one of them has labels, and another one has none.
     """
-    first_table = tables[0][1]
-    if len({table.labels is None for _, table, _ in tables}) > 1:
+    _, first_table, _ = tables[0]
+    have_labels = {table.labels is not None for _, table, _ in tables}
+    if len(have_labels) > 1:
         raise LabelsFault(1, "no column of labels, and another split has one")
     names = dict.fromkeys(name for _, table, _ in tables for name in table.columns)
     columns: dict[str, list[Any]] = {name: [] for name in names}
@@ -35,13 +36,14 @@ def join_tables(tables: Sequence[tuple[str, LabelTable, AnyPath]]) -> LabelTable
     sections: list[tuple[int, AnyPath]] = []
     start = 0
     for split, table, path in tables:
+        count = len(table.paths)
         sections.append((start, path))
         paths += table.paths
         lines += [start + line for line in table.lines]
         labels += table.labels or ()
-        splits += [split] * len(table.paths)
+        splits += [split] * count
         for name, column in columns.items():
-            column += table.columns.get(name) or [None] * len(table.paths)
+            column += table.columns.get(name) or [None] * count
         start += max(table.lines, default=0)
     return replace(
         first_table,
@@ -63,27 +65,33 @@ def match_table(
     if not table.sections:
         return match(table.paths, names, base, path, strip)
     starts = np.array([start for start, _ in table.sections])
-    places = np.searchsorted(starts, np.asarray(table.lines), side="left") - 1
+    lines = np.asarray(table.lines)
+    section_numbers = np.searchsorted(starts, lines, side="left") - 1
     hits: list[int] = []
     for number, (_, section) in enumerate(table.sections):
-        rows = np.flatnonzero(places == number).tolist()
-        hits += match([table.paths[row] for row in rows], names, base, section, strip)
+        rows = np.flatnonzero(section_numbers == number).tolist()
+        section_paths = [table.paths[row] for row in rows]
+        hits += match(section_paths, names, base, section, strip)
     return hits
 
 
 def split_in(path: str) -> str:
     """The split that the name of a file, or of its folder, says."""
-    splits = [split_name(word) for word in _words_of(path) if split_name(word)]
-    return splits[-1] if splits else ""
+    splits = list(filter(None, map(split_name, _words_of(path))))
+    if not splits:
+        return ""
+    return splits[-1]
 
 
 def family_of(path: str) -> tuple[str, ...]:
     """The words of a file's path without its split: files of several splits have them in common."""
-    return tuple(word.lower() for word in _words_of(path) if not split_name(word))
+    words = [word for word in _words_of(path) if not split_name(word)]
+    return tuple(map(str.lower, words))
 
 
 def _words_of(path: str) -> list[str]:
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", path.rpartition(".")[0] or path)
+    stem, _, _ = path.rpartition(".")
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", stem or path)
     return re.split(r"[\W_\d]+", spaced)
 
 
@@ -93,7 +101,10 @@ def spread(table: LabelTable, names: Sequence[str]) -> LabelTable:
 
     Its paths are paths of folders, or the ends of them; the first has no ending.
     """
-    if not table.paths or "." in table.paths[0].rpartition("/")[2]:
+    if not table.paths:
+        return table
+    _, _, first_name = table.paths[0].rpartition("/")
+    if "." in first_name:
         return table
     last_words = {path.strip("/").rpartition("/")[2] for path in table.paths}
     files = _files_by_folder(names, last_words)
@@ -103,7 +114,10 @@ def spread(table: LabelTable, names: Sequence[str]) -> LabelTable:
         folder_files = files.get(path.strip("/"), ())
         rows += [row] * len(folder_files)
         paths += folder_files
-    return replace(table.take(rows), paths=paths) if rows else table
+    if not rows:
+        return table
+    spread_table = table.take(rows)
+    return replace(spread_table, paths=paths)
 
 
 def _files_by_folder(names: Sequence[str], last_words: set[str]) -> dict[str, list[str]]:
@@ -112,11 +126,14 @@ def _files_by_folder(names: Sequence[str], last_words: set[str]) -> dict[str, li
     """
     files: dict[str, list[str]] = {}
     for name in names:
-        if without_ending(name).rpartition("/")[2] in last_words:
+        *folders, _ = name.split("/")
+        _, _, stem = without_ending(name).rpartition("/")
+        if stem in last_words:
             return {}
-        folders = name.split("/")[:-1]
         for depth, folder in enumerate(folders, 1):
-            if folder in last_words:
-                for start in range(depth):
-                    files.setdefault("/".join(folders[start:depth]), []).append(name)
+            if folder not in last_words:
+                continue
+            for start in range(depth):
+                end_of_path = "/".join(folders[start:depth])
+                files.setdefault(end_of_path, []).append(name)
     return files

@@ -38,8 +38,12 @@ def label_and_divide(
 ) -> DividedFiles:
     """The files with their labels, in their splits."""
     source = read_table(file, root) or inputs.table
-    table = source[0] if source is not None else None
-    in_folders = source is None and _are_in_class_folders(file, inputs, annotations.listing)
+    table: LabelTable | None = None
+    in_folders = False
+    if source is not None:
+        table, _ = source
+    else:
+        in_folders = _are_in_class_folders(file, inputs, annotations.listing)
     has_labels = in_folders or (table is not None and table.labels is not None)
     is_inception = file.recipe.record == "inception"
     if file.recipe.record is None and has_labels and content == "image":
@@ -57,7 +61,8 @@ def label_and_divide(
         labelled, divisions, notes = _divide_folders(
             file, inputs, annotations, root, declared, first_label, in_folders=in_folders
         )
-    labelled = replace(labelled, classes=name_classes(file, root, labelled.classes))
+    named_classes = name_classes(file, root, labelled.classes)
+    labelled = replace(labelled, classes=named_classes)
     labelled = _with_shared_numbers(file, labelled, shared, is_inception=is_inception)
     if file.recipe.stratified:
         divisions = stratify(file, annotations.listing, divisions[0], labelled.labels)
@@ -78,7 +83,8 @@ def _divide_labelled(  # noqa: PLR0913 - what load has found so far
     """The labels that a table gives, the splits, and notes on them."""
     listing = annotations.listing
     notes: list[str] = []
-    if source[0].splits is not None:
+    table, _ = source
+    if table.splits is not None:
         labelled = label_by_table(file, inputs, listing, source, declared, first_label)
         divisions = divisions_of_table(file, labelled)
     else:
@@ -100,9 +106,11 @@ def _divide_folders(  # noqa: PLR0913 - what load has found so far
 ) -> tuple[Labelled, list[Division], list[str]]:
     """The labels by folder, or none; the splits, and notes on them."""
     listing = annotations.listing
-    divisions, notes = divide(file, inputs, listing, root, int(in_folders), annotations.divided)
+    classes_below = int(in_folders)
+    divisions, notes = divide(file, inputs, listing, root, classes_below, annotations.divided)
     if not in_folders:
-        return Labelled(Classes(), np.zeros(len(listing), np.int8)), divisions, notes
+        no_labels = np.zeros(len(listing), np.int8)
+        return Labelled(Classes(), no_labels), divisions, notes
     labelled = label_by_folder(file, inputs, listing, divisions, declared, first_label)
     divisions = [_labelled_rows(division, labelled) for division in divisions]
     return labelled, divisions, notes
@@ -125,7 +133,8 @@ def _refuse_several_labels(
     file: RecipeFile, table: LabelTable | None, *, is_inception: bool
 ) -> None:
     """Raise UsageError if files have several labels, where each must have one."""
-    if table is None or not (is_inception or file.recipe.stratified) or not table.is_several:
+    needs_one_label = is_inception or file.recipe.stratified
+    if table is None or not needs_one_label or not table.is_several:
         return
     key = "record" if is_inception else "stratified"
     raise file.fault((key,), "files have several labels", "expected one label each, or no such key")
@@ -152,15 +161,17 @@ def _with_shared_numbers(
     """
     classes = shared.settle(file, labelled.classes)
     if is_inception and labelled.unlabelled:
-        count = number_of(labelled.unlabelled, "file has", "files have")
+        files_have = number_of(labelled.unlabelled, "file has", "files have")
         raise file.fault(
             ("record",),
-            f"{count} no label",
+            f"{files_have} no label",
             "every record of Inception needs a label",
             "take `record` out, or leave such files out with labels: {file: ..., unlabelled: skip}",
         )
-    notes = note_on_first(file, classes) if shared.first_label is None else []
-    return replace(labelled, classes=classes, notes=(*labelled.notes, *notes))
+    notes = labelled.notes
+    if shared.first_label is None:
+        notes = (*notes, *note_on_first(file, classes))
+    return replace(labelled, classes=classes, notes=notes)
 
 
 _OF_LABELS = ("classes", "class_names", "first_label", "stratified")
@@ -184,22 +195,24 @@ def _first_label(file: RecipeFile, shared: SharedNumbering, *, is_inception: boo
     """
     if file.recipe.first_label is not None:
         return file.recipe.first_label
-    return int(is_inception) if shared.first_label is None else shared.first_label
+    if shared.first_label is not None:
+        return shared.first_label
+    return int(is_inception)
 
 
 def _without_left_out(division: Division, labelled: Labelled) -> Division:
     labelled_division = _labelled_rows(division, labelled)
     if not len(labelled_division.rows):
-        raise InputError(
-            f"no file of split {division.name} has a label",
-            f"expected some in {labelled.table_path}",
-        )
+        problem = f"no file of split {division.name} has a label"
+        raise InputError(problem, f"expected some in {labelled.table_path}")
     return labelled_division
 
 
 def _labelled_rows(division: Division, labelled: Labelled) -> Division:
     """A division without the files that have no label."""
-    has_label = labelled.labels[places_of(division.rows)] >= 0
+    labels = labelled.labels[places_of(division.rows)]
+    has_label = labels >= 0
     if has_label.all():
         return division
-    return replace(division, rows=np.asarray(division.rows, np.int64)[has_label])
+    rows = np.asarray(division.rows, np.int64)
+    return replace(division, rows=rows[has_label])

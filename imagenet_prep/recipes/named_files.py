@@ -23,8 +23,10 @@ from imagenet_prep.storage.location import AnyPath
 
 def source_texts(file: RecipeFile, key: Key) -> list[str]:
     """The texts of the recipe's source, which can be one or several."""
-    value = getattr(file.recipe.source, str(key[-1]))
-    return [value] if isinstance(value, str) else list(value)
+    texts = getattr(file.recipe.source, str(key[-1]))
+    if isinstance(texts, str):
+        return [texts]
+    return list(texts)
 
 
 # patterns -----------------------------------------------------------------------------------------
@@ -40,20 +42,24 @@ def list_by_patterns(
         UsageError: a pattern is none, or starts in another folder.
     """
     rooted_patterns = [_root_pattern(file, key, pattern, root) for pattern in patterns]
-    base = rooted_patterns[0][0]
+    base, _ = rooted_patterns[0]
     for folder, _ in rooted_patterns:
         if folder != base:
-            raise file.fault(
-                key,
-                f"patterns from {base} and {folder}",
-                "expected several patterns to be from one folder",
-            )
-    matches = [_match(file, key, base, pattern, engine) for _, pattern in rooted_patterns]
-    listing = matches[0][0]
-    if len(matches) > 1:
-        joined = Catalog.join(match for match, _ in matches)
-        listing = joined.picked(np.delete(np.arange(len(joined)), [*joined.names.repeated()]))
-    return Inputs(listing, Remarks.join(remarks for _, remarks in matches), base, base)
+            problem = f"patterns from {base} and {folder}"
+            raise file.fault(key, problem, "expected several patterns to be from one folder")
+    listings: list[Catalog] = []
+    all_remarks: list[Remarks] = []
+    for _, pattern in rooted_patterns:
+        matches, remarks = _match(file, key, base, pattern, engine)
+        listings.append(matches)
+        all_remarks.append(remarks)
+    listing = listings[0]
+    if len(listings) > 1:
+        joined = Catalog.join(listings)
+        repeated_rows = [*joined.names.repeated()]
+        rows = np.delete(np.arange(len(joined)), repeated_rows)
+        listing = joined.picked(rows)
+    return Inputs(listing, Remarks.join(all_remarks), base, base)
 
 
 def _match(
@@ -62,26 +68,23 @@ def _match(
     """The files below a folder that match; raises InputError if there is none."""
     listing, remarks = list_matching(base, pattern, engine)
     if not len(listing):
-        raise InputError(
-            f"{file.place(key)}: no file matches {base / pattern}", "expected at least one"
-        )
+        problem = f"{file.place(key)}: no file matches {base / pattern}"
+        raise InputError(problem, "expected at least one")
     return listing, remarks
 
 
 def _root_pattern(file: RecipeFile, key: Key, pattern: str, root: Path) -> tuple[Path, str]:
     """The folder from which a pattern's files are named (it exists), and the pattern from there."""
     base, relative = split_root(pattern, root)
+    problem = f"{shortened(pattern)!r} is not a pattern"
     try:
         compile_pattern(pattern.removeprefix("./"))
     except ValueError as error:
-        raise file.fault(key, f"{shortened(pattern)!r} is not a pattern", str(error)) from error
-    need_path(file, key, below(base, split_pattern(relative)[0]), "folder")
+        raise file.fault(key, problem, str(error)) from error
+    fixed_folders, _ = split_pattern(relative)
+    need_path(file, key, below(base, fixed_folders), "folder")
     if ".." in relative.split("/"):
-        raise file.fault(
-            key,
-            f"{shortened(pattern)!r} is not a pattern",
-            "expected .. before the first special sign only",
-        )
+        raise file.fault(key, problem, "expected .. before the first special sign only")
     return base, relative
 
 
@@ -91,11 +94,14 @@ def split_root(pattern: str, root: Path) -> tuple[Path, str]:
     That is the root of the data, or, for a pattern that leads out of it, the folders before its
     first special sign.
     """
-    pattern = pattern.removeprefix("./").removeprefix(f"{root.as_posix().rstrip('/')}/")
-    if not pattern.startswith("/") and ".." not in pattern.split("/"):
+    lead = f"{root.as_posix().rstrip('/')}/"
+    pattern = pattern.removeprefix("./").removeprefix(lead)
+    leads_out = pattern.startswith("/") or ".." in pattern.split("/")
+    if not leads_out:
         return root, pattern
     fixed_folders, relative = split_pattern(pattern)
-    return Path(os.path.normpath(below(root, fixed_folders))), relative
+    folder = os.path.normpath(below(root, fixed_folders))
+    return Path(folder), relative
 
 
 # lists and archives -------------------------------------------------------------------------------
@@ -103,7 +109,8 @@ def split_root(pattern: str, root: Path) -> tuple[Path, str]:
 
 def list_by_manifest(path: AnyPath, base: Path, engine: Engine) -> Inputs:
     """The files that a manifest names, in its order."""
-    listing, remarks = look_up(read_file_list(path, base), base, engine)
+    file_list = read_file_list(path, base)
+    listing, remarks = look_up(file_list, base, engine)
     return Inputs(listing, remarks, base, path, is_ordered=True)
 
 
@@ -120,12 +127,16 @@ def find_archives(
     base = root
     for text in texts:
         if not is_pattern(text):
-            archives[need_path(file, key, below(root, text))] = None
+            path = need_path(file, key, below(root, text))
+            archives[path] = None
             continue
         base, pattern = _root_pattern(file, key, text, root)
         listing, _ = _match(file, key, base, pattern, engine)
-        archives |= dict.fromkeys(below(base, name) for name in listing.names)
-    if faults := missing_shards(archives):
+        for name in listing.names:
+            path = below(base, name)
+            archives[path] = None
+    faults = missing_shards(archives)
+    if faults:
         raise all_of(faults)
     return list(archives), base
 
@@ -136,12 +147,14 @@ def archives_by_split(
     """The files that the recipe names by split ("": of no split), and the folder where patterns
     start.
     """
-    value = getattr(file.recipe.source, str(key[-1]))
-    texts_by_split = value if isinstance(value, dict) else {"": value}
+    texts_by_split = getattr(file.recipe.source, str(key[-1]))
+    if not isinstance(texts_by_split, dict):
+        texts_by_split = {"": texts_by_split}
     archives: dict[str, list[Path]] = {}
     base = root
-    for split, split_texts in texts_by_split.items():
-        texts = [split_texts] if isinstance(split_texts, str) else split_texts
+    for split, texts in texts_by_split.items():
+        if isinstance(texts, str):
+            texts = [texts]
         split_key = (*key, split) if split else key
         archives[split], base = find_archives(file, split_key, texts, root, engine)
     return archives, base
@@ -150,4 +163,6 @@ def archives_by_split(
 def origin_of(archives: dict[str, list[Path]], base: Path) -> Path:
     """The origin of the files, for the record: the only file, or the folder of several."""
     paths = [path for split_paths in archives.values() for path in split_paths]
-    return paths[0] if len(paths) == 1 else base
+    if len(paths) == 1:
+        return paths[0]
+    return base

@@ -36,16 +36,14 @@ def match(
     file_names = list(names)
     if strip:
         paths = [path.removeprefix(strip) for path in paths]
-    cuts: tuple[tuple[Callable[[str], str], Callable[[str], str]], ...]
-    cuts = ((_as_is, _as_is), (without_ending, _as_is), (without_ending, without_ending))
-    spellings: tuple[Callable[[str], str], ...] = (str, _folded)
-    stem = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", without_ending(table.name))
-    for (cut_name, cut_path), spell in itertools.product(cuts, spellings):
+    table_stem = without_ending(table.name)
+    stem = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", table_stem)
+    for (cut_name, cut_path), spell in itertools.product(_CUTS, _SPELLINGS):
         texts = [spell(cut_path(path)) for path in paths]
         spelled_names = [spell(cut_name(name)) for name in file_names]
-        finders = _finders(
-            spelled_names, spell(source_folder), spell(table_folder), texts, spell(stem)
-        )
+        base_text = spell(source_folder)
+        near_text = spell(table_folder)
+        finders = _finders(spelled_names, base_text, near_text, texts, spell(stem))
         for find_row in finders:
             rows = [find_row(text) for text in texts]
             if max(rows, default=-1) >= 0:
@@ -93,10 +91,10 @@ def _shared_leads(paths: Sequence[str]) -> Iterator[str]:
     """The folders that all paths start with, with a slash: the first one, the first two, and so
     on.
     """
-    lowest, highest = min(paths, default=""), max(paths, default="")
-    folders = zip(lowest.split("/")[:-1], highest.split("/")[:-1], strict=False)
+    *lowest_folders, _ = min(paths, default="").split("/")
+    *highest_folders, _ = max(paths, default="").split("/")
     lead = ""
-    for folder, other_folder in folders:
+    for folder, other_folder in zip(lowest_folders, highest_folders, strict=False):
         if folder != other_folder:
             return
         lead += f"{folder}/"
@@ -106,13 +104,17 @@ def _shared_leads(paths: Sequence[str]) -> Iterator[str]:
 def _finder_by_ends(names: Sequence[str], paths: Sequence[str]) -> Callable[[str], int]:
     """Finds the only file whose name ends with a path of folders."""
     depths = {path.count("/") for path in paths if "/" in path}
-    rows_by_depth = {
-        depth: unique_rows("/".join(name.split("/")[-depth - 1 :]) for name in names)
-        for depth in depths
-    }
+    rows_by_depth: dict[int, dict[str, int]] = {}
+    for depth in depths:
+        parts_of_names = (name.split("/") for name in names)
+        ends = ("/".join(parts[-depth - 1 :]) for parts in parts_of_names)
+        rows_by_depth[depth] = unique_rows(ends)
 
     def find(text: str) -> int:
-        return rows_by_depth[text.count("/")].get(text, -1) if "/" in text else -1
+        if "/" not in text:
+            return -1
+        depth = text.count("/")
+        return rows_by_depth[depth].get(text, -1)
 
     return find
 
@@ -127,7 +129,8 @@ def unique_rows(names: Iterable[str]) -> dict[str, int]:
 
 def without_ending(name: str) -> str:
     """The path of a file without its ending."""
-    return name.rpartition(".")[0] or name
+    stem, _, _ = name.rpartition(".")
+    return stem or name
 
 
 def _as_is(path: str) -> str:
@@ -135,4 +138,18 @@ def _as_is(path: str) -> str:
 
 
 def _folded(path: str) -> str:
-    return path.replace("\\", "/").lower()
+    with_slashes = path.replace("\\", "/")
+    return with_slashes.lower()
+
+
+_Change = Callable[[str], str]
+
+_CUTS: tuple[tuple[_Change, _Change], ...] = (
+    (_as_is, _as_is),
+    (without_ending, _as_is),
+    (without_ending, without_ending),
+)
+"""What is done with the names of files, and with paths, in turn until any file matches."""
+
+_SPELLINGS: tuple[_Change, ...] = (_as_is, _folded)
+"""The same for the letters of both."""

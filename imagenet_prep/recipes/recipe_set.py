@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -81,36 +82,48 @@ class RecipeSet(CheckedDataset):
             return None
         plan = records.plan
         if plan is None:
-            is_recipe = manifest is not None or bool(records.layout.set_name)
-            return cls(None, None, manifest) if is_recipe else None  # ImageNet has no prefix
+            has_prefix = bool(records.layout.set_name)  # ImageNet has none
+            if manifest is None and not has_prefix:
+                return None
+            return cls(None, None, manifest)
         if manifest is None:
             manifest = planned_manifest(plan)
         if manifest.dataset.kind != RECIPE:
             return None
-        recipe, root = plan.recipe.get("recipe"), plan.recipe.get("root")
-        path = local_or_none(locate(recipe)) if recipe else None
-        return cls(path, locate(root) if root else None, manifest)
+        path: Path | None = None
+        root: AnyPath | None = None
+        if plan.recipe.get("recipe"):
+            path = local_or_none(locate(plan.recipe["recipe"]))
+        if plan.recipe.get("root"):
+            root = locate(plan.recipe["root"])
+        return cls(path, root, manifest)
 
     @property
     def name(self) -> str:
         """The name of the recipe."""
         if self.manifest is not None:
             return self.manifest.dataset.name
-        return self.path.stem if self.path else "data set"
+        if self.path is not None:
+            return self.path.stem
+        return "data set"
 
     @property
     def set_name(self) -> str:
         """The prefix that the recipe gives its shards."""
         from imagenet_prep.recipes.rules import prefix_of
 
-        return prefix_of(self.file)[1] if self.file else ""
+        if self.file is None:
+            return ""
+        _, prefix = prefix_of(self.file)
+        return prefix
 
     @property
     def options(self) -> MakingOptions:
         """The settings of the manifest, or of the recipe."""
         if self.file is not None:
             names = ("compression", "on_damaged", *_READING)
-            return MakingOptions(**{name: getattr(self.file.recipe, name) for name in names})
+            settings = {name: getattr(self.file.recipe, name) for name in names}
+            return MakingOptions(**settings)
         if self.manifest is None:
             return MakingOptions()
         compression = self.manifest.settings.get("compression", "none")
@@ -120,23 +133,30 @@ class RecipeSet(CheckedDataset):
     @property
     def splits(self) -> tuple[str, ...]:
         """The splits that manifest or plan name; none before they exist."""
-        return self.manifest.dataset.splits if self.manifest else ()
+        if self.manifest is None:
+            return ()
+        return self.manifest.dataset.splits
 
     @property
     def images(self) -> Mapping[str, int]:
         """How many records each split holds."""
-        totals = self.manifest.totals if self.manifest else {}
-        return {split: totals[split].images if split in totals else 0 for split in self.splits}
+        counts = dict.fromkeys(self.splits, 0)
+        if self.manifest is not None:
+            for split in self.splits:
+                totals = self.manifest.totals.get(split)
+                if totals is not None:
+                    counts[split] = totals.images
+        return counts
 
     def notes(self, inventory: Inventory, *, is_part: bool) -> Iterator[str]:
         """Count the records without a label, and name the images whose boxes the recipe changed."""
-        for split, total in self.manifest.totals.items() if self.manifest else ():
-            if total.unlabelled:
-                yield (
-                    f"{split}: {number_of(total.unlabelled, 'record')} of {total.images:,} "
-                    "without a label"
-                )
-        changed = count_changed_boxes(self.manifest.sources.values() if self.manifest else ())
+        if self.manifest is None:
+            return
+        for split, totals in self.manifest.totals.items():
+            if totals.unlabelled:
+                records = number_of(totals.unlabelled, "record")
+                yield f"{split}: {records} of {totals.images:,} without a label"
+        changed = count_changed_boxes(self.manifest.sources.values())
         if changed:
             yield changed_boxes_text(changed)
 
@@ -146,8 +166,10 @@ class RecipeSet(CheckedDataset):
         """The examiner that compares each record with the promise."""
         assert self.manifest is not None
         settings = self.manifest.settings
-        holders, classes = features_by_column(settings), box_classes(settings)
-        return PromiseExaminer(self.manifest.dataset.features, decode, holders, classes)
+        promised = self.manifest.dataset.features
+        holders = features_by_column(settings)
+        classes = box_classes(settings)
+        return PromiseExaminer(promised, decode, holders, classes)
 
     def check_set(
         self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool
@@ -163,19 +185,20 @@ class RecipeSet(CheckedDataset):
             problems += _split_problems(split, inventory, checked)
         labels = defaultdict[str, set[int]](set)
         for split in self.splits:
-            labels[grown_from(split)[0]] |= checked.labels[split]
+            labels[_first_split(split)] |= checked.labels[split]
         if manifest is None:
             return SetFindings(tuple(problems), (), flavour="recipe")
         if not problems:
             images = _count_set_aside(inventory)  # `expected` counts listed files
             for split in self.splits:
-                images[grown_from(split)[0]] += manifest.totals[split].images
-            problems += _wrong_totals(manifest.settings.get("expected", {}), images, labels)
-        class_names = {
-            split: [f"label {label}" for label in sorted(split_labels)]
-            for split, split_labels in labels.items()
-        }
-        return SetFindings(tuple(problems), tuple(missing_classes(class_names)), flavour="recipe")
+                images[_first_split(split)] += manifest.totals[split].images
+            expected = manifest.settings.get("expected", {})
+            problems += _wrong_totals(expected, images, labels)
+        class_names: dict[str, list[str]] = {}
+        for split, split_labels in labels.items():
+            class_names[split] = [f"label {label}" for label in sorted(split_labels)]
+        warnings = missing_classes(class_names)
+        return SetFindings(tuple(problems), tuple(warnings), flavour="recipe")
 
     def claim(
         self,
@@ -195,15 +218,12 @@ class RecipeSet(CheckedDataset):
         set_aside = _count_set_aside(inventory).total()
         listed_images = records + set_aside
         if set_aside and is_known:
-            return ReasonedLevel(
-                "incomplete",
-                f"expected {listed_images:,} images: {records:,} in records, "
-                f"{set_aside:,} set aside as damaged.",
-            )
+            counts = f"{records:,} in records, {set_aside:,} set aside as damaged"
+            reason = f"expected {listed_images:,} images: {counts}."
+            return ReasonedLevel("incomplete", reason)
         if set_aside:
-            return ReasonedLevel(
-                "incomplete", f"{records:,} of {listed_images:,} listed records are in."
-            )
+            reason = f"{records:,} of {listed_images:,} listed records are in."
+            return ReasonedLevel("incomplete", reason)
         if is_known:
             return ReasonedLevel("complete", f'the shards of "{self.name}" are whole and right.')
         unknown = (
@@ -213,14 +233,17 @@ class RecipeSet(CheckedDataset):
 
     def _expects_all_images(self) -> bool:
         """Whether the recipe has the number of images of the set, or of each split."""
-        expected = self.manifest.settings.get("expected", {}) if self.manifest else {}
+        expected: Mapping[str, Any] = {}
+        if self.manifest is not None:
+            expected = self.manifest.settings.get("expected", {})
         if "images" in expected:
             return True
-        splits_with_number = set()
+        splits_with_number: set[str] = set()
         for name, totals in expected.items():
             if isinstance(totals, dict) and "images" in totals:
                 splits_with_number.add(name)
-        return {grown_from(split)[0] for split in self.splits} == splits_with_number
+        first_splits = set(map(_first_split, self.splits))
+        return first_splits == splits_with_number
 
     # making them ----------------------------------------------------------------------------------
 
@@ -237,12 +260,9 @@ class RecipeSet(CheckedDataset):
                 ),
             )
         if kind_of(self.path) != "file":
-            what = f"the recipe of {self.name} isn't there: {self.path}"
-            raise InputError(
-                what,
-                "expected the file that the shards were made by",
-                "put it back, and repair again",
-            )
+            problem = f"the recipe of {self.name} isn't there: {self.path}"
+            expected = "expected the file that the shards were made by"
+            raise InputError(problem, expected, "put it back, and repair again")
 
     def plan(
         self,
@@ -261,8 +281,10 @@ class RecipeSet(CheckedDataset):
 
         assert self.path is not None
         layout = records.layout
-        file, root = self.file or read(self.path), layout.raw or self.root
-        set_records = records.at(replace(layout, set_name=layout.set_name or self.set_name))
+        file = self.file or read(self.path)
+        root = layout.raw or self.root
+        set_name = layout.set_name or self.set_name
+        set_records = records.at(replace(layout, set_name=set_name))
         if splits:
             sealed = recorded_rows(set_records)
         else:
@@ -282,10 +304,11 @@ class RecipeSet(CheckedDataset):
         call_options = _of_the_call(options, file)
         if self.allow_python:
             call_options = (*call_options, ("allow_python", True))
-        planned = replace(
-            dataset.cut(), options=call_options, recipe=self._recipe_entry(file, root)
-        )
-        return self._recorded(planned, splits) if splits else planned
+        recipe_entry = self._recipe_entry(file, root)
+        planned = replace(dataset.cut(), options=call_options, recipe=recipe_entry)
+        if splits:
+            return self._recorded(planned, splits)
+        return planned
 
     def _recipe_entry(self, file: RecipeFile, root: AnyPath | None) -> dict[str, str]:
         """The plan's entry of the recipe: where it is, where its paths start, and sealed rows of
@@ -295,9 +318,11 @@ class RecipeSet(CheckedDataset):
         from imagenet_prep.recipes.recipe_paths import data_root, is_root_named
 
         assert self.path is not None
-        entry = {"recipe": str(self.path.resolve())}
+        recipe = self.path.resolve()
+        entry = {"recipe": str(recipe)}
         if is_root_named(root):
-            entry["root"] = str(data_root(file, local_or_none(root) if root else None))
+            local_root = local_or_none(root) if root else None
+            entry["root"] = str(data_root(file, local_root))
         if file.sealed:
             entry[RECORDED] = file.sealed.name
         return entry
@@ -308,7 +333,8 @@ class RecipeSet(CheckedDataset):
         """The rows of a Python source, made unless they are there; None for another source."""
         from imagenet_prep.recipes.python_source import sealed_rows
 
-        is_again = options.overwrite or (file.recipe.grow and self.allow_python)
+        may_grow = file.recipe.grow and self.allow_python
+        is_again = options.overwrite or may_grow
         return sealed_rows(file, records, is_again=is_again, is_allowed=self.allow_python)
 
     def list_raw(
@@ -327,8 +353,10 @@ class RecipeSet(CheckedDataset):
         assert self.path is not None
         file = self.file or read(self.path)
         records = SetRecords(replace(layout, set_name=self.set_name))
-        file = replace(file, sealed=recorded_rows(records))
-        return list_recipe(file, layout.raw or self.root, engine, progress, depth)
+        sealed = recorded_rows(records)
+        file = replace(file, sealed=sealed)
+        root = layout.raw or self.root
+        return list_recipe(file, root, engine, progress, depth)
 
     def _recorded(self, planned: PlannedSet, splits: Collection[str]) -> PlannedSet:
         """These splits; raises InputError if the settings are not those of the manifest."""
@@ -337,16 +365,17 @@ class RecipeSet(CheckedDataset):
         names = sorted({*planned.settings, *recorded})
         changed = [name for name in names if planned.settings.get(name) != recorded.get(name)]
         if changed:
-            recorded_value, new_value = recorded.get(changed[0]), planned.settings.get(changed[0])
+            recorded_setting = recorded.get(changed[0])
+            new_setting = planned.settings.get(changed[0])
+            problem = f"{self.path} is not the recipe that the shards were made by"
             raise InputError(
-                f"{self.path} is not the recipe that the shards were made by: "
-                f"it differs in {', '.join(changed)}",
-                f"expected {recorded_value!r}, got {new_value!r}",
+                f"{problem}: it differs in {', '.join(changed)}",
+                f"expected {recorded_setting!r}, got {new_setting!r}",
                 "bring back the recorded recipe, or make the set again with this one: "
                 "the same convert, --overwrite",
             )
-        chosen = tuple(split for split in planned.splits if split.catalog.split in splits)
-        return replace(planned, splits=chosen)
+        chosen_splits = [split for split in planned.splits if split.catalog.split in splits]
+        return replace(planned, splits=tuple(chosen_splits))
 
     def following(self, records: SetRecords, states: Mapping[str, State]) -> str:
         """The same conversion again. A folder in the recipe's prefix is
@@ -355,23 +384,30 @@ class RecipeSet(CheckedDataset):
         from imagenet_prep.recipes.loading import read
         from imagenet_prep.recipes.rules import prefix_of
 
-        try:
-            folder, _ = prefix_of(read(self.path)) if self.path else ("", "")
-        except PrepError:
-            folder = ""  # convert says what is wrong with it
-        layout, plan = records.layout, records.plan
-        root = layout.raw or self.root
-        output = _outside(layout.output, folder) if layout.output else None
-        data_dir = layout.data_dir if layout.output else _outside(layout.data_dir, folder)
-        options = (("config", self.path or "RECIPE"), *(plan.options if plan else ()))
-        return command("convert", data_dir, (*Layout(data_dir, root, output).elsewhere(), *options))
+        folder = ""
+        if self.path is not None:
+            with contextlib.suppress(PrepError):  # convert says what is wrong with it
+                folder, _ = prefix_of(read(self.path))
+        layout = records.layout
+        output = layout.output
+        data_dir = layout.data_dir
+        if output:
+            output = _outside(output, folder)
+        else:
+            data_dir = _outside(data_dir, folder)
+        places = Layout(data_dir, layout.raw or self.root, output).elsewhere()
+        options: list[tuple[str, Any]] = [*places, ("config", self.path or "RECIPE")]
+        if records.plan is not None:
+            options += records.plan.options
+        return command("convert", data_dir, tuple(options))
 
 
 def _split_problems(split: str, inventory: Inventory, checked: Checked) -> list[Problem]:
     """The problems of the shards of a split; if there are none, those of its totals."""
     from imagenet_prep.checks.checked_shards import check_totals
 
-    manifest, shards = inventory.manifest, inventory.of(split)
+    manifest = inventory.manifest
+    shards = inventory.of(split)
     reports = checked.of(shards)
     problems = [problem for report in reports for problem in report.problems]
     is_whole = not problems and len(reports) == len(shards)
@@ -390,8 +426,9 @@ def _wrong_totals(
     for split, name, count, actual in totals_in(expected, images, labels):
         is_counted = actual or name == "images"  # labels under other names are not counted
         if actual != count and is_counted:
+            kind = kind_of_total(name, count, actual)
             message = f"expected {count:,} {name}, got {actual:,}"
-            yield Problem(kind_of_total(name, count, actual), split or name, message, _REMEDY)
+            yield Problem(kind, split or name, message, _REMEDY)
 
 
 def _of_the_call(options: MakingOptions, file: RecipeFile) -> OptionValues:
@@ -408,8 +445,15 @@ def _count_set_aside(inventory: Inventory) -> Counter[str]:
     """How many damaged images each split leaves out."""
     counts = Counter[str]()
     for name, info in inventory.infos.items():
-        counts[grown_from(split_of(name))[0]] += len(info.set_aside)
+        split = _first_split(split_of(name))
+        counts[split] += len(info.set_aside)
     return counts
+
+
+def _first_split(name: str) -> str:
+    """The split that a growth is of; a split itself."""
+    split, _ = grown_from(name)
+    return split
 
 
 _REMEDY = "get the missing images and make the set again, or correct `expected` in the recipe"
@@ -424,7 +468,9 @@ def refuse_made(records: SetRecords) -> None:
     """
     records = records.first_set()
     recipe_set = RecipeSet.find(records, records.usable_manifest)
-    if recipe_set is None or (recipe_set.manifest is None and recipe_set.path is None):
+    if recipe_set is None:
+        return
+    if recipe_set.manifest is None and recipe_set.path is None:
         return
     again = "give its recipe with --config"
     if recipe_set.path:
@@ -440,11 +486,14 @@ def _outside(path: AnyPath, folder: str) -> AnyPath:
     """The path without the folder that it ends with;
     an absolute folder stays: it may be DATA_DIR itself.
     """
-    parts = () if folder.startswith("/") else Path(folder).parts
+    if not folder or folder.startswith("/"):
+        return path
+    parts = Path(folder).parts
     if not parts:
         return path
     end = "/".join(("", *parts))
     for candidate in (path, path.resolve()):
-        if str(candidate).endswith(end):
-            return locate(str(candidate).removesuffix(end))
+        text = str(candidate)
+        if text.endswith(end):
+            return locate(text.removesuffix(end))
     return path

@@ -112,8 +112,9 @@ class ColumnRoles(Struct, frozen=True):
     def of(cls, **columns: str | None) -> ColumnRoles:
         """These columns; a box in a row takes those of its corners and of the size of its image."""
         names = {name for name in columns.values() if name is not None}
-        boxes = {*EDGES, "width", "height"} if columns["box_class"] is not None else set()
-        return cls(**columns, taken=frozenset(names | boxes))  # type: ignore[arg-type]
+        if columns["box_class"] is not None:
+            names.update(EDGES, ("width", "height"))
+        return cls(**columns, taken=frozenset(names))  # type: ignore[arg-type]
 
 
 class RowTable(LabelTable, frozen=True, kw_only=True):
@@ -137,15 +138,16 @@ class Rows(Struct, frozen=True):
         """The labels and other columns of the images, in an order of their own,
         under their ``names`` in a listing.
         """
-        columns = dict.fromkeys(name for image in self.images for name in image.columns)
-        return RowTable(
-            list(names),
-            range(1, len(names) + 1),
-            [image.label for image in images] if self.roles.label is not None else None,
-            {name: [image.columns.get(name) for image in images] for name in columns},
-            self.is_text,
-            places=[image.where for image in images],
-        )
+        labels: list[Any] | None = None
+        if self.roles.label is not None:
+            labels = [image.label for image in images]
+        column_names = dict.fromkeys(name for image in self.images for name in image.columns)
+        columns: dict[str, list[Any]] = {}
+        for name in column_names:
+            columns[name] = [image.columns.get(name) for image in images]
+        lines = range(1, len(names) + 1)
+        places = [image.where for image in images]
+        return RowTable(list(names), lines, labels, columns, self.is_text, places=places)
 
 
 def gather(rows: Sequence[TableRow], roles: ColumnRoles, *, is_text: bool) -> Rows:
@@ -160,36 +162,39 @@ def gather(rows: Sequence[TableRow], roles: ColumnRoles, *, is_text: bool) -> Ro
         first_image = images.setdefault((image.folder, image.file_name), image)
         if first_image is not image:
             _join(first_image, image, roles)
+    distinct_images = [*images.values()]
     if is_text:
-        _number_classes([*images.values()])
-    return Rows([*images.values()], roles, is_text)
+        _number_classes(distinct_images)
+    return Rows(distinct_images, roles, is_text)
 
 
 def _number_classes(images: Sequence[RowImage]) -> None:
     """Turn the classes of boxes into numbers, if the texts of all of them are whole numbers."""
     labels = {str(shape.label) for image in images for shape, _ in image.objects}
-    if not all(_WHOLE.fullmatch(label) for label in labels):
+    if not all(map(_WHOLE.fullmatch, labels)):
         return
     for image in images:
-        image.objects = [
-            (shape._replace(label=int(shape.label)), place) for shape, place in image.objects
-        ]
+        numbered_objects: list[tuple[RowObject, str]] = []
+        for shape, place in image.objects:
+            numbered_shape = shape._replace(label=int(shape.label))
+            numbered_objects.append((numbered_shape, place))
+        image.objects = numbered_objects
 
 
 def _join(first_image: RowImage, image: RowImage, roles: ColumnRoles) -> None:
     """Add the box of another row of an image; raises InputError unless all else agrees."""
-    first_place, place = first_image.where, image.where
+    first_place = first_image.where
+    place = image.where
     if not roles.is_box_a_row:
-        raise fault(
-            place,
-            f"{image.file_name!r} is in {first_place} already",
-            "expected every image once",
-        )
+        problem = f"{image.file_name!r} is in {first_place} already"
+        raise fault(place, problem, "expected every image once")
     for name in ("split", "label", "mask", "size"):
-        first_value, value = getattr(first_image, name), getattr(image, name)
+        first_value = getattr(first_image, name)
+        value = getattr(image, name)
         _refuse_difference(name, first_value, value, first_place, place)
     for name in {**first_image.columns, **image.columns}:
-        first_value, value = first_image.columns.get(name), image.columns.get(name)
+        first_value = first_image.columns.get(name)
+        value = image.columns.get(name)
         _refuse_difference(name, first_value, value, first_place, place)
     first_image.objects += image.objects
 
@@ -199,11 +204,8 @@ def _refuse_difference(
 ) -> None:
     """Raise InputError if two rows of an image have different values in one column."""
     if first_value != value:
-        raise fault(
-            place,
-            f"{name} is {value!r}, and {first_value!r} in {first_place}",
-            "expected one value for all boxes of an image",
-        )
+        problem = f"{name} is {value!r}, and {first_value!r} in {first_place}"
+        raise fault(place, problem, "expected one value for all boxes of an image")
 
 
 # the columns --------------------------------------------------------------------------------------
@@ -232,12 +234,13 @@ def find_roles(
     if label is None:
         usual_names = ("label", "class") if box_class is None else ("label",)
         label = _first_of(usual_names, columns)
+    image_column = image or _image_column(columns, place)
     return ColumnRoles.of(
-        image=image or _image_column(columns, place),
+        image=image_column,
         label=label or None,  # type: ignore[arg-type]
-        split="split" if "split" in columns else None,
+        split=_first_of(("split",), columns),
         mask=_first_of(MASKS, columns),
-        objects="objects" if "objects" in columns else None,
+        objects=_first_of(("objects",), columns),
         box_class=box_class,
     )
 
@@ -252,16 +255,13 @@ def _box_class_column(columns: Mapping[str, Any], place: str) -> str | None:
     if not corners:
         return None
     if len(corners) < len(EDGES):
-        raise fault(
-            place,
-            f"columns {', '.join(corners)} alone",
-            f"expected all of {', '.join(EDGES)}, or none",
-        )
+        problem = f"columns {', '.join(corners)} alone"
+        expected = f"expected all of {', '.join(EDGES)}, or none"
+        raise fault(place, problem, expected)
     box_class = _first_of(BOX_CLASSES, columns)
     if box_class is None:
-        raise fault(
-            place, "boxes without a class", "expected a column class with the class of each box"
-        )
+        expected = "expected a column class with the class of each box"
+        raise fault(place, "boxes without a class", expected)
     return box_class
 
 
@@ -278,10 +278,11 @@ def _image_column(columns: Mapping[str, Any], place: str) -> str:
     file_names = [name for name in columns if name.endswith("_file_name") and name not in MASKS]
     if len(file_names) == 1:
         return file_names[0]
+    column_names = ", ".join(columns) or "nothing"
     raise fault(
         place,
         "no column names the images",
-        f"expected file_name, got {', '.join(columns) or 'nothing'}",
+        f"expected file_name, got {column_names}",
         "write in the recipe: source: {..., image: COLUMN}",
     )
 
@@ -291,8 +292,10 @@ def _image_column(columns: Mapping[str, Any], place: str) -> str:
 
 def _read_row(row: TableRow, roles: ColumnRoles) -> RowImage:
     """Read what one row says; raises InputError if a value can't be."""
-    values, place = row.values, row.where
-    file_name = _text(values.get(roles.image), place, roles.image, "expected the path of an image")
+    values = row.values
+    place = row.where
+    image_cell = values.get(roles.image)
+    file_name = _text(image_cell, place, roles.image, "expected the path of an image")
     if file_name is None:
         raise fault(place, f"no {roles.image}", "expected the path of an image in every row")
     split = _read_split(row, roles)
@@ -305,16 +308,19 @@ def _read_row(row: TableRow, roles: ColumnRoles) -> RowImage:
     if roles.is_box_a_row:
         objects = [*objects, *_box_of(values, roles, place)]
         size = _size_of(values, place)
+    label = values.get(roles.label) if roles.label else None
+    placed_objects = [(shape, place) for shape in objects]
+    columns = {name: cell for name, cell in values.items() if name not in roles.taken}
     return RowImage(
         file_name,
         place,
         row.folder,
         split,
-        values.get(roles.label) if roles.label else None,
+        label,
         mask,
         size,
-        [(shape, place) for shape in objects],
-        {name: value for name, value in values.items() if name not in roles.taken},
+        placed_objects,
+        columns,
         row.archive,
     )
 
@@ -340,14 +346,18 @@ def _text(value: Any, place: str, name: str | None, expected: str) -> str | None
 
 
 def _shown(value: Any) -> str:
-    return f"{str(value)[:60]!r} ({type(value).__name__})"
+    beginning = str(value)[:60]
+    return f"{beginning!r} ({type(value).__name__})"
 
 
 def _size_of(values: Mapping[str, Any], place: str) -> Size | None:
     """The size of the image, if the row has it."""
-    if values.get("width") is None or values.get("height") is None:
+    width_cell = values.get("width")
+    height_cell = values.get("height")
+    if width_cell is None or height_cell is None:
         return None
-    width, height = (_number(values[side], place, side) for side in ("width", "height"))
+    width = _number(width_cell, place, "width")
+    height = _number(height_cell, place, "height")
     if min(width, height) < 1:
         raise fault(place, f"a size of {width:g} x {height:g}", "expected pixels")
     return int(width), int(height)
@@ -374,20 +384,20 @@ def _box_of(values: Mapping[str, Any], roles: ColumnRoles, place: str) -> list[R
     if all(edge is None for edge in edges):
         return []
     if label is None or None in edges:
-        raise fault(
-            place, "an empty cell", "expected four corners and a class, or five empty cells: no box"
-        )
+        expected = "expected four corners and a class, or five empty cells: no box"
+        raise fault(place, "an empty cell", expected)
     xmin, ymin, xmax, ymax = (
         _number(edge, place, name) for edge, name in zip(edges, EDGES, strict=True)
     )
-    return [RowObject(_class_of(label, place), (xmin, ymin, xmax, ymax))]
+    class_of_box = _class_of(label, place)
+    return [RowObject(class_of_box, (xmin, ymin, xmax, ymax))]
 
 
 def _class_of(value: Any, place: str) -> str | int:
+    """The class of a box: a text or a number from 0; raises InputError for another value."""
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
-        raise fault(
-            place, f"the class of a box is {_shown(value)}", "expected a text or a whole number"
-        )
+        problem = f"the class of a box is {_shown(value)}"
+        raise fault(place, problem, "expected a text or a whole number")
     if isinstance(value, int) and not 0 <= value < 1 << 62:
         raise fault(place, f"the class of a box is {value}", "expected 0 or more")
     return value
@@ -403,29 +413,28 @@ def read_objects(value: Any, place: str) -> list[RowObject]:
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
-            raise fault(
-                place, f"objects is not JSON: {error}", '{"bbox": [[x, y, width, height]], ...}'
-            ) from error
+            problem = f"objects is not JSON: {error}"
+            raise fault(place, problem, '{"bbox": [[x, y, width, height]], ...}') from error
     if isinstance(value, list):
         value = _as_lists(value, place)
     expected = "expected {bbox: [[x, y, width, height], ...], categories: [...]}"
     if not isinstance(value, dict):
         raise fault(place, f"objects is {_shown(value)}", expected)
-    boxes, labels = _value_at(_BBOXES, value), _value_at(_CATEGORIES, value)
+    boxes = _value_at(_BBOXES, value)
+    labels = _value_at(_CATEGORIES, value)
     if not isinstance(boxes, list) or not isinstance(labels, list):
-        raise fault(place, f"objects has {listed(map(str, value)) or 'nothing'}", expected)
+        keys = listed(map(str, value)) or "nothing"
+        raise fault(place, f"objects has {keys}", expected)
     if len(boxes) != len(labels):
-        raise fault(
-            place,
-            f"{len(boxes):,} boxes and {len(labels):,} classes",
-            "expected one class for each box",
-        )
+        problem = f"{len(boxes):,} boxes and {len(labels):,} classes"
+        raise fault(place, problem, "expected one class for each box")
     return [_object_of(box, label, place) for box, label in zip(boxes, labels, strict=True)]
 
 
 def _value_at(names: Sequence[str], mapping: Mapping[str, Any]) -> Any:
     """The value at the first of these names that is a key; None if none is."""
-    return mapping.get(_first_of(names, mapping) or "")
+    name = _first_of(names, mapping)
+    return mapping.get(name or "")
 
 
 def _as_lists(objects: list[Any], place: str) -> dict[str, list[Any]]:
@@ -434,11 +443,8 @@ def _as_lists(objects: list[Any], place: str) -> dict[str, list[Any]]:
     labels: list[Any] = []
     for shape in objects:
         if not isinstance(shape, dict):
-            raise fault(
-                place,
-                f"an object is {_shown(shape)}",
-                "expected {bbox: [x, y, width, height], category: ...}",
-            )
+            expected = "expected {bbox: [x, y, width, height], category: ...}"
+            raise fault(place, f"an object is {_shown(shape)}", expected)
         boxes.append(_value_at(_BBOXES, shape))
         labels.append(_value_at(_CATEGORIES, shape))
     return {"bbox": boxes, "category": labels}
@@ -448,5 +454,6 @@ def _object_of(box: Any, label: Any, place: str) -> RowObject:
     """An object of x, y, width and height in pixels."""
     if not isinstance(box, list) or len(box) != len(EDGES):
         raise fault(place, f"a bbox of {_shown(box)}", "expected x, y, width, height in pixels")
-    x, y, width, height = (_number(value, place, "bbox") for value in box)
-    return RowObject(_class_of(label, place), corners_of_size(x, y, width, height))
+    x, y, width, height = (_number(number, place, "bbox") for number in box)
+    class_of_box = _class_of(label, place)
+    return RowObject(class_of_box, corners_of_size(x, y, width, height))

@@ -147,7 +147,9 @@ else:
 
 def listed_texts(value: str | list[str] | None) -> list[str]:
     """The texts of a key that can have one or several."""
-    return [value] if isinstance(value, str) else value or []
+    if isinstance(value, str):
+        return [value]
+    return value or []
 
 
 class Mask(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

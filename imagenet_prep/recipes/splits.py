@@ -27,24 +27,28 @@ def split_names(folders: Iterable[str]) -> dict[str, str]:
     names = {folder: folder.rpartition("/")[2] for folder in folders}
     splits = _splits_by_a_word(names)
     for folder, name in names.items():
-        if split := split_name(name):
+        split = split_name(name)
+        if split:
             splits[folder] = split
     _call_eval_validation(splits, names)
-    words_of: dict[str, set[str]] = {}
+    words_by_split: dict[str, set[str]] = {}
     for folder, split in splits.items():
         word = re.sub(r"[\W\d_]", "", names[folder].lower())
-        words_of.setdefault(split, set()).add(word)
-    return {
-        folder: split if len(words_of[split]) == 1 else name_as_split(names[folder])
-        for folder, split in splits.items()
-    }
+        words = words_by_split.setdefault(split, set())
+        words.add(word)
+    for folder, split in splits.items():
+        differs_in_words = len(words_by_split[split]) > 1
+        if differs_in_words:
+            splits[folder] = name_as_split(names[folder])
+    return splits
 
 
 def _call_eval_validation(splits: dict[str, str], names: Mapping[str, str]) -> None:
     """Make eval next to test the validation split, if there is no other."""
     tests = [folder for folder, split in splits.items() if split == "test"]
     evals = [folder for folder in tests if "eval" in names[folder].lower()]
-    if len(evals) == 1 and len(tests) > 1 and "validation" not in splits.values():
+    has_validation = "validation" in splits.values()
+    if len(evals) == 1 and len(tests) > 1 and not has_validation:
         splits[evals[0]] = "validation"
 
 
@@ -56,14 +60,16 @@ def _splits_by_a_word(names: Mapping[str, str]) -> dict[str, str]:
     for folder, name in names.items():
         splits, other_words = words_of_name(name)
         if len(splits) < 2:
-            groups.setdefault(other_words, {})[folder] = splits[0] if splits else "train"
+            group = groups.setdefault(other_words, {})
+            group[folder] = splits[0] if splits else "train"
     split_of: dict[str, str] = {}
     for other_words, group in groups.items():
-        has_distinct_splits = len(group) > 1 and len(set(group.values())) == len(group)
-        if other_words and has_distinct_splits:
-            group_names = [names[folder] for folder in group]
-            if any(has_split_word(name, other_words) for name in group_names):
-                split_of |= group
+        distinct_splits = set(group.values())
+        if not other_words or len(group) == 1 or len(distinct_splits) < len(group):
+            continue
+        group_names = [names[folder] for folder in group]
+        if any(has_split_word(name, other_words) for name in group_names):
+            split_of |= group
     return split_of
 
 
@@ -73,16 +79,19 @@ def splits_above(names: Iterable[str]) -> dict[str, str]:
     """
     split_of: dict[str, str] = {}
     for name in names:
-        folders = name.split("/")[:-1]
+        *folders, _ = name.split("/")
         for depth, folder in enumerate(folders, 1):
-            if split := split_name(folder):
-                split_of["/".join(folders[:depth])] = split
+            split = split_name(folder)
+            if split:
+                path = "/".join(folders[:depth])
+                split_of[path] = split
                 break
         else:
             return {}
     if len(split_of) < 2:
         return {}
-    if len(set(split_of.values())) == len(split_of):
+    distinct_splits = set(split_of.values())
+    if len(distinct_splits) == len(split_of):
         return split_of
     return {folder: name_as_split(folder) for folder in split_of}
 
@@ -104,7 +113,10 @@ def place_of_split(split: str) -> tuple[int, str]:
     """The place of a split among others, as a key to sort by:
     the usual ones first, then by name.
     """
-    return (USUAL.index(split) if split in USUAL else len(USUAL)), split
+    place = len(USUAL)
+    if split in USUAL:
+        place = USUAL.index(split)
+    return place, split
 
 
 ONLY = "train"
@@ -129,15 +141,24 @@ def split_folders(names: Names, classes_below: int) -> dict[str, str]:
         tops[top] = names.below(f"{top}/")
         row = tops[top].stop
     splits = {top: split for top, split in FOLDERS.items() if top in tops}
-    if "train" not in splits or len(splits) != len(set(splits.values())):
+    distinct_splits = set(splits.values())
+    if "train" not in splits or len(splits) != len(distinct_splits):
         return {}
-    return splits if names.fewest_slashes() > classes_below else {}
+    if names.fewest_slashes() <= classes_below:
+        return {}
+    return splits
 
 
 def are_in_an_image_folder(names: Names) -> bool:
     """Whether all files are in one folder whose name says no more than that images are in it;
     names are sorted.
     """
-    top = names[0].partition("/")[0] if len(names) else ""
-    is_alone = is_image_folder(top) and len(names.below(f"{top}/")) == len(names)
-    return is_alone and not any(name.count("/") > 1 for name in names)
+    if not len(names):
+        return False
+    top, _, _ = names[0].partition("/")
+    if not is_image_folder(top):
+        return False
+    rows_in_folder = names.below(f"{top}/")
+    if len(rows_in_folder) < len(names):
+        return False
+    return not any(name.count("/") > 1 for name in names)

@@ -62,6 +62,7 @@ _COLUMNS = {
     "ends": "u4",
     "chance": "u4",
 }
+_COLUMN_TYPES = list(_COLUMNS.items())
 _PLACE = {"split": "u2", "shard": "u4", "number": "u4"}
 _UNREAD = (UNREAD | UNLABELED, *[0] * 7)
 
@@ -103,13 +104,15 @@ class FeatureCensus(Struct, frozen=True):
             # A NaN can't be ordered.
             numbers = [number for number in feature.values if not math.isnan(number)]
         count = len(feature.values)
+        low = min(numbers, default=math.inf)
+        high = max(numbers, default=-math.inf)
         return cls(
             kind=KINDS[type(feature)],
             records=1,
             fewest=count,
             most=count,
-            low=min(numbers, default=math.inf),
-            high=max(numbers, default=-math.inf),
+            low=low,
+            high=high,
             not_numbers=len(numbers) < count,
         )
 
@@ -137,8 +140,8 @@ class Census(Struct):
 
     def marked(self, mark: int) -> NDArray[np.intp]:
         """The rows with a mark, in order."""
-        marked_rows: NDArray[np.intp] = (self.rows["marks"] & mark).nonzero()[0]
-        return marked_rows
+        is_marked = self.rows["marks"] & mark
+        return np.flatnonzero(is_marked)
 
     @property
     def has_images(self) -> bool:
@@ -147,7 +150,9 @@ class Census(Struct):
 
     def place(self, row: int) -> tuple[str, int]:
         """Shard and number of a record."""
-        return self.shards[self.rows["shard"][row]], int(self.rows["number"][row])
+        shard = self.rows["shard"][row]
+        number = self.rows["number"][row]
+        return self.shards[shard], int(number)
 
     def list_filenames(self) -> Iterator[str]:
         """The file name of each row, in order; "" where the record has none."""
@@ -167,13 +172,15 @@ class Census(Struct):
 
     def labels(self, split: int) -> dict[int, int]:
         """The number of images of each class in a split."""
-        labels, counts = np.unique(self.labelled(split)["label"], return_counts=True)
+        label_of_row = self.labelled(split)["label"]
+        labels, counts = np.unique(label_of_row, return_counts=True)
         return dict(zip(labels.tolist(), counts.tolist(), strict=True))
 
     def labelled(self, split: int) -> Rows:
         """The rows of a split that have a label."""
         is_labelled = self.rows["marks"] & UNLABELED == 0
-        rows: Rows = self.rows[(self.rows["split"] == split) & is_labelled]
+        is_in_split = self.rows["split"] == split
+        rows: Rows = self.rows[is_in_split & is_labelled]
         return rows
 
 
@@ -200,20 +207,24 @@ class TakeCensus(Struct, frozen=True):
         """
         rows: list[tuple[int, ...]] = []
         filenames: list[str] = []
-        census = Census(np.array([], list(_COLUMNS.items())), [name])
+        no_rows = np.array([], _COLUMN_TYPES)
+        census = Census(no_rows, [name])
+        path = self.layout.shard_path(name)
         try:
-            for _, data in Shard.open(self.layout.shard_path(name)).unchecked():
+            for _, data in Shard.open(path).unchecked():
                 shown = self._see(data, census)
-                filenames.append(shown.filename if shown else "")
                 if shown is None:
+                    filenames.append("")
                     rows.append(_UNREAD)
                 else:
-                    rows.append(self._row(shown, f"{name} {len(rows)}", census))
+                    filenames.append(shown.filename)
+                    row = self._row(shown, f"{name} {len(rows)}", census)
+                    rows.append(row)
         except FramingError as error:
             census.faults[name] = str(error)
         except InputError as error:
             census.faults[name] = str(error.detail)
-        census.rows = np.array(rows, list(_COLUMNS.items()))
+        census.rows = np.array(rows, _COLUMN_TYPES)
         lines = [f"{filename}\n" for filename in filenames[: len(rows)]]
         census.filenames = ["".join(lines)]
         return census
@@ -232,7 +243,8 @@ class TakeCensus(Struct, frozen=True):
             if feature is not None and KINDS[type(feature)] == kind:
                 earlier = census.features.get(name, FeatureCensus())
                 census.features[name] = earlier + FeatureCensus.of(feature)
-        census.others += not features.keys() <= kinds.keys()
+        if not features.keys() <= kinds.keys():
+            census.others += 1
         return see(features, self.names)
 
     def _row(self, shown: Shown, place: str, census: Census) -> tuple[int, ...]:
@@ -246,16 +258,22 @@ class TakeCensus(Struct, frozen=True):
         file_size = ends = 0
         if encoded is not None:
             file_size = len(encoded)
-            ends = zlib.crc32(encoded[-_BACK:], zlib.crc32(encoded[:_FRONT])) if encoded else 0
+            if encoded:
+                crc_of_front = zlib.crc32(encoded[:_FRONT])
+                ends = zlib.crc32(encoded[-_BACK:], crc_of_front)
+            is_own = self.kinds is not None
             try:
-                (width, height), odd_kinds = _inspect(encoded, is_own=self.kinds is not None)
+                (width, height), odd_kinds = _inspect(encoded, is_own=is_own)
                 marks |= odd_kinds
-                if shown.filename in self.changed.get(census.shards[0], ()):
+                changed_images = self.changed.get(census.shards[0], ())
+                if shown.filename in changed_images:
                     marks |= CHANGED
             except ImageError:
                 marks |= BROKEN
-        chance = zlib.crc32((shown.filename or place).encode())
-        label, boxes = shown.label or 0, len(shown.boxes)
+        seed = shown.filename or place
+        chance = zlib.crc32(seed.encode())
+        label = shown.label or 0
+        boxes = len(shown.boxes)
         return marks, label, boxes, file_size, width, height, ends, chance
 
 
@@ -271,10 +289,11 @@ def _add_class(census: Census, shown: Shown) -> None:
 
 def _first_kinds(features: Mapping[str, Feature], census: Census) -> Mapping[str, str]:
     """The kind of each feature that nobody promises, as the first record with that name has it."""
-    kinds: dict[str, str] = {name: counts.kind for name, counts in census.features.items()}
+    kinds = {name: counts.kind for name, counts in census.features.items()}
     for name, feature in features.items():
         kinds.setdefault(name, KINDS[type(feature)])
-    return dict(itertools.islice(kinds.items(), SHOWN_FEATURES))
+    shown_kinds = itertools.islice(kinds.items(), SHOWN_FEATURES)
+    return dict(shown_kinds)
 
 
 def _inspect(encoded: memoryview, *, is_own: bool) -> tuple[tuple[int, int], int]:
@@ -284,21 +303,26 @@ def _inspect(encoded: memoryview, *, is_own: bool) -> tuple[tuple[int, int], int
         ImageError: the header can't be read.
     """
     image_format, width, height, channels = pixels.read_facts(encoded)
+    marks = 0
     if image_format == "JPEG":
-        marks = {
-            GREY: channels == 1,
-            FOUR: channels not in (1, 3),
-            ROTATED: read_orientation(encoded) != UPRIGHT,
-        }
-    else:
-        marks = {PNG: not is_own, GREY: is_own and channels < 3}
+        if channels == 1:
+            marks |= GREY
+        elif channels != 3:
+            marks |= FOUR
+        if read_orientation(encoded) != UPRIGHT:
+            marks |= ROTATED
+    elif not is_own:
+        marks |= PNG
+    elif channels < 3:
+        marks |= GREY
     short, long = sorted((width, height))
-    marks |= {
-        TINY: short < SMALL_SIDE,
-        HUGE: long > LARGE_SIDE,
-        EXTREME: long > MOST_EXTREME * short,
-    }
-    return (width, height), sum(mark for mark, is_set in marks.items() if is_set)
+    if short < SMALL_SIDE:
+        marks |= TINY
+    if long > LARGE_SIDE:
+        marks |= HUGE
+    if long > MOST_EXTREME * short:
+        marks |= EXTREME
+    return (width, height), marks
 
 
 # all shards ---------------------------------------------------------------------------------------
@@ -312,44 +336,59 @@ def take_census(
     progress: Progress,
 ) -> Census:
     """The census of these shards; unreadable ones are among its faults."""
-    censuses = dict(each_shard(engine, take, names, "count", progress))
-    return join([(name, censuses[name]) for name in sorted(censuses)], splits)
+    outcomes = dict(each_shard(engine, take, names, "count", progress))
+    parts = [(name, outcomes[name]) for name in sorted(outcomes)]
+    return join(parts, splits)
 
 
 def join(parts: Sequence[tuple[str, Census | Exception]], splits: Sequence[str]) -> Census:
     """The censuses of single shards, in order, as one;
     of two names of a class the first in the alphabet counts.
     """
-    counted = [(name, part) for name, part in parts if isinstance(part, Census)]
-    row_count = sum(len(part.rows) for _, part in counted)
-    whole = Census(np.zeros(row_count, [*_PLACE.items(), *_COLUMNS.items()]))
-    whole.shards = [name for name, _ in counted]
-    whole.filenames = [filenames for _, part in counted for filenames in part.filenames]
+    faults: dict[str, str] = {}
+    censuses: dict[str, Census] = {}
+    filenames: list[str] = []
+    row_count = 0
+    for name, outcome in parts:
+        if isinstance(outcome, Exception):
+            faults[name] = in_a_line(outcome)
+            continue
+        censuses[name] = outcome
+        filenames += outcome.filenames
+        row_count += len(outcome.rows)
+    all_rows = np.zeros(row_count, [*_PLACE.items(), *_COLUMN_TYPES])
+    whole = Census(all_rows, list(censuses), filenames)
     start = 0
-    for shard_number, (name, part) in enumerate(counted):
-        rows = whole.rows[start : start + len(part.rows)]
-        start += len(rows)
+    for shard_number, (name, part) in enumerate(censuses.items()):
+        stop = start + len(part.rows)
+        rows = all_rows[start:stop]
         rows["split"] = splits.index(split_of(name) or name)
         rows["shard"] = shard_number
         rows["number"] = np.arange(len(rows))
         for column in _COLUMNS:
             rows[column] = part.rows[column]
+        start = stop
         _add_part(whole, part)
-    for name, outcome in parts:
-        if isinstance(outcome, Exception):
-            whole.faults[name] = in_a_line(outcome)
+    whole.faults |= faults
     return whole
 
 
 def _add_part(whole: Census, part: Census) -> None:
     """Add all of a shard's census but its rows."""
-    for texts, texts_of_part in ((whole.words, part.words), (whole.wnids, part.wnids)):
-        for label, text in texts_of_part.items():
-            texts[label] = min(text, texts.get(label, text))
+    _add_first_in_alphabet(whole.words, part.words)
+    _add_first_in_alphabet(whole.wnids, part.wnids)
     for name, feature in part.features.items():
-        whole.features[name] = whole.features.get(name, FeatureCensus()) + feature
+        earlier = whole.features.get(name, FeatureCensus())
+        whole.features[name] = earlier + feature
     whole.faults |= part.faults
     whole.others += part.others
+
+
+def _add_first_in_alphabet(texts: dict[int, str], texts_of_part: Mapping[int, str]) -> None:
+    """Add the texts of labels; of two of one label the first in the alphabet is kept."""
+    for label, text in texts_of_part.items():
+        earlier = texts.get(label, text)
+        texts[label] = min(text, earlier)
 
 
 def each_shard(

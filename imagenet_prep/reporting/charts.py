@@ -35,8 +35,9 @@ class Bar(NamedTuple):
     @property
     def token(self) -> str:
         """Its name in the address of the page: "500..550", "..150" or "800.."."""
-        limits = ("" if limit is None else f"{limit:.15g}" for limit in (self.low, self.high))
-        return "..".join(limits)
+        low = "" if self.low is None else f"{self.low:.15g}"
+        high = "" if self.high is None else f"{self.high:.15g}"
+        return f"{low}..{high}"
 
 
 class Chart(Struct, frozen=True):
@@ -84,7 +85,9 @@ def measures(thing: str) -> dict[str, Measure]:
 
 def plain(value: float) -> str:
     """A number, with one decimal if it is not whole."""
-    return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
+    if value == round(value):
+        return f"{value:,.0f}"
+    return f"{value:,.1f}"
 
 
 def draw_charts(
@@ -92,11 +95,13 @@ def draw_charts(
 ) -> list[Chart]:
     """Every chart with something to draw; ``splits`` are numbers by name."""
     values_by_key = _measure_rows(census, has_boxes=has_boxes)
+    split_of = census.rows["split"]
     charts = []
     for key, measure in measures(thing).items():
         values = values_by_key[key]
         if not np.isnan(values).all():
-            charts.append(_draw(key, measure, values, census.rows["split"], splits))
+            chart = _draw(key, measure, values, split_of, splits)
+            charts.append(chart)
     return charts
 
 
@@ -109,12 +114,14 @@ def _measure_rows(census: Census, *, has_boxes: bool) -> dict[str, NDArray[np.fl
     height[height == 0] = np.nan
     file_size = rows["bytes"]
     is_read = rows["marks"] & UNREAD == 0
+    file_sizes = np.where(file_size > 0, file_size, np.nan)
+    box_counts = np.where(is_read & has_boxes, rows["boxes"], np.nan)
     return {
         "width": width,
         "height": height,
         "ratio": width / height,
-        "bytes": np.where(file_size > 0, file_size, np.nan),
-        "boxes": np.where(is_read & has_boxes, rows["boxes"], np.nan),
+        "bytes": file_sizes,
+        "boxes": box_counts,
         "images": _class_sizes(rows),
     }
 
@@ -138,18 +145,21 @@ def _draw(
 ) -> Chart:
     has_value = ~np.isnan(values)
     edges = edges_of(values[has_value], measure.step)
-    # A class is counted once, not per image.
-    weights = 1 / values if key == "images" else np.ones(len(values))
+    weights = np.ones(len(values))
+    if key == "images":
+        weights = 1 / values  # a class is counted once, not per image
     counts_by_split: dict[int, list[int]] = {}
     texts = []
     for split, number in splits.items():
         in_split = has_value & (split_of == number)
         if in_split.any():
-            split_values, split_weights = values[in_split], weights[in_split]
+            split_values = values[in_split]
+            split_weights = weights[in_split]
             counts_by_split[number] = _count_per_bar(edges, split_values, split_weights)
-            texts.append(f"{split}: {_spread_text(measure, split_values, split_weights)}")
-    limits = _limits(edges, values[has_value], measure)
-    bars = _bars(list(limits), counts_by_split)
+            spread_text = _spread_text(measure, split_values, split_weights)
+            texts.append(f"{split}: {spread_text}")
+    limits = list(_limits(edges, values[has_value], measure))
+    bars = _bars(limits, counts_by_split)
     tallest, tallest_split = _tallest_of(bars)
     text = "; ".join(texts) + "."
     return Chart(key, measure.title, text, bars, tallest, tallest_split, values)
@@ -171,7 +181,8 @@ def _spread_text(
     measure: Measure, values: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> str:
     """The smallest and the largest value, and their mean; one value if all are the same."""
-    low, high = measure.text(values.min()), measure.text(values.max())
+    low = measure.text(values.min())
+    high = measure.text(values.max())
     if low == high:
         return low
     mean = np.average(values, weights=weights)
@@ -188,7 +199,8 @@ def _bars(
         shares = {}
         for split, count in counts.items():
             shares[split] = 100 * count / sum(counts_by_split[split])
-        bars.append(Bar(low, high, name, counts, shares))
+        bar = Bar(low, high, name, counts, shares)
+        bars.append(bar)
     return tuple(bars)
 
 
@@ -207,10 +219,12 @@ def edges_of(values: NDArray[np.float64], smallest: float) -> NDArray[np.float64
     low, high = np.quantile(values, (0.01, 0.99), method="nearest")
     for power, digit in itertools.product(range(20), (1, 2, 5)):
         step = smallest * digit * 10**power
-        first_edge, last_edge = np.floor(low / step), np.floor(high / step) + 1
+        first_edge = np.floor(low / step)
+        last_edge = np.floor(high / step) + 1
         if last_edge - first_edge <= BARS:
             break
-    edges: NDArray[np.float64] = np.round(np.arange(first_edge, last_edge + 1) * step, 6)
+    places = np.arange(first_edge, last_edge + 1)
+    edges: NDArray[np.float64] = np.round(places * step, 6)
     return edges
 
 
@@ -221,9 +235,10 @@ def _limits(
     the first and the last have none if values are beyond.
     """
     text = measure.text
+    smallest, largest = values.min(), values.max()
     for low, high in itertools.pairwise(edges.tolist()):
-        is_under = low == edges[0] and values.min() < low
-        is_over = high == edges[-1] and values.max() >= high
+        is_under = low == edges[0] and smallest < low
+        is_over = high == edges[-1] and largest >= high
         if is_under and is_over:
             yield None, None, "any"
         elif is_under:
@@ -232,7 +247,9 @@ def _limits(
             yield low, None, f"{text(low)} or more"
         else:
             last_value = high - 1 if text is plain else high
-            name = text(low) if last_value == low else f"{text(low)} to {text(last_value)}"
+            name = text(low)
+            if last_value != low:
+                name += f" to {text(last_value)}"
             yield low, high, name
 
 

@@ -6,7 +6,6 @@ verify reports the faults of a record; a page should still show the rest of it.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -74,7 +73,9 @@ def names_of(settings: Mapping[str, Any]) -> Names:
     features = features_by_column(settings)
     names: dict[str, tuple[str, ...]] = {}
     for meaning, (columns, usual) in _BY_RECIPE.items():
-        mapped = itertools.chain.from_iterable(features.get(column, ()) for column in columns)
+        mapped: list[str] = []
+        for column in columns:
+            mapped += features.get(column, ())
         names[meaning] = (*mapped, *usual)
     return names
 
@@ -104,23 +105,36 @@ def see(features: Mapping[str, Feature], names: Names, words_of: Words = no_word
 
     def text(feature_names: tuple[str, ...], longest: int = LONGEST_TEXT) -> str:
         content = first_value(features, feature_names, BytesList)
-        return "" if content is None else _clean(str(content, "utf-8", "replace"), longest)
+        if content is None:
+            return ""
+        return _clean(str(content, "utf-8", "replace"), longest)
 
     filename = text(names["filename"], LONGEST_NAME)
     wnid = text(("image/class/synset",))
+    words = text(names["words"]) or words_of(wnid, filename)
+    label = number("label")
+    size = _size(number("width"), number("height"))
     image = first_value(features, names["image"], BytesList)
     if image is None:
         image = _likely_image(features, names["likely image"])
-    boxes = tuple(boxes_in(features))
+    encoded = None
+    if image is not None:
+        encoded = memoryview(image)
+    boxes: list[Box] = []
+    box_names: list[str] = []
+    for box, name in boxes_in(features):
+        boxes.append(box)
+        if name is not None:
+            box_names.append(_clean(name))
     return Shown(
         filename,
-        number("label"),
+        label,
         wnid,
-        text(names["words"]) or words_of(wnid, filename),
-        _size(number("width"), number("height")),
-        tuple(box for box, _ in boxes),
-        None if image is None else memoryview(image),
-        tuple(_clean(name) for _, name in boxes if name is not None),
+        words,
+        size,
+        tuple(boxes),
+        encoded,
+        tuple(box_names),
     )
 
 
@@ -137,16 +151,19 @@ def _size(width: int | None, height: int | None) -> tuple[int, int] | None:
     """A size that a record states, if an image can have it:
     no JPEG has more than 65,535 pixels per side.
     """
-    if width is None or height is None or not (0 < width < 1 << 16 and 0 < height < 1 << 16):
+    if width is None or height is None:
         return None
-    return width, height
+    if 0 < width < 1 << 16 and 0 < height < 1 << 16:
+        return width, height
+    return None
 
 
 def _clean(text: str, longest: int = LONGEST_TEXT) -> str:
     """Text from a file, cut to a length that fits the page,
     without line ends and characters that reverse or hide text.
     """
-    short = text if len(text) <= longest else text[:longest] + "…"
-    if short.isprintable():
-        return short
-    return "".join(character if character.isprintable() else "�" for character in short)
+    if len(text) > longest:
+        text = f"{text[:longest]}…"
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else "�" for character in text)

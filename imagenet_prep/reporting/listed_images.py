@@ -83,7 +83,8 @@ class ListedImages(Struct, frozen=True):
     def has_answer(self, key: str, token: str) -> bool:
         """Whether images can be filtered by this."""
         for filter in self.filters:
-            if filter.key == key and token in {answer.token for answer in filter.answers}:
+            tokens = {answer.token for answer in filter.answers}
+            if filter.key == key and token in tokens:
                 return True
         return False
 
@@ -95,12 +96,14 @@ class ListedImages(Struct, frozen=True):
 
 def list_images(facts: Facts, odd: Iterable[OddImages], labels: Sequence[int]) -> ListedImages:
     """The images that the filters search; ``labels`` are those of the classes, in order."""
+    record_count = len(facts.census.rows)
     rows = choose_listed(facts)
     filters = [filter for filter in _several_answers(facts, odd) if filter.answers]
     columns = [*_shown_columns(facts, rows), *_single_answers(facts, rows, labels)]
     for filter in filters:
-        columns.append(_pack(f"by {filter.key}", _bits(filter, len(facts.census.rows))[rows]))
-    return ListedImages(rows, columns, filters, len(facts.census.rows))
+        bits = _bits(filter, record_count)[rows]
+        columns.append(_pack(f"by {filter.key}", bits))
+    return ListedImages(rows, columns, filters, record_count)
 
 
 def choose_listed(facts: Facts) -> NDArray[np.intp]:
@@ -114,7 +117,8 @@ def choose_listed(facts: Facts) -> NDArray[np.intp]:
     is_marked, has_picture = np.zeros((2, count), bool)
     is_marked[list(marked_rows)] = True
     has_picture[list(facts.pictures)] = True
-    order = np.lexsort((np.arange(count), facts.census.rows["chance"], ~has_picture, ~is_marked))
+    chance = facts.census.rows["chance"]
+    order = np.lexsort((np.arange(count), chance, ~has_picture, ~is_marked))
     return np.sort(order[:LISTED])
 
 
@@ -127,7 +131,8 @@ def _several_answers(facts: Facts, odd: Iterable[OddImages]) -> Iterator[Filter]
     odd_answers = []
     for group in odd:
         if group.filter == ODD and len(group.rows):
-            odd_answers.append(Answer(group.token, group.title, group.rows))
+            answer = Answer(group.token, group.title, group.rows)
+            odd_answers.append(answer)
     yield Filter(ODD, "Odd", odd_answers)
     yield Filter(MARKED, "Marked", list(_reasons(facts)))
 
@@ -157,13 +162,15 @@ def _problems(facts: Facts) -> Iterator[Answer]:
 
 def _rows_by_shard(facts: Facts) -> dict[str, range]:
     """The rows of the census of each shard."""
-    counts = np.bincount(facts.census.rows["shard"], minlength=len(facts.census.shards))
-    ends = np.cumsum(counts).tolist()
-    starts = [0, *ends]
-    return {
-        shard: range(start, end)
-        for shard, start, end in zip(facts.census.shards, starts, ends, strict=False)
-    }
+    shards = facts.census.shards
+    counts = np.bincount(facts.census.rows["shard"], minlength=len(shards))
+    rows_by_shard: dict[str, range] = {}
+    start = 0
+    for shard, count in zip(shards, counts.tolist(), strict=True):
+        end = start + count
+        rows_by_shard[shard] = range(start, end)
+        start = end
+    return rows_by_shard
 
 
 def _reasons(facts: Facts) -> Iterator[Answer]:
@@ -175,9 +182,9 @@ def _reasons(facts: Facts) -> Iterator[Answer]:
     for row, mark in facts.marked.by_row.items():
         if mark.reason:
             rows_by_reason[mark.reason].append(row)
-    by_count = sorted(rows_by_reason.items(), key=lambda reason: -len(reason[1]))
-    for reason, rows in by_count[:SHOWN_REASONS]:
-        yield Answer(f"because {reason}", reason, rows)
+    most_first = sorted(rows_by_reason, key=lambda reason: -len(rows_by_reason[reason]))
+    for reason in most_first[:SHOWN_REASONS]:
+        yield Answer(f"because {reason}", reason, rows_by_reason[reason])
 
 
 def _bits(filter: Filter, row_count: int) -> NDArray[np.uint32]:
@@ -204,7 +211,8 @@ def _single_answers(
 
 
 def _bar_codes(chart: Chart, rows: NDArray[np.intp]) -> NDArray[np.uint8]:
-    codes = np.full(len(rows), np.iinfo(np.uint8).max, np.uint8)
+    no_bar = np.iinfo(np.uint8).max
+    codes = np.full(len(rows), no_bar, np.uint8)
     for position, bar in enumerate(chart.bars):
         codes[chart.is_in(bar, rows)] = position
     return codes
@@ -219,20 +227,24 @@ def _shown_columns(facts: Facts, rows: NDArray[np.intp]) -> Iterator[Column]:
     listed = census.rows[rows]
     is_listed = np.zeros(len(census.rows), bool)
     is_listed[rows] = True
-    yield _pack_text("filename", itertools.compress(census.list_filenames(), is_listed))
+    filenames = itertools.compress(census.list_filenames(), is_listed)
+    yield _pack_text("filename", filenames)
     yield _pack_text("shards", census.shards)
     for name in ("shard", "number", "width", "height", "boxes"):
         yield _pack(name, listed[name])
     yield _pack("bytes", np.minimum(listed["bytes"], NO_CODE - 1))
     if facts.marked:
         marks = facts.marked.by_row
-        texts = [marks[row].text if row in marks else "" for row in rows.tolist()]
-        yield _pack_text("why", texts)
+        reasons: list[str] = []
+        for row in rows.tolist():
+            mark = marks.get(row)
+            reasons.append("" if mark is None else mark.text)
+        yield _pack_text("why", reasons)
 
 
 def _pack_text(name: str, lines: Iterable[str]) -> Column:
-    one_line_each = [line.replace("\n", " ") for line in lines]
-    content = "\n".join(one_line_each).encode("utf-8", "replace")
+    text = "\n".join(line.replace("\n", " ") for line in lines)
+    content = text.encode("utf-8", "replace")
     return Column(name, "text", zlib.compress(content))
 
 
@@ -241,7 +253,8 @@ def _pack(name: str, numbers: NDArray[Any]) -> Column:
     if numbers.dtype.kind == "u":
         numbers = numbers.astype(_smallest_type(numbers))
     little_endian = numbers.astype(numbers.dtype.newbyteorder("<"))
-    return Column(name, numbers.dtype.name, zlib.compress(little_endian.tobytes()))
+    content = zlib.compress(little_endian.tobytes())
+    return Column(name, numbers.dtype.name, content)
 
 
 def _smallest_type(numbers: NDArray[Any]) -> np.dtype[Any]:

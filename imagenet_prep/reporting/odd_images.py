@@ -88,7 +88,9 @@ class OddImages(NamedTuple):
     @property
     def token(self) -> str:
         """The name of the kind in the address of the page."""
-        return ANY_MARK if self.filter == MARKED else self.title.lower().replace(" ", "-")
+        if self.filter == MARKED:
+            return ANY_MARK
+        return self.title.lower().replace(" ", "-")
 
 
 def list_odd_images(facts: Facts) -> Iterator[OddImages]:
@@ -104,12 +106,14 @@ def with_pictures(
     facts: Facts, odd_images: Sequence[OddImages]
 ) -> Iterator[tuple[OddImages, list[Picture]]]:
     """Each kind with the pictures to show, which are numbered after all others."""
-    numbers = itertools.count(len(facts.samples) + len(facts.more) + 1)
+    number = len(facts.samples) + len(facts.more)
     for odd in odd_images:
         pictures = []
         for row, reason in odd.shown:
-            if row in facts.pictures:
-                pictures.append((next(numbers), facts.pictures[row], reason))
+            sample = facts.pictures.get(row)
+            if sample is not None:
+                number += 1
+                pictures.append((number, sample, reason))
         yield odd, pictures
 
 
@@ -119,10 +123,11 @@ def odd_rows(census: Census, *groups: Sequence[Sequence[int]]) -> set[int]:
     """
     rows: set[int] = set()
     for mark in (*_KINDS, marks.CHANGED):
-        rows.update(census.marked(mark)[:SHOWN_NAMES].tolist())
+        marked_rows = census.marked(mark)[:SHOWN_NAMES]
+        rows.update(marked_rows.tolist())
     for alike in groups:
         for groups_of_reach in _by_reach(census, alike).values():
-            rows.update(itertools.chain.from_iterable(_shown(groups_of_reach)))
+            rows.update(*_shown(groups_of_reach))
     return rows
 
 
@@ -133,11 +138,13 @@ def _marked(facts: Facts) -> Iterator[OddImages]:
         return
     rows = list(marked.by_row)
     shown = [(row, marked.by_row[row].text) for row in rows[:SHOWN_NAMES]]
-    yield OddImages("Marked", "; ".join(marked.remarks), len(rows), shown, (), rows, filter=MARKED)
+    meaning = "; ".join(marked.remarks)
+    yield OddImages("Marked", meaning, len(rows), shown, (), rows, filter=MARKED)
 
 
 def _odd_kinds(facts: Facts) -> Iterator[OddImages]:
-    image_count = (facts.census.rows["bytes"] > 0).sum()
+    has_image = facts.census.rows["bytes"] > 0
+    image_count = has_image.sum()
     for mark, (title, meaning) in _KINDS.items():
         rows = facts.census.marked(mark).tolist()
         is_usual = mark in _USUAL and len(rows) > image_count / 2
@@ -150,24 +157,35 @@ def _changed(facts: Facts) -> Iterator[OddImages]:
     """The images that were turned, repaired, warned of or left out, as the manifest names them:
     NAME (change).
     """
-    shards = facts.manifest.shards.values() if facts.manifest else ()
-    changes = []
-    for repair in sorted(itertools.chain.from_iterable(shard.repairs for shard in shards)):
+    repairs: list[str] = []
+    warned: list[str] = []
+    set_aside: list[str] = []
+    if facts.manifest is not None:
+        for shard in facts.manifest.shards.values():
+            repairs += shard.repairs
+            warned += shard.warned
+            set_aside += shard.set_aside
+    turned_images: list[tuple[str, str]] = []
+    repaired_images: list[tuple[str, str]] = []
+    for repair in sorted(repairs):
         name, _, change = repair.rpartition(" (")
-        changes.append((name, change.removesuffix(")")))
-    turned = [(name, change) for name, change in changes if TURNED in change.split(", ")]
-    repaired = [(name, change) for name, change in changes if change != TURNED]
-    yield from _changed_images(facts, "Turned upright", turned)
-    yield from _changed_images(facts, "Repaired", repaired)
+        change = change.removesuffix(")")
+        if TURNED in change.split(", "):
+            turned_images.append((name, change))
+        if change != TURNED:
+            repaired_images.append((name, change))
+    yield from _changed_images(facts, "Turned upright", turned_images)
+    yield from _changed_images(facts, "Repaired", repaired_images)
     yield from _changed_boxes(facts)
-    warned = sorted(itertools.chain.from_iterable(shard.warned for shard in shards))
+    warned.sort()
     if warned:
         filenames = [warning.rpartition(" (")[0] for warning in warned]
         yield _named(facts, "Warned", _WARNED, warned, filenames)
-    set_aside = sorted(itertools.chain.from_iterable(shard.set_aside for shard in shards))
+    set_aside.sort()
     if set_aside:
         meaning = "damaged, and left out by on_damaged: skip"
-        yield OddImages("Set aside", meaning, len(set_aside), (), set_aside[:SHOWN_NAMES], ())
+        first_names = set_aside[:SHOWN_NAMES]
+        yield OddImages("Set aside", meaning, len(set_aside), (), first_names, ())
 
 
 def _named(
@@ -191,14 +209,21 @@ def _changed_images(
     if not changes:
         return
     row_of = {}
-    for row in facts.census.marked(marks.CHANGED)[:SHOWN_NAMES].tolist():
+    changed_rows = facts.census.marked(marks.CHANGED)
+    for row in changed_rows[:SHOWN_NAMES].tolist():
         if row in facts.pictures:
-            row_of[facts.pictures[row].filename] = row
-    shown = [(row_of[name], change) for name, change in changes if name in row_of]
-    names = [f"{name} ({change})" for name, change in changes if name not in row_of]
+            filename = facts.pictures[row].filename
+            row_of[filename] = row
+    shown: list[tuple[int, str]] = []
+    unshown_names: list[str] = []
+    for name, change in changes:
+        if name in row_of:
+            shown.append((row_of[name], change))
+        else:
+            unshown_names.append(f"{name} ({change})")
     room = SHOWN_NAMES - len(shown)
     rows = _rows_of(facts, [name for name, _ in changes])
-    yield OddImages(title, _CHANGES[title], len(changes), shown, names[:room], rows)
+    yield OddImages(title, _CHANGES[title], len(changes), shown, unshown_names[:room], rows)
 
 
 def _changed_boxes(facts: Facts) -> Iterator[OddImages]:
@@ -234,7 +259,9 @@ def _reasons(facts: Facts, like: str, group: Sequence[int]) -> Iterator[tuple[in
     labels = facts.census.rows["label"]
     original, *copies = group
     yield original, ""
-    name = facts.pictures[original].filename if original in facts.pictures else ""
+    name = ""
+    if original in facts.pictures:
+        name = facts.pictures[original].filename
     if not name:
         shard, number = facts.census.place(original)
         name = f"record {number} of {shard}"

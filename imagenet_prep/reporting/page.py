@@ -64,8 +64,17 @@ def render(facts: Facts) -> bytes:
     subject = facts.subject
     classes = class_rows(facts)
     odd_images = list(list_odd_images(facts))
-    listing = list_images(facts, odd_images, [row["label"] for row in classes])
+    labels = [row["label"] for row in classes]
+    listing = list_images(facts, odd_images, labels)
     shard = "@SHARD@" if facts.is_file else f"{facts.name}/@SHARD@"
+    show_command = command_line([NAME, "show", shard, "--record", "@NUMBER@"])
+    near_command = command_line([NAME, "report", facts.name, "--near-duplicates"])
+    install_command, _, _ = install_extra("report").partition("    ")
+    image_counts = [sum(row["images"].values()) for row in classes]
+    keys = [f"look-{number % LOOKS + 1}" for number in range(len(subject.splits))]
+    samples = _number_pictures(facts, facts.samples, 1)
+    more_samples = _number_pictures(facts, facts.more, len(samples) + 1)
+    odd_pictures = list(with_pictures(facts, odd_images))
     text = _load_template().render(
         script=script,
         script_digest=hashlib.sha256(script.encode()).digest(),
@@ -84,19 +93,19 @@ def render(facts: Facts) -> bytes:
         bar_label=bar_label,
         crop=(SHORT_SIDE, CROP),
         normalize=_normalize,
-        near_command=command_line([NAME, "report", facts.name, "--near-duplicates"]),
-        keys=[f"look-{number % LOOKS + 1}" for number in range(len(subject.splits))],
+        near_command=near_command,
+        keys=keys,
         has_images=facts.census.has_images or not subject.is_own,
-        install_command=install_extra("report").partition("    ")[0],
+        install_command=install_command,
         has_imagehash=importlib.util.find_spec("imagehash") is not None,
         splits=facts.splits,
-        show_command=command_line([NAME, "show", shard, "--record", "@NUMBER@"]),
+        show_command=show_command,
         classes=classes[:SHOWN_CLASSES],
         class_count=len(classes),
-        most=max((sum(row["images"].values()) for row in classes), default=1),
-        samples=_number_pictures(facts, facts.samples, 1),
-        more=_number_pictures(facts, facts.more, len(facts.samples) + 1),
-        odd=list(with_pictures(facts, odd_images)),
+        most=max(image_counts, default=1),
+        samples=samples,
+        more=more_samples,
+        odd=odd_pictures,
         box_words=_BOXES,
         origin=list(words.origin(facts)),
     )
@@ -112,20 +121,19 @@ def _read(name: str) -> str:
 def _load_template() -> Template:
     import jinja2
 
+    loader = jinja2.FileSystemLoader(_HERE)
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE),
+        loader=loader,
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
-        number=_number_text,
-        size=size_text,
-        count=number_of,
-        parts=lines_of,
-        base64=_base64_text,
-    )
+    environment.filters["number"] = _number_text
+    environment.filters["size"] = size_text
+    environment.filters["count"] = number_of
+    environment.filters["parts"] = lines_of
+    environment.filters["base64"] = _base64_text
     return environment.get_template("page.html")
 
 
@@ -133,7 +141,9 @@ def _number_text(number: int | str | None) -> str:
     """A number with thousands separators; a dash for none."""
     if number is None:
         return "\N{EN DASH}"
-    return number if isinstance(number, str) else f"{number:,}"
+    if isinstance(number, str):
+        return number
+    return f"{number:,}"
 
 
 def _base64_text(content: bytes) -> str:
@@ -145,7 +155,9 @@ def _number_pictures(facts: Facts, samples: Sequence[Sample], start: int) -> lis
     marks = facts.marked.by_row if facts.marked else {}
     pictures = []
     for number, sample in enumerate(samples, start):
-        reason = marks[sample.row].text if sample.row in marks else ""
+        reason = ""
+        if sample.row in marks:
+            reason = marks[sample.row].text
         pictures.append((number, sample, reason))
     return pictures
 
@@ -169,9 +181,10 @@ def class_rows(facts: Facts) -> list[dict[str, Any]]:
     for split in facts.splits.values():
         labelled = census.labelled(split)
         labels, class_of_row = np.unique(labelled["label"], return_inverse=True)
-        images = np.bincount(class_of_row, None, len(labels)).tolist()
-        boxes = np.bincount(class_of_row, labelled["boxes"], len(labels)).tolist()
-        file_sizes = np.bincount(class_of_row, labelled["bytes"], len(labels)).tolist()
+        class_count = len(labels)
+        images = np.bincount(class_of_row, None, class_count)
+        boxes = np.bincount(class_of_row, labelled["boxes"], class_count)
+        file_sizes = np.bincount(class_of_row, labelled["bytes"], class_count)
         for position, label in enumerate(labels.tolist()):
             row = row_by_label.setdefault(label, _empty_class_row(census, label))
             row["images"][split] = int(images[position])
@@ -181,9 +194,10 @@ def class_rows(facts: Facts) -> list[dict[str, Any]]:
 
 
 def _empty_class_row(census: Census, label: int) -> dict[str, Any]:
+    words_of_class = census.words.get(label)
     return {
         "label": label,
-        "name": census.words.get(label) or f"label {label}",
+        "name": words_of_class or f"label {label}",
         "wnid": census.wnids.get(label, ""),
         "images": {},
         "boxes": {},

@@ -82,13 +82,15 @@ class Subject(Struct, frozen=True):
         """The subject of a known data set, from its manifest and its census."""
         if dataset.published is not None or manifest is None:
             return cls(dataset.name, dataset.splits, dataset.published)
+        has_labels = "label" in features_by_column(manifest.settings)
+        features = manifest.dataset.features or _found_features(census)
         return cls(
             dataset.name,
             dataset.splits,
             thing="image" if census.has_images else "record",
-            has_classes=bool(manifest.totals) and "label" in features_by_column(manifest.settings),
+            has_classes=has_labels and bool(manifest.totals),
             has_boxes=bool(census.rows["boxes"].any()),
-            features=manifest.dataset.features or _found_features(census),
+            features=features,
         )
 
 
@@ -122,7 +124,9 @@ class Facts(Struct, frozen=True):
     @property
     def title(self) -> str:
         """The title of the page: the data set, or the folder for ILSVRC2012, or the file."""
-        return self.subject.name if self.subject.is_own and not self.is_file else self.name
+        if self.subject.is_own and not self.is_file:
+            return self.subject.name
+        return self.name
 
     @property
     def is_foreign(self) -> bool:
@@ -134,7 +138,8 @@ class Facts(Struct, frozen=True):
         """The splits with any findings, in order, each with its number."""
         shards = (*self.census.shards, *self.census.faults)
         counted = {split_of(name) or name for name in shards}
-        return {split: number for split, number in self.subject.numbers.items() if split in counted}
+        numbers = self.subject.numbers
+        return {split: number for split, number in numbers.items() if split in counted}
 
     def without_paths(self, text: str) -> str:
         """A text without the folders in front of file names: the location of a set is private."""
@@ -160,10 +165,14 @@ def _found_features(census: Census) -> dict[str, dict[str, object]]:
 
 def summary(facts: Facts) -> str:
     """The size of the set, in a line."""
-    totals = facts.verdict.totals
-    records = number_of(sum(total.records or 0 for total in totals), facts.subject.thing)
-    shards = number_of(sum(total.shards for total in totals), "shard")
-    size = size_text(sum(total.bytes for total in totals))
+    record_count = shard_count = byte_count = 0
+    for total in facts.verdict.totals:
+        record_count += total.records or 0
+        shard_count += total.shards
+        byte_count += total.bytes
+    records = number_of(record_count, facts.subject.thing)
+    shards = number_of(shard_count, "shard")
+    size = size_text(byte_count)
     return f"{records} in {shards}, {size}"
 
 
@@ -181,7 +190,8 @@ def banner(facts: Facts) -> dict[str, Any]:
         text = f"{verdict.reason[:1].upper()}{verdict.reason[1:]}"
     has_recipe = facts.subject.is_own and not facts.is_foreign
     depths = _DEPTHS_BY_RECIPE if has_recipe else _DEPTHS
-    notes = [depths[verdict.depth], *map(facts.without_paths, verdict.notes), *_gaps(facts)]
+    notes_of_verdict = map(facts.without_paths, verdict.notes)
+    notes = [depths[verdict.depth], *notes_of_verdict, *_gaps(facts)]
     if verdict.remarks:
         text += f" {verdict.remarks[0].upper()}{verdict.remarks[1:]}."
     return {"kind": kind, "title": title, "text": text, "notes": notes}
@@ -208,9 +218,13 @@ Line = tuple[str, int | str | None, int | None, int | None]
 
 def totals(facts: Facts) -> list[tuple[str, list[Line]]]:
     """The totals of each split, in order, compared with the manifest if there is one."""
-    totals_of = {total.split: total for total in facts.verdict.totals}
-    counted = [split for split in facts.subject.splits if split in totals_of]
-    return [(split, _lines(totals_of[split], facts)) for split in counted]
+    total_of = {total.split: total for total in facts.verdict.totals}
+    lines_by_split: list[tuple[str, list[Line]]] = []
+    for split in facts.subject.splits:
+        if split in total_of:
+            lines = _lines(total_of[split], facts)
+            lines_by_split.append((split, lines))
+    return lines_by_split
 
 
 def _lines(total: SplitReport, facts: Facts) -> list[Line]:
@@ -226,7 +240,8 @@ def _lines(total: SplitReport, facts: Facts) -> list[Line]:
     expected_images = None if facts.is_foreign else total.expected
     whole_images = published and published.images
     lines: list[Line] = [(f"{subject.thing}s", total.records, expected_images, whole_images)]
-    labels = facts.census.labels(subject.splits.index(total.split))
+    split_number = subject.splits.index(total.split)
+    labels = facts.census.labels(split_number)
     classes = total.classes if published else len(labels)
     if classes or subject.has_classes:
         expected_classes = _expected_classes(facts, published, recorded)
@@ -274,11 +289,15 @@ def _group(kind: str, problems: Sequence[Problem], share: int, facts: Facts) -> 
     ``remedy`` applies to all, "" if each has its own.
     """
     remedies = [facts.without_paths(problem.remedy) for problem in problems]
-    common = remedies[0] if len(set(remedies)) == 1 else ""
+    common = ""
+    own_remedies = remedies
+    if len(set(remedies)) == 1:
+        common = remedies[0]
+        own_remedies = [""] * len(remedies)
     rows = []
-    for problem, remedy in zip(problems[:share], remedies, strict=False):
+    for problem, own_remedy in zip(problems[:share], own_remedies, strict=False):
         detail = facts.without_paths(problem.detail)
-        rows.append((problem.subject, detail, "" if common else remedy))
+        rows.append((problem.subject, detail, own_remedy))
     count = sum(problem.count for problem in problems)
     return {"kind": kind, "total": len(problems), "count": count, "remedy": common, "rows": rows}
 
@@ -311,7 +330,8 @@ def feature_rows(facts: Facts) -> list[dict[str, Any]]:
 
 def _bounds_text(counts: FeatureCensus, kind: str) -> str:
     """The bounds of a feature's numbers, or of the lengths of its byte strings."""
-    bounds = spread_text(counts.low, counts.high, "{:.6g}" if kind == "float" else "{:,}")
+    form = "{:.6g}" if kind == "float" else "{:,}"
+    bounds = spread_text(counts.low, counts.high, form)
     if kind == "bytes" and bounds:
         bounds += " byte" if bounds == "1" else " bytes"
     if counts.not_numbers:
@@ -340,7 +360,8 @@ def origin(facts: Facts) -> Iterator[tuple[str, str, bool]]:
     is_own = facts.subject.is_own
     if not is_own and not facts.is_file:
         if verdict.flavour:
-            yield "records", "; ".join((verdict.flavour, *verdict.differences)), False
+            flavour = "; ".join((verdict.flavour, *verdict.differences))
+            yield "records", flavour, False
         yield "order", verdict.order, False
     if verdict.fingerprint:
         yield "fingerprint", verdict.fingerprint, True
@@ -365,8 +386,8 @@ def _source_lines(
     if is_own:
         counts = number_of(source.get("images", 0), "file")
     else:
-        counted = ("images", "boxes", "skipped")
-        counts = _json_text({name: source[name] for name in counted if name in source})
+        names = [name for name in ("images", "boxes", "skipped") if name in source]
+        counts = _json_text({name: source[name] for name in names})
     yield f"{split} from", f"{source.get('name', '')}; {counts}", False
     yield f"{split}, names and sizes", str(source.get("names_and_sizes", "")), True
 
@@ -381,7 +402,9 @@ def _json_text(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:g}"
-    return "none" if value is None else str(value)
+    if value is None:
+        return "none"
+    return str(value)
 
 
 def _json_object_text(members: Mapping[str, object]) -> str:
@@ -395,4 +418,5 @@ def _json_object_text(members: Mapping[str, object]) -> str:
             texts.append(f"{words}: {_json_text(member)}")
         elif member is not None:
             texts.append(f"{words} {_json_text(member)}")
-    return ("; " if has_objects else ", ").join(texts)
+    separator = "; " if has_objects else ", "
+    return separator.join(texts)

@@ -118,10 +118,13 @@ def best_first(census: Census) -> Order:
     which depends on the image alone.
     """
     rows = census.rows
-    usable = np.flatnonzero((rows["bytes"] > 0) & (rows["marks"] & BROKEN == 0))
+    has_image = rows["bytes"] > 0
+    is_sound = rows["marks"] & BROKEN == 0
+    usable = np.flatnonzero(has_image & is_sound)
     chance = rows["chance"][usable]
     has_no_boxes = rows["boxes"][usable] == 0
-    return usable[np.lexsort((usable, chance, has_no_boxes))]
+    order = np.lexsort((usable, chance, has_no_boxes))
+    return usable[order]
 
 
 def choose(census: Census, best: Order, count: int) -> list[int]:
@@ -130,8 +133,11 @@ def choose(census: Census, best: Order, count: int) -> list[int]:
     """
     split_of = census.rows["split"]
     sizes = np.bincount(split_of)
-    rows_by_split = [best[split_of[best] == split] for split in np.argsort(-sizes, kind="stable")]
-    rows_by_split = [rows for rows in rows_by_split if len(rows)]
+    rows_by_split: list[Order] = []
+    for split in np.argsort(-sizes, kind="stable"):
+        rows_of_split = best[split_of[best] == split]
+        if len(rows_of_split):
+            rows_by_split.append(rows_of_split)
 
     share = count // OTHER_SHARE // max(1, len(rows_by_split) - 1)
     shares = [min(share, len(rows)) for rows in rows_by_split]
@@ -158,8 +164,13 @@ def spread(census: Census, best: Order, count: int) -> list[int]:
     if whole_turns < len(sizes):
         lacking = count - start
         size = int(sizes[whole_turns])
-        positions += [start + (2 * k + 1) * size // (2 * lacking) for k in range(lacking)]
-    return by_turn[positions].tolist() if positions else []
+        for k in range(lacking):
+            distance = (2 * k + 1) * size // (2 * lacking)
+            positions.append(start + distance)
+    if not positions:
+        return []
+    rows: list[int] = by_turn[positions].tolist()
+    return rows
 
 
 def _turns(census: Census, best: Order) -> tuple[Order, Order]:
@@ -167,11 +178,13 @@ def _turns(census: Census, best: Order) -> tuple[Order, Order]:
     the number of rows in each turn.
     """
     rows = census.rows[best]
-    labels = np.where(rows["marks"] & UNLABELED, np.iinfo(np.int64).max, rows["label"])
+    after_all_labels = np.iinfo(np.int64).max
+    labels = np.where(rows["marks"] & UNLABELED, after_all_labels, rows["label"])
     by_class = np.argsort(labels, kind="stable")
     _, starts, counts = np.unique(labels[by_class], return_index=True, return_counts=True)
     turn = np.arange(len(best)) - np.repeat(starts, counts)
-    return best[by_class[np.argsort(turn, kind="stable")]], np.bincount(turn)
+    by_turn = by_class[np.argsort(turn, kind="stable")]
+    return best[by_turn], np.bincount(turn)
 
 
 def choose_more(census: Census, best: Order, charts: Iterable[Chart]) -> list[int]:
@@ -181,11 +194,14 @@ def choose_more(census: Census, best: Order, charts: Iterable[Chart]) -> list[in
     chosen = []
     for chart in charts:
         for bar in chart.bars:
-            chosen.append(best[chart.is_in(bar, best)][:OF_A_BAR])
+            rows_of_bar = best[chart.is_in(bar, best)]
+            chosen.append(rows_of_bar[:OF_A_BAR])
     labels = census.rows["label"][best]
     listed_labels = np.unique(labels)[:SHOWN_CLASSES]
-    by_turn, sizes = _turns(census, best[np.isin(labels, listed_labels)])
-    chosen.append(by_turn[: sizes[:OF_A_CLASS].sum()])
+    rows_of_listed = best[np.isin(labels, listed_labels)]
+    by_turn, sizes = _turns(census, rows_of_listed)
+    count = sizes[:OF_A_CLASS].sum()
+    chosen.append(by_turn[:count])
     rows = np.concatenate(chosen).tolist()
     return list(dict.fromkeys(rows))
 
@@ -195,7 +211,8 @@ def form_of(count: int) -> Form:
     so that the page stays small.
     """
     pixels_per_image = int(_MORE_BYTES / _MOST_BYTES_A_PIXEL / max(1, count))
-    return Form(min(240, math.isqrt(pixels_per_image)), "webp", 60)
+    side = math.isqrt(pixels_per_image)
+    return Form(min(240, side), "webp", 60)
 
 
 def within_limit(samples: Iterable[Sample]) -> Iterator[Sample]:
@@ -239,7 +256,8 @@ class Images(Struct, frozen=True):
         visit = functools.partial(_visit, self.layout, self.names, dict(rows_by_shard), look_at)
         results: dict[int, T] = {}
         shards = sorted(rows_by_shard)
-        for _, outcome in each_shard(self.engine, visit, shards, label, self.progress):
+        outcomes = each_shard(self.engine, visit, shards, label, self.progress)
+        for _, outcome in outcomes:
             if not isinstance(outcome, Exception):
                 results.update(outcome)
         return dict(sorted(results.items()))
@@ -252,12 +270,15 @@ class Images(Struct, frozen=True):
         rows = {**forms, **dict.fromkeys(measured)}
         samples = {}
         colour_counts = []
-        for row, (sample, counts) in self.visit(rows, look_at, "samples").items():
+        results = self.visit(rows, look_at, "samples")
+        for row, (sample, counts) in results.items():
             if sample is not None:
                 samples[row] = sample
             if counts:
                 colour_counts.append(counts)
-        split = int(self.census.rows["split"][measured[0]]) if measured else 0
+        split = 0
+        if measured:
+            split = int(self.census.rows["split"][measured[0]])
         return samples, _measure_colours(split, colour_counts)
 
     def find_copies(self) -> list[list[int]]:
@@ -266,9 +287,11 @@ class Images(Struct, frozen=True):
         keys = rows["bytes"] << np.uint64(32) | rows["ends"]
         _, key_of_row, counts = np.unique(keys, return_inverse=True, return_counts=True)
         # Only images of the same length and the same ends are read.
-        likely = np.flatnonzero((counts[key_of_row] > 1) & (rows["bytes"] > 0)).tolist()
+        is_likely = (counts[key_of_row] > 1) & (rows["bytes"] > 0)
+        likely_rows = np.flatnonzero(is_likely).tolist()
+        digests = self.visit(likely_rows, _digest, "duplicates")
         rows_by_digest: defaultdict[str, list[int]] = defaultdict(list)
-        for row, digest in self.visit(likely, _digest, "duplicates").items():
+        for row, digest in digests.items():
             rows_by_digest[digest].append(row)
         return [group for group in rows_by_digest.values() if len(group) > 1]
 
@@ -285,8 +308,9 @@ class Images(Struct, frozen=True):
         for file_number, copied_rows in enumerate(copies):
             file_of.update(dict.fromkeys(copied_rows, file_number))
         rows = list(hashes)
+        numbers = np.array(list(hashes.values()), np.uint64)
         groups = []
-        for positions in group_near(np.array([*hashes.values()], np.uint64)):
+        for positions in group_near(numbers):
             group = [rows[position] for position in positions]
             files = {file_of.get(row, -1 - row) for row in group}
             if len(files) > 1:
@@ -298,12 +322,15 @@ def _measure_colours(split: int, counts_by_image: Sequence[list[int]]) -> Colour
     """Mean and standard deviation of images whose colours ``count_colours`` counted."""
     by_level: NDArray[Any] = np.ones((3, 256))
     if counts_by_image:
-        by_level = np.sum(counts_by_image, axis=0, dtype=np.int64).reshape(3, 256)
+        counts = np.sum(counts_by_image, axis=0, dtype=np.int64)
+        by_level = counts.reshape(3, 256)
     levels = np.arange(256) / 255
     pixel_count = by_level[0].sum()
     mean = by_level @ levels / pixel_count
-    deviation = np.sqrt(by_level @ levels**2 / pixel_count - mean**2)
-    return Colours(split, len(counts_by_image), tuple(mean.tolist()), tuple(deviation.tolist()))
+    mean_of_squares = by_level @ levels**2 / pixel_count
+    deviation = np.sqrt(mean_of_squares - mean**2)
+    image_count = len(counts_by_image)
+    return Colours(split, image_count, tuple(mean.tolist()), tuple(deviation.tolist()))
 
 
 def _visit(
@@ -316,15 +343,20 @@ def _visit(
     """The results of one shard, by row; ``rows_by_shard`` has rows by shard and number there."""
     results = []
     rows = rows_by_shard[shard]
+    record_count = max(rows) + 1
+    path = layout.shard_path(shard)
     with contextlib.suppress(FramingError, InputError):
-        records = Shard.open(layout.shard_path(shard)).unchecked()
-        for number, (offset, data) in enumerate(itertools.islice(records, max(rows) + 1)):
+        records = itertools.islice(Shard.open(path).unchecked(), record_count)
+        for number, (offset, data) in enumerate(records):
             row = rows.get(number)
-            shown = None if row is None else look(data, names)
-            if row is None or shown is None or shown.encoded is None:
+            if row is None:
+                continue
+            shown = look(data, names)
+            if shown is None or shown.encoded is None:
                 continue
             with contextlib.suppress(ImageError):
-                results.append((row, look_at(row, offset, shown, shown.encoded)))
+                result = look_at(row, offset, shown, shown.encoded)
+                results.append((row, result))
     return results
 
 
@@ -341,7 +373,11 @@ def _take(
     """
     form = forms.get(row)
     is_measured = row in measured
-    side = max(form.max_side if form else 0, SHORT_SIDE if is_measured else 0)
+    side = 0
+    if form is not None:
+        side = form.max_side
+    if is_measured:
+        side = max(side, SHORT_SIDE)
     picture = b""
     colour_counts = None
     size = shown.size or (4, 3)
@@ -354,7 +390,10 @@ def _take(
     if form is None:
         return None, colour_counts
     names = shown.box_names or [""] * len(shown.boxes)
-    boxes = [pair for pair in zip(shown.boxes, names, strict=True) if pair[0].is_inside]
+    boxes: list[tuple[Box, str]] = []
+    for box, name in zip(shown.boxes, names, strict=True):
+        if box.is_inside:
+            boxes.append((box, name))
     sample = Sample(
         row=row,
         offset=offset,
@@ -380,14 +419,16 @@ def decode(encoded: memoryview, side: int) -> tuple[Image, tuple[int, int]]:
     from PIL import Image
 
     _, width, height, _ = pixels.read_facts(encoded)
-    smallest = min(Reencode(max_side=side).target(width, height))
+    target = Reencode(max_side=side).target(width, height)
+    smallest = min(target)
     image = pixels.decode_array(encoded, pixels.REDUCE * smallest)
     return Image.fromarray(image), (width, height)
 
 
 def thumbnail(image: Image, size: tuple[int, int], form: Form) -> bytes:
     """An image of this original size, reduced and encoded."""
-    shrunk = pixels.shrink(image, Reencode(max_side=form.max_side).target(*size))
+    target = Reencode(max_side=form.max_side).target(*size)
+    shrunk = pixels.shrink(image, target)
     encode = pixels.encode if form.format == "jpeg" else pixels.encode_webp
     return encode(shrunk, form.quality)
 
@@ -401,7 +442,8 @@ def count_colours(image: Image) -> list[int]:
     side = min(image.size) * CROP / SHORT_SIDE
     left, top = ((length - side) / 2 for length in image.size)
     box = (left, top, left + side, top + side)
-    return image.resize((CROP, CROP), Resampling.BILINEAR, box).histogram()
+    crop = image.resize((CROP, CROP), Resampling.BILINEAR, box)
+    return crop.histogram()
 
 
 def _digest(_row: int, _offset: int, _shown: Shown, encoded: memoryview) -> str:
@@ -413,7 +455,8 @@ def _hash(_row: int, _offset: int, _shown: Shown, encoded: memoryview) -> int:
     from imagehash import phash
 
     image, _ = decode(encoded, 64)
-    return int.from_bytes(np.packbits(phash(image).hash).tobytes(), "big")
+    bits = phash(image).hash
+    return int.from_bytes(np.packbits(bits).tobytes(), "big")
 
 
 def require_imagehash() -> None:
@@ -425,9 +468,8 @@ def require_imagehash() -> None:
     try:
         import imagehash  # noqa: F401
     except ImportError as error:
-        raise UsageError(
-            "near-duplicates require ImageHash", str(error), install_extra("report")
-        ) from error
+        hint = install_extra("report")
+        raise UsageError("near-duplicates require ImageHash", str(error), hint) from error
 
 
 def group_near(hashes: NDArray[np.uint64]) -> list[list[int]]:
@@ -444,8 +486,9 @@ def group_near(hashes: NDArray[np.uint64]) -> list[list[int]]:
     ones = np.ones(pairs.shape[1])
     graph = coo_array((ones, tuple(pairs)), (len(unique), len(unique)))
     _, group_of_unique = connected_components(graph, directed=False)
+    group_of_hash = group_of_unique[position_of_hash].tolist()
     groups: defaultdict[int, list[int]] = defaultdict(list)
-    for position, group in enumerate(group_of_unique[position_of_hash].tolist()):
+    for position, group in enumerate(group_of_hash):
         groups[group].append(position)
     return [group for group in groups.values() if len(group) > 1]
 
@@ -454,8 +497,10 @@ def _near_pairs(hashes: NDArray[np.uint64]) -> Iterator[NDArray[np.intp]]:
     """Positions of hashes that differ in NEAR bits at most: arrays of the shape (2, pairs)."""
     yield np.empty((2, 0), np.intp)
     width = 64 // (NEAR + 1)
+    mask = np.uint64((1 << width) - 1)
     for band_number in range(NEAR + 1):
-        band = hashes >> np.uint64(band_number * width) & np.uint64((1 << width) - 1)
+        shift = np.uint64(band_number * width)
+        band = hashes >> shift & mask
         order = np.argsort(band, kind="stable")
         for distance in range(1, len(hashes)):
             is_same = band[order[distance:]] == band[order[:-distance]]
@@ -463,6 +508,7 @@ def _near_pairs(hashes: NDArray[np.uint64]) -> Iterator[NDArray[np.intp]]:
             if not len(same):
                 break
             pairs = np.stack([order[same], order[same + distance]])
-            changed_bits = (hashes[pairs[0]] ^ hashes[pairs[1]]).view(np.uint8).reshape(-1, 8)
-            bit_counts = np.unpackbits(changed_bits, axis=1).sum(1)
+            changed_bits = hashes[pairs[0]] ^ hashes[pairs[1]]
+            changed_bytes = changed_bits.view(np.uint8).reshape(-1, 8)
+            bit_counts = np.unpackbits(changed_bytes, axis=1).sum(1)
             yield pairs[:, bit_counts <= NEAR]

@@ -38,7 +38,8 @@ class SavedArray(Struct, frozen=True):
     def describe(cls, values: Column) -> SavedArray:
         """The facts of an array in one piece of memory."""
         content = values.data.cast("B")
-        crcs = [crc32c(content[start : start + BLOCK]) for start in range(0, len(content), BLOCK)]
+        starts = range(0, len(content), BLOCK)
+        crcs = [crc32c(content[start : start + BLOCK]) for start in starts]
         return cls(values.dtype.str, len(values), tuple(crcs))
 
 
@@ -60,7 +61,8 @@ class ArrayFolder:
     """
 
     def __init__(self, folder: AnyPath, arrays: Mapping[str, SavedArray]) -> None:
-        self._store, self._arrays = open_store(folder), arrays
+        self._store = open_store(folder)
+        self._arrays = arrays
 
     def count(self, name: str) -> int:
         """The number of values of an array."""
@@ -77,50 +79,67 @@ class ArrayFolder:
         runs = _runs_of_blocks(places)
         contents = self._read(name, runs)
         run_starts = [run.start * BLOCK for run in runs]
-        parts = []
+        parts: list[Column] = []
         for place in places:
             number = bisect_right(run_starts, place.start) - 1
-            start, stop = place.start - run_starts[number], place.stop - run_starts[number]
-            parts.append(np.frombuffer(contents[number][start:stop], dtype))
+            content = contents[number]
+            run_start = run_starts[number]
+            start = place.start - run_start
+            stop = place.stop - run_start
+            parts.append(np.frombuffer(content[start:stop], dtype))
         if len(parts) == 1:
             return parts[0]
-        return np.concatenate([np.zeros(0, dtype), *parts])
+        no_values = np.zeros(0, dtype)
+        return np.concatenate([no_values, *parts])
 
     def _read(self, name: str, runs: Sequence[range]) -> Sequence[Buffer]:
         """The bytes of runs of blocks, checked."""
         saved = self._arrays[name]
         size = saved.count * np.dtype(saved.dtype).itemsize
-        spans = [(run.start * BLOCK, min(run.stop * BLOCK, size)) for run in runs]
+        spans: list[tuple[int, int]] = []
+        for run in runs:
+            stop = min(run.stop * BLOCK, size)
+            spans.append((run.start * BLOCK, stop))
         file = array_file(name)
         if spans and self._store.size(file) != size:
             raise DamagedArrayError(f"{file} is not there, or has not {size:,} bytes")
         contents = self._store.read_ranges(file, spans)
         for run, content in zip(runs, contents, strict=True):
-            for block, start in zip(run, range(0, len(run) * BLOCK, BLOCK), strict=True):
-                if crc32c(content[start : start + BLOCK]) != saved.crcs[block]:
-                    raise DamagedArrayError(
-                        f"{file} has another checksum from byte {block * BLOCK:,} on"
-                    )
+            start = 0
+            for block in run:
+                stop = start + BLOCK
+                if crc32c(content[start:stop]) != saved.crcs[block]:
+                    first_byte = block * BLOCK
+                    problem = f"{file} has another checksum from byte {first_byte:,} on"
+                    raise DamagedArrayError(problem)
+                start = stop
         return contents
 
     def texts(self, name: str, starts: str, pieces: Sequence[range]) -> Names:
         """Some of the texts that are saved in two arrays, their bytes and where each starts."""
         spans, edges = self.spans(starts, pieces)
-        return Names(self.part(name, spans), edges)
+        blob = self.part(name, spans)
+        return Names(blob, edges)
 
     def spans(self, starts: str, pieces: Sequence[range]) -> tuple[list[range], Column]:
         """The range of these rows in an array of texts,
         and the start offset of each row within the joined ranges.
         """
-        offsets = self.part(starts, [range(piece.start, piece.stop + 1) for piece in pieces])
+        edge_pieces = [range(piece.start, piece.stop + 1) for piece in pieces]
+        offsets = self.part(starts, edge_pieces)
         if len(pieces) == 1:
-            return [range(int(offsets[0]), int(offsets[-1]))], offsets - offsets[0]
-        spans, lengths, row = [], [np.zeros(0, np.int64)], 0
-        for piece in pieces:
-            edges = offsets[row : row + len(piece) + 1]
-            spans.append(range(int(edges[0]), int(edges[-1])))
+            first_offset = offsets[0]
+            span = range(int(first_offset), int(offsets[-1]))
+            return [span], offsets - first_offset
+        spans: list[range] = []
+        lengths: list[Column] = [np.zeros(0, np.int64)]
+        place = 0
+        for piece in edge_pieces:
+            edges = offsets[place : place + len(piece)]
+            span = range(int(edges[0]), int(edges[-1]))
+            spans.append(span)
             lengths.append(np.diff(edges))
-            row += len(edges)
+            place += len(edges)
         return spans, edges_of(np.concatenate(lengths))
 
 
@@ -128,9 +147,11 @@ def _runs_of_blocks(places: Sequence[range]) -> list[range]:
     """The blocks that hold these ranges of bytes, neighbours joined."""
     runs: list[range] = []
     for place in sorted(places, key=operator.attrgetter("start")):
-        start, stop = place.start // BLOCK, -(-place.stop // BLOCK)
+        start = place.start // BLOCK
+        stop = -(-place.stop // BLOCK)  # rounded up
         if runs and start <= runs[-1].stop:
-            runs[-1] = range(runs[-1].start, max(runs[-1].stop, stop))
-        else:
-            runs.append(range(start, stop))
+            last_run = runs.pop()
+            start = last_run.start
+            stop = max(last_run.stop, stop)
+        runs.append(range(start, stop))
     return runs

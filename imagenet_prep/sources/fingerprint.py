@@ -25,7 +25,8 @@ class Fingerprints:
     """
 
     def __init__(self, catalog: Catalog, settings: str) -> None:
-        self._catalog, self._settings = catalog, settings
+        self._catalog = catalog
+        self._settings = settings
         self._words = {0: bytes(32)}
         for label, (wnid, text) in catalog.classes.items():
             self._words[label] = _digest_of_words(wnid, text)
@@ -39,10 +40,13 @@ class Fingerprints:
         box_counts = np.zeros(len(picked))
         if len(picked.box_starts):
             box_counts = np.diff(picked.box_starts)
+        name_lengths = np.diff(picked.names.starts)
+        head = json.dumps([len(picked), self._settings, columns])
+        words = b"".join(self._words[label] for label in labels)
         digest = hashlib.sha256()
-        _add(digest, json.dumps([len(picked), self._settings, columns]).encode())
-        _add(digest, b"".join(self._words[label] for label in labels))
-        _add(digest, np.diff(picked.names.starts).astype("<u4").tobytes())
+        _add(digest, head.encode())
+        _add(digest, words)
+        _add(digest, name_lengths.astype("<u4").tobytes())
         _add(digest, picked.names.blob.tobytes())
         _add(digest, picked.labels.astype("<u4").tobytes())
         _add(digest, picked.lengths.astype("<u8").tobytes())
@@ -53,14 +57,16 @@ class Fingerprints:
 
 def _add(digest: hashlib._Hash, part: bytes) -> None:
     """Add a part after its length, so that no two parts run together."""
-    digest.update(len(part).to_bytes(8, "little"))
+    length = len(part).to_bytes(8, "little")
+    digest.update(length)
     digest.update(part)
 
 
 @functools.lru_cache(1 << 15)
 def _digest_of_words(wnid: str, text: str) -> bytes:
     """The digest of a class: two splits have the same classes."""
-    return hashlib.sha256(json.dumps((wnid, text)).encode()).digest()
+    words = json.dumps((wnid, text))
+    return hashlib.sha256(words.encode()).digest()
 
 
 def fingerprint(catalog: Catalog, rows: Rows, settings: str) -> str:
@@ -73,5 +79,7 @@ def names_and_sizes(catalog: Catalog) -> str:
     digest = hashlib.sha256(catalog.names.blob.data)
     digest.update(catalog.lengths.astype("<u8").tobytes())
     is_narrow = catalog.labels.max(initial=0) < _NARROW
-    digest.update(catalog.labels.astype("<u2" if is_narrow else "<u4").tobytes())
+    number_type = "<u2" if is_narrow else "<u4"
+    labels = catalog.labels.astype(number_type)
+    digest.update(labels.tobytes())
     return digest.hexdigest()

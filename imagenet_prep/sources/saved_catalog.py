@@ -26,7 +26,7 @@ from imagenet_prep.hints import Hint
 from imagenet_prep.sources.blocks import ArrayFolder, SavedArray, array_file
 from imagenet_prep.sources.catalog import NUMBER_COLUMNS, Catalog
 from imagenet_prep.sources.names import Column, Names
-from imagenet_prep.sources.slices import container_class
+from imagenet_prep.sources.slices import Container, container_class
 from imagenet_prep.storage.durable import make_folder
 from imagenet_prep.storage.files import find_plain
 from imagenet_prep.storage.location import AnyPath, Sink, Store, local_or_none, locate, open_store
@@ -74,22 +74,29 @@ class PackedCatalog(Struct, frozen=True):
     @classmethod
     def pack(cls, catalog: Catalog) -> PackedCatalog:
         """The form of a table on disk."""
-        arrays = {name: getattr(catalog, name) for name in (*NUMBER_COLUMNS, "box_starts", "boxes")}
-        arrays |= {"names": catalog.names.blob, "name_starts": catalog.names.starts}
+        columns: dict[str, Column] = {}
+        for name in (*NUMBER_COLUMNS, "box_starts", "boxes"):
+            columns[name] = getattr(catalog, name)
+        columns["names"] = catalog.names.blob
+        columns["name_starts"] = catalog.names.starts
         for number, column in enumerate(catalog.columns.values()):
             texts = Names.take(map(json.dumps, column))
-            arrays |= {f"column_{number}": texts.blob, f"column_{number}_starts": texts.starts}
-        arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        containers = []
+            columns[f"column_{number}"] = texts.blob
+            columns[f"column_{number}_starts"] = texts.starts
+        arrays = {name: np.ascontiguousarray(column) for name, column in columns.items()}
+        containers: list[tuple[str, str]] = []
         for container in catalog.containers:
-            containers.append((type(container).__name__, str(container.path.absolute())))
+            path = container.path.absolute()
+            containers.append((type(container).__name__, str(path)))
+        classes = [(label, *words) for label, words in catalog.classes.items()]
+        saved_arrays = {name: SavedArray.describe(array) for name, array in arrays.items()}
         head = _Head(
             split=catalog.split,
             rows=len(catalog),
-            classes=[(label, *words) for label, words in catalog.classes.items()],
+            classes=classes,
             containers=containers,
             columns=list(catalog.columns),
-            arrays={name: SavedArray.describe(array) for name, array in arrays.items()},
+            arrays=saved_arrays,
         )
         text = json.dumps(to_builtins(head), sort_keys=True)
         return cls(f"{text}\n".encode(), arrays)
@@ -106,7 +113,8 @@ class PackedCatalog(Struct, frozen=True):
         with contextlib.suppress(InputError):
             load_catalog(folder, self.name)
             return
-        if (local := local_or_none(folder)) is not None:
+        local = local_or_none(folder)
+        if local is not None:
             make_folder(local)
         store = open_store(folder, unfinished)
         for name, array in self.arrays.items():
@@ -152,7 +160,9 @@ def load_catalog(folder: AnyPath, digest: str, pieces: Sequence[range] | None = 
     try:
         head = _Head.load(folder, digest)
         files = ArrayFolder(folder, head.arrays)
-        return _read_rows(head, files, [range(head.rows)] if pieces is None else pieces)
+        if pieces is None:
+            pieces = [range(head.rows)]
+        return _read_rows(head, files, pieces)
     except ValueError as error:
         raise DamagedError(
             f"{folder} is damaged: {error}",
@@ -167,11 +177,17 @@ def _read_rows(head: _Head, files: ArrayFolder, pieces: Sequence[range]) -> Cata
     for number, name in enumerate(head.columns):
         texts = files.texts(f"column_{number}", f"column_{number}_starts", pieces)
         columns[name] = _JsonColumn(texts)
+    classes = {label: (wnid, text) for label, wnid, text in head.classes}
+    containers: list[Container] = []
+    for kind, path in head.containers:
+        make_container = container_class(kind)
+        containers.append(make_container(locate(path)))
+    names = files.texts("names", "name_starts", pieces)
     catalog = Catalog(
         split=head.split,
-        classes={label: (wnid, text) for label, wnid, text in head.classes},
-        containers=[container_class(kind)(locate(path)) for kind, path in head.containers],
-        names=files.texts("names", "name_starts", pieces),
+        classes=classes,
+        containers=containers,
+        names=names,
         columns=columns,
         **numbers,
     )
@@ -198,4 +214,5 @@ class _JsonColumn(Sequence[Any]):
         return len(self._texts)
 
     def __getitem__(self, row: int) -> Any:  # type: ignore[override]
-        return json.loads(self._texts.encoded(row))
+        text = self._texts.encoded(row)
+        return json.loads(text)

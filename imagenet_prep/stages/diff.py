@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 
 from imagenet_prep.checks.matching import FIRST, SECOND, Matching, Pairs, Unmatched
+from imagenet_prep.checks.set_difference import Difference, DifferingRecord, SplitDifference
 from imagenet_prep.checks.shard_pair import (
     THE_RECORD,
     Both,
@@ -38,86 +38,6 @@ LOOKED_INTO = 20
 """The default number of differing records to show by feature, and of names to list."""
 
 
-class DifferingRecord(Struct, frozen=True):
-    """A record that both sets hold with different features; if bytes are compared, with different
-    bytes.
-
-    ``name`` is that of its image; a record without a name has its place. ``places`` are its shard
-    and number in both sets. ``features`` holds both values as text, by feature; None for a record
-    beyond the requested number.
-    """
-
-    name: str
-    places: tuple[str, str]
-    features: dict[str, tuple[str, str]] | None = None
-
-
-class SplitDifference(Struct, frozen=True):
-    """The differences in one split.
-
-    Args:
-        split: its name.
-        shards: the number of shards in each set.
-        records: the number of records in each set.
-        moved: the number of equal records with another shard or number in the other set.
-        encoded_differently: the number of equal records with other bytes: their features say the
-            same.
-        only: names of records in only one set, for the first and the second set; a record without a
-            name is listed by its place.
-        differing: records that both sets hold with different features.
-        compared: the number of differing records that were compared feature by feature: all at the
-            same place in both sets, and the shown ones.
-        differing_features: the number of compared records by feature that differs.
-        other_shards: shards whose bytes differ, if one side is only a manifest, which can't show
-            which records, and whether they say the same.
-    """
-
-    split: str
-    shards: tuple[int, int]
-    records: tuple[int, int]
-    moved: int = 0
-    encoded_differently: int = 0
-    only: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    differing: tuple[DifferingRecord, ...] = ()
-    compared: int = 0
-    differing_features: Mapping[str, int] = {}
-    other_shards: tuple[str, ...] = ()
-
-    @property
-    def is_same(self) -> bool:
-        """Whether both have the same records in the same places."""
-        return not (self.moved or any(self.only) or self.differing or self.other_shards)
-
-
-class Difference(Struct, frozen=True):
-    """The differences between two sets, by split.
-
-    ``problems`` says of each set that is not finished what it lacks: the shards that it has are
-    compared all the same. ``by_bytes``: records with other bytes count as differing, whatever they
-    say.
-    """
-
-    places: tuple[AnyPath, AnyPath]
-    splits: tuple[SplitDifference, ...]
-    problems: tuple[str, ...] = ()
-    by_bytes: bool = False
-
-    @property
-    def is_same(self) -> bool:
-        """Whether both are whole sets with the same records in the same places."""
-        return not self.problems and all(split.is_same for split in self.splits)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The differences as JSON-ready values."""
-        return {
-            "places": [*map(str, self.places)],
-            "is_same": self.is_same,
-            "by_bytes": self.by_bytes,
-            "problems": [*self.problems],
-            "splits": [{**to_builtins(split), "is_same": split.is_same} for split in self.splits],
-        }
-
-
 def diff(
     first: AnyPath,
     second: AnyPath,
@@ -143,13 +63,15 @@ def diff(
         InputError: a set has no shards, or its framing or manifest is damaged.
     """
     progress = progress or Silent()
-    both = ComparedSet.read(first), ComparedSet.read(second)
-    comparison = _Comparison(both, by_bytes, look_into, engine, progress)
-    progress.begin("diff", sum(len(side.shards) for side in both), "shards")
-    split_names = sorted({*both[FIRST].splits, *both[SECOND].splits})
+    first_set = ComparedSet.read(first)
+    second_set = ComparedSet.read(second)
+    comparison = _Comparison((first_set, second_set), by_bytes, look_into, engine, progress)
+    shard_count = len(first_set.shards) + len(second_set.shards)
+    progress.begin("diff", shard_count, "shards")
+    split_names = sorted({*first_set.splits, *second_set.splits})
     splits = tuple(map(comparison.of_split, split_names))
     progress.end()
-    problems = (*both[FIRST].problems, *both[SECOND].problems)
+    problems = (*first_set.problems, *second_set.problems)
     return Difference((first, second), splits, problems, by_bytes)
 
 
@@ -174,59 +96,74 @@ class _Comparison(Struct, frozen=True):
 
     def of_split(self, split: str) -> SplitDifference:
         """The differences in one split."""
-        names = self.both[FIRST].of_split(split), self.both[SECOND].of_split(split)
-        if not all(side.has_files for side in self.both):
-            return self._of_manifest(split, names)
-        equal_shards = self._recorded_as_same(names)
+        first_set, second_set = self.both
+        names = first_set.of_split(split)
+        other_names = second_set.of_split(split)
+        if not (first_set.has_files and second_set.has_files):
+            return self._of_manifest(split, names, other_names)
+        equal_shards = self._recorded_as_same(names, other_names)
         self.progress.advance(2 * len(equal_shards))
         reports: dict[str, PairReport] = {}
-        to_compare = sorted({*names[FIRST], *names[SECOND]} - {*equal_shards})
-        for name, report in self._run(ShardPair(self.both, self.by_bytes), to_compare):
+        compare = ShardPair(self.both, self.by_bytes)
+        to_compare = {*names, *other_names}.difference(equal_shards)
+        for name, report in self._run(compare, sorted(to_compare)):
             reports[name] = report
-            self.progress.advance(sum(name in side.shards for side in self.both))
-        shards = len(names[FIRST]), len(names[SECOND])
-        records = (
-            self._count_records(FIRST, equal_shards, reports),
-            self._count_records(SECOND, equal_shards, reports),
-        )
-        return self._judged(split, shards, records, reports)
+            sets_with_shard = [side for side in self.both if name in side.shards]
+            self.progress.advance(len(sets_with_shard))
+        shards = len(names), len(other_names)
+        records = self._count_records(FIRST, equal_shards, reports)
+        other_records = self._count_records(SECOND, equal_shards, reports)
+        return self._judged(split, shards, (records, other_records), reports)
 
     def _count_records(
         self, side: int, equal_shards: Sequence[str], reports: Mapping[str, PairReport]
     ) -> int:
         recorded = self.both[side].recorded
         in_equal_shards = sum(recorded[name].records for name in equal_shards)
-        return in_equal_shards + sum(report.records[side] for report in reports.values())
+        in_compared_shards = sum(report.records[side] for report in reports.values())
+        return in_equal_shards + in_compared_shards
 
-    def _recorded_as_same(self, names: Sequence[Sequence[str]]) -> list[str]:
+    def _recorded_as_same(self, names: Sequence[str], other_names: Sequence[str]) -> list[str]:
         """The shards that both sets record with one digest."""
+        first_set, second_set = self.both
         equal_shards = []
-        for name in sorted(set(names[FIRST]) & set(names[SECOND])):
-            entries = [side.recorded.get(name) for side in self.both]
-            digests = {entry.digest for entry in entries if entry is not None}
-            if None not in entries and len(digests) == 1:
+        for name in sorted({*names}.intersection(other_names)):
+            entry = first_set.recorded.get(name)
+            other_entry = second_set.recorded.get(name)
+            if entry is None or other_entry is None:
+                continue
+            if entry.digest == other_entry.digest:
                 equal_shards.append(name)
         return equal_shards
 
-    def _of_manifest(self, split: str, names: Sequence[Sequence[str]]) -> SplitDifference:
+    def _of_manifest(
+        self, split: str, names: Sequence[str], other_names: Sequence[str]
+    ) -> SplitDifference:
         """The differences to a manifest, which has a digest of each shard
         and nothing about its records.
         """
-        digests: list[dict[str, str]] = []
-        counts = []
-        for side, shard_names in zip(self.both, names, strict=True):
-            entries = {name: side.entry(name) for name in shard_names}
-            digests.append({name: digest for name, (digest, _) in entries.items()})
-            counts.append(sum(records for _, records in entries.values()))
-            self.progress.advance(len(shard_names))
-        other_shards = [
-            name
-            for name in sorted({*digests[FIRST], *digests[SECOND]})
-            if digests[FIRST].get(name) != digests[SECOND].get(name)
-        ]
-        shards = len(digests[FIRST]), len(digests[SECOND])
-        records = counts[FIRST], counts[SECOND]
-        return SplitDifference(split, shards, records, other_shards=tuple(other_shards))
+        digests, records = self._digests_of_shards(FIRST, names)
+        other_digests, other_records = self._digests_of_shards(SECOND, other_names)
+        other_shards: list[str] = []
+        for name in sorted({*digests, *other_digests}):
+            if digests.get(name) != other_digests.get(name):
+                other_shards.append(name)
+        return SplitDifference(
+            split,
+            shards=(len(digests), len(other_digests)),
+            records=(records, other_records),
+            other_shards=tuple(other_shards),
+        )
+
+    def _digests_of_shards(self, side: int, names: Sequence[str]) -> tuple[dict[str, str], int]:
+        """The digests of shards by name, and their records in all."""
+        digests: dict[str, str] = {}
+        total = 0
+        for name in names:
+            digests[name], records = self.both[side].entry(name)
+            total += records
+            self.progress.advance()
+        return digests, total
 
     def _judged(
         self,
@@ -238,29 +175,39 @@ class _Comparison(Struct, frozen=True):
         """The differences of a split, from the comparison of its shards."""
         matching = Matching(_unmatched(FIRST, reports), _unmatched(SECOND, reports))
         moved, recoded, pairs = self._match(matching)
-        only = (
-            tuple(self._names(FIRST, matching, matching.sides[FIRST].free)),
-            tuple(self._names(SECOND, matching, matching.sides[SECOND].free)),
-        )
+        recoded_in_place = sum(report.recoded for report in reports.values())
+        names = self._names_of_free(FIRST, matching)
+        other_names = self._names_of_free(SECOND, matching)
+
         differing = [*_differing_in_place(reports), *self._differing(matching, pairs)]
         differing.sort(key=lambda record: record.spots)
-        shown = tuple(
-            self._shown(record, number < self.look_into) for number, record in enumerate(differing)
-        )
-        features_by_record = map(_known_features, differing, shown)
-        compared = [features for features in features_by_record if features is not None]
-        feature_counts = Counter(itertools.chain.from_iterable(compared))
+        shown_records: list[DifferingRecord] = []
+        compared = 0
+        feature_counts = Counter[str]()
+        for number, record in enumerate(differing):
+            shown_record = self._shown(record, number < self.look_into)
+            shown_records.append(shown_record)
+            features = _known_features(record, shown_record)
+            if features is not None:
+                compared += 1
+                feature_counts.update(features)
         return SplitDifference(
             split,
             shards,
             records,
             moved=moved,
-            encoded_differently=recoded + sum(report.recoded for report in reports.values()),
-            only=only,
-            differing=shown,
-            compared=len(compared),
+            encoded_differently=recoded + recoded_in_place,
+            only=(names, other_names),
+            differing=tuple(shown_records),
+            compared=compared,
             differing_features=dict(feature_counts.most_common()),
         )
+
+    def _names_of_free(self, side: int, matching: Matching) -> tuple[str, ...]:
+        """The names of the records in only one set."""
+        free_rows = matching.sides[side].free
+        names = self._names(side, matching, free_rows)
+        return tuple(names)
 
     def _match(self, matching: Matching) -> tuple[int, int, list[Pairs]]:
         """Pair the records at different places: how many moved, and have another encoding;
@@ -272,8 +219,10 @@ class _Comparison(Struct, frozen=True):
         other_bytes = named.only(~same_bytes)
         if self.by_bytes:
             moved = len(equal.first) + int(same_bytes.sum())
-            return moved, 0, [other_bytes, matching.take_last()]
+            last_pairs = matching.take_last()
+            return moved, 0, [other_bytes, last_pairs]
         say_the_same = self._say_the_same(matching, other_bytes)
+        differing = other_bytes.only(~say_the_same)
         equal_pairs = [named.only(same_bytes), other_bytes.only(say_the_same), equal]
         if matching.needs_content:
             equal_pairs.append(self._take_by_content(matching))
@@ -281,25 +230,27 @@ class _Comparison(Struct, frozen=True):
                 matching.release(equal_pairs.pop())
                 matching.release(equal_pairs.pop())
                 equal_pairs.append(self._take_by_content(matching))
-        moved = sum(matching.have_moved(pairs) for pairs in equal_pairs)
-        recoded = sum(int((~matching.are_equal(pairs)).sum()) for pairs in equal_pairs)
-        return moved, recoded, [other_bytes.only(~say_the_same), matching.take_last()]
+        moved = recoded = 0
+        for pairs in equal_pairs:
+            moved += matching.have_moved(pairs)
+            has_other_bytes = ~matching.are_equal(pairs)
+            recoded += int(has_other_bytes.sum())
+        last_pairs = matching.take_last()
+        return moved, recoded, [differing, last_pairs]
 
     def _take_by_content(self, matching: Matching) -> Pairs:
         """Pair the records that are left by what they say."""
-        digests = {
-            side: self._digests(number, matching, side.free, is_exact=True)
-            for number, side in enumerate(matching.sides)
-        }
+        digests = {}
+        for number, side in enumerate(matching.sides):
+            digests[side] = self._digests(number, matching, side.free, is_exact=True)
         return matching.take(digests.__getitem__)
 
     def _say_the_same(self, matching: Matching, pairs: Pairs) -> NDArray[np.bool_]:
         """Whether the records of each pair, which have one name, have the same features."""
         import numpy as np
 
-        digests, other_digests = (
-            self._digests(side, matching, pairs[side], is_exact=False) for side in (FIRST, SECOND)
-        )
+        digests = self._digests(FIRST, matching, pairs.first, is_exact=False)
+        other_digests = self._digests(SECOND, matching, pairs.second, is_exact=False)
         return np.equal(digests[pairs.first], other_digests[pairs.second])
 
     def _digests(
@@ -308,7 +259,8 @@ class _Comparison(Struct, frozen=True):
         """A number per row of a set for what its record says; 0 in rows that are not asked for."""
         import numpy as np
 
-        digests = np.zeros(len(matching.sides[side].numbers), np.uint64)
+        row_count = len(matching.sides[side].numbers)
+        digests = np.zeros(row_count, np.uint64)
         take_digests = ContentDigests(self.both, is_exact)
         for shard_rows, shard_digests in self._read(take_digests, side, matching, rows):
             digests[shard_rows] = np.array(shard_digests, np.uint64)
@@ -319,23 +271,29 @@ class _Comparison(Struct, frozen=True):
         a record without a name has its place.
         """
         names: dict[int, str] = {}
-        for shard_rows, shard_names in self._read(RecordNames(self.both), side, matching, rows):
-            names.update(zip(shard_rows.tolist(), shard_names, strict=True))
+        read_names = RecordNames(self.both)
+        for shard_rows, shard_names in self._read(read_names, side, matching, rows):
+            row_numbers = shard_rows.tolist()
+            names.update(zip(row_numbers, shard_names, strict=True))
         unmatched = matching.sides[side]
-        return [
-            names[row] or _place_in_words(unmatched.spot(row))
-            for row in sorted(names, key=unmatched.spot)
-        ]
+        names_in_order = []
+        for row in sorted(names, key=unmatched.spot):
+            name = names[row] or _place_in_words(unmatched.spot(row))
+            names_in_order.append(name)
+        return names_in_order
 
     def _differing(self, matching: Matching, pairs: Iterable[Pairs]) -> Iterator[_Differing]:
         """The differing records at different places."""
         side, other_side = matching.sides
         for rows in pairs:
-            counterparts = dict(zip(rows.first.tolist(), rows.second.tolist(), strict=True))
+            first_rows, second_rows = rows.first.tolist(), rows.second.tolist()
+            counterparts = dict(zip(first_rows, second_rows, strict=True))
             in_order = sorted(counterparts, key=side.spot)
             names = self._names(FIRST, matching, rows.first)
             for row, name in zip(in_order, names, strict=True):
-                yield _Differing((side.spot(row), other_side.spot(counterparts[row])), name)
+                spot = side.spot(row)
+                other_spot = other_side.spot(counterparts[row])
+                yield _Differing((spot, other_spot), name)
 
     def _read(
         self,
@@ -367,18 +325,24 @@ class _Comparison(Struct, frozen=True):
             yield outcome.task, outcome.value
 
     def _shown(self, record: _Differing, is_looked_into: bool) -> DifferingRecord:
-        places = _place_in_words(record.spots[FIRST]), _place_in_words(record.spots[SECOND])
+        spot, other_spot = record.spots
         features = None
         if is_looked_into:
-            features = differing_values(*map(self._values, self.both, record.spots))
+            first_set, second_set = self.both
+            values = self._values(first_set, spot)
+            other_values = self._values(second_set, other_spot)
+            features = differing_values(values, other_values)
+        places = _place_in_words(spot), _place_in_words(other_spot)
         return DifferingRecord(record.name, places, features)
 
     def _values(self, side: ComparedSet, spot: tuple[str, int]) -> Mapping[str, Value | str]:
         """The values of a record by feature; the reason if it can't be read."""
         shard, number = spot
         try:
-            data = side.sound_data(shard, place_in(side.index(shard), number))
-            return {key_in_words(key): value for key, value in content_of(data).items()}
+            place = place_in(side.index(shard), number)
+            data = side.sound_data(shard, place)
+            content = content_of(data)
+            return {key_in_words(key): value for key, value in content.items()}
         except PrepError as error:
             return {THE_RECORD: f"{error.what}: {error.detail}"}
         except ExampleError as error:
@@ -388,9 +352,8 @@ class _Comparison(Struct, frozen=True):
 
 def _unmatched(side: int, reports: Mapping[str, PairReport]) -> Unmatched:
     """The records of a set without a counterpart at their place."""
-    return Unmatched(
-        sorted(reports), {shard: report.left[side] for shard, report in reports.items()}
-    )
+    columns = {shard: report.left[side] for shard, report in reports.items()}
+    return Unmatched(sorted(reports), columns)
 
 
 def _differing_in_place(reports: Mapping[str, PairReport]) -> Iterator[_Differing]:

@@ -23,9 +23,9 @@ from imagenet_prep.fetch.transfer import Manner, fetch
 from imagenet_prep.hints import Hint
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.arrivals import RemoteClasses, fault_of, look_at
+from imagenet_prep.ilsvrc2012.class_parts import WHOLE, Part
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, OfficialArchive
 from imagenet_prep.ilsvrc2012.official_tars import class_tars_in
-from imagenet_prep.ilsvrc2012.settings import WHOLE, Part
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.storage.files import IN_WORDS, kind_of
 from imagenet_prep.storage.layout import Layout

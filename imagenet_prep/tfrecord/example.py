@@ -108,15 +108,21 @@ def encode_feature(feature: Feature | None) -> bytes:
 
 def encode_entry(name: str, feature: Feature | None) -> bytes:
     """One entry of the Features map, tag and length included."""
-    return delimited(1, delimited(1, name.encode()) + delimited(2, encode_feature(feature)))
+    return _named_entry(name, encode_feature(feature))
+
+
+def _named_entry(name: str, content: bytes) -> bytes:
+    """One entry of a map from names to messages."""
+    key_field = delimited(1, name.encode())
+    value_field = delimited(2, content)
+    return delimited(1, key_field + value_field)
 
 
 def encode_example(features: Mapping[str, Feature | None]) -> bytes:
     """A whole Example, features in byte order of their names."""
-    entries = b"".join(
-        encode_entry(name, features[name]) for name in sorted(features, key=str.encode)
-    )
-    return delimited(1, entries)
+    names = sorted(features, key=str.encode)
+    entries = [encode_entry(name, features[name]) for name in names]
+    return delimited(1, b"".join(entries))
 
 
 class SplitEntry:
@@ -147,7 +153,8 @@ def parse_example(data: Buffer) -> dict[str, Feature]:
     Raises:
         ExampleError: the bytes are not a well-formed Example.
     """
-    return {name: feature for name, feature in parse_features(data).items() if feature is not None}
+    features = parse_features(data)
+    return {name: feature for name, feature in features.items() if feature is not None}
 
 
 def parse_features(data: Buffer) -> dict[str, Feature | None]:
@@ -176,7 +183,8 @@ def iter_entries(data: Buffer, field: int = 1) -> Iterator[Buffer]:
         if map_field == field and map_wire == 2:
             for entry_field, wire, start, stop in parse_fields(view, map_start, map_stop):
                 if entry_field == 1 and wire == 2:
-                    yield bytes(view[start:stop]) if stop - start <= SHORT else view[start:stop]
+                    entry = view[start:stop]
+                    yield bytes(entry) if len(entry) <= SHORT else entry
 
 
 def _named_feature(entry: Buffer) -> tuple[str, Feature | None]:
@@ -400,11 +408,11 @@ def encode_sequence_example(
     context: Mapping[str, Feature | None], feature_lists: Mapping[str, Steps]
 ) -> bytes:
     """A whole SequenceExample; both of its parts are written even if they are empty."""
-    entries = b""
+    entries: list[bytes] = []
     for name in sorted(feature_lists, key=str.encode):
-        features = b"".join(delimited(1, encode_feature(step)) for step in feature_lists[name])
-        entries += delimited(1, delimited(1, name.encode()) + delimited(2, features))
-    return encode_example(context) + delimited(_FEATURE_LISTS, entries)
+        steps = [delimited(1, encode_feature(step)) for step in feature_lists[name]]
+        entries.append(_named_entry(name, b"".join(steps)))
+    return encode_example(context) + delimited(_FEATURE_LISTS, b"".join(entries))
 
 
 def has_feature_lists(data: Buffer) -> bool:
@@ -415,10 +423,10 @@ def has_feature_lists(data: Buffer) -> bool:
         ExampleError: the bytes are neither.
     """
     view = memoryview(data)
-    return any(
-        field == _FEATURE_LISTS and wire == 2
-        for field, wire, _, _ in parse_fields(view, 0, len(view))
-    )
+    for field, wire, _, _ in parse_fields(view, 0, len(view)):
+        if field == _FEATURE_LISTS and wire == 2:
+            return True
+    return False
 
 
 def parse_sequence_example(
@@ -429,13 +437,15 @@ def parse_sequence_example(
     Raises:
         ExampleError: the bytes are not a well-formed SequenceExample.
     """
-
-    feature_lists = map(_named_steps, iter_entries(data, _FEATURE_LISTS))
-    return parse_features(data), keep_last(feature_lists)
+    context = parse_features(data)
+    entries = iter_entries(data, _FEATURE_LISTS)
+    return context, keep_last(map(_named_steps, entries))
 
 
 def _named_steps(entry: Buffer) -> tuple[str, tuple[Feature | None, ...]]:
+    """The name and the steps of a feature list."""
     view = memoryview(entry)
     name, pieces, unknown = split_entry(view, "feature list")
-    steps = split_steps(view, pieces, unknown)
-    return name, tuple(parse_feature(view, [step]) for step in steps)
+    spans = split_steps(view, pieces, unknown)
+    steps = [parse_feature(view, [span]) for span in spans]
+    return name, tuple(steps)

@@ -33,32 +33,42 @@ def draw_parts(
     """
     numbers = _random_numbers(seeds)
     shares = (numbers & 0xFFFFFF) / 2**24
-    limits = np.array(sizes, np.float64).T[:, :, None]
-    area_shares, ratio_shares = shares[:, : 2 * ATTEMPTS : 2], shares[:, 1 : 2 * ATTEMPTS : 2]
+    limits = np.array(sizes, np.float64).T[:, :, None]  # height and width of each image
+    area_shares = shares[:, : 2 * ATTEMPTS : 2]
+    ratio_shares = shares[:, 1 : 2 * ATTEMPTS : 2]
     least_scale, most_scale = crop.scale
-    area = limits[0] * limits[1] * (least_scale + area_shares * (most_scale - least_scale))
+    scale = least_scale + area_shares * (most_scale - least_scale)
+    area = limits[0] * limits[1] * scale
     least_log, most_log = np.log(crop.ratio)
-    ratio = np.exp(least_log + ratio_shares * (most_log - least_log))
+    log_ratio = least_log + ratio_shares * (most_log - least_log)
+    ratio = np.exp(log_ratio)
     sides = np.sqrt([area / ratio, area * ratio])  # heights and widths by image and attempt
     rounded = np.round(sides)
-    fits = ((rounded > 0) & (rounded <= limits)).all(0)
-    is_unsure = (np.abs(sides - rounded) > 0.5 - UNSURE * sides).any(0)
+    side_fits = (rounded > 0) & (rounded <= limits)
+    fits = side_fits.all(0)
+    distances = np.abs(sides - rounded)
+    is_unsure = (distances > 0.5 - UNSURE * sides).any(0)
     images = np.arange(len(seeds))
     attempt = fits.argmax(1)  # the one that the crop takes
     is_tried = np.arange(ATTEMPTS) <= attempt[:, None]
-    is_sure = fits[images, attempt] & ~(is_unsure & is_tried).any(1)
+    has_doubt = (is_unsure & is_tried).any(1)
+    is_sure = fits[images, attempt] & ~has_doubt
     chosen = rounded[:, images, attempt]
     position = 2 * attempt + 2
     drawn = np.stack([numbers[images, position], numbers[images, position + 1]])
-    room = np.where(is_sure, limits[:, :, 0] - chosen + 1, 1).astype(np.uint64)
+    room = limits[:, :, 0] - chosen + 1
+    room = np.where(is_sure, room, 1).astype(np.uint64)
     corners = drawn % room
-    parts = np.concatenate([corners.astype(np.int64), chosen.astype(np.int64)]).T.tolist()
-    flips = (shares[images, position + 2] < crop.flip).tolist()
-    draws = [(ImagePart(*part), is_flipped) for part, is_flipped in zip(parts, flips, strict=True)]
+    parts = np.concatenate([corners.astype(np.int64), chosen.astype(np.int64)])
+    flips = shares[images, position + 2] < crop.flip
+    draws: list[Draw] = []
+    for part, is_flipped in zip(parts.T.tolist(), flips.tolist(), strict=True):
+        draws.append((ImagePart(*part), is_flipped))
     for image in np.flatnonzero(~is_sure).tolist():
         generator = torch.Generator().manual_seed(seeds[image])
         height, width = sizes[image]
-        draws[image] = crop.choose(height, width, generator), crop.draw_flip(generator)
+        drawn_part = crop.choose(height, width, generator)
+        draws[image] = drawn_part, crop.draw_flip(generator)
     return draws
 
 

@@ -54,25 +54,30 @@ class EpochSampler(DistributedSampler[int]):
         self.drop_last = settings.drop_last
         self.place = EpochPlace()
         self._given_ranks = seeded.settings.ranks
-        self._count = len(self.dataset if order is None else order)  # type: ignore[arg-type]
+        counted = self.dataset if order is None else order
+        self._count = len(counted)  # type: ignore[arg-type]
         self._is_loaded = False
         self._epoch_set: int | None = None  # the latest of set_epoch
         self._divided_from: EpochPlace | None = None
         seeded.sampler = self
-        # the process may have more ranks later
-        self.check_count(self._given_ranks[1] if self._given_ranks else 1)
+        world = 1  # the process may have more ranks later
+        if self._given_ranks:
+            _, world = self._given_ranks
+        self.check_count(world)
 
     # ranks ----------------------------------------------------------------------------------------
 
     @property
     def rank(self) -> int:  # type: ignore[override]
         """This rank."""
-        return self._ranks[0]
+        rank, _ = self._ranks
+        return rank
 
     @property
     def num_replicas(self) -> int:  # type: ignore[override]
         """The number of ranks."""
-        return self._ranks[1]
+        _, world = self._ranks
+        return world
 
     @property
     def _ranks(self) -> tuple[int, int]:
@@ -95,12 +100,16 @@ class EpochSampler(DistributedSampler[int]):
         batches_given = self.place.given
         # all batches were given, even if nobody asked for one more and met the end
         is_over = batches_given > 0 and batches_given >= self._count_batches(self.place)
-        next_epoch = self.place.epoch + 1 if is_over else self.place.epoch
-        return self._for_this_rank(EpochPlace(next_epoch))
+        epoch = self.place.epoch
+        if is_over:
+            epoch += 1
+        start = EpochPlace(epoch)
+        return self._for_this_rank(start)
 
     def move(self, place: EpochPlace) -> None:
         """Go to a place, which an iteration has reached."""
-        self.place, self._is_loaded = place, False
+        self.place = place
+        self._is_loaded = False
 
     def set_epoch(self, epoch: int) -> None:
         """Start this epoch next; the current one keeps its place.
@@ -116,9 +125,11 @@ class EpochSampler(DistributedSampler[int]):
                 "or call accelerate's set_epoch",
             )
         self._epoch_set = epoch
-        is_over = self.place.given >= self._count_batches(self.place) and not self._is_loaded
+        has_all_batches = self.place.given >= self._count_batches(self.place)
+        is_over = has_all_batches and not self._is_loaded
         if epoch != self.place.epoch or is_over:
-            self.move(EpochPlace(epoch))
+            start = EpochPlace(epoch)
+            self.move(start)
 
     # The next two are not called state_dict and load_state_dict: torchdata would save and skip
     # batches with both.
@@ -135,8 +146,12 @@ class EpochSampler(DistributedSampler[int]):
             "before": [list(part) for part in place.before],
         }
         if place.rank is not None:
-            state |= {"rank": place.rank, "ahead": sorted(place.ahead)}
-        return {**state, **self._described, "batch_size": place.batch_size, "world": place.world}
+            state["rank"] = place.rank
+            state["ahead"] = sorted(place.ahead)
+        state |= self._described
+        state["batch_size"] = place.batch_size
+        state["world"] = place.world
+        return state
 
     def load_place(self, state: Any) -> None:
         """Start the next iteration at the place of ``save_place``. Raises UsageError."""
@@ -150,23 +165,26 @@ class EpochSampler(DistributedSampler[int]):
                     "expected the same data set and settings",
                     "make the Loader with those",
                 )
+        epoch = whole("the state: epoch ", state.get("epoch"), 0)
+        batches_given = whole("the state: given ", state.get("given"), 0)
+        world = whole("the state: world ", state.get("world"), 1)
+        batch_size = whole("the state: batch_size ", state.get("batch_size"), 1)
+        earlier_parts = [(part[0], part[1]) for part in state.get("before", [])]
+        batches_ahead = [whole("the state: ahead ", batch, 0) for batch in state.get("ahead", [])]
         place = EpochPlace(
-            epoch=whole("the state: epoch ", state.get("epoch"), 0),
-            given=whole("the state: given ", state.get("given"), 0),
-            world=whole("the state: world ", state.get("world"), 1),
-            batch_size=whole("the state: batch_size ", state.get("batch_size"), 1),
-            before=tuple((part[0], part[1]) for part in state.get("before", [])),
-            ahead=frozenset(
-                whole("the state: ahead ", batch, 0) for batch in state.get("ahead", [])
-            ),
+            epoch=epoch,
+            given=batches_given,
+            world=world,
+            batch_size=batch_size,
+            before=tuple(earlier_parts),
+            ahead=frozenset(batches_ahead),
             rank=state.get("rank"),
         )
         count = self._count_batches(place)
-        if max(place.given, *(batch + 1 for batch in place.ahead), 0) > count:
-            raise UsageError(
-                f"the state: given {place.given}",
-                f"expected at most the {count} batches of an epoch",
-            )
+        last_ahead = max(batches_ahead, default=-1)
+        if max(batches_given, last_ahead + 1) > count:
+            expected = f"expected at most the {count} batches of an epoch"
+            raise UsageError(f"the state: given {batches_given}", expected)
         self.place = place
         self._is_loaded = True
         self._epoch_set = state.get("epoch_set")
@@ -174,19 +192,25 @@ class EpochSampler(DistributedSampler[int]):
     @property
     def _described(self) -> dict[str, Any]:
         settings = self.settings
+        sampler: str | None = None
+        if self.order is not None:
+            sampler = type(self.order).__name__
         return {
             "records": self._count,
             "shuffle": settings.shuffle,
             "window": settings.window,
             "seed": self.seed,
             "drop_last": settings.drop_last,
-            "sampler": None if self.order is None else type(self.order).__name__,
+            "sampler": sampler,
         }
 
     def _current_place(self) -> EpochPlace:
         """The place of this rank; the start of the epoch, if the number of ranks changed since."""
-        is_current = self._is_loaded or self.place.world == self.num_replicas
-        return self._for_this_rank(self.place if is_current else EpochPlace(self.place.epoch))
+        place = self.place
+        is_current = self._is_loaded or place.world == self.num_replicas
+        if not is_current:
+            place = EpochPlace(place.epoch)
+        return self._for_this_rank(place)
 
     def _for_this_rank(self, place: EpochPlace) -> EpochPlace:
         rank, world = self._ranks
@@ -198,13 +222,17 @@ class EpochSampler(DistributedSampler[int]):
 
     def check_count(self, world: int | None = None) -> None:
         """Raise UsageError if there are too few records for one batch of each rank."""
-        size, drop_last = self.settings.batch_size, self.drop_last
-        world = self.num_replicas if world is None else world
+        size = self.settings.batch_size
+        drop_last = self.drop_last
+        if world is None:
+            world = self.num_replicas
         count = share(self._count, world, drop_last=drop_last)
-        if self._count and not count_batches(count, size, drop_last=drop_last):
+        batches = count_batches(count, size, drop_last=drop_last)
+        if self._count and not batches:
+            records = number_of(self._count, "record")
+            ranks = number_of(world, "rank")
             raise UsageError(
-                f"{number_of(self._count, 'record')} for {number_of(world, 'rank')}: "
-                f"no batch of {size}",
+                f"{records} for {ranks}: no batch of {size}",
                 "expected enough for one",
                 "choose a smaller batch_size, or drop_last=False",
             )
@@ -222,18 +250,22 @@ class EpochSampler(DistributedSampler[int]):
         and the length is that of its epoch.
         """
         previous = self._divided_from
-        self._divided_from = self._current_place() if place is None else place
+        if place is None:
+            place = self._current_place()
+        self._divided_from = place
         try:
             yield
         finally:
             self._divided_from = previous
 
     def __len__(self) -> int:
+        all_numbers = range(self._count)
         place = self._divided_from
-        earlier_parts = self._undivided_before() if place is None else place.before
-        numbers = remainder(range(self._count), earlier_parts, drop_last=self.drop_last)
         if place is None:
+            earlier_parts = self._undivided_before()
+            numbers = remainder(all_numbers, earlier_parts, drop_last=self.drop_last)
             return len(numbers)
+        numbers = remainder(all_numbers, place.before, drop_last=self.drop_last)
         return share(len(numbers), place.world, drop_last=self.drop_last)
 
     def __iter__(self) -> Iterator[int]:
@@ -247,11 +279,13 @@ class EpochSampler(DistributedSampler[int]):
                 "iterate over the Loader itself, or over accelerator.prepare(loader)",
             )
         epoch = self.place.epoch
-        order = remainder(self._order(epoch), self._undivided_before(), drop_last=self.drop_last)
+        whole_order = self._order(epoch)
+        order = remainder(whole_order, self._undivided_before(), drop_last=self.drop_last)
         return (ItemNumber(int(number), epoch) for number in order)
 
     def _items_of_rank(self, place: EpochPlace) -> Iterator[int]:
-        order = remainder(self._order(place.epoch), place.before, drop_last=self.drop_last)
+        whole_order = self._order(place.epoch)
+        order = remainder(whole_order, place.before, drop_last=self.drop_last)
         count = share(len(order), place.world, drop_last=self.drop_last)
         start = self.rank * count
         size = place.batch_size
@@ -266,19 +300,22 @@ class EpochSampler(DistributedSampler[int]):
         if not self._is_loaded:
             return ()
         place = self.place.for_ranks(0, 1, self.settings.batch_size)
-        return (*place.before, (1, place.given * place.batch_size))
+        records_given = place.given * place.batch_size
+        return (*place.before, (1, records_given))
 
     def _order(self, epoch: int) -> Any:
         settings = self.settings
         if self.order is not None:
             order = sampled_order(self.order, seed=self.seed, epoch=epoch)
-            if len(order) != self._count:
-                raise UsageError(
-                    f"the sampler gave {len(order)} numbers, its length is {self._count}"
-                )
+            count = len(order)
+            if count != self._count:
+                problem = f"the sampler gave {count} numbers, its length is {self._count}"
+                raise UsageError(problem)
             return order
         if not settings.shuffle:
             return range(self._count)
         records = getattr(self.dataset, "records", self.dataset)
-        starts = records.starts if isinstance(records, RecordSequence) else [0, self._count]
+        starts: Sequence[int] = [0, self._count]
+        if isinstance(records, RecordSequence):
+            starts = records.starts
         return epoch_order(starts, seed=self.seed, epoch=epoch, window=settings.window)

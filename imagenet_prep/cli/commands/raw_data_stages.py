@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from imagenet_prep.fetch.providers import Site
-    from imagenet_prep.ilsvrc2012.settings import Part
+    from imagenet_prep.ilsvrc2012.class_parts import Part
     from imagenet_prep.stages.download import DownloadSummary
 
 
@@ -70,7 +70,7 @@ def download(data_dir: Path, only: str, quiet: bool, **params: Any) -> CommandOu
     imagenet-prep download /data/imagenet --classes imagenette
     imagenet-prep download /data/imagenet --source huggingface
     """
-    from imagenet_prep.ilsvrc2012.settings import find_part
+    from imagenet_prep.ilsvrc2012.class_parts import find_part
 
     keys = archive_keys(only)
     part = find_part(params["classes"])

@@ -8,7 +8,7 @@ from imagenet_prep.cli.terminal import say, tell
 from imagenet_prep.text import listed, number_of
 
 if TYPE_CHECKING:
-    from imagenet_prep.stages.diff import Difference, DifferingRecord, SplitDifference
+    from imagenet_prep.checks.set_difference import Difference, DifferingRecord, SplitDifference
 
 SHOWN_SHARDS = 20
 

@@ -54,17 +54,24 @@ def _interpret(
         return None
     annotations = matched.annotations
     losses, notes_on_kept = _without_counterpart(matched, proposed)
+    notes_on_masks = _unread_masks(inspection, matched)
     list_files = [path for path, _ in proposed.lists.values()]
+    meaning = "images with boxes"
+    if in_classes:
+        meaning = "class folders of images with boxes"
+    certainty = _certainty(inspection, matched, proposed, in_classes=in_classes)
+    proposal = _propose_recipe(proposed, matched, in_classes=in_classes)
+    faults_of_masks = _mixed(inspection, matched.images, matched.masks)
     return Interpretation(
-        _certainty(inspection, matched, proposed, in_classes=in_classes),
+        certainty,
         tuple(_evidence(proposed, matched)),
-        "class folders of images with boxes" if in_classes else "images with boxes",
-        _propose_recipe(proposed, matched, in_classes=in_classes),
-        [*proposed.faults, *_mixed(inspection, matched.images, matched.masks)],
+        meaning,
+        proposal,
+        [*proposed.faults, *faults_of_masks],
         annotation_files=frozenset((*proposed.used, *list_files)),
         losses=_unaccepted(inspection, losses, proposed),
         mended_faults=_impossible_boxes(inspection, annotations),
-        skip_notes=[*notes_on_kept, *_unread_masks(inspection, matched), *annotations.unread],
+        skip_notes=[*notes_on_kept, *notes_on_masks, *annotations.unread],
         labelled=matched.count,
         classes=len(annotations.classes),
     )
@@ -75,16 +82,22 @@ def _interpret(
 
 def _propose_recipe(proposed: Proposed, matched: MatchedImages, *, in_classes: bool) -> Proposal:
     """The images with their annotations, in class folders or without classes."""
-    proposal = _with_classes(matched) if in_classes else _without_classes(matched)
+    proposal = _without_classes(matched)
+    if in_classes:
+        proposal = _with_classes(matched)
+    lists: dict[str, str] = {}
     written_lists = _lists_of_kept(proposed, matched, proposal.lead)
-    lists = {split: path for split, (path, _) in proposed.lists.items()}
+    if not written_lists:
+        lists = {split: path for split, (path, _) in proposed.lists.items()}
+    boxes_keys = _boxes_keys(matched)
+    clips_boxes = bool(matched.annotations.changed_boxes)
     return replace(
         proposal,
-        lists={} if written_lists else lists,
+        lists=lists,
         written_lists=written_lists,
         divided=tuple(matched.annotations.divided),
-        annotations={"boxes": _boxes_keys(matched)},
-        clips_boxes=bool(matched.annotations.changed_boxes),
+        annotations={"boxes": boxes_keys},
+        clips_boxes=clips_boxes,
     )
 
 
@@ -109,15 +122,15 @@ def _lists_of_kept(proposed: Proposed, matched: MatchedImages, lead: str) -> dic
     a recipe can't name such a list.
     """
     kept = set(matched.names())
-    names_by_split = {split: names for split, (_, names) in proposed.lists.items()}
-    if all(kept.issuperset(names) for names in names_by_split.values()):
-        return {}
+    is_whole = True
     lists: dict[str, list[str]] = {}
-    for split, names in names_by_split.items():
+    for split, (_, names) in proposed.lists.items():
         kept_names = [name.removeprefix(lead) for name in names if name in kept]
         if kept_names:
             lists[split] = kept_names
-    return lists
+        if len(kept_names) < len(names):
+            is_whole = False
+    return {} if is_whole else lists
 
 
 def _boxes_keys(matched: MatchedImages) -> dict[str, Any]:
@@ -125,9 +138,11 @@ def _boxes_keys(matched: MatchedImages) -> dict[str, Any]:
     so they are numbered once.
     """
     keys = dict(matched.keys)
-    format = load_format(next(iter(keys)))
-    if "names" in format.keys and "names" not in keys and matched.annotations.classes:
-        keys["names"] = tuple(matched.annotations.classes.values())
+    classes = matched.annotations.classes
+    format_key = next(iter(keys))
+    takes_names = "names" in load_format(format_key).keys
+    if takes_names and "names" not in keys and classes:
+        keys["names"] = tuple(classes.values())
     if matched.missing:
         keys["missing"] = CHOICES["missing"]
     if matched.bare and not matched.keeps_bare:
@@ -150,10 +165,10 @@ def _certainty(
         return CERTAIN if _is_class_a_folder(matched) else LIKELY
     if _has_classes(matched.images) and not proposed.is_certain:
         return LIKELY
-    other_labels = [
-        table for table in inspection.labels if table.has_labels and table.name not in proposed.used
-    ]
-    return CERTAIN if other_labels else CERTAIN + 1
+    for table in inspection.labels:
+        if table.has_labels and table.name not in proposed.used:
+            return CERTAIN
+    return CERTAIN + 1
 
 
 def _is_class_a_folder(matched: MatchedImages) -> bool:
@@ -161,10 +176,10 @@ def _is_class_a_folder(matched: MatchedImages) -> bool:
     shape, annotations = shape_of(matched.images), matched.annotations
     place = 1 if shape.splits else 0
     pairs: set[tuple[str, str]] = set()
-    for name, classes in zip(
-        annotations.listing.names, annotations.values["boxes.text"], strict=True
-    ):
-        folder = name.removeprefix(shape.lead).split("/")[place]
+    classes_by_image = annotations.values["boxes.text"]
+    for name, classes in zip(annotations.listing.names, classes_by_image, strict=True):
+        path = name.removeprefix(shape.lead)
+        folder = path.split("/")[place]
         pairs.update((folder, class_name) for class_name in classes)
     folders = {folder for folder, _ in pairs}
     class_names = {class_name for _, class_name in pairs}
@@ -186,15 +201,17 @@ _OUTLINED = {"masks": ", with masks,", "boxes": " around polygons"}
 
 def _evidence(proposed: Proposed, matched: MatchedImages) -> list[str]:
     """How many boxes and classes there are, and by what they are divided."""
-    files, annotations = next(iter(proposed.value.values())), matched.annotations
+    files = next(iter(proposed.value.values()))
+    annotations = matched.annotations
     verb = "annotates" if len(files) == 1 else "annotate"
-    boxes = number_of(len(annotations.listing.boxes) // 4, "box", "boxes")
-    outlined = _OUTLINED.get(matched.keys.get("polygons", ""), "")
+    box_count = len(annotations.listing.boxes) // 4
+    boxes = number_of(box_count, "box", "boxes")
+    polygons = matched.keys.get("polygons", "")
+    outlined = _OUTLINED.get(polygons, "")
     classes = number_of(len(annotations.classes), "class", "classes")
-    evidence = [
-        f"{listed(files)} {verb} {matched.count:,} of {len(matched.images):,} images: "
-        f"{boxes}{outlined} of {classes}: {listed(annotations.classes.values())}"
-    ]
+    class_names = listed(annotations.classes.values())
+    images = f"{matched.count:,} of {len(matched.images):,} images"
+    evidence = [f"{listed(files)} {verb} {images}: {boxes}{outlined} of {classes}: {class_names}"]
     if annotations.divided:
         counts = [f"{len(rows):,} {split}" for split, rows in annotations.divided.items()]
         evidence.append(f"splits by these files: {', '.join(counts)}")
@@ -211,12 +228,13 @@ def _without_counterpart(matched: MatchedImages, proposed: Proposed) -> tuple[li
     """The images and annotations that are lost,
     and the images that are kept without boxes, as text.
     """
-    paths = [path for path, _ in proposed.lists.values()]
-    places = listed(dict.fromkeys(parent_of(path) or path for path in paths))
     losses: list[str] = []
     if matched.unlisted:
+        paths = [path for path, _ in proposed.lists.values()]
+        places = dict.fromkeys(parent_of(path) or path for path in paths)
         count = number_of(len(matched.unlisted), "image")
-        losses.append(f"{count} in no list of {places}: {listed(sorted(matched.unlisted))}")
+        unlisted = listed(sorted(matched.unlisted))
+        losses.append(f"{count} in no list of {listed(places)}: {unlisted}")
     if matched.missing:
         count = number_of(len(matched.missing), "annotation")
         losses.append(f"{count} without an image: {listed(matched.missing)}")
@@ -235,15 +253,13 @@ def _unaccepted(
     """The faults of what is left out, and of doubts about the annotations,
     which a user must accept.
     """
-    folder = inspection.folder
-    faults = [
-        InputError(
-            f"{folder}: {loss}", "every image needs an annotation, and every annotation an image"
-        )
-        for loss in losses
-    ]
-    doubts = [InputError(f"{folder}: {doubt}", "expected boxes") for doubt in proposed.doubts]
-    return faults + doubts
+    faults: list[InputError] = []
+    for loss in losses:
+        expected = "every image needs an annotation, and every annotation an image"
+        faults.append(InputError(f"{inspection.folder}: {loss}", expected))
+    for doubt in proposed.doubts:
+        faults.append(InputError(f"{inspection.folder}: {doubt}", "expected boxes"))
+    return faults
 
 
 def _unread_masks(inspection: Inspection, matched: MatchedImages) -> list[str]:
@@ -251,11 +267,10 @@ def _unread_masks(inspection: Inspection, matched: MatchedImages) -> list[str]:
     if not matched.masks:
         return []
     folders = sorted({parent_of(name) for name in matched.masks})
-    hint = (
-        f"mask: {{folder: {inspection.folder.resolve().name}/{folders[0]}, unmasked: skip}} in a "
-        "recipe takes them"
-    )
-    return [f"{number_of(len(matched.masks), 'mask')} in {listed(folders)}: {hint}"]
+    count = number_of(len(matched.masks), "mask")
+    first_folder = f"{inspection.folder.resolve().name}/{folders[0]}"
+    hint = f"mask: {{folder: {first_folder}, unmasked: skip}} in a recipe takes them"
+    return [f"{count} in {listed(folders)}: {hint}"]
 
 
 def _impossible_boxes(inspection: Inspection, annotations: Annotations) -> list[InputError]:
@@ -263,7 +278,9 @@ def _impossible_boxes(inspection: Inspection, annotations: Annotations) -> list[
     images = annotations.changed_boxes
     if not images:
         return []
-    box_count = sum(sum(counts.values()) for counts in images.values())
+    box_count = 0
+    for counts in images.values():
+        box_count += sum(counts.values())
     boxes = number_of(box_count, "impossible box", "impossible boxes")
     count = number_of(len(images), "image")
     problem = f"{inspection.folder}: {boxes} of {count}: {listed(images)}"
@@ -279,13 +296,13 @@ def _mixed(inspection: Inspection, names: Sequence[str], masks: Sequence[str]) -
     if are_flat or folder_around(names_below):
         return []  # the patterns name no other folder
     endings = {name.rpartition(".")[2] for name in names}
-    mixed = [name for name in masks if name.startswith(lead) and name.rpartition(".")[2] in endings]
+    masks_below = [name for name in masks if name.startswith(lead)]
+    mixed = [name for name in masks_below if name.rpartition(".")[2] in endings]
     if not mixed:
         return []
     problem = f"{inspection.folder}: masks are among images of the same ending: {listed(mixed)}"
-    return [
-        InputError(problem, "expected the images in a folder of their own", "move them to images/")
-    ]
+    expected = "expected the images in a folder of their own"
+    return [InputError(problem, expected, "move them to images/")]
 
 
 def _refuse(
@@ -300,7 +317,8 @@ def _refuse(
     for tool_files in inspection.annotations.values():
         annotation_files += tool_files
     if any(table.name in annotation_files for table in inspection.labels):
-        hint = Hint(error.hint, "; or take its columns: ", inspection.command_as("with-labels"))
+        command = inspection.command_as("with-labels")
+        hint = Hint(error.hint, "; or take its columns: ", command)
         error = InputError(error.what, error.detail, hint)
     return Interpretation(
         CERTAIN + 1,
@@ -327,13 +345,17 @@ def _recognise(key: str, inspection: Inspection) -> Interpretation | None:
 
 def _recognise_in_classes(inspection: Inspection) -> Interpretation | None:
     """Class folders whose images have annotations of any format: both are kept."""
-    images = images_and_masks(inspection)[0] if inspection.content == "image" else []
+    if inspection.content != "image":
+        return None
+    images, _ = images_and_masks(inspection)
     if not images or not _has_classes(images):
         return None
     for key in FORMATS:
         with contextlib.suppress(InputError):
             proposed = _propose_for(key, inspection)
-            interpretation = _interpret(inspection, proposed, in_classes=True) if proposed else None
+            if proposed is None:
+                continue
+            interpretation = _interpret(inspection, proposed, in_classes=True)
             if interpretation is not None:
                 return interpretation
     return None
@@ -346,12 +368,17 @@ def _propose_for(key: str, inspection: Inspection) -> Proposed | None:
     if inspection.content != "image":
         return None
     format = load_format(key)
+    files = inspection.annotations.get(format.tool, ())
+    images, _ = images_and_masks(inspection)
+    stray_files: list[str] = []
+    for names in inspection.others.values():
+        stray_files += names
     folder = AnnotatedFolder(
         inspection.folder,
-        files=inspection.annotations.get(format.tool, ()),
-        images=images_and_masks(inspection)[0],
+        files=files,
+        images=images,
         names=list(inspection.listing.names),
-        stray=[name for names in inspection.others.values() for name in names],
+        stray=stray_files,
         columns=_named_columns(inspection),
     )
     return format.propose_for(folder)
@@ -359,17 +386,21 @@ def _propose_for(key: str, inspection: Inspection) -> Proposed | None:
 
 def _named_columns(inspection: Inspection) -> dict[str, str]:
     """The columns of images and classes that the user names."""
-    columns = {"path": inspection.options.image, "label": inspection.options.label}
-    return {role: column.rpartition(":")[2] for role, column in columns.items() if column}
+    options = {"path": inspection.options.image, "label": inspection.options.label}
+    columns: dict[str, str] = {}
+    for role, option in options.items():
+        if option:
+            _, _, columns[role] = option.rpartition(":")
+    return columns
 
 
 def _structures() -> dict[str, Recogniser]:
     """A structure for each format of annotations, and one for those of images in class folders."""
-    structures: dict[str, Recogniser] = {
-        format.structure: functools.partial(_recognise, key)
-        for key, format in all_formats().items()
-    }
-    return {**structures, "boxes-in-class-folders": _recognise_in_classes}
+    structures: dict[str, Recogniser] = {}
+    for key, format in all_formats().items():
+        structures[format.structure] = functools.partial(_recognise, key)
+    structures["boxes-in-class-folders"] = _recognise_in_classes
+    return structures
 
 
 STRUCTURES = _structures()

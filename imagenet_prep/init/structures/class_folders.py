@@ -34,41 +34,35 @@ def _recognise_first(inspection: Inspection) -> Interpretation | None:
     folders = named_folders(inspection)
     shape = shape_of(inspection.items, splits=folders)
     classes = shape.classes
-    is_alone = len(classes) == 1 and not folders
-    if not classes or (is_alone and is_image_folder(classes[0])):
+    if not classes:
         return None
-    return _interpret(
-        inspection,
-        shape,
-        "class-folders",
-        POSSIBLE if is_alone else LIKELY,
-        faults_of(
-            inspection.folder,
-            shape,
-            _commands_for_inner(inspection, shape),
-            _command_for_paths(inspection),
-        ),
-    )
+    certainty = LIKELY
+    if len(classes) == 1 and not folders:
+        if is_image_folder(classes[0]):
+            return None
+        certainty = POSSIBLE
+    commands_for_inner = _commands_for_inner(inspection, shape)
+    command_for_paths = _command_for_paths(inspection)
+    faults = faults_of(inspection.folder, shape, commands_for_inner, command_for_paths)
+    return _interpret(inspection, shape, "class-folders", certainty, faults)
 
 
 def _recognise_deep(structure: str, inspection: Inspection) -> Interpretation | None:
     """Folders within folders, which are classes only if asked."""
     folders = named_folders(inspection)
     first_shape = shape_of(inspection.items, splits=folders)
-    shape = shape_of(inspection.items, _CLASS_FOLDERS[structure][0], folders)
-    is_deep = bool(first_shape.files.deep() or first_shape.roles.parts)
+    class_folder, _ = _CLASS_FOLDERS[structure]
+    shape = shape_of(inspection.items, class_folder, folders)
+    is_deep = first_shape.files.deep() or first_shape.roles.parts
     if not shape.classes or not is_deep:
         return None
-    is_tie = structure == "folder-paths" and are_doubtful_parts(first_shape.roles)
-    is_alone = len(shape.classes) == 1 and not folders
-    likely = POSSIBLE if is_alone else LIKELY
-    return _interpret(
-        inspection,
-        shape,
-        structure,
-        likely if is_tie else ONLY_IF_ASKED,
-        faults_of(inspection.folder, shape, "", _command_for_paths(inspection)),
-    )
+    certainty = ONLY_IF_ASKED
+    if structure == "folder-paths" and are_doubtful_parts(first_shape.roles):
+        is_alone = len(shape.classes) == 1 and not folders
+        certainty = POSSIBLE if is_alone else LIKELY
+    command_for_paths = _command_for_paths(inspection)
+    faults = faults_of(inspection.folder, shape, "", command_for_paths)
+    return _interpret(inspection, shape, structure, certainty, faults)
 
 
 def _interpret(
@@ -80,27 +74,35 @@ def _interpret(
 ) -> Interpretation:
     """The folder with these class folders."""
     class_folder, classes_noun = _CLASS_FOLDERS[structure]
-    is_first = class_folder == "first"
+    place = ""
+    options = {"class_folder": class_folder}
+    if class_folder == "first":
+        place = _place_of_classes(shape)
+        options = {}
     classes = listed(shape.classes)
-    place = _place_of_classes(shape) if is_first else ""
-    without = f"; without {listed(shape.roles.doubtful)}" if shape.roles.doubtful else ""
-    options = {} if is_first else {"class_folder": class_folder}
+    count = number_of(len(shape.classes), "folder")
+    evidence = f"{count} of files{place}: {classes}"
+    meaning = f"the {classes_noun} are the classes: {classes}"
+    if shape.roles.doubtful:
+        meaning += f"; without {listed(shape.roles.doubtful)}"
     proposal, list_files = _propose(inspection, shape, options)
     ways_to_divide, list_notes = _lists(inspection, shape, proposal)
+    notes_on_unlabelled = _notes_on_unlabelled(inspection, shape)
+    losses = [
+        *_missed(inspection, shape),
+        *_labelled_elsewhere(inspection, shape),
+        *_of_another_case(inspection, shape),
+        *ways_to_divide,
+    ]
     return Interpretation(
         certainty,
-        (f"{number_of(len(shape.classes), 'folder')} of files{place}: {classes}",),
-        f"the {classes_noun} are the classes: {classes}{without}",
+        (evidence,),
+        meaning,
         proposal,
         faults,
         annotation_files=list_files,
-        losses=[
-            *_missed(inspection, shape),
-            *_labelled_elsewhere(inspection, shape),
-            *_of_another_case(inspection, shape),
-            *ways_to_divide,
-        ],
-        skip_notes=[*_notes_on_unlabelled(inspection, shape), *list_notes],
+        losses=losses,
+        skip_notes=[*notes_on_unlabelled, *list_notes],
         labelled=len(proposal.names),
         classes=len(shape.classes),
     )
@@ -110,7 +112,9 @@ def _place_of_classes(shape: Shape) -> str:
     """The folders that hold the class folders, for the evidence."""
     if shape.roles.parts:
         return f" in each of {listed(shape.roles.parts)}"
-    return f" in {' and '.join(shape.splits)}" if any(shape.splits) else ""
+    if any(shape.splits):
+        return f" in {' and '.join(shape.splits)}"
+    return ""
 
 
 # the splits ---------------------------------------------------------------------------------------
@@ -122,16 +126,18 @@ def _propose(
     """A source of folders, and where its splits are unless their usual names say so;
     and the lists of splits.
     """
-    assert inspection.content is not None
+    content = inspection.content
+    assert content is not None
+    splits = shape.splits
     names = [name.removeprefix(shape.lead) for name in shape.files.names()]
-    proposal = Proposal(
-        "folders", inspection.content, names, shape.lead, splits=shape.splits, options=options
-    )
+    proposal = Proposal("folders", content, names, shape.lead, splits=splits, options=options)
     lists = _lists_of(inspection, shape, names)
     if lists is not None:
-        return proposal.divide(lists), frozenset(lists.files.values())
-    places = {} if is_usual(shape.roles) else shape.roles.places()
-    return replace(proposal, places=places), None
+        list_files = frozenset(lists.files.values())
+        return proposal.divide(lists), list_files
+    if not is_usual(shape.roles):
+        proposal = replace(proposal, places=shape.roles.places())
+    return proposal, None
 
 
 def _lists_of(inspection: Inspection, shape: Shape, names: Sequence[str]) -> SplitLists | None:
@@ -143,7 +149,9 @@ def _lists_of(inspection: Inspection, shape: Shape, names: Sequence[str]) -> Spl
     if not _is_undivided(shape):
         return None
     ways_to_divide = find_split_lists(inspection, names, shape.lead)
-    return ways_to_divide[0] if len(ways_to_divide) == 1 else None
+    if len(ways_to_divide) != 1:
+        return None
+    return ways_to_divide[0]
 
 
 def _is_undivided(shape: Shape) -> bool:
@@ -163,19 +171,22 @@ def _lists(
     """
     if proposal.lists or proposal.written_lists:
         unlisted = len(shape.files.names()) - len(proposal.names)
-        note = f"{number_of(unlisted, inspection.noun)} in no list of a split, left out"
-        return [], [note] if unlisted else []
+        if not unlisted:
+            return [], []
+        count = number_of(unlisted, inspection.noun)
+        return [], [f"{count} in no list of a split, left out"]
     if not _is_undivided(shape) or inspection.options.splits:
         return [], []
     ways_to_divide = find_split_lists(inspection, proposal.names, shape.lead)
     if len(ways_to_divide) < 2:
         return [], []
-    commands = [inspection.command(splits=lists.files) for lists in ways_to_divide]
-    problem = (
-        f"{inspection.folder}: {len(ways_to_divide)} ways to split the images: "
-        f"{listed(ways_to_divide[0].files.values())}, ..."
-    )
-    hint = Hint("take one: ", join_hints("; or ", commands[:_MOST_QUESTIONS]))
+    commands: list[str] = []
+    for lists in ways_to_divide[:_MOST_QUESTIONS]:
+        commands.append(inspection.command(splits=lists.files))
+    count = f"{len(ways_to_divide)} ways to split the images"
+    first_files = listed(ways_to_divide[0].files.values())
+    problem = f"{inspection.folder}: {count}: {first_files}, ..."
+    hint = Hint("take one: ", join_hints("; or ", commands))
     return [InputError(problem, "expected one list for each split", hint)], []
 
 
@@ -190,9 +201,10 @@ def _missed(inspection: Inspection, shape: Shape) -> list[InputError]:
         path = f"{shape.lead}{folder}"
         below = tree.at(path)
         count = number_of(below.total, inspection.noun)
+        hint = ""
         has_classes = not shape.roles.classes.isdisjoint(below.below)
-        is_split = has_classes and bool(shape.splits) and not is_mask_folder(folder)
-        hint = _command_for_split(inspection, shape, folder) if is_split else ""
+        if has_classes and shape.splits and not is_mask_folder(folder):
+            hint = _command_for_split(inspection, shape, folder)
         problem = f"{inspection.folder}: {count} in {path}, next to the splits"
         faults.append(InputError(problem, "expected class folders, or splits of them", hint))
     if shape.roles.loose:
@@ -217,7 +229,8 @@ def _labelled_elsewhere(inspection: Inspection, shape: Shape) -> list[InputError
         for table in tables:
             labels = table.label_by_row()
             if rows <= labels.keys():
-                shown_labels = listed(sorted(set(map(str, labels.values()))))
+                class_names = set(map(str, labels.values()))
+                shown_labels = listed(sorted(class_names))
                 problem = (
                     f"{inspection.folder}: {table.name} labels the images of {lead} as "
                     f"{shown_labels}, and is not read"
@@ -236,26 +249,29 @@ def _of_another_case(inspection: Inspection, shape: Shape) -> list[InputError]:
     """
     names_by_word: dict[str, list[str]] = {}
     for name in shape.classes:
-        names_by_word.setdefault(name.casefold(), []).append(name)
-    doubles = [
-        names
-        for names in names_by_word.values()
-        if len(names) > 1 and _are_in_different_splits(shape, names)
-    ]
+        word = name.casefold()
+        names_by_word.setdefault(word, []).append(name)
+    doubles: list[list[str]] = []
+    moves: list[CommandLine] = []
+    for names in names_by_word.values():
+        if len(names) > 1 and _are_in_different_splits(shape, names):
+            doubles.append(names)
+            moves += _moves_into_one(inspection, shape, names)
     if not doubles:
         return []
+    first_names = " and ".join(doubles[0])
     problem = (
-        f"{inspection.folder}: classes that differ in the case of letters alone: "
-        f"{' and '.join(doubles[0])}"
+        f"{inspection.folder}: classes that differ in the case of letters alone: {first_names}"
     )
-    moves = [move for names in doubles for move in _moves_into_one(inspection, shape, names)]
     hint = Hint("to make them one: ", in_sequence(moves))
     return [InputError(problem, "expected one name for each class", hint)]
 
 
 def _are_in_different_splits(shape: Shape, names: Sequence[str]) -> bool:
     """Whether no folder of a split holds two of these classes."""
-    leads = [division.lead for name in names for division, _, _ in shape.files.runs[name]]
+    leads: list[str] = []
+    for name in names:
+        leads += [division.lead for division, _, _ in shape.files.runs[name]]
     return len(leads) == len(set(leads))
 
 
@@ -267,7 +283,8 @@ def _moves_into_one(
     for name in other_names:
         for division, _, _ in shape.files.runs[name]:
             place = inspection.folder / division.lead
-            yield command_line(["mv", "--", str(place / name), str(place / kept_name)])
+            source, target = place / name, place / kept_name
+            yield command_line(["mv", "--", str(source), str(target)])
 
 
 def _command_for_split(inspection: Inspection, shape: Shape, folder: str) -> str:
@@ -288,7 +305,8 @@ def _notes_on_unlabelled(inspection: Inspection, shape: Shape) -> list[str]:
         path = f"{shape.lead}{folder}"
         total = tree.at(path).total
         count = number_of(total, f"{noun} without a class", f"{noun}s without a class")
-        unlabelled = command("init", inspection.folder / path, (("as", "unlabelled"),))
+        options = (("as", "unlabelled"),)
+        unlabelled = command("init", inspection.folder / path, options)
         notes.append(Hint(f"{path}: {count}, left out; for records without labels: ", unlabelled))
     return notes
 
@@ -297,14 +315,15 @@ def _commands_for_inner(inspection: Inspection, shape: Shape) -> str:
     """The commands that take folders within classes."""
     classes_by_structure: dict[str, str] = {}
     for structure in ("inner-folders", "folder-paths"):
-        inner_shape = shape_of(inspection.items, _CLASS_FOLDERS[structure][0])
+        class_folder, _ = _CLASS_FOLDERS[structure]
+        inner_shape = shape_of(inspection.items, class_folder)
         if not inner_shape.files.same:
             classes_by_structure[structure] = listed(inner_shape.classes)
     classes_by_structure["all-folders"] = listed(shape.classes)
-    commands = [
-        Hint(inspection.command_as(structure), f" (classes: {classes})")
-        for structure, classes in classes_by_structure.items()
-    ]
+    commands: list[str] = []
+    for structure, classes in classes_by_structure.items():
+        command_of_structure = inspection.command_as(structure)
+        commands.append(Hint(command_of_structure, f" (classes: {classes})"))
     return join_hints("; or ", commands)
 
 

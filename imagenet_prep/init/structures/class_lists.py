@@ -43,14 +43,18 @@ def _recognise_lists(inspection: Inspection) -> Interpretation | None:
     lists = list(filter(_may_be_of_a_class, find_name_lists(inspection)))
     classes = {name_list.name: _class_of(name_list) for name_list in lists}
     class_names = set(classes.values())
+    if len(class_names) < 2:
+        return None
     stems = {re.sub(r"[\d_ -]+", "", name) for name in class_names}
-    if len(class_names) < 2 or len(stems) < len(class_names):
+    if len(stems) < len(class_names):
         return None
     labels: dict[str, list[str]] = {}
     for name_list in lists:
+        class_name = classes[name_list.name]
         for row, text in zip(name_list.rows, name_list.texts, strict=True):
             if text in ("", "1"):
-                labels.setdefault(inspection.items[row], []).append(classes[name_list.name])
+                image = inspection.items[row]
+                labels.setdefault(image, []).append(class_name)
     return _interpret(inspection, lists, labels, "a list for each class")
 
 
@@ -59,12 +63,15 @@ def _may_be_of_a_class(name_list: NameList) -> bool:
     if _NO_CLASS.issuperset(name_list.family):
         return False
     texts = set(name_list.texts)
-    return texts == {""} or (texts <= _FLAGS and "-1" in texts)
+    if texts == {""}:
+        return True
+    return "-1" in texts and texts <= _FLAGS
 
 
 def _class_of(name_list: NameList) -> str:
     """The name of a list's file, without its ending and its split."""
-    stem = re.sub(r"\.\w+$", "", base_name(name_list.name))
+    file_name = base_name(name_list.name)
+    stem = re.sub(r"\.\w+$", "", file_name)
     if not name_list.split:
         return stem
     return re.sub(rf"^{_SPLIT}[ _-]|[ _-]{_SPLIT}$", "", stem, flags=re.IGNORECASE)
@@ -77,26 +84,33 @@ def _recognise_lines(inspection: Inspection) -> Interpretation | None:
     lists_by_family: dict[tuple[str, ...], list[NameList]] = {}
     for name_list in find_name_lists(inspection):
         if all(re.search(r"[^\W\d_]", text) for text in name_list.texts):
-            lists_by_family.setdefault(name_list.family, []).append(name_list)
-    interpretations = [_level(inspection, lists) for lists in lists_by_family.values()]
-    levels = list(filter(None, interpretations))
+            family = name_list.family
+            lists_by_family.setdefault(family, []).append(name_list)
+    levels: list[Interpretation] = []
+    for lists in lists_by_family.values():
+        level = _level(inspection, lists)
+        if level is not None:
+            levels.append(level)
     list_name = inspection.options.label
     if list_name is not None:
         return next((level for level in levels if list_name in level.list_files), None)
     if len(levels) < 2:
         return levels[0] if levels else None
-    return _ask_for_level(sorted(levels, key=lambda level: level.classes))
+    levels.sort(key=lambda level: level.classes)
+    return _ask_for_level(levels)
 
 
 def _ask_for_level(levels: Sequence[Interpretation]) -> Interpretation:
     """The question which level the classes are of."""
-    alternatives = [
-        Alternative(level.labelled, level.classes, {"label": min(level.list_files)})
-        for level in levels
-    ]
-    evidence = tuple(line for level in levels for line in level.evidence)
+    evidence: list[str] = []
+    alternatives: list[Alternative] = []
+    for level in levels:
+        evidence += level.evidence
+        options = {"label": min(level.list_files)}
+        alternatives.append(Alternative(level.labelled, level.classes, options))
+    certainty = levels[0].certainty
     meaning = "a class stands after each name"
-    return Interpretation(levels[0].certainty, evidence, meaning, alternatives=alternatives)
+    return Interpretation(certainty, tuple(evidence), meaning, alternatives=alternatives)
 
 
 def _level(inspection: Inspection, lists: Sequence[NameList]) -> Interpretation | None:
@@ -106,15 +120,21 @@ def _level(inspection: Inspection, lists: Sequence[NameList]) -> Interpretation 
     labels: dict[str, list[str]] = {}
     for name_list in lists:
         for row, text in zip(name_list.rows, name_list.texts, strict=True):
-            labels.setdefault(inspection.items[row], []).append(text)
+            image = inspection.items[row]
+            labels.setdefault(image, []).append(text)
+    if _has_several(labels):
+        return None
     class_count = len(_classes_in(labels))
-    if _has_several(labels) or not 2 <= class_count <= len(labels) // 2:
+    if not 2 <= class_count <= len(labels) // 2:
         return None
     return _interpret(inspection, lists, labels, "a class after each name")
 
 
 def _classes_in(labels: Mapping[str, Sequence[str]]) -> list[str]:
-    return sorted({class_name for classes in labels.values() for class_name in classes})
+    class_names: set[str] = set()
+    for classes in labels.values():
+        class_names.update(classes)
+    return sorted(class_names)
 
 
 def _has_several(labels: Mapping[str, Sequence[str]]) -> bool:
@@ -134,14 +154,22 @@ def _interpret(
         return None
     classes = _classes_in(labels)
     certainty = CERTAIN if inspection.labels else CERTAIN + 1
+    if shape_of(inspection.items).has_classes:
+        certainty = ONLY_IF_ASKED
     files = frozenset(name_list.name for name_list in lists)
-    unlisted = number_of(total - len(labels), inspection.noun)
+    images = f"{len(labels):,} of {total:,} images"
+    evidence = f"{listed(sorted(files))}: {manner}, {images}"
+    skip_notes: list[str] = []
+    if len(labels) < total:
+        unlisted = number_of(total - len(labels), inspection.noun)
+        skip_notes.append(f"{unlisted} in no list, left out")
+    proposal = _propose(inspection, lists, labels)
     return Interpretation(
-        ONLY_IF_ASKED if shape_of(inspection.items).has_classes else certainty,
-        (f"{listed(sorted(files))}: {manner}, {len(labels):,} of {total:,} images",),
+        certainty,
+        (evidence,),
         f"{manner}: {listed(classes)}",
-        _propose(inspection, lists, labels),
-        skip_notes=[f"{unlisted} in no list, left out"] if len(labels) < total else [],
+        proposal,
+        skip_notes=skip_notes,
         labelled=len(labels),
         classes=len(classes),
         list_files=files,
@@ -153,16 +181,21 @@ def _propose(
 ) -> Proposal:
     """The images with a class, divided by the splits that the lists are of."""
     assert inspection.content is not None
-    divided: dict[str, list[str]] = {}
-    for split, names in divided_by(lists, inspection.items).items():
-        divided[split] = [name for name in names if name in labels]
+    divided = divided_by(lists, inspection.items)
+    written_lists: dict[str, list[str]] = {}
+    for split, names in divided.items():
+        written_lists[split] = [name for name in names if name in labels]
+    written_labels: dict[str, str] = {}
+    for name, classes in labels.items():
+        written_labels[name] = _SIGN.join(classes)
+    several = _SIGN if _has_several(labels) else ""
     return Proposal(
         "files",
         inspection.content,
         list(labels),
-        written_lists=divided,
-        written_labels={name: _SIGN.join(labels[name]) for name in labels},
-        several=_SIGN if _has_several(labels) else "",
+        written_lists=written_lists,
+        written_labels=written_labels,
+        several=several,
     )
 
 

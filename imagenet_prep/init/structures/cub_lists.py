@@ -32,23 +32,27 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     base = inspection.folder / lead
     path_by_number = _read_list(base / _PATHS)
     names = {name.removeprefix(shape.lead) for name in shape.files.names()}
-    if not path_by_number or 2 * len(names.intersection(path_by_number.values())) < len(names):
+    listed_names = names.intersection(path_by_number.values())
+    if not path_by_number or 2 * len(listed_names) < len(names):
         return None
     split_by_number = _read_list(base / _SPLITS)
     list_files = _files_of_lists(inspection, lead)
     faults = _missing_images(base, path_by_number, names)
     faults += _missing_splits(base, path_by_number, split_by_number)
     if not faults and f"{lead}{_LABELS}" in list_files:
-        faults += _contradictions(base, path_by_number, _read_list(base / _LABELS))
+        label_by_number = _read_list(base / _LABELS)
+        faults += _contradictions(base, path_by_number, label_by_number)
     if _BOXES in inspection.annotations and not faults:
         return None  # with boxes, boxes-in-class-folders takes these classes and these splits
     divided = _divide(path_by_number, split_by_number)
     paths = list(path_by_number.values())
+    content = inspection.content
+    proposal = Proposal("folders", content, paths, shape.lead, written_lists=divided)
     return Interpretation(
         CERTAIN,
         (_evidence(lead, divided),),
         f"the folders are the classes: {listed(shape.classes)}; {_SPLITS} divides them",
-        Proposal("folders", inspection.content, paths, shape.lead, written_lists=divided),
+        proposal,
         faults,
         annotation_files=frozenset(list_files),
         skip_notes=_notes_on_unlisted(inspection, lead, len(paths)),
@@ -75,7 +79,8 @@ def _notes_on_unlisted(inspection: Inspection, lead: str, listed_count: int) -> 
     unlisted = len(inspection.items) - listed_count
     if not unlisted:
         return []
-    return [f"{number_of(unlisted, inspection.noun)} not in {lead}{_PATHS}, left out"]
+    count = number_of(unlisted, inspection.noun)
+    return [f"{count} not in {lead}{_PATHS}, left out"]
 
 
 def _folder_of_lists(inspection: Inspection) -> str | None:
@@ -93,7 +98,8 @@ def _read_list(path: Path) -> dict[str, str]:
     none if a line has no number.
     """
     text_by_number: dict[str, str] = {}
-    for line in read_plain(path).decode(errors="replace").splitlines():
+    content = read_plain(path).decode(errors="replace")
+    for line in content.splitlines():
         number, _, text = line.strip().partition(" ")
         if not number:
             continue
@@ -110,7 +116,8 @@ def _divide(
     divided: dict[str, list[str]] = {split: [] for split in _NAMES_OF_SPLITS.values()}
     for number, path in path_by_number.items():
         flag = split_by_number.get(number, "")
-        divided[_NAMES_OF_SPLITS.get(flag, "test")].append(path)
+        split = _NAMES_OF_SPLITS.get(flag, "test")
+        divided[split].append(path)
     return {split: paths for split, paths in divided.items() if paths}
 
 
@@ -144,10 +151,11 @@ def _contradictions(
     base: Path, path_by_number: Mapping[str, str], label_by_number: Mapping[str, str]
 ) -> list[InputError]:
     """The fault of a list of classes that are not those of the folders."""
-    pairs = {
-        (path.partition("/")[0], label_by_number.get(number, ""))
-        for number, path in path_by_number.items()
-    }
+    pairs: set[tuple[str, str]] = set()
+    for number, path in path_by_number.items():
+        folder = path.partition("/")[0]
+        label = label_by_number.get(number, "")
+        pairs.add((folder, label))
     folders = {folder for folder, _ in pairs}
     labels = {label for _, label in pairs}
     if not label_by_number or len(pairs) == len(folders) == len(labels):

@@ -24,25 +24,30 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     labels: dict[str, str] = {}
     try:
         for name in files:
-            tags = _read_tags(inspection.folder / name)
+            path = inspection.folder / name
+            tags = _read_tags(path)
             if tags is None:
                 return None
-            labels |= _labels_of(tags, inspection.items, inspection.folder / name)
+            labels |= _labels_of(tags, inspection.items, path)
     except InputError:
         return None  # the structure of boxes says what is wrong
     if 2 * len(labels) < len(inspection.items):
         return None
-    class_names = listed(class_order(set(labels.values())))
+    classes = class_order(set(labels.values()))
+    class_names = listed(classes)
+    evidence = f"{listed(files)} has a tag of {len(labels):,} images: {class_names}"
     names = list(labels)
+    splits = splits_above(names)
+    proposal = Proposal("files", "image", names, splits=splits, written_labels=labels)
     return Interpretation(
         CERTAIN + 2,
-        (f"{listed(files)} has a tag of {len(labels):,} images: {class_names}",),
+        (evidence,),
         f"the tags are the classes: {class_names}",
-        Proposal("files", "image", names, splits=splits_above(names), written_labels=labels),
+        proposal,
         annotation_files=files,
         losses=_untagged(inspection, labels),
         labelled=len(labels),
-        classes=len(set(labels.values())),
+        classes=len(classes),
     )
 
 
@@ -64,14 +69,19 @@ def _read_tags(path: Path) -> dict[str, str] | None:
         if len(labels) < len(element) or len(labels) > 1:
             return None
         if labels and labels[0]:
-            tags[element.get("name", "")] = labels[0]
+            name = element.get("name", "")
+            tags[name] = labels[0]
     return tags
 
 
 def _labels_of(tags: dict[str, str], images: Sequence[str], path: Path) -> dict[str, str]:
     """The tags by the images of the folder that their names mean."""
     rows = find_rows(list(tags), images, path.parent, path)
-    return {images[row]: label for row, label in zip(rows, tags.values(), strict=True) if row >= 0}
+    labels: dict[str, str] = {}
+    for row, label in zip(rows, tags.values(), strict=True):
+        if row >= 0:
+            labels[images[row]] = label
+    return labels
 
 
 STRUCTURES = {"cvat-tags": recognise}

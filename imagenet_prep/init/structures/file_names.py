@@ -39,23 +39,28 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     lists = _only_lists(inspection, labels)
     if lists is not None:
         labels = {name: labels[name] for name in lists.names}
-    left_out = len(inspection.items) - len(labels)
-    note = f"{number_of(left_out, 'image')} without a class in the name or in no list, left out"
     words = number_of(len(classes), "word")
+    evidence = f"{len(labels):,} names of images start with one of {words}: {listed(classes)}"
+    skip_notes: list[str] = []
+    left_out = len(inspection.items) - len(labels)
+    if left_out:
+        count = number_of(left_out, "image")
+        skip_notes.append(f"{count} without a class in the name or in no list, left out")
+    proposal = Proposal(
+        "files",
+        inspection.content,
+        list(labels),
+        splits=_splits_of_folders(labels),
+        written_lists=lists.divided if lists else {},
+        written_labels=labels,
+    )
     return Interpretation(
         POSSIBLE,
-        (f"{len(labels):,} names of images start with one of {words}: {listed(classes)}",),
+        (evidence,),
         f"the first words of their names are the classes: {listed(classes)}",
-        Proposal(
-            "files",
-            inspection.content,
-            list(labels),
-            splits=_splits_of_folders(labels),
-            written_lists=lists.divided if lists else {},
-            written_labels=labels,
-        ),
+        proposal,
         annotation_files=frozenset(lists.files.values() if lists else ()),
-        skip_notes=[note] if left_out else [],
+        skip_notes=skip_notes,
         labelled=len(labels),
         classes=len(classes),
     )
@@ -71,33 +76,46 @@ def _labels_by_name(items: Sequence[str], lead: str) -> dict[str, str]:
     counts = Counter(words.values())
     labels = {name: word for name, word in words.items() if word and counts[word] > 1}
     totals = Counter(map(_folder_of, items))
-    named = Counter(map(_folder_of, labels))
-    folders = {folder for folder, count in named.items() if count >= _NAMED * totals[folder]}
+    named_totals = Counter(map(_folder_of, labels))
+    folders: set[str] = set()
+    for folder, count in named_totals.items():
+        if count >= _NAMED * totals[folder]:
+            folders.add(folder)
     return {name: word for name, word in labels.items() if _folder_of(name) in folders}
 
 
 def _first_words(name: str) -> str:
     """The start of a file's name before its number; "" for words that cameras and scripts write."""
     match = _NUMBERED.fullmatch(stem_of(name))
-    word = match[1].rstrip(" _.-(") if match else ""
-    has_letters = re.search(r"[^\W\d_]", word) is not None
+    if match is None:
+        return ""
+    word = match[1].rstrip(" _.-(")
+    if re.search(r"[^\W\d_]", word) is None:
+        return ""
     plain_word = re.sub(r"[\W\d_]+$", "", word.lower())
-    return word if has_letters and not _CAMERA.fullmatch(plain_word) else ""
+    if _CAMERA.fullmatch(plain_word):
+        return ""
+    return word
 
 
 def _only_lists(inspection: Inspection, labels: Mapping[str, str]) -> SplitLists | None:
     """The lists that divide images of one folder, if there is one way."""
-    if len(set(map(_folder_of, labels))) > 1:
+    folders = set(map(_folder_of, labels))
+    if len(folders) > 1:
         return None
     ways_to_divide = find_split_lists(inspection, list(labels), "")
-    return ways_to_divide[0] if len(ways_to_divide) == 1 else None
+    if len(ways_to_divide) != 1:
+        return None
+    return ways_to_divide[0]
 
 
 def _splits_of_folders(labels: Mapping[str, str]) -> dict[str, str]:
     """The split of each folder; none if one of them is not called as a split."""
     folders = sorted(set(map(_folder_of, labels)))
     splits = split_names(folders)
-    return splits if len(splits) == len(folders) else {}
+    if len(splits) < len(folders):
+        return {}
+    return splits
 
 
 STRUCTURES = {"file-names": recognise}

@@ -40,26 +40,34 @@ def recognise(inspection: Inspection) -> Interpretation | None:
             list_files.append(list_file)
     if not list_files:
         return None
-    labels = {path.removeprefix(shape.lead): label for path, label in label_by_path.items()}
-    bare = [folder for folder in shape.roles.unlabelled if folder not in splits]
+    labels: dict[str, str] = {}
+    for path, label in label_by_path.items():
+        name = path.removeprefix(shape.lead)
+        labels[name] = label
+    skip_notes: list[str] = []
     left_out = len(inspection.items) - len(labels)
-    note = f"{', '.join(bare)}: {number_of(left_out, inspection.noun)} without a class, left out"
+    if left_out:
+        bare_folders = [folder for folder in shape.roles.unlabelled if folder not in splits]
+        count = number_of(left_out, inspection.noun)
+        skip_notes.append(f"{', '.join(bare_folders)}: {count} without a class, left out")
     added_splits = listed(splits.keys() - shape.splits.keys())
+    evidence = f"{listed(list_files)} has the classes of {added_splits}"
+    meaning = f"the folders of {listed(shape.splits)} are the classes: {listed(shape.classes)}"
+    proposal = Proposal(
+        "files",
+        inspection.content,
+        list(labels),
+        shape.lead,
+        splits=splits,
+        written_labels=labels,
+    )
     return Interpretation(
         CERTAIN,
-        (f"{listed(list_files)} has the classes of {added_splits}",),
-        f"the folders of {listed(shape.splits)} are the classes: {listed(shape.classes)}; "
-        f"{listed(list_files)} has others",
-        Proposal(
-            "files",
-            inspection.content,
-            list(labels),
-            shape.lead,
-            splits=splits,
-            written_labels=labels,
-        ),
+        (evidence,),
+        f"{meaning}; {listed(list_files)} has others",
+        proposal,
         annotation_files=frozenset(list_files),
-        skip_notes=[note] if left_out else [],
+        skip_notes=skip_notes,
         labelled=len(labels),
         classes=len(shape.classes),
     )
@@ -78,7 +86,9 @@ def _texts_near(inspection: Inspection, folder: str) -> Iterator[str]:
     """The text files in a folder, or next to it with its name."""
     leads = (f"{folder}/", f"{folder}_", f"{folder}.")
     for name, size in inspection.sizes():
-        if name.startswith(leads) and has_ending(name, _ENDINGS) and size <= LARGEST_TEXT:
+        if not name.startswith(leads):
+            continue
+        if has_ending(name, _ENDINGS) and size <= LARGEST_TEXT:
             yield name
 
 
@@ -87,7 +97,8 @@ def _read_classes(inspection: Inspection, shape: Shape, folder: str, name: str) 
 
     The list names files, with their endings or without.
     """
-    paths = [path for path in inspection.items if path.startswith(f"{folder}/")]
+    lead = f"{folder}/"
+    paths = [path for path in inspection.items if path.startswith(lead)]
     path_by_name = {base_name(path): path for path in paths}
     path_by_stem = {without_ending(file_name): path for file_name, path in path_by_name.items()}
     lines = read_cells(inspection.folder / name)
@@ -111,15 +122,20 @@ def _classes_in(
         name = base_name(cells[names_column])
         if name in path_by_name:
             cells_by_path[path_by_name[name]] = cells
-    columns = _columns_of_classes(shape, lines, list(cells_by_path.values()))
-    if len(cells_by_path) < len(path_by_name) or len(columns) != 1:
+    if len(cells_by_path) < len(path_by_name):
         return {}
-    return {path: cells[columns[0]] for path, cells in cells_by_path.items()}
+    rows = list(cells_by_path.values())
+    columns = _columns_of_classes(shape, lines, rows)
+    if len(columns) != 1:
+        return {}
+    classes_column = columns[0]
+    return {path: cells[classes_column] for path, cells in cells_by_path.items()}
 
 
 def _column_of_names(path_by_name: Mapping[str, str], lines: Sequence[Sequence[str]]) -> int | None:
     """The first column that names as many images as there are."""
-    for column in range(min(map(len, lines), default=0)):
+    column_count = min(map(len, lines), default=0)
+    for column in range(column_count):
         count = sum(base_name(cells[column]) in path_by_name for cells in lines)
         if count >= len(path_by_name):
             return column
@@ -131,13 +147,16 @@ def _columns_of_classes(
 ) -> list[int]:
     """The columns that hold class folders alone; of several, those that are called labels."""
     classes = shape.roles.classes
-    columns = [
-        column
-        for column in range(min(map(len, lines)))
-        if classes.issuperset(cells[column] for cells in rows)
-    ]
-    called_labels = [column for column in columns if _IS_LABEL.search(lines[0][column].lower())]
-    return called_labels or columns
+    column_count = min(map(len, lines))
+    columns: list[int] = []
+    columns_called_labels: list[int] = []
+    for column in range(column_count):
+        if classes.issuperset(cells[column] for cells in rows):
+            columns.append(column)
+            title = lines[0][column].lower()
+            if _IS_LABEL.search(title):
+                columns_called_labels.append(column)
+    return columns_called_labels or columns
 
 
 STRUCTURES = {"labelled-splits": recognise}

@@ -77,7 +77,8 @@ class _Masks(Struct):
     @property
     def is_lossy(self) -> bool:
         """Whether most of them are JPEGs."""
-        return sum(has_ending(mask, LOSSY) for mask in self.pairs) > len(self.pairs) / 2
+        lossy_count = sum(has_ending(mask, LOSSY) for mask in self.pairs)
+        return lossy_count > len(self.pairs) / 2
 
 
 def recognise(inspection: Inspection) -> Interpretation | None:
@@ -90,11 +91,12 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     if not choices:
         return None
     masks, *others = choices
-    folder_names = [base_name(folder) for folder in masks.folders]
-    if not all(map(is_mask_folder, folder_names)) and not _look_like_masks(inspection, masks):
+    are_named_masks = all(is_mask_folder(base_name(folder)) for folder in masks.folders)
+    if not are_named_masks and not _look_like_masks(inspection, masks):
         return None
     images = [name for name in images if name not in masks.pairs]
-    if len(set(masks.pairs.values())) < _HALF * len(images):
+    masked_images = set(masks.pairs.values())
+    if len(masked_images) < _HALF * len(images):
         return None
     return _interpret(inspection, masks, images, others)
 
@@ -119,24 +121,23 @@ def _look_like_masks(inspection: Inspection, masks: _Masks) -> bool:
     JPEGs are asked about in any case.
     """
     step = -(-len(masks.pairs) // _LOOKED_AT)
+    looked_at = list(masks.pairs.items())[::step]
     try:
-        return all(
-            _looks_like_mask(inspection.folder, mask, image)
-            for mask, image in list(masks.pairs.items())[::step]
-        )
+        return all(_looks_like_mask(inspection.folder, mask, image) for mask, image in looked_at)
     except (ImageError, OSError):
         return False
 
 
 def _looks_like_mask(folder: Path, mask: str, image: str) -> bool:
     """Whether a file is as large as its image and has few colours."""
-    size = read_facts(below(folder, image).read_bytes())[1:3]
-    data = below(folder, mask).read_bytes()
-    if read_facts(data)[1:3] != size:
+    image_data = below(folder, image).read_bytes()
+    mask_data = below(folder, mask).read_bytes()
+    if read_facts(mask_data)[1:3] != read_facts(image_data)[1:3]:
         return False
     if has_ending(mask, LOSSY):
         return True
-    return decode_rgb(data).getcolors(_MOST_COLOURS) is not None
+    colours = decode_rgb(mask_data).getcolors(_MOST_COLOURS)
+    return colours is not None
 
 
 # which files are masks ----------------------------------------------------------------------------
@@ -169,17 +170,20 @@ def _in_folders(images: Sequence[str], items: Sequence[str]) -> list[_Masks]:
 def _paired(images: Sequence[str], folder: str, files: Sequence[str]) -> list[_Masks]:
     """The masks of one folder, by suffix; none if too many of its files are masks of no image."""
     pairings = _pair(images, files)
-    pairings = [
-        masks for masks in pairings if masks.suffixes == pairings[0].suffixes or masks.suffixes.mask
-    ]
-    most_pairs = max((len(masks.pairs) for masks in pairings), default=0)
+    if not pairings:
+        return []
+    most_pairs = len(pairings[0].pairs)
     chosen: list[_Masks] = []
     paired_files: set[str] = set()
     for masks in pairings:
+        if masks is not pairings[0] and not masks.suffixes.mask:
+            continue
         if len(masks.pairs) >= _PAIRED * most_pairs and paired_files.isdisjoint(masks.pairs):
             chosen.append(msgspec.structs.replace(masks, folders=[folder]))
             paired_files |= masks.pairs.keys()
-    return chosen if len(paired_files) >= _PAIRED * len(files) else []
+    if len(paired_files) < _PAIRED * len(files):
+        return []
+    return chosen
 
 
 def _pair(images: Sequence[str], files: Sequence[str]) -> list[_Masks]:
@@ -192,7 +196,8 @@ def _pair(images: Sequence[str], files: Sequence[str]) -> list[_Masks]:
         for core, suffix in _cuts(stem_of(file), _CUTS):
             for image, image_suffix in owners.find(file, core):
                 if not suffix or suffix != image_suffix:
-                    pairs.setdefault(_Suffixes(suffix, image_suffix), {})[file] = image
+                    suffixes = _Suffixes(suffix, image_suffix)
+                    pairs.setdefault(suffixes, {})[file] = image
     pairings = [_Masks([], suffixes, of_suffixes) for suffixes, of_suffixes in pairs.items()]
     return sorted(pairings, key=lambda masks: (-len(masks.pairs), masks.suffixes.length))
 
@@ -205,19 +210,23 @@ class _Owners:
         self._anywhere: dict[str, list[tuple[str, str]]] = {}
         for image in images:
             for core, suffix in _cuts(stem_of(image), 1):
-                self._in_folder.setdefault((_folders_of(image), core), []).append((image, suffix))
+                place = (_folders_of(image), core)
+                self._in_folder.setdefault(place, []).append((image, suffix))
                 self._anywhere.setdefault(core, []).append((image, suffix))
 
     def find(self, mask: str, core: str) -> list[tuple[str, str]]:
         """The images of a mask with their suffixes:
         those of its folder, or the only ones of this name.
         """
-        near = self._in_folder.get((_folders_of(mask), core))
+        place = (_folders_of(mask), core)
+        near = self._in_folder.get(place)
         if near:
             return near
         anywhere = self._anywhere.get(core, [])
         suffixes = {suffix for _, suffix in anywhere}
-        return anywhere if len(suffixes) == len(anywhere) else []
+        if len(suffixes) < len(anywhere):
+            return []
+        return anywhere
 
 
 def _folders_of(name: str) -> str:
@@ -228,7 +237,8 @@ def _folders_of(name: str) -> str:
 def _cuts(stem: str, most: int) -> Iterator[tuple[str, str]]:
     """A name and "", then what is before its last words, and those: a suffix has a letter."""
     yield stem, ""
-    places = [match.start() for match in re.finditer(r"[ _.-](?=[^ _.-])", stem) if match.start()]
+    word_starts = re.finditer(r"[ _.-](?=[^ _.-])", stem)
+    places = [match.start() for match in word_starts if match.start()]
     for place in places[-most:]:
         if re.search(r"[A-Za-z]", stem[place:]):
             yield stem[:place], stem[place:]
@@ -249,19 +259,20 @@ def _add(choices: list[_Masks], masks: _Masks) -> None:
 
 def _preference(masks: _Masks) -> tuple[int, int]:
     """The masks of most images come first, then those whose names say that they are of classes."""
-    name = (masks.suffixes.mask or base_name(masks.folders[0])).lower()
-    image_count = len(set(masks.pairs.values()))
+    name = masks.suffixes.mask or base_name(masks.folders[0])
+    masked_images = set(masks.pairs.values())
     for place, pattern in enumerate(_PREFERRED):
-        if pattern.search(name):
-            return -image_count, place
-    return -image_count, len(_PREFERRED)
+        if pattern.search(name.lower()):
+            return -len(masked_images), place
+    return -len(masked_images), len(_PREFERRED)
 
 
 def _beside_images(items: Sequence[str]) -> list[_Masks]:
     """The masks next to their images, known by a usual suffix: a.jpg and a_mask.png."""
     counts: Counter[str] = Counter()
     for item in items:
-        counts.update(suffix for _, suffix in _cuts(stem_of(item), 1) if is_mask_suffix(suffix))
+        cuts = _cuts(stem_of(item), 1)
+        counts.update(suffix for _, suffix in cuts if is_mask_suffix(suffix))
     for suffix, _ in counts.most_common():
         masks = _of_suffix(items, suffix)
         if masks is not None:
@@ -294,13 +305,13 @@ def _interpret(
     inspection: Inspection, masks: _Masks, images: Sequence[str], others: Sequence[_Masks]
 ) -> Interpretation:
     """The folder with these masks; ``others`` are masks that the images have, too."""
+    meaning = "images with mask"
     keys = _mask_keys(masks)
     try:
         bare, missing = _unmatched(inspection, keys, images)
     except InputError as error:
-        return Interpretation(
-            CERTAIN + 1, (), "images with mask", faults=[error], annotation_files=()
-        )
+        faults = [error]
+        return Interpretation(CERTAIN + 1, (), meaning, faults=faults, annotation_files=())
     if missing:
         keys["missing"] = "ignore"
     if bare:
@@ -308,25 +319,20 @@ def _interpret(
     lead = folders_around(images)
     left_out = set(bare)
     names = [name.removeprefix(lead) for name in images if name not in left_out]
+    splits = splits_above(names)
+    proposal = Proposal("files", "image", names, lead, splits=splits, annotations={"mask": keys})
     counts = f"{len(images) - len(bare):,} of {len(images):,} images"
+    evidence = f"{listed(keys['folder'])} has masks of {counts}"
+    losses = _without_counterpart(inspection, missing, "mask", "an image")
+    losses += _without_counterpart(inspection, bare, "image", "a mask")
     return Interpretation(
         _certainty(inspection, masks, images),
-        (f"{listed(keys['folder'])} has masks of {counts}",),
-        "images with mask",
-        Proposal(
-            "files",
-            "image",
-            names,
-            lead,
-            splits=splits_above(names),
-            annotations={"mask": keys},
-        ),
+        (evidence,),
+        meaning,
+        proposal,
         _question(inspection, masks, others),
         annotation_files=frozenset(),
-        losses=[
-            *_without_counterpart(inspection, missing, "mask", "an image"),
-            *_without_counterpart(inspection, bare, "image", "a mask"),
-        ],
+        losses=losses,
         mended_faults=_lossy(masks),
         mending=f"take 255 from a brightness of {THRESHOLD} on, and 0 below",
         mended="made 0 and 255",
@@ -335,7 +341,8 @@ def _interpret(
 
 def _mask_keys(masks: _Masks) -> dict[str, Any]:
     """The keys of the recipe's `mask`."""
-    keys: dict[str, Any] = {"folder": [folder or "." for folder in masks.folders]}
+    folders = [folder or "." for folder in masks.folders]
+    keys: dict[str, Any] = {"folder": folders}
     if masks.suffixes.mask:
         keys["suffix"] = masks.suffixes.mask
     if masks.suffixes.image:
@@ -354,8 +361,10 @@ def _unmatched(
         InputError: a mask can't be used.
     """
     row_by_name = {name: row for row, name in enumerate(inspection.listing.names)}
-    listing = inspection.listing.picked([row_by_name[name] for name in images])
-    mask = msgspec.convert({**keys, "missing": "ignore", "unmasked": "skip"}, Mask)
+    rows = [row_by_name[name] for name in images]
+    listing = inspection.listing.picked(rows)
+    tolerant_keys = {**keys, "missing": "ignore", "unmasked": "skip"}
+    mask = msgspec.convert(tolerant_keys, Mask)
     roots = Roots(inspection.folder, inspection.folder)
     annotations = annotate(Recipe(mask=mask), listing, roots)
     return annotations.unmatched_images, annotations.unmatched_annotations
@@ -368,7 +377,9 @@ def _certainty(inspection: Inspection, masks: _Masks, images: Sequence[str]) -> 
         shape = shape_of(images)
         if shape.has_classes and len(shape.files) > 1:
             return LIKELY
-    return CERTAIN if any(table.has_labels for table in inspection.labels) else CERTAIN + 1
+    if any(table.has_labels for table in inspection.labels):
+        return CERTAIN
+    return CERTAIN + 1
 
 
 def _without_counterpart(
@@ -384,12 +395,15 @@ def _without_counterpart(
 
 def _lossy(masks: _Masks) -> list[InputError]:
     """The fault of masks in JPEG."""
-    return [lossy_fault(sorted(masks.pairs), "convert them to PNG")] if masks.is_lossy else []
+    if not masks.is_lossy:
+        return []
+    return [lossy_fault(sorted(masks.pairs), "convert them to PNG")]
 
 
 def _question(inspection: Inspection, masks: _Masks, others: Sequence[_Masks]) -> list[InputError]:
     """The fault of images that have several masks each, none of which is preferred."""
-    rivals = [other for other in others if _preference(other) == _preference(masks)]
+    preference = _preference(masks)
+    rivals = [other for other in others if _preference(other) == preference]
     if not rivals:
         return []
     choices = [masks, *rivals]
@@ -397,14 +411,10 @@ def _question(inspection: Inspection, masks: _Masks, others: Sequence[_Masks]) -
     for kept in choices:
         set_aside = [choice for choice in choices if choice is not kept]
         commands.append(_moving_command(inspection, set_aside))
-    return [
-        InputError(
-            f"{inspection.folder}: {listed(map(_name, choices))} each have a mask of the same "
-            "images",
-            "expected one mask for each image",
-            Hint("set the others aside: ", join_hints("; or ", commands)),
-        )
-    ]
+    names = listed(map(_name, choices))
+    problem = f"{inspection.folder}: {names} each have a mask of the same images"
+    hint = Hint("set the others aside: ", join_hints("; or ", commands))
+    return [InputError(problem, "expected one mask for each image", hint)]
 
 
 def _moving_command(inspection: Inspection, choices: Sequence[_Masks]) -> CommandLine:
@@ -414,7 +424,8 @@ def _moving_command(inspection: Inspection, choices: Sequence[_Masks]) -> Comman
     for masks in choices:
         for name in masks.folders:
             target = folder.with_name(f"{folder.name}-{name.replace('/', '-')}")
-            moves.append(command_line(["mv", "--", str(folder / name), str(target)]))
+            move = command_line(["mv", "--", str(folder / name), str(target)])
+            moves.append(move)
     return in_sequence(moves)
 
 

@@ -64,24 +64,33 @@ def _recognise_plain(inspection: Inspection) -> Interpretation | None:
         names = _members(inspection, content, tar_folders=True)
     shape = _shape(names)
     classes = shape.classes
-    double = next((name for name, count in Counter(names).items() if count > 1), None)
+    counts = Counter(names)
+    double = next((name for name, count in counts.items() if count > 1), None)
     as_source = _interpret(inspection, content, shape, tar_folders=are_splits)
-    faults = [] if double is None else [_fault_of_double(inspection, double)]
+    faults: list[InputError] = []
+    if double is not None:
+        faults.append(_fault_of_double(inspection, double))
+    meaning = "records without labels"
+    labelled = 0
     if classes:
         faults += faults_of(inspection.folder, shape, _DEEP)
-    faults += _faults_of_splits(inspection, shape, names)
-    meaning = "records without labels"
-    if classes:
         meaning = f"the folders in the tars are the classes: {listed(classes)}"
+        labelled = as_source.file_count
+    faults += _faults_of_splits(inspection, shape, names)
+    is_doubtful = double is not None and not classes
+    certainty = _certainty(inspection, is_doubtful=is_doubtful)
+    evidence = _evidence(inspection, shape, names, are_splits=are_splits)
+    losses = [*as_source.losses, *_doubtful(inspection, shape)]
+    notes = [*as_source.skip_notes, *_notes_on_unlabelled(shape, names)]
     return replace(
         as_source,
-        certainty=_certainty(inspection, is_doubtful=double is not None and not classes),
-        evidence=(_evidence(inspection, shape, names, are_splits=are_splits),),
+        certainty=certainty,
+        evidence=(evidence,),
         meaning=meaning,
         faults=[*faults, *as_source.faults],
-        losses=[*as_source.losses, *_doubtful(inspection, shape)],
-        skip_notes=[*as_source.skip_notes, *_notes_on_unlabelled(shape, names)],
-        labelled=as_source.file_count if classes else 0,
+        losses=losses,
+        skip_notes=notes,
+        labelled=labelled,
         classes=len(classes),
     )
 
@@ -90,13 +99,18 @@ def _are_splits(inspection: Inspection, content: Content, names: Sequence[str]) 
     """Whether several tars are the splits, and not the folders in them."""
     if len(inspection.archives) < 2 or shape_of(names).splits:
         return False
-    return bool(shape_of(_members(inspection, content, tar_folders=True)).splits)
+    names_in_tar_folders = _members(inspection, content, tar_folders=True)
+    return bool(shape_of(names_in_tar_folders).splits)
 
 
 def _certainty(inspection: Inspection, *, is_doubtful: bool) -> int:
     """How sure it is that tars are no classes; images outside of them would be lost."""
-    certainty = POSSIBLE if is_doubtful and _are_class_tars(inspection) else LIKELY
-    return min(certainty, POSSIBLE) - 1 if inspection.items else certainty
+    certainty = LIKELY
+    if is_doubtful and _are_class_tars(inspection):
+        certainty = POSSIBLE
+    if inspection.items:
+        certainty = min(certainty, POSSIBLE) - 1
+    return certainty
 
 
 def _evidence(
@@ -186,8 +200,9 @@ def _recognise_class_tars(inspection: Inspection) -> Interpretation | None:
     if inspection.items:
         certainty = ONLY_IF_ASKED
     tars = number_of(len(classes), noun_of(inspection.archives))
+    as_source = _interpret(inspection, content, _top_shape(names), tar_folders=True)
     return replace(
-        _interpret(inspection, content, _top_shape(names), tar_folders=True),
+        as_source,
         certainty=certainty,
         evidence=(f"{tars}, their names: {listed(classes)}",),
         meaning=f"each tar is a class: {listed(classes)}",
@@ -204,7 +219,8 @@ def _are_class_tars(inspection: Inspection) -> bool:
     and not numbered alike as parts of one set are.
     """
     stems = _stems_of_tars(inspection)
-    return len(stems) > 1 and len({_SHARD.sub("", stem) for stem in stems}) > 1
+    unnumbered_stems = {_SHARD.sub("", stem) for stem in stems}
+    return len(unnumbered_stems) > 1
 
 
 # both ---------------------------------------------------------------------------------------------
@@ -217,11 +233,10 @@ def _interpret(
     faults = _faults_in_tars(inspection, content)
     losses, skip_notes = _other_members(inspection, content)
     has_folders = bool(shape.files)
-    members = (
-        shape.files.names()
-        if has_folders
-        else _members(inspection, content, tar_folders=tar_folders)
-    )
+    if has_folders:
+        members: Sequence[str] = shape.files.names()
+    else:
+        members = _members(inspection, content, tar_folders=tar_folders)
     places: dict[str, dict[str, Any]] | None = {}
     if has_folders and (shape.lead or not is_usual(shape.roles)):
         places = shape.roles.places_in_tars()
@@ -232,19 +247,23 @@ def _interpret(
         expected = "expected class folders, or splits of them"
         faults.append(InputError(problem, expected, _unpacking_tars(inspection)))
     tars = list(inspection.archives)
+    options: dict[str, str | bool] = {}
+    if tar_folders:
+        options["tar_folders"] = True
+    proposal = Proposal(
+        "tar",
+        content,
+        sorted(members),
+        paths={"": tars},
+        splits=shape.splits,
+        places=places,
+        options=options,
+    )
     return Interpretation(
         ONLY_IF_ASKED,
         (),
         "",
-        Proposal(
-            "tar",
-            content,
-            sorted(members),
-            paths={"": tars},
-            splits=shape.splits,
-            places=places,
-            options={"tar_folders": True} if tar_folders else {},
-        ),
+        proposal,
         faults,
         containers=tars,
         is_labelled=has_folders,
@@ -274,8 +293,12 @@ def _other_members(inspection: Inspection, content: Content) -> tuple[list[Input
         if not len(listing.names):
             empty.append(tar)
         for name in listing.names:
-            if not has_ending_of(content, name):
-                (data if _is_data(name) else others).append(name)
+            if has_ending_of(content, name):
+                continue
+            if _is_data(name):
+                data.append(name)
+            else:
+                others.append(name)
     skip_notes: list[str] = []
     if others:
         skip_notes.append(f"{counted(others)} in tars: no image ({listed(others)})")
@@ -292,28 +315,37 @@ def _other_members(inspection: Inspection, content: Content) -> tuple[list[Input
 
 def _is_data(name: str) -> bool:
     """Whether a file may hold labels or annotations."""
-    return suffix_of(name) in DATA and not _FOR_READERS.fullmatch(stem_of(name))
+    if suffix_of(name) not in DATA:
+        return False
+    return not _FOR_READERS.fullmatch(stem_of(name))
 
 
 def _shape(names: Sequence[str]) -> Shape:
     """Class folders in tars: if one file is in no folder, convert takes no folder as a class."""
-    return shape_of(names) if all("/" in name for name in names) else _top_shape(names)
+    if all("/" in name for name in names):
+        return shape_of(names)
+    return _top_shape(names)
 
 
 def _top_shape(names: Sequence[str]) -> Shape:
-    return Shape(ClassFolders(Names.take(names), [Division("", range(len(names)), False)]))
+    whole = Division("", range(len(names)), False)
+    folders = ClassFolders(Names.take(names), [whole])
+    return Shape(folders)
 
 
 def _content_of(inspection: Inspection) -> Content | None:
     """The content of most files in the tars."""
-    return main_content(name for listing in inspection.archives.values() for name in listing.names)
+    listings = inspection.archives.values()
+    return main_content(name for listing in listings for name in listing.names)
 
 
 def _members(inspection: Inspection, content: Content, *, tar_folders: bool = False) -> list[str]:
     """The files of this content in all tars; with ``tar_folders`` below their tar's name."""
     members: list[str] = []
     for tar, listing in inspection.archives.items():
-        lead = folder_of_tar(base_name(tar)) if tar_folders else ""
+        lead = ""
+        if tar_folders:
+            lead = folder_of_tar(base_name(tar))
         members += [f"{lead}{name}" for name in listing.names if has_ending_of(content, name)]
     return members
 

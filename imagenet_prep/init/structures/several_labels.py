@@ -46,17 +46,16 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     table = _read_several(inspection, names, sign) if sign else None
     if table is None:
         return None
-    classes = sorted(map(str, set(flat_labels(table.table.labels or ())) - {None}))
+    labels = set(flat_labels(table.table.labels or ()))
+    classes = sorted(map(str, labels - {None}))
     manner = "a line for each" if sign == LINES else f"with {sign!r} between them"
-    evidence = evidence_of(inspection, table)
+    evidence = f"{evidence_of(inspection, table)}, and several labels, {manner}: {listed(classes)}"
     losses, skip_notes = losses_of(inspection, table, inspection.items)
     proposal, list_files = propose_files(inspection, table)
+    remarks = remarks_on_lists(list_files)
     return Interpretation(
         certainty,
-        (
-            f"{evidence}, and several labels, {manner}: {listed(classes)}",
-            *remarks_on_lists(list_files),
-        ),
+        (evidence, *remarks),
         f"an image can have several labels, {manner}",
         proposal,
         losses=losses,
@@ -91,7 +90,8 @@ def find_separator(table: LabelsFile) -> tuple[str, bool]:
     """
     labels = table.table.labels or ()
     sign, is_sure = separator_of(labels)
-    last_word = table.label.lower().rpartition("_")[2].rpartition(" ")[2]
+    last_part = table.label.lower().rpartition("_")[2]
+    last_word = last_part.rpartition(" ")[2]
     if last_word not in _PLURALS:
         return sign, is_sure
     if sign:
@@ -99,7 +99,9 @@ def find_separator(table: LabelsFile) -> tuple[str, bool]:
     cells = {label for label in labels if isinstance(label, str)}
     words = [word for cell in cells for word in cell.split()]
     is_spaced = len(set(words)) < len(words) and len(words) > len(cells)
-    return (" ", True) if is_spaced else ("", is_sure)
+    if is_spaced:
+        return " ", True
+    return "", is_sure
 
 
 STRUCTURES = {"several-labels": recognise}

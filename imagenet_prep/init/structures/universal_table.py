@@ -51,34 +51,48 @@ def recognise(inspection: Inspection) -> Interpretation | None:
     groups = _tables_in(inspection)
     if not groups:
         return None
-    tables = [name for names in groups.values() for name in names]
+    tables: list[str] = []
+    for names in groups.values():
+        tables += names
     meaning = f"{listed(tables)} has a row for each image"
     folder = Path(os.path.abspath(inspection.folder))  # noqa: PTH100 - links stay, as in names
-    paths = {split: [folder / name for name in names] for split, names in groups.items()}
+    paths: dict[str, list[Path]] = {}
+    for split, names in groups.items():
+        paths[split] = [folder / name for name in names]
     options = inspection.options
     source, recipe = _settings_of(options)
     rows: Rows | None = None
     try:
         rows = read_tables(source, paths)
-        values = set(options.splits.values())
-        if values and values <= {image.split for image in rows.images}:
+        if _are_values_of_rows(options.splits, rows):
             recipe = replace(recipe, splits=splits_by_value(options.splits))
-        images = find_images(_as_file(folder, recipe), rows, folder, inspection.engine)
+        recipe_file = _as_file(folder, recipe)
+        images = find_images(recipe_file, rows, folder, inspection.engine)
     except InputError as error:
         is_meant = _says_more(paths) or _names_most(inspection, folder, rows)
         certainty = CERTAIN + 1 if is_meant else POSSIBLE  # labels may be readable otherwise
         fault = _with_command(error, rows, options, inspection.folder)
         return Interpretation(certainty, (), meaning, faults=(fault,), annotation_files=tables)
-    names = _names_from(folder, images)
-    bare = [name for name in inspection.items if name not in names]
+    image_names = _names_from(folder, images)
+    bare = [name for name in inspection.items if name not in image_names]
     interpretation = _interpret(inspection, tables, rows, images, bare)
     content = inspection.content or "image"
+    proposal = _propose(images, groups, source, recipe, content)
+    archives = _archives_of(inspection, image_names)
     return replace(
         interpretation,
         meaning=meaning,
-        proposal=_propose(images, groups, source, recipe, content),
-        containers=_archives_of(inspection, names),
+        proposal=proposal,
+        containers=archives,
     )
+
+
+def _are_values_of_rows(splits: Mapping[str, str], rows: Rows) -> bool:
+    """Whether the splits that the user names are values of the column of splits."""
+    if not splits:
+        return False
+    splits_of_rows = {image.split for image in rows.images}
+    return splits_of_rows.issuperset(splits.values())
 
 
 def _interpret(
@@ -90,32 +104,40 @@ def _interpret(
 ) -> Interpretation:
     """The images of tables, except for their recipe; ``bare`` are those in no row."""
     labels = [image.label for image in images.images if image.label is not None]
+    class_names = set(map(str, labels))
+    certainty = _certainty(inspection, rows, len(bare))
     evidence = _evidence(inspection, tables, rows, len(bare))
+    evidence_of_marks = _evidence_of_marks(images)
+    losses: list[InputError] = []
+    if bare:
+        losses.append(_unnamed(inspection, tables, bare))
     return Interpretation(
-        _certainty(inspection, rows, len(bare)),
-        (evidence, *_evidence_of_marks(images)),
+        certainty,
+        (evidence, *evidence_of_marks),
         "",
         annotation_files=tables,
         is_labelled=rows.roles.label is not None,
-        losses=[_unnamed(inspection, tables, bare)] if bare else [],
+        losses=losses,
         labelled=len(labels),
-        classes=len(set(map(str, labels))),
+        classes=len(class_names),
     )
 
 
 def _names_from(folder: Path, images: RowListing) -> set[str]:
     """The images of a listing, by their paths from a folder."""
-    lead = Path(os.path.relpath(images.base, folder)).as_posix()
+    path_from_folder = os.path.relpath(images.base, folder)
+    lead = Path(path_from_folder).as_posix()
     return {posixpath.normpath(f"{lead}/{name}") for name in images.listing.names}
 
 
 def _archives_of(inspection: Inspection, names: Collection[str]) -> list[str]:
     """The archives that hold some of the images."""
-    return [
-        archive
-        for archive in inspection.archives
-        if any(name.startswith(f"{archive}/") for name in names)
-    ]
+    archives: list[str] = []
+    for archive in inspection.archives:
+        lead = f"{archive}/"
+        if any(name.startswith(lead) for name in names):
+            archives.append(archive)
+    return archives
 
 
 def choose_table(table: Path, engine: Engine, options: InitOptions) -> Choice:
@@ -134,20 +156,22 @@ def choose_table(table: Path, engine: Engine, options: InitOptions) -> Choice:
         return _choose_parquet(path, engine)
     split = _split_of(path.name)
     source, recipe = _settings_of(options)
-    recipe = replace(recipe, splits=splits_by_value(options.splits) or None)
+    splits = splits_by_value(options.splits)
+    recipe = replace(recipe, splits=splits or None)
     rows = read_tables(source, {split: [path]})
+    recipe_file = _as_file(path, recipe)
     try:
-        images = find_images(_as_file(path, recipe), rows, path.parent, engine)
+        images = find_images(recipe_file, rows, path.parent, engine)
     except InputError as error:
         raise _with_command(error, rows, options, table) from error
     count = number_of(len(images.images), "image")
     evidence = f"{path.name} names {count} in its column `{rows.roles.image}`"
     content = main_content(images.listing.names) or "image"
-    proposal = _propose(images, {split: [path.name]}, source, recipe, content)
+    groups = {split: [path.name]}
+    proposal = _propose(images, groups, source, recipe, content)
     evidence_of_marks = _evidence_of_marks(images)
-    return Choice(
-        "universal-table", (evidence, *evidence_of_marks), _notes_on_others(path), proposal
-    )
+    notes = _notes_on_others(path)
+    return Choice("universal-table", (evidence, *evidence_of_marks), notes, proposal)
 
 
 def _choose_parquet(path: Path, engine: Engine) -> Choice:
@@ -155,13 +179,16 @@ def _choose_parquet(path: Path, engine: Engine) -> Choice:
     samples, _ = list_samples("parquet", {"": [path]}, engine)
     names = list(samples.listing.names)
     evidence = f"{path.name} holds {number_of(len(names), 'image')}"
-    proposal = Proposal("parquet", "image", names, paths={"": [path.name]})
+    paths = {"": [path.name]}
+    proposal = Proposal("parquet", "image", names, paths=paths)
     return Choice("parquet", (evidence,), (), proposal)
 
 
 def _settings_of(options: InitOptions) -> tuple[Source, Recipe]:
     """The columns and the beginning of paths that the user names."""
-    return Source(label=options.label, image=options.image), Recipe(strip=options.strip)
+    source = Source(label=options.label, image=options.image)
+    recipe = Recipe(strip=options.strip)
+    return source, recipe
 
 
 def _with_command(
@@ -177,7 +204,9 @@ def _with_command(
         return error
     counts = f"{count:,} of {number_of(len(rows.images), 'image')}"
     command = options.command(place, strip=prefix)
-    return InputError(error.what, error.detail).with_choices([Hint(f"  {counts}: ", command)])
+    choice = Hint(f"  {counts}: ", command)
+    bare_error = InputError(error.what, error.detail)
+    return bare_error.with_choices([choice])
 
 
 def _notes_on_others(path: Path) -> tuple[str, ...]:
@@ -185,10 +214,13 @@ def _notes_on_others(path: Path) -> tuple[str, ...]:
     split = _split_of(path.name)
     if not split:
         return ()
-    tables = [other for other in path.parent.iterdir() if other != path and is_table(other)]
-    names = sorted(table.name for table in tables if _split_of(table.name))
+    names: list[str] = []
+    for other in path.parent.iterdir():
+        if other != path and is_table(other) and _split_of(other.name):
+            names.append(other.name)
     if not names:
         return ()
+    names.sort()
     source = f"source: {{table: {{{split}: {path.name}, ...}}}}"
     note = f"{listed(names)}: not read; in a recipe, {source} takes a table for each split"
     return (note,)
@@ -202,14 +234,18 @@ def _names_most(inspection: Inspection, folder: Path, rows: Rows | None) -> bool
     lead = text_of(str(folder))
     count = 0
     for image in rows.images:
-        count += posixpath.relpath(f"{image.folder}/{image.file_name}", lead) in names
+        path = f"{image.folder}/{image.file_name}"
+        count += posixpath.relpath(path, lead) in names
     return 2 * count >= len(rows.images)
 
 
 def _says_more(groups: Mapping[str, Sequence[Path]]) -> bool:
     """Whether a table has boxes or masks, which no labels file can have."""
-    names = {name for paths in groups.values() for path in paths for name in column_names(path)}
-    return not names.isdisjoint(("objects", "xmin", *MASKS))
+    columns: set[str] = set()
+    for paths in groups.values():
+        for path in paths:
+            columns.update(column_names(path))
+    return not columns.isdisjoint(("objects", "xmin", *MASKS))
 
 
 def splits_by_value(splits: Mapping[str, str]) -> dict[str, dict[str, str]]:
@@ -219,7 +255,9 @@ def splits_by_value(splits: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 def _as_file(path: Path, recipe: Recipe) -> RecipeFile:
     """A recipe of a table, before it is written."""
-    return RecipeFile(path, replace(recipe, source=Source(table=path.name)), {(): 1})
+    source = Source(table=path.name)
+    recipe_of_table = replace(recipe, source=source)
+    return RecipeFile(path, recipe_of_table, {(): 1})
 
 
 def _tables_in(inspection: Inspection) -> dict[str, list[str]]:
@@ -227,7 +265,8 @@ def _tables_in(inspection: Inspection) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
     for name in _likely_tables(inspection.listing.names):
         if _names_images(inspection.folder, name):
-            groups.setdefault(_split_of(name), []).append(name)
+            split = _split_of(name)
+            groups.setdefault(split, []).append(name)
     if "" in groups and len(groups) > 1:
         return {}
     return {split: groups[split] for split in sorted(groups, key=place_of_split)}
@@ -244,7 +283,9 @@ def _tables_at_the_top(tables: Sequence[str]) -> list[str]:
     """The tables in no folder that are called as splits; otherwise the ones in Parquet."""
     tables = [name for name in tables if "/" not in name]
     of_splits = [name for name in tables if split_name(stem_of(name))]
-    return of_splits or [name for name in tables if has_ending(name, PARQUET)]
+    if of_splits:
+        return of_splits
+    return [name for name in tables if has_ending(name, PARQUET)]
 
 
 def _names_images(folder: Path, name: str) -> bool:
@@ -252,14 +293,19 @@ def _names_images(folder: Path, name: str) -> bool:
     columns = column_names(folder / name)
     if any(map(_COLUMN.fullmatch, columns)):
         return True
-    is_index = "/" not in name and has_ending(name, PARQUET)  # no labels file can be one
-    return is_index and not set(FILES).isdisjoint(columns)
+    if "/" in name or not has_ending(name, PARQUET):
+        return False  # it may be a labels file
+    return any(name in columns for name in FILES)
 
 
 def _split_of(name: str) -> str:
     """The split that a table is of, by its own name or that of a folder above it; "" for none."""
     *folders, _ = name.split("/")
-    return next(filter(None, map(split_name, (*folders, stem_of(name)))), "")
+    for part in (*folders, stem_of(name)):
+        split = split_name(part)
+        if split:
+            return split
+    return ""
 
 
 def _certainty(inspection: Inspection, rows: Rows, bare_count: int) -> int:
@@ -282,15 +328,22 @@ def _propose(
     recipe: Recipe,
     content: Content,
 ) -> Proposal:
-    columns = {"label": source.label, "image": source.image}
+    names = list(images.listing.names)
+    paths = {split: list(names) for split, names in groups.items()}
+    splits = {split: split for split in images.splits}
+    options: dict[str, str | bool] = {}
+    if source.label is not None:
+        options["label"] = source.label
+    if source.image is not None:
+        options["image"] = source.image
     return Proposal(
         "table",
         content,
-        list(images.listing.names),
-        paths={split: list(names) for split, names in groups.items()},
-        splits={split: split for split in images.splits},
+        names,
+        paths=paths,
+        splits=splits,
         places=recipe.splits or {},
-        options={key: column for key, column in columns.items() if column is not None},
+        options=options,
     )
 
 
@@ -309,11 +362,14 @@ def _evidence_of_marks(images: RowListing) -> list[str]:
     evidence: list[str] = []
     marked_images = images.marks.images
     if marked_images:
-        box_count = sum(len(image.objects) for image in marked_images.values())
+        box_count = 0
+        for image in marked_images.values():
+            box_count += len(image.objects)
         boxes = number_of(box_count, "box", "boxes")
         evidence.append(f"{boxes} in {len(marked_images):,} images")
-    if images.marks.masks:
-        evidence.append(number_of(len(images.marks.masks), "mask"))
+    mask_count = len(images.marks.masks)
+    if mask_count:
+        evidence.append(number_of(mask_count, "mask"))
     return evidence
 
 

@@ -32,12 +32,20 @@ def recognise(inspection: Inspection) -> Interpretation | None:
         names = [name for name in names if name.startswith(leads)]
     else:
         splits = splits_above(names) or _splits_by_tops(names)
+    if shape.has_classes:
+        certainty = ONLY_IF_ASKED
+        faults = []
+    else:
+        certainty = POSSIBLE
+        faults = _faults_of_masks(inspection, items)
+    count = number_of(len(items), inspection.noun)
+    proposal = Proposal("files", inspection.content, names, lead, splits=splits)
     return Interpretation(
-        ONLY_IF_ASKED if shape.has_classes else POSSIBLE,
-        (f"{number_of(len(items), inspection.noun)} without a class",),
+        certainty,
+        (f"{count} without a class",),
         "records without labels",
-        Proposal("files", inspection.content, names, lead, splits=splits),
-        [] if shape.has_classes else _faults_of_masks(inspection, items),
+        proposal,
+        faults,
         is_labelled=False,
         skip_notes=_notes_on_others(inspection, shape, items),
     )
@@ -49,14 +57,16 @@ def _notes_on_others(inspection: Inspection, shape: Shape, items: Sequence[str])
     if not left_out:
         return []
     _, others = _doubtful_folders(shape)
-    return [f"{number_of(left_out, inspection.noun)} in {listed(others)}: left out"]
+    count = number_of(left_out, inspection.noun)
+    return [f"{count} in {listed(others)}: left out"]
 
 
 def _doubtful_folders(shape: Shape) -> tuple[list[str], list[str]]:
     """The folders that have names of images in general, and the others that are hardly classes."""
     doubtful = shape.roles.doubtful
     holders = [name for name in doubtful if is_image_folder(name)]
-    return holders, [name for name in doubtful if not is_image_folder(name)]
+    others = [name for name in doubtful if not is_image_folder(name)]
+    return holders, others
 
 
 def _images_alone(inspection: Inspection, shape: Shape) -> tuple[Sequence[str], str]:
@@ -68,7 +78,9 @@ def _images_alone(inspection: Inspection, shape: Shape) -> tuple[Sequence[str], 
         return inspection.items, ""
     leads = tuple(f"{shape.lead}{name}/" for name in holders)
     items = [name for name in inspection.items if name.startswith(leads)]
-    return items, leads[0] if len(leads) == 1 else ""
+    if len(leads) > 1:
+        return items, ""
+    return items, leads[0]
 
 
 def _faults_of_masks(inspection: Inspection, items: Sequence[str]) -> list[InputError]:
@@ -77,7 +89,8 @@ def _faults_of_masks(inspection: Inspection, items: Sequence[str]) -> list[Input
     if mixed is None:
         return []
     problem = f"{inspection.folder}: {mixed.what}"
-    return [InputError(problem, "expected images alone", f"a recipe can say: {mixed.choice}")]
+    hint = f"a recipe can say: {mixed.choice}"
+    return [InputError(problem, "expected images alone", hint)]
 
 
 def _splits_by_tops(names: Sequence[str]) -> dict[str, str]:

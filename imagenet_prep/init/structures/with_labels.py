@@ -43,31 +43,33 @@ def _recognise(inspection: Inspection) -> Interpretation | None:
     if not tables:
         return _refuse(inspection)
     shape = shape_of(inspection.items)
-    table = tables[0] = _named_by_folders(inspection.items, shape, tables[0])
+    table = _named_by_folders(inspection.items, shape, tables[0])
+    tables[0] = table
     certainty = certainty_of(inspection.items, shape, table)
     if table.has_labels and find_separator(table)[1]:
         certainty = ONLY_IF_ASKED  # several-labels is the structure
     proposal, list_files = propose_files(inspection, table)
     interpretation = _interpret(inspection, tables, certainty, proposal)
-    return replace(
-        interpretation,
-        evidence=(*interpretation.evidence, *remarks_on_lists(list_files)),
-        list_files=list_files,
-    )
+    evidence = (*interpretation.evidence, *remarks_on_lists(list_files))
+    return replace(interpretation, evidence=evidence, list_files=list_files)
 
 
 def _recognise_in_tars(inspection: Inspection) -> Interpretation | None:
     """A file names at least half of the images in tars."""
+    members = inspection.members
+    content = main_content(members)
+    if inspection.items or content is None:
+        return None
     tables = _tables_in_order(inspection)
-    content = main_content(inspection.members)
-    if inspection.items or content is None or not tables or not tables[0].has_labels:
+    if not tables or not tables[0].has_labels:
         return None
     table = tables[0]
     tars = list(inspection.archives)
-    names = kept_items(inspection.members, table)
+    names = kept_items(members, table)
     proposal = Proposal("tar", content, names, paths={"": tars}, table=table)
-    certainty = certainty_of(inspection.members, shape_of(inspection.members), table)
-    return replace(_interpret(inspection, tables, certainty, proposal), containers=tars)
+    certainty = certainty_of(members, shape_of(members), table)
+    interpretation = _interpret(inspection, tables, certainty, proposal)
+    return replace(interpretation, containers=tars)
 
 
 def _tables_in_order(inspection: Inspection) -> list[LabelsFile]:
@@ -76,16 +78,21 @@ def _tables_in_order(inspection: Inspection) -> list[LabelsFile]:
     """
     tables = inspection.labels
     if inspection.options.label is not None:
-        tables = [table for table in (*inspection.labels, *inspection.partial) if table.label]
-    return sorted(
-        tables,
-        key=lambda table: (
-            not table.has_labels,
-            not table.candidates,
-            -len({*table.rows}),
-            not table.files,
-            table.name.count("/"),
-        ),
+        all_tables = [*inspection.labels, *inspection.partial]
+        tables = [table for table in all_tables if table.label]
+    return sorted(tables, key=_place_in_order)
+
+
+def _place_in_order(table: LabelsFile) -> tuple[bool, bool, int, bool, int]:
+    """The key by which tables are sorted, the likeliest first."""
+    row_count = len(set(table.rows))
+    depth = table.name.count("/")
+    return (
+        not table.has_labels,
+        not table.candidates,
+        -row_count,
+        not table.files,
+        depth,
     )
 
 
@@ -99,14 +106,16 @@ def _refuse(inspection: Inspection) -> Interpretation | None:
         error = refusal.error
         if refusal.name.startswith("../"):  # it may be about other images, and can be left out
             hint = Hint(error.hint, "; to leave the file out: ", unlabelled)
-            error = InputError(error.what, error.detail, hint).with_choices(error.choices)
+            hinted_error = InputError(error.what, error.detail, hint)
+            error = hinted_error.with_choices(error.choices)
         faults.append(error)
     if not faults:
         return None
     if shape_of(inspection.items).has_classes:
         return Interpretation(ONLY_IF_ASKED, (), "a labels file", faults=faults)
     choice = Hint(f"  0 of {len(inspection.items):,} images, 0 classes: ", unlabelled)
-    faults[-1] = faults[-1].with_choices([*faults[-1].choices, choice])
+    last_fault = faults.pop()
+    faults.append(last_fault.with_choices([*last_fault.choices, choice]))
     return Interpretation(CERTAIN, (), "a labels file", faults=faults)
 
 
@@ -122,16 +131,19 @@ def _interpret(
     options: dict[str, object] = {}
     if table.label.lower() not in ("", *LABELS):
         options = _options(inspection, table, table.label, items)
+    evidence = evidence_of(inspection, table)
+    remarks = remarks_on(inspection, table, items)
+    alternatives = _alternatives(inspection, tables, items)
     return Interpretation(
         certainty,
-        (evidence_of(inspection, table), *remarks_on(inspection, table, items)),
+        (evidence, *remarks),
         _meaning(table),
         proposal,
         losses=losses,
         skip_notes=skip_notes,
         labelled=table.labelled,
         classes=table.classes,
-        alternatives=_alternatives(inspection, tables, items),
+        alternatives=alternatives,
         options=options,
     )
 
@@ -159,7 +171,10 @@ def _named_by_folders(items: Sequence[str], shape: Shape, table: LabelsFile) -> 
     inner_folders = {name: name.rpartition("/")[0].rpartition("/")[2] for name in items}
     for folder_by_name in (shape.class_by_file(), inner_folders):
         if all(items[row] in folder_by_name for row in labels):
-            pairs = {(label, folder_by_name[items[row]]) for row, label in labels.items()}
+            pairs: set[tuple[int, str]] = set()
+            for row, label in labels.items():
+                folder = folder_by_name[items[row]]
+                pairs.add((label, folder))
             class_names = _name_each(pairs)
             if class_names:
                 return replace(table, class_names=class_names)
@@ -171,7 +186,9 @@ def _name_each(pairs: Collection[tuple[int, str]]) -> dict[str, str]:
     class_names = {str(number): folder for number, folder in sorted(pairs)}
     folders = set(class_names.values())
     is_one_to_one = len(pairs) == len(class_names) == len(folders) > 1
-    return class_names if is_one_to_one and folders != class_names.keys() else {}
+    if not is_one_to_one or folders == class_names.keys():
+        return {}
+    return class_names
 
 
 # what a user must choose from ---------------------------------------------------------------------
@@ -185,11 +202,7 @@ def _alternatives(
     """
     table = tables[0]
     if table.image_columns and inspection.options.image is None:
-        options = _options(inspection, table, "", items)
-        return [
-            Alternative(len(table.named_rows), table.classes, {**options, "image": column})
-            for column in table.image_columns[:_MOST_CANDIDATES]
-        ]
+        return _by_image_columns(inspection, table, items)
     if table.has_labels and not table.files and _has_doubtful_splits(table):
         return _with_splits_or_without(inspection, table, items)
     if table.candidates and not table.has_labels:
@@ -199,9 +212,24 @@ def _alternatives(
         return []
     alternatives: list[Alternative] = []
     for rival in rivals[:_MOST_CANDIDATES]:
-        label = f"{rival.name}:{rival.label}" if rival.label else rival.name
+        label = rival.name
+        if rival.label:
+            label += f":{rival.label}"
         options = _options(inspection, rival, label, items)
         alternatives.append(Alternative(rival.labelled, rival.classes, options))
+    return alternatives
+
+
+def _by_image_columns(
+    inspection: Inspection, table: LabelsFile, items: Sequence[str]
+) -> list[Alternative]:
+    """Each column of paths that may name the images."""
+    row_count = len(table.named_rows)
+    alternatives: list[Alternative] = []
+    for column in table.image_columns[:_MOST_CANDIDATES]:
+        options = _options(inspection, table, "", items)
+        options["image"] = column
+        alternatives.append(Alternative(row_count, table.classes, options))
     return alternatives
 
 
@@ -216,9 +244,11 @@ def _with_splits_or_without(
     assert table.splits is not None
     splits = {split: value for value, split in table.splits.splits.items()}
     options = _options(inspection, table, "", items)
+    with_splits = {**options, "splits": splits}
+    without_splits = {**options, "as": "with-labels"}
     return [
-        Alternative(table.labelled, table.classes, {**options, "splits": splits}),
-        Alternative(table.labelled, table.classes, {**options, "as": "with-labels"}),
+        Alternative(table.labelled, table.classes, with_splits),
+        Alternative(table.labelled, table.classes, without_splits),
     ]
 
 
@@ -230,8 +260,9 @@ def _by_candidates(
     if len(table.candidates) == 1:
         alternatives.append(Alternative(0, 0, {"as": "unlabelled"}))
     for candidate in table.candidates[:_MOST_CANDIDATES]:
+        row_count = len(table.named_rows)
         options = _options(inspection, table, candidate.option, items)
-        alternatives.append(Alternative(len(table.named_rows), candidate.classes, options))
+        alternatives.append(Alternative(row_count, candidate.classes, options))
     return alternatives
 
 
@@ -239,7 +270,9 @@ def _rivals(tables: Sequence[LabelsFile]) -> list[LabelsFile]:
     """The first table, and those with labels that contradict it and each other."""
     rivals = [tables[0]]
     for table in tables[1:]:
-        if table.has_labels and all(contradicts(table, rival) for rival in rivals):
+        if not table.has_labels:
+            continue
+        if all(contradicts(table, rival) for rival in rivals):
             rivals.append(table)
     return rivals
 
@@ -251,7 +284,8 @@ def _options(
     if images would be left out or folders contradict it.
     """
     options: dict[str, object] = {"label": label}
-    if losses_of(inspection, table, items)[0]:
+    losses, _ = losses_of(inspection, table, items)
+    if losses:
         options["as"] = "with-labels" if inspection.items else "tars-with-labels"
     return options
 

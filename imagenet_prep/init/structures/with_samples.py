@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -34,6 +35,7 @@ from imagenet_prep.init.structures import Recogniser
 from imagenet_prep.init.table_forms import class_values
 from imagenet_prep.recipes import downsampled
 from imagenet_prep.recipes.array_sets import FILE, rival_files
+from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.joined_samples import Samples, split_of
 from imagenet_prep.recipes.path_parts import base_name, grouped
 from imagenet_prep.recipes.sample_sources import list_samples
@@ -81,7 +83,9 @@ def _recognise(
     names = find(inspection)
     if not names:
         return None
-    certainty = CERTAIN + 1 if set(inspection.items) <= set(names) else ONLY_IF_ASKED
+    certainty = ONLY_IF_ASKED
+    if set(inspection.items) <= set(names):
+        certainty = CERTAIN + 1
     meaning = f"a record for each sample of the {_NOUNS.get(kind, kind)} files"
     file_name, _, column = (inspection.options.label or "").rpartition(":")
     try:
@@ -95,16 +99,21 @@ def _recognise(
     except InputError as error:
         return Interpretation(certainty, (), meaning, faults=(error,), containers=names)
     samples, table = files.samples, files.table
-    remarks = downsampled.remarks_on(names, samples.names, has_classes=bool(samples.class_names))
+    has_classes = bool(samples.class_names)
+    remarks = downsampled.remarks_on(names, samples.names, has_classes=has_classes)
+    evidence = _evidence(kind, names, files)
+    proposal = _propose(kind, names, files, remarks)
     lists = lists_beside(inspection, kind)
+    notes = [*samples.passed, *_notes_on_labels(files), *_notes_on_lists(lists)]
+    losses = [_fault_of_loss(inspection, kind, names, loss) for loss in samples.lost]
     return Interpretation(
         certainty,
-        (*_evidence(kind, names, files), *remarks),
+        (*evidence, *remarks),
         meaning,
-        _propose(kind, names, files, remarks),
+        proposal,
         containers=[*names, *lists],
-        skip_notes=[*samples.passed, *_notes_on_labels(files), *_notes_on_lists(lists)],
-        losses=[_fault_of_loss(inspection, kind, names, loss) for loss in samples.lost],
+        skip_notes=notes,
+        losses=losses,
         labelled=table.labelled,
         classes=table.classes,
         alternatives=files.alternatives,
@@ -121,18 +130,17 @@ def _read_files(
     """
     groups = _by_split(kind, names)
     if "" in groups and len(groups) > 1:
-        undivided, divided = listed(groups[""]), listed(groups[max(groups)])
-        raise InputError(
-            f"{inspection.folder}: {undivided} is in no split, and {divided} is",
-            "expected all files in splits, or none",
-            "move it, or name it as the others",
-        )
-    paths = {split: [inspection.folder / name for name in groups[split]] for split in groups}
+        raise _fault_of_undivided(inspection, groups)
+    paths: dict[str, list[Path]] = {}
+    for split, split_files in groups.items():
+        paths[split] = [inspection.folder / name for name in split_files]
     samples, splits = list_samples(kind, paths, inspection.engine)
     label, alternatives = _choose_label(inspection, samples, column, kind)
     if label is None and not alternatives:
         _check_label(inspection, samples, kind)
-    table = _labels_of(samples, groups[next(iter(groups))][0], label)
+    first_split = next(iter(groups))
+    first_file = groups[first_split][0]
+    table = _labels_of(samples, first_file, label)
     return _SampleFiles(groups, samples, splits, table, label, alternatives)
 
 
@@ -140,10 +148,24 @@ def _by_split(kind: str, names: Sequence[str]) -> dict[str, list[str]]:
     """The files by the splits that their names tell; arrays tell theirs themselves."""
     if kind == "arrays":
         return {"": list(names)}
-    groups = grouped(names, lambda name: split_of(base_name(name)) or split_of(name))
-    others = [split for split in groups if split not in USUAL]
-    splits = [*others, *(split for split in USUAL if split in groups)]
-    return {split: groups[split] for split in splits}
+    groups = grouped(names, _split_of_file)
+    unusual_splits = [split for split in groups if split not in USUAL]
+    usual_splits = [split for split in USUAL if split in groups]
+    return {split: groups[split] for split in unusual_splits + usual_splits}
+
+
+def _split_of_file(path: str) -> str:
+    """The split that a file's name tells, or that of a folder above it; "" for none."""
+    return split_of(base_name(path)) or split_of(path)
+
+
+def _fault_of_undivided(inspection: Inspection, groups: Mapping[str, Sequence[str]]) -> InputError:
+    """The fault of files in no split next to others in splits."""
+    undivided = listed(groups[""])
+    divided = listed(groups[max(groups)])
+    problem = f"{inspection.folder}: {undivided} is in no split, and {divided} is"
+    expected = "expected all files in splits, or none"
+    return InputError(problem, expected, "move it, or name it as the others")
 
 
 def _labels_of(samples: Samples, name: str, label: str | None) -> LabelsFile:
@@ -168,14 +190,16 @@ def _ask_for_file(
     """The question which file is meant, where each is a set of its own."""
     alternatives: list[Alternative] = []
     for name in names[:_MOST_ALTERNATIVES]:
-        samples, _ = list_samples("arrays", {"": [inspection.folder / name]}, inspection.engine)
+        paths = {"": [inspection.folder / name]}
+        samples, _ = list_samples("arrays", paths, inspection.engine)
         table = _labels_of(samples, name, None)
         options = {"label": f"{name}:{samples.label}"}
         total = len(samples.names)
         alternatives.append(Alternative(table.labelled, table.classes, options, total))
+    evidence = f"each file is a set of its own: {listed(names)}"
     return Interpretation(
         certainty,
-        (f"each file is a set of its own: {listed(names)}",),
+        (evidence,),
         meaning,
         containers=names,
         alternatives=alternatives,
@@ -195,16 +219,21 @@ def _propose(
         options["label"] = files.label
     elif samples.label is not None and not table.has_labels:
         options["label"] = False
+    content: Content = "image"
+    if samples.names[0].endswith(".npy"):
+        content = "array"
+    splits = {split: split for split in files.splits}
+    first_label = _first_label(names, table, samples.label)
     return Proposal(
         kind,
-        "array" if samples.names[0].endswith(".npy") else "image",
+        content,
         list(samples.listing.names),
         paths=files.groups,
-        splits={split: split for split in files.splits},
+        splits=splits,
         table=table,
         options=options,
         remarks=remarks,
-        first_label=_first_label(names, table, samples.label),
+        first_label=first_label,
     )
 
 
@@ -217,8 +246,10 @@ def _first_label(names: Sequence[str], table: LabelsFile, label: str | None) -> 
     if label != "image/class/label" and not are_arrays_from_1 and not is_named_from_1:
         return None
     labels = flat_labels(table.labels or ())
-    are_positive = all(isinstance(number, int) and number > 0 for number in labels)
-    return 1 if labels and are_positive else None
+    for number in labels:
+        if not isinstance(number, int) or number <= 0:
+            return None
+    return 1 if labels else None
 
 
 # evidence, notes and faults -----------------------------------------------------------------------
@@ -227,13 +258,15 @@ def _first_label(names: Sequence[str], table: LabelsFile, label: str | None) -> 
 def _evidence(kind: str, names: Sequence[str], files: _SampleFiles) -> list[str]:
     """How many samples, classes and boxes there are, and which files seem to be missing."""
     samples, label = files.samples, files.label
-    count = number_of(len(names), f"{_NOUNS.get(kind, kind)} file")
+    noun = _NOUNS.get(kind, kind)
+    count = number_of(len(names), f"{noun} file")
     evidence = [f"{count} with {len(samples.names):,} samples: {listed(names)}"]
     if label is not None:
         classes = number_of(files.table.classes, "class", "classes")
         evidence.append(f"{label} is the class: {classes}")
     elif samples.label == FILE:
-        classes = listed(list(dict.fromkeys(samples.columns[FILE])))
+        class_names = dict.fromkeys(samples.columns[FILE])
+        classes = listed(list(class_names))
         evidence.append(f"each file is a class: {classes}")
     images = samples.marks.images.values()
     box_count = sum(len(image.objects) for image in images)
@@ -252,16 +285,23 @@ def _missing_numbers(names: Sequence[str]) -> list[str]:
 
     Numbers count files if most of them are there; others are dates or the like.
     """
-    texts_by_series: dict[tuple[str, str], dict[int, str]] = {}
-    for match in filter(None, map(_NUMBERED.fullmatch, names)):
-        texts_by_series.setdefault((match[1], match[3]), {})[int(match[2])] = match[2]
+    digits_by_series: dict[tuple[str, str], dict[int, str]] = {}
+    for name in names:
+        match = _NUMBERED.fullmatch(name)
+        if match is None:
+            continue
+        start, digits, end = match.groups()
+        series = digits_by_series.setdefault((start, end), {})
+        series[int(digits)] = digits
     missing: list[str] = []
-    for (start, end), texts in texts_by_series.items():
-        lowest, highest = min(texts), max(texts)
-        if highest - lowest < 2 * len(texts):
-            width = len(texts[lowest])
-            absent = [number for number in range(lowest, highest) if number not in texts]
-            missing += [f"{start}{number:0{width}}{end}" for number in absent]
+    for (start, end), series in digits_by_series.items():
+        lowest, highest = min(series), max(series)
+        if highest - lowest >= 2 * len(series):
+            continue
+        width = len(series[lowest])
+        for number in range(lowest, highest):
+            if number not in series:
+                missing.append(f"{start}{number:0{width}}{end}")
     return missing
 
 
@@ -276,7 +316,9 @@ def _notes_on_labels(files: _SampleFiles) -> list[str]:
 
 
 def _notes_on_lists(lists: Sequence[str]) -> list[str]:
-    return [f"{listed(lists)}: not read, a table without images"] if lists else []
+    if not lists:
+        return []
+    return [f"{listed(lists)}: not read, a table without images"]
 
 
 def _fault_of_loss(
@@ -303,11 +345,14 @@ def _choose_label(
         return column, []
     if column:
         problem = f"{inspection.folder} has no column {column}"
-        raise InputError(problem, f"expected one of {', '.join(samples.columns) or 'none'}")
+        columns = ", ".join(samples.columns) or "none"
+        raise InputError(problem, f"expected one of {columns}")
     if samples.label is not None or samples.doubt:
         return None, []
     candidates = _candidates(samples)
-    return _choose_candidate(inspection, samples, candidates, kind) if candidates else (None, [])
+    if not candidates:
+        return None, []
+    return _choose_candidate(inspection, samples, candidates, kind)
 
 
 def _choose_candidate(
@@ -319,10 +364,11 @@ def _choose_candidate(
         return candidates[0].columns[0], []
     if len(candidates) > 1 and (is_known or kind == "arrays"):
         total = len(samples.names)
-        return None, [
-            Alternative(total, candidate.classes, {"label": candidate.option}, total)
-            for candidate in candidates[:_MOST_ALTERNATIVES]
-        ]
+        alternatives: list[Alternative] = []
+        for candidate in candidates[:_MOST_ALTERNATIVES]:
+            options = {"label": candidate.option}
+            alternatives.append(Alternative(total, candidate.classes, options, total))
+        return None, alternatives
     option = candidates[0].option
     note = Hint(f"{option} may be the class: ", inspection.command(label=option))
     samples.passed = [*samples.passed, note]
@@ -332,7 +378,8 @@ def _choose_candidate(
 def _candidates(samples: Samples) -> list[Candidate]:
     """The columns that may have the labels of all samples."""
     columns = {name: cells for name, cells in samples.columns.items() if None not in cells}
-    candidates = distinct_candidates(class_candidates(columns, ""), columns)
+    candidates = class_candidates(columns, "")
+    candidates = distinct_candidates(candidates, columns)
     return [candidate for candidate in candidates if not candidate.is_hot]
 
 
@@ -344,21 +391,26 @@ def _check_label(inspection: Inspection, samples: Samples, kind: str) -> None:
     if label is None and len(samples.words) > 1:
         problem = f"{inspection.folder} has labels in {' and in '.join(samples.words)}"
         error = InputError(problem, "expected one column of labels", "choose one:")
-        raise error.with_choices([_choice(inspection, samples, name) for name in samples.words])
-    if label is not None and None in samples.columns[label]:
-        name = samples.names[samples.columns[label].index(None)]
+        choices = [_choice(inspection, samples, name) for name in samples.words]
+        raise error.with_choices(choices)
+    if label is None:
+        return
+    cells = samples.columns[label]
+    if None in cells:
+        name = samples.names[cells.index(None)]
+        problem = f"{inspection.folder}: {name} has no {label}"
         hint = f"a recipe can say: source: {{{kind}: ..., label: false}}; {label} is a column then"
-        raise InputError(
-            f"{inspection.folder}: {name} has no {label}", f"every sample needs a {label}", hint
-        )
+        raise InputError(problem, f"every sample needs a {label}", hint)
 
 
 def _choice(inspection: Inspection, samples: Samples, column: str) -> str:
     """A column of labels in one line, which ends with its command."""
     labels = [label for label in samples.columns[column] if label is not None]
     images = f"{len(labels):,} of {len(samples.names):,} images"
-    classes = number_of(len(set(labels)), "class", "classes")
-    return Hint(f"  {images}, {classes}: ", inspection.command(label=column))
+    class_count = len(set(labels))
+    classes = number_of(class_count, "class", "classes")
+    command = inspection.command(label=column)
+    return Hint(f"  {images}, {classes}: ", command)
 
 
 _FINDERS: dict[str, Callable[[Inspection], Sequence[str]]] = {
@@ -373,8 +425,10 @@ def _structures() -> dict[str, Recogniser]:
     """A recogniser by structure: one for each kind of source whose files hold their own labels."""
     structures: dict[str, Recogniser] = {}
     for key in sorted(kinds_with_samples()):
-        find = _FINDERS.get(key, functools.partial(holders_of, key))
-        structures[source_kinds()[key].structure or key] = functools.partial(_recognise, key, find)
+        holders = functools.partial(holders_of, key)
+        find = _FINDERS.get(key, holders)
+        name = source_kinds()[key].structure or key
+        structures[name] = functools.partial(_recognise, key, find)
     return structures
 
 

@@ -105,7 +105,8 @@ class _TableReader(Struct, frozen=True):
             if not any(cells.values()):
                 continue
             texts = {"label": self.only_class}
-            texts |= {role: cells[column] for role, column in columns.items()}
+            for role, column in columns.items():
+                texts[role] = cells[column]
             if "boxes" in texts:
                 rows += _rows_of_cell(texts, place)
             else:
@@ -119,17 +120,22 @@ class _TableReader(Struct, frozen=True):
             expected = f"expected some of {', '.join(_ROLES)}, boxes"
             raise fault(str(path), f"columns: {unknown_roles[0]}", expected)
         folded = {column.lower(): column for column in reversed(header)}
-        named = self.columns if self.header else {**_NO_HEADER, **self.columns}
-        columns = {}
+        named = self.columns
+        if not self.header:
+            named = {**_NO_HEADER, **named}
+        columns: dict[str, str] = {}
         for role, usual_names in _roles(folded).items():
-            names = [named[role].lower()] if role in named else usual_names
+            names: Sequence[str] = usual_names
+            if role in named:
+                names = [named[role].lower()]
             matches = [folded[name] for name in names if name in folded]
             if matches:
                 columns[role] = matches[0]
             elif role in named or self._needs(role):
                 problem = f"{path}: no column for {role}"
+                expected = f"expected one of {', '.join(header)}"
                 hint = f"write in the recipe: columns: {{{role}: COLUMN}}"
-                raise InputError(problem, f"expected one of {', '.join(header)}", hint)
+                raise InputError(problem, expected, hint)
         return columns
 
     def _needs(self, role: str) -> bool:
@@ -141,8 +147,10 @@ class _TableReader(Struct, frozen=True):
 
 def _other_size(size: Size, expected: Size, place: str) -> InputError:
     """The error for an image that has two sizes."""
-    problem = f"a size of {size[0]} x {size[1]}"
-    return fault(place, problem, f"expected {expected[0]} x {expected[1]}, as before")
+    width, height = size
+    expected_width, expected_height = expected
+    problem = f"a size of {width} x {height}"
+    return fault(place, problem, f"expected {expected_width} x {expected_height}, as before")
 
 
 class _Row(NamedTuple):
@@ -163,9 +171,10 @@ def _roles(names: Collection[str]) -> Mapping[str, tuple[str, ...]]:
         return _ROLES
     if any(name in names for name in _IN_A_CELL["boxes"]):
         return _IN_A_CELL
-    edges = (_BY_SIZE[role] for role in ("xmin", "ymin", "box_width", "box_height"))
-    has_size = all(not set(edge_names).isdisjoint(names) for edge_names in edges)
-    return _BY_SIZE if has_size else _ROLES
+    for edge in _SIZED_EDGES:
+        if not any(name in names for name in _BY_SIZE[edge]):
+            return _ROLES
+    return _BY_SIZE
 
 
 def _rows_of_cell(texts: Mapping[str, str], place: str) -> list[_Row]:
@@ -174,14 +183,16 @@ def _rows_of_cell(texts: Mapping[str, str], place: str) -> list[_Row]:
     if cell.lower() in ("", "no_box", "[]"):
         return [_Row(texts["path"], texts["label"], None, None, place)]
     edges = _SIZED_EDGES if cell.startswith("[") else _EDGES
-    rows = []
+    rows: list[_Row] = []
     for box in cell.split(";"):
-        words = box.strip("[] ").replace(",", " ").split()
+        numbers = box.strip("[] ").replace(",", " ")
+        words = numbers.split()
         if len(words) != len(edges):
             expected = "expected [x, y, width, height], or x1 y1 x2 y2;..."
             raise fault(place, f"boxes {cell[:40]!r}", expected)
         box_texts = dict(zip(edges, words, strict=True))
-        rows.append(_row({**texts, **box_texts}, place))
+        row = _row({**texts, **box_texts}, place)
+        rows.append(row)
     return rows
 
 
@@ -190,14 +201,16 @@ _SIZED_EDGES = ("xmin", "ymin", "box_width", "box_height")
 
 
 def _row(texts: Mapping[str, str], place: str) -> _Row:
-    name, class_name = texts["path"], texts["label"]
+    name = texts["path"]
+    class_name = texts["label"]
     size = None
     if texts.get("width") and texts.get("height"):
         width = parse_number(texts["width"], place)
         height = parse_number(texts["height"], place)
         size = check_size(width, height, place)
     is_sized = "box_width" in texts
-    edges = [texts[edge] for edge in (_SIZED_EDGES if is_sized else _EDGES)]
+    edge_names = _SIZED_EDGES if is_sized else _EDGES
+    edges = [texts[edge] for edge in edge_names]
     has_box = any(edges)
     if not name or (has_box and not class_name):
         raise fault(place, "an empty cell", "expected an image, four corners and a class")
@@ -245,11 +258,13 @@ _PROBED_BYTES = 1 << 20
 
 def _first_rows(content: bytes) -> list[list[str]]:
     """The cells of the first lines, without blanks around them."""
-    whole_lines = content[: content.rfind(b"\n") + 1] or content
-    rows = []
+    end = content.rfind(b"\n") + 1
+    whole_lines = content[:end] or content
+    rows: list[list[str]] = []
     try:
         for _, cells in islice(csv_rows(whole_lines, "csv"), _PROBED):
-            rows.append([cell.strip() for cell in cells])
+            stripped_cells = [cell.strip() for cell in cells]
+            rows.append(stripped_cells)
     except LabelsFault:
         return []
     return rows
@@ -262,7 +277,8 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names a column for each corner of a box,
     or for one corner and the size.
     """
-    names = {name.lower() for name in rows[0]} if rows else set()
+    header = rows[0] if rows else ()
+    names = {name.lower() for name in header}
     roles = _roles(names)
     box_roles = roles.keys() - {"path", "label", "width", "height"}
     return all(not names.isdisjoint(roles[role]) for role in box_roles)
@@ -272,7 +288,8 @@ def _has_boxes(rows: Sequence[Sequence[str]]) -> bool:
     """Whether rows are path, four corners and a class, or a path alone."""
     if any(len(cells) != len(_NO_HEADER) for cells in rows):
         return False
-    boxes = [cells[1:5] for cells in rows if any(cells[1:5])]
+    corners = [cells[1:5] for cells in rows]
+    boxes = list(filter(any, corners))
     return bool(boxes) and all(map(_is_box, boxes))
 
 
@@ -296,10 +313,13 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     if not folder.files:
         return None
     files = sorted(folder.files)
-    rows = _read_first_rows(folder.path / files[0])
+    first_file = files[0]
+    rows = _read_first_rows(folder.path / first_file)
     has_header = _has_header(rows)
     value: dict[str, Any] = {"csv": files}
-    columns = _propose_columns(folder, files[0], rows) if has_header else {}
+    columns: dict[str, str] = {}
+    if has_header:
+        columns = _propose_columns(folder, first_file, rows)
     if columns:
         value["columns"] = columns
     names_file = _find_names(folder)
@@ -347,8 +367,9 @@ def _no_label(
         options = (("as", FORMAT.structure), ("label", column))
         commands.append(command("init", folder.path, options))
     problem = f"{folder.path / name}: no column for label"
+    expected = f"expected one of {', '.join(header)}"
     hint = Hint("if it is one of them, choose it: ", join_hints("; or ", commands))
-    return InputError(problem, f"expected one of {', '.join(header)}", hint)
+    return InputError(problem, expected, hint)
 
 
 _MOST_NAMED = 4
@@ -356,19 +377,27 @@ _MOST_NAMED = 4
 
 def _column_of_images(images: Sequence[str], rows: Sequence[Sequence[str]]) -> dict[str, str]:
     """The column that has the names of most images; none if no column has one."""
-    image_names = {*map(stem_of, images), *(image.rpartition("/")[2] for image in images)}
+    image_names: set[str] = set()
+    for image in images:
+        _, _, file_name = image.rpartition("/")
+        image_names.update((file_name, stem_of(image)))
     header = rows[0]
     name_counts = dict.fromkeys(header, 0)
     for row in rows[1:]:
         for column, cell in zip(header, row, strict=False):  # a row may be cut short
-            name_counts[column] += cell.rpartition("/")[2] in image_names
-    column = max(name_counts, key=name_counts.__getitem__)
-    return {"path": column} if name_counts[column] else {}
+            _, _, file_name = cell.rpartition("/")
+            if file_name in image_names:
+                name_counts[column] += 1
+    best_column = max(name_counts, key=name_counts.__getitem__)
+    if not name_counts[best_column]:
+        return {}
+    return {"path": best_column}
 
 
 def _is_nameless(header: Sequence[str], columns: Mapping[str, str]) -> bool:
     """Whether a table has no column but those of images and boxes: none can be the class."""
-    names = {name.lower() for name in header if name not in columns.values()}
+    other_columns = set(header) - set(columns.values())
+    names = {name.lower() for name in other_columns}
     box_names = {*_ROLES["width"], *_ROLES["height"]}
     for role, usual_names in _roles(names).items():
         if role != "label":
@@ -382,13 +411,15 @@ def _find_names(folder: AnnotatedFolder) -> str | None:
     """
     cells: set[str] = set()
     for name in folder.files:
-        cells.update(*_read_first_rows(folder.path / name))
+        rows = _read_first_rows(folder.path / name)
+        cells.update(*rows)
     for name in folder.names:
         if not name.lower().endswith(".csv") or name in folder.files:
             continue
         with contextlib.suppress(InputError):
             class_names = read_box_names(folder.path / name)
-            if cells.intersection(class_names.by_id or class_names.order):
+            names = class_names.by_id or class_names.order
+            if cells.intersection(names):
                 return name
     return None
 

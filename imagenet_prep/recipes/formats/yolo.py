@@ -62,7 +62,8 @@ def _read(path: Path, class_names: Sequence[str], pose_length: int) -> Drawn:
         if len(words) == pose_length:
             words = words[:5]
         if words:
-            image.objects.append(_read_object(words, class_names, f"{path}, line {number}"))
+            place = f"{path}, line {number}"
+            image.objects.append(_read_object(words, class_names, place))
     return image
 
 
@@ -106,7 +107,11 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
         if pose_length:
             note = f"{names_path.name}: key points are not read (kpt_shape), only boxes"
             images.file.unread.append(note)
-    images.mark_files(keys.places, ".txt", lambda path: _read(path, class_names, pose_length))
+
+    def read(path: Path) -> Drawn:
+        return _read(path, class_names, pose_length)
+
+    images.mark_files(keys.places, ".txt", read)
     missing = [name for name in images.missing if name.rpartition("/")[2] not in _NO_LABELS]
     images.missing[:] = missing
 
@@ -116,9 +121,12 @@ def _length_of_poses(path: Path) -> int:
     if path.suffix.lower() not in _YAML:
         return 0
     shape = read_data_yaml(path).get("kpt_shape")
-    if not isinstance(shape, list) or not all(str(size).isdecimal() for size in shape):
+    if not isinstance(shape, list):
         return 0
-    return 5 + math.prod(map(int, shape))
+    if not all(str(size).isdecimal() for size in shape):
+        return 0
+    numbers_of_points = math.prod(map(int, shape))
+    return 5 + numbers_of_points
 
 
 # init ---------------------------------------------------------------------------------------------
@@ -141,16 +149,20 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
         return _propose_nameless(folder, labels)
     lists = _read_lists(folder, names_file)
     value = {"yolo": folders_of(labels), "names": names_file}
-    other_names = [name for name in folder.names if name.endswith(_NAMES) and name != names_file]
-    used = [*labels, names_file, *other_names]
-    return Proposed(value, used, lists, doubts=_doubts(folder, labels))
+    used = [*labels, names_file]
+    for name in folder.names:
+        if name.endswith(_NAMES) and name != names_file:
+            used.append(name)
+    doubts = _doubts(folder, labels)
+    return Proposed(value, used, lists, doubts=doubts)
 
 
 def _propose_nameless(folder: AnnotatedFolder, labels: Sequence[str]) -> Proposed:
     """Classes that are called as their numbers, if the user accepts that."""
     last_class = 0
     for name in labels:
-        for line in read_text(folder.path / name).splitlines():
+        text = read_text(folder.path / name)
+        for line in text.splitlines():
             words = line.split()
             if words and _NUMBER.fullmatch(words[0]):
                 last_class = max(last_class, int(words[0]))
@@ -158,8 +170,10 @@ def _propose_nameless(folder: AnnotatedFolder, labels: Sequence[str]) -> Propose
         "YOLO annotations, and no file of the names of classes such as data.yaml: "
         "they are called as their numbers"
     )
-    value = {"yolo": folders_of(labels), "names": tuple(map(str, range(last_class + 1)))}
-    return Proposed(value, labels, doubts=[doubt, *_doubts(folder, labels)])
+    numbers = range(last_class + 1)
+    value = {"yolo": folders_of(labels), "names": tuple(map(str, numbers))}
+    doubts = [doubt, *_doubts(folder, labels)]
+    return Proposed(value, labels, doubts=doubts)
 
 
 _NUMBER = re.compile(r"[0-9]{1,5}")
@@ -170,9 +184,10 @@ def _refuse_missing_labels(folder: AnnotatedFolder) -> None:
     for name in folder.names:
         if not name.endswith("data.yaml"):
             continue
-        keys = read_data_yaml(folder.path / name)
-        if "names" in keys and {"train", "val", "path"} & keys.keys():
-            path = folder.path / name
+        path = folder.path / name
+        keys = read_data_yaml(path)
+        names_images = {"train", "val", "path"} & keys.keys()
+        if "names" in keys and names_images:
             problem = f"{path} is that of a YOLO set, and no text file has a box of an image"
             expected = "expected labels/train/a.txt for images/train/a.jpg"
             without = command("init", folder.path, (("as", "unlabelled"),))
@@ -185,19 +200,21 @@ def _find_names(folder: AnnotatedFolder) -> str:
     raises InputError if there are several that differ.
     """
     file_names = [*folder.files, *folder.stray]
-    candidates = [name for name in file_names if name.endswith((*_YAML, *_NAMES))]
-    candidates.sort(key=lambda name: (not name.endswith(_YAML), not name.endswith("data.yaml")))
-    if not candidates:
-        return ""
-    chosen = candidates[0]
-    lists = [name for name in candidates if name.endswith(_NAMES)]
+    yamls = [name for name in file_names if name.endswith(_YAML)]
+    yamls.sort(key=lambda name: not name.endswith("data.yaml"))
+    lists = [name for name in file_names if name.endswith(_NAMES)]
+    # also next to a YAML file: a list that can't be read is an error in any case
     classes = {name: read_box_names(folder.path / name).order for name in lists}
-    if chosen in classes:
-        for name in lists:
-            if classes[name] != classes[chosen]:
-                problem = f"{chosen} and {name} in {folder.path} name the classes differently"
-                raise InputError(problem, "expected the same names", "remove one of them")
-    return chosen
+    if yamls:
+        return yamls[0]
+    if not lists:
+        return ""
+    first_list = lists[0]
+    for name in lists:
+        if classes[name] != classes[first_list]:
+            problem = f"{first_list} and {name} in {folder.path} name the classes differently"
+            raise InputError(problem, "expected the same names", "remove one of them")
+    return first_list
 
 
 def _doubts(folder: AnnotatedFolder, labels: Sequence[str]) -> list[str]:
@@ -206,11 +223,11 @@ def _doubts(folder: AnnotatedFolder, labels: Sequence[str]) -> list[str]:
     for name in labels[:_MOST_READ]:
         text = (folder.path / name).read_text(errors="replace")
         lengths.update(len(line.split()) for line in text.splitlines())
-    if lengths - {0} != {9}:
+    lengths.discard(0)
+    if lengths != {9}:
         return []
-    return [
-        f"every line of {listed(labels)} has four points: turned boxes become the boxes around them"
-    ]
+    lines = f"every line of {listed(labels)}"
+    return [f"{lines} has four points: turned boxes become the boxes around them"]
 
 
 _MOST_READ = 50
@@ -229,9 +246,11 @@ def _read_lists(folder: AnnotatedFolder, names_file: str) -> Lists:
     keys = read_data_yaml(path) if is_yaml else _read_darknet(folder, names_file)
     places: dict[str, str] = {}
     for key in ("train", "val", "test"):
-        if keys.get(key) not in (None, "", "~", "null"):
-            places[key] = str(keys[key])
-    if not any(place.strip("[]'\" ").endswith(".txt") for place in places.values()):
+        place = keys.get(key)
+        if place not in (None, "", "~", "null"):
+            places[key] = str(place)
+    bare_places = (place.strip("[]'\" ") for place in places.values())
+    if not any(place.endswith(".txt") for place in bare_places):
         return {}
     lists: dict[str, tuple[str, Sequence[str]]] = {}
     for key, place in places.items():
@@ -255,16 +274,21 @@ def _find_list(folder: AnnotatedFolder, names_file: str, places: Sequence[str]) 
     """The list at one of these places next to the file of names, or at the first place from the
     folder; "" for none.
     """
-    names_folder = names_file.rpartition("/")[0]
-    paths = [os.path.normpath(f"{names_folder}/{place}").lstrip("/") for place in places]
+    names_folder, _, _ = names_file.rpartition("/")
+    paths: list[str] = []
+    for place in places:
+        path = os.path.normpath(f"{names_folder}/{place}")
+        paths.append(path.lstrip("/"))
+    paths.append(places[0])
     names = set(folder.names)
-    return next((path for path in (*paths, places[0]) if path in names), "")
+    return next((path for path in paths if path in names), "")
 
 
 def _images_in_list(folder: AnnotatedFolder, list_path: str) -> list[str]:
     """The images of the folder that the lines of a list name."""
     path = folder.path / list_path
-    lines = map(str.strip, path.read_text(errors="replace").split("\n"))
+    text = path.read_text(errors="replace")
+    lines = map(str.strip, text.split("\n"))
     names = list(filter(None, lines))
     rows = match(names, folder.images, folder.path, path)
     return [folder.images[row] for row in rows if row >= 0]
@@ -274,13 +298,17 @@ def _read_darknet(folder: AnnotatedFolder, names_file: str) -> dict[str, str]:
     """The lists of splits that darknet's .data file next to the names has,
     by the keys of a data.yaml.
     """
-    names_folder = names_file.rpartition("/")[0]
-    data_files = [name for name in folder.names if name.endswith(".data")]
-    neighbours = [name for name in data_files if name.rpartition("/")[0] == names_folder]
+    names_folder, _, _ = names_file.rpartition("/")
+    neighbours: list[str] = []
+    for name in folder.names:
+        name_folder, _, _ = name.rpartition("/")
+        if name.endswith(".data") and name_folder == names_folder:
+            neighbours.append(name)
     if len(neighbours) != 1:
         return {}
+    text = read_text(folder.path / neighbours[0])
     pairs: dict[str, str] = {}
-    for line in read_text(folder.path / neighbours[0]).splitlines():
+    for line in text.splitlines():
         key, _, value = line.partition("=")
         pairs[key.strip()] = value.strip()
     splits = {"train": "train", "valid": "val", "test": "test"}
@@ -289,9 +317,11 @@ def _read_darknet(folder: AnnotatedFolder, names_file: str) -> dict[str, str]:
 
 def _recognises(name: str, ends: bytes) -> bool:
     if not name.lower().endswith(".txt"):
-        return b"names:" in ends and (b"train:" in ends or b"nc:" in ends)
-    lines = [line.split() for line in ends.split(b"\n")[:3] if line.strip()]
-    return bool(lines) and all(map(_is_box, lines))
+        has_images_or_count = b"train:" in ends or b"nc:" in ends
+        return b"names:" in ends and has_images_or_count
+    first_lines = ends.split(b"\n")[:3]
+    words_of_lines = list(filter(None, map(bytes.split, first_lines)))
+    return bool(words_of_lines) and all(map(_is_box, words_of_lines))
 
 
 def _is_box(words: Sequence[bytes]) -> bool:

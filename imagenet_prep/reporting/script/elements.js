@@ -11,7 +11,7 @@ function make(name, text = "", attributes = {}) {
   return Object.assign(document.createElement(name), { textContent: text, ...attributes });
 }
 
-const number = value => value.toLocaleString("en");
+const number = new Intl.NumberFormat("en").format;
 const countText = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
 
 function sizeText(bytes) {
