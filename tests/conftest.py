@@ -252,13 +252,14 @@ def stores_for_a_while() -> Iterator[None]:
     that an engine forked before the first request.
     """
     from imagenet_prep.engines.processes import _end
-    from imagenet_prep.storage.object_store import _before_use, _state, client
+    from imagenet_prep.storage import first_request
+    from imagenet_prep.storage.object_store import client
 
     client.cache_clear()
     yield
     client.cache_clear()
-    _state.used = False
-    for engine in list(_before_use.values()):
+    first_request._state.is_made = False
+    for engine in list(first_request._engines.values()):
         _end(engine._kept, os.getpid())
         engine._kept.clear()
 

@@ -70,18 +70,23 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that the first word names; for a typo, an error with the nearest name."""
-        from imagenet_prep.text import nearest_words
-
         name = args[0]
-        suggestion = nearest_words(name, COMMANDS)
-        if name not in COMMANDS and suggestion and name[0].isalpha():
-            ctx.fail(f"No such command {name!r}. {suggestion}")
+        if name not in COMMANDS and name[:1].isalpha():
+            _refuse_typo(ctx, name)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a line for each command, without importing it."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+def _refuse_typo(ctx: click.Context, name: str) -> None:
+    from imagenet_prep.text import nearest_words
+
+    suggestion = nearest_words(name, COMMANDS)
+    if suggestion:
+        ctx.fail(f"No such command {name!r}. {suggestion}")
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:

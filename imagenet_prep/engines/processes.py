@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from imagenet_prep.engines.worker_faults import TRIES, died, fault, no_worker
 from imagenet_prep.model import Done, Failed, Outcomes, R, T
-from imagenet_prep.storage.object_store import are_used, prepare_before_use
+from imagenet_prep.storage import first_request
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -45,7 +45,7 @@ class ProcessEngine(Struct, weakref=True):
     _kept: list[_Worker[Any]] = []
 
     def __post_init__(self) -> None:
-        prepare_before_use(self)
+        first_request.prepare_before(self)
         weakref.finalize(self, _end, self._kept, os.getpid())
 
     def prepare(self) -> None:
@@ -101,7 +101,7 @@ class _Pool(Generic[T, R]):
         return self._start() if len(self._workers) < self._size else None
 
     def _start(self) -> _Worker[T]:
-        if can_fork := not are_used():
+        if can_fork := not first_request.is_made():
             worker = _start(self._function, can_fork=True)
         else:
             function = ForkingPickler.dumps(self._function)

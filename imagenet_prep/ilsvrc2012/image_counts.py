@@ -1,4 +1,4 @@
-"""missing_text: the images of each class, counted -> what is missing, in words."""
+"""missing_text: the images of each class, counted -> a sentence about what is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A damaged shard or record in words: what it looks like, where it is, and what to do."""
+"""What a damaged shard or record looks like, where it is, and what to do: the text of messages."""
 
 from __future__ import annotations
 

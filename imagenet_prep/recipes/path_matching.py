@@ -149,7 +149,7 @@ _CUTS: tuple[tuple[_Change, _Change], ...] = (
     (without_ending, _as_is),
     (without_ending, without_ending),
 )
-"""What is done with the names of files, and with paths, in turn until any file matches."""
+"""The changes of file names and of paths, tried in turn until any file matches."""
 
 _SPELLINGS: tuple[_Change, ...] = (str, _folded)
 """The same for the letters of both."""

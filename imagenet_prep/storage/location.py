@@ -21,7 +21,6 @@ from msgspec import Struct
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.storage.local import LocalAppender, LocalSink, LocalStore
-from imagenet_prep.storage.object_store import ObjectStore
 from imagenet_prep.storage.store import RemoteAppender, RemoteSink, RemoteStore
 
 SCHEMES = ("s3", "gs", "az")
@@ -188,6 +187,8 @@ def locate(place: str | os.PathLike[str] | Location) -> AnyPath:
         urls = ", ".join(f"{known_scheme}://BUCKET/FOLDER" for known_scheme in SCHEMES)
         raise _is_url(text, f"expected a path on this machine, or {urls}")
     bucket, key = _bucket_and_key(scheme, text)
+    from imagenet_prep.storage.object_store import ObjectStore
+
     return Location(ObjectStore(scheme=scheme, bucket=bucket), key)
 
 

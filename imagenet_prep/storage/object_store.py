@@ -15,15 +15,15 @@ import errno
 import functools
 import hashlib
 import os
-import threading
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from imagenet_prep.errors import AccessError, InputError, UsageError, WriteError
+from imagenet_prep.storage import first_request
 from imagenet_prep.storage.asking import (
     IncompleteAnswerError,
     Right,
@@ -338,45 +338,23 @@ class ObjectSink(RemoteSink):
 
 
 class _State(Struct):
-    """Whether this process has made requests, and whether its parent had before the fork.
-
-    ``lists`` holds the entries of folders by URL, the topmost one first; see
+    """``lists`` holds the entries of folders by URL, the topmost one first; see
     ObjectStore.remembering.
     """
 
-    used: bool = False
-    is_lost: bool = False
     lists: dict[str, Sequence[ObjectEntry] | None] = {}
 
 
 _state = _State()
-_lock = threading.Lock()
-_before_use: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-
-
-def are_used() -> bool:
-    """Whether this process has made a request: its forked children can't make any."""
-    return _state.used
 
 
 def _forget_lists() -> None:
     _state.lists = dict.fromkeys(list(_state.lists)[:1])
 
 
-def prepare_before_use(engine: Any) -> None:
-    """Register ``engine.prepare()`` to fork before this process makes its first request,
-    if the engine still exists.
-    """
-    _before_use[id(engine)] = engine
-
-
 def _after_fork() -> None:
-    global _lock
-    _lock = threading.Lock()
-    _state.is_lost = _state.is_lost or _state.used
     _state.lists = {}
     client.cache_clear()
-    _before_use.clear()
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -384,9 +362,6 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def _patience() -> tuple[dict[str, Any], dict[str, Any]]:
     """The timeouts and retries of requests."""
-    # imported here: every command on local folders imports this module
-    from datetime import timedelta
-
     seconds = retry_seconds()
     backoff = {
         "init_backoff": timedelta(seconds=0.1),
@@ -411,7 +386,7 @@ def client(scheme: str, bucket: str) -> Any:
     from imagenet_prep.storage.aws_profiles import read_profile
 
     obstore = load_library()
-    if _state.is_lost:
+    if first_request.was_made_by_parent():
         raise UsageError(
             (
                 f"{scheme}://{bucket} can't be reached from a forked process: "
@@ -434,19 +409,15 @@ def client(scheme: str, bucket: str) -> Any:
         "gs": (obstore.store.GCSStore, "bucket"),
         "az": (obstore.store.AzureStore, "container_name"),
     }[scheme]
-    with _lock:
-        if not _state.used:
-            for engine in list(_before_use.values()):
-                engine.prepare()
-        _state.used = True
-        try:
-            return make(**{name: bucket}, client_options=http, retry_config=retry, **profile)
-        except (obstore.exceptions.BaseError, ValueError) as error:
-            raise AccessError(
-                f"{scheme}://{bucket} can't be reached with the environment variables as they are",
-                "one is missing, or has an invalid value",
-                who(scheme),
-            ) from error
+    first_request.make_ready()
+    try:
+        return make(**{name: bucket}, client_options=http, retry_config=retry, **profile)
+    except (obstore.exceptions.BaseError, ValueError) as error:
+        raise AccessError(
+            f"{scheme}://{bucket} can't be reached with the environment variables as they are",
+            "one is missing, or has an invalid value",
+            who(scheme),
+        ) from error
 
 
 def _refuse_http(scheme: str, bucket: str) -> None:

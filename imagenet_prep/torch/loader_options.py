@@ -13,7 +13,7 @@ from torch.utils.data import DistributedSampler, IterableDataset
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.reading.shard_set import RecordSequence
-from imagenet_prep.storage import object_store
+from imagenet_prep.storage import first_request
 from imagenet_prep.torch.arguments import shown
 from imagenet_prep.torch.batches import (
     TAKES,
@@ -62,11 +62,11 @@ def _must_spawn(dataset: Seeded) -> bool:
     start_method = multiprocessing.get_start_method(allow_none=True)
     if start_method is None:
         start_method = multiprocessing.get_all_start_methods()[0]
-    if start_method != "fork" or not object_store.are_used():
+    if start_method != "fork" or not first_request.is_made():
         return False
     with suppress(Exception):  # it can't be pickled: a forked worker then says what to do
         pickled = pickle.dumps(dataset)  # it names the modules of all its classes
-        return object_store.__name__.encode() in pickled
+        return b"imagenet_prep.storage.object_store" in pickled
     return False
 
 
