@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,15 +35,7 @@ def draw_parts(
     numbers = _random_numbers(seeds)
     shares = (numbers & 0xFFFFFF) / 2**24
     limits = np.array(sizes, np.float64).T[:, :, None]  # height and width of each image
-    area_shares = shares[:, : 2 * ATTEMPTS : 2]
-    ratio_shares = shares[:, 1 : 2 * ATTEMPTS : 2]
-    least_scale, most_scale = crop.scale
-    scale = least_scale + area_shares * (most_scale - least_scale)
-    area = limits[0] * limits[1] * scale
-    least_log, most_log = np.log(crop.ratio)
-    log_ratio = least_log + ratio_shares * (most_log - least_log)
-    ratio = np.exp(log_ratio)
-    sides = np.sqrt([area / ratio, area * ratio])  # heights and widths by image and attempt
+    sides = _sides_of_attempts(crop, shares, limits[0] * limits[1])
     rounded = np.round(sides)
     side_fits = (rounded > 0) & (rounded <= limits)
     fits = side_fits.all(0)
@@ -70,6 +63,19 @@ def draw_parts(
         drawn_part = crop.choose(height, width, generator)
         draws[image] = drawn_part, crop.draw_flip(generator)
     return draws
+
+
+def _sides_of_attempts(crop: RandomResizedCrop, shares: Any, image_area: Any) -> Any:
+    """The heights and widths that are drawn, before rounding, by image and attempt."""
+    area_shares = shares[:, : 2 * ATTEMPTS : 2]
+    ratio_shares = shares[:, 1 : 2 * ATTEMPTS : 2]
+    least_scale, most_scale = crop.scale
+    scale = least_scale + area_shares * (most_scale - least_scale)
+    area = image_area * scale
+    least_log, most_log = np.log(crop.ratio)
+    log_ratio = least_log + ratio_shares * (most_log - least_log)
+    ratio = np.exp(log_ratio)
+    return np.sqrt([area / ratio, area * ratio])
 
 
 def _random_numbers(seeds: Sequence[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
