@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from imagenet_prep.fetch.providers import Site
-    from imagenet_prep.ilsvrc2012.settings import Part
+    from imagenet_prep.ilsvrc2012.class_parts import Part
     from imagenet_prep.stages.download import DownloadSummary
 
 
